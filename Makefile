@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+# gpuprof: one non-recursive Makefile. `make help` lists the targets.
+#
+#   BUILD=dir      where everything that is built goes (standard: build)
+#   V=1            print the commands
+#   SANITIZE=list  address,undefined or thread: builds into build/<list>
+#   CC, CFLAGS     as usual; CROSS=aarch64-linux-gnu- cross-builds into build/<triplet>
+#   prefix, DESTDIR  for install
+
+VERSION := 0.1.0
+prefix ?= /usr/local
+SANITIZE ?=
+CROSS ?=
+BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(CROSS),/$(CROSS:-=))
+comma := ,
+
+ifeq ($(origin CC),default)
+CC := $(CROSS)gcc
+endif
+OPT ?= -O2
+CFLAGS ?= $(OPT) -g
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+STD := -std=gnu11 -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"'
+SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+PKG_CONFIG ?= pkg-config
+ZSTD_LIBS := -lzstd
+CJSON_CFLAGS := $(shell $(PKG_CONFIG) --cflags libcjson 2>/dev/null)
+CJSON_LIBS := -lcjson
+
+ifeq ($(V),1)
+Q :=
+say :=
+else
+Q := @
+say = @printf '  %-6s %s\n' $(1) $(2);
+endif
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all check check-gpu check-aarch64 bench fuzz style format install uninstall clean help \
+	fetch-cuda demo-parts unit programs
+
+all: lib collector-bin demo-parts
+lib: $(BUILD)/libgpuprof.so
+collector-bin: $(BUILD)/gpuprof-collector
+.PHONY: lib collector-bin
+
+# ---- libgpuprof.so: needs libc only, exports exactly what exports.map names -------------------
+
+INJECT_SRC := $(sort $(wildcard inject/*.c)) $(sort $(wildcard inject/*.S))
+FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
+INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
+INJECT_CFLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
+	-fasynchronous-unwind-tables -Iinject -Iformats
+INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
+	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=inject/exports.map
+
+$(BUILD)/pic/%.c.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/pic/%.S.o: %.S
+	@mkdir -p $(@D)
+	$(call say,AS,$<) $(CC) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
+
+$(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(INJECT_OBJ) -o $@
+
+# ---- gpuprof-collector --------------------------------------------------------------------
+
+COLLECTOR_SRC := $(sort $(wildcard collector/*.c))
+FORMATS_SRC := $(sort $(wildcard formats/*.c))
+COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
+FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -lz -lstdc++ -lm
+
+$(BUILD)/obj/%.c.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(CJSON_CFLAGS) -Icollector -Iformats \
+		-MMD -MP -c $< -o $@
+
+$(BUILD)/gpuprof-collector: $(COLLECTOR_OBJ) $(FORMATS_OBJ)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(COLLECTOR_OBJ) $(FORMATS_OBJ) $(COLLECTOR_LIBS) -o $@
+
+# ---- test doubles, programs, unit tests, benches: fragments, same make ------------------------
+
+-include test/sim/sim.mk
+-include test/test.mk
+
+check:
+	./scripts/check --no-setup
+
+fetch-cuda:
+	./scripts/fetch-cuda $(BUILD)/cuda
+
+# ---- style ---------------------------------------------------------------------------------
+
+STYLE_FILES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+style:
+	$(Q)clang-format --dry-run -Werror $(STYLE_FILES)
+	$(Q)/usr/bin/python3 test/style/check_includes.py
+format:
+	$(Q)clang-format -i $(STYLE_FILES)
+
+# ---- install ---------------------------------------------------------------------------------
+
+bindir = $(DESTDIR)$(prefix)/bin
+libdir = $(DESTDIR)$(prefix)/lib/gpuprof
+docdir = $(DESTDIR)$(prefix)/share/doc/gpuprof
+mandir = $(DESTDIR)$(prefix)/share/man/man1
+
+install: all $(BUILD)/gpuprof.1
+	$(Q)install -d $(bindir) $(libdir)/demo $(docdir) $(mandir)
+	$(Q)install -m 755 scripts/gpuprof $(bindir)/gpuprof
+	$(Q)install -m 755 $(BUILD)/gpuprof-collector $(libdir)/gpuprof-collector
+	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(libdir)/libgpuprof.so
+	$(Q)install -m 755 $(DEMO_FILES) $(libdir)/demo/
+	$(Q)install -m 644 README.md LICENSE formats/event-stream.md $(docdir)/
+	$(Q)install -m 644 $(BUILD)/gpuprof.1 $(mandir)/gpuprof.1
+
+uninstall:
+	$(Q)rm -rf $(bindir)/gpuprof $(libdir) $(docdir) $(mandir)/gpuprof.1
+
+$(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
+	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
+	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
+	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
+	@echo 'bench      figures, one a line, and build/bench.json'
+	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
+	@echo 'style format install uninstall clean fetch-cuda'
+
+-include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks: the unit of the stream file. A block is a zstd skippable frame that holds its header,
+ * then one zstd frame that holds its payload: up to BLOCK_RECORDS_MAX records of one thread, sorted
+ * by begin time, as columns. The encoder needs no memory but its own struct and calls nothing, so
+ * that it can run inside a profiled process; compressing is the caller's. See event-stream.md.
+ */
+#ifndef GPUPROF_FORMATS_BLOCK_H
+#define GPUPROF_FORMATS_BLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock_scale.h"
+#include "column.h"
+#include "record.h"
+
+#define BLOCK_MAGIC             0x31425047u /* "GPB1" */
+#define BLOCK_FRAME_MAGIC       0x184D2A5Bu /* the zstd skippable frame that holds a block header */
+#define BLOCK_HEADER_BYTES      88          /* whole skippable frame, as this version writes it */
+#define BLOCK_HEADER_BYTES_MAX  512 /* a later version may append fields; readers skip them */
+#define BLOCK_RECORDS_MAX       4096
+#define BLOCK_SHAPES_MAX        256 /* distinct (type, code, argument count) in a block */
+#define BLOCK_PAYLOAD_BYTES_MAX (4u << 20)
+#define BLOCK_STORED_BYTES_MAX  (BLOCK_PAYLOAD_BYTES_MAX + 4096)
+#define BLOCK_TEXT_BYTES_MAX    (1u << 20) /* all byte strings of a block */
+
+struct block_header {
+    uint32_t thread; /* the thread's number within the process: 1, 2, ...; 0 is gpuprof */
+    uint32_t record_count;
+    uint64_t sequence;       /* number of the block in the file: 0, 1, ... */
+    uint64_t min_ns;         /* begin of the first record */
+    uint64_t max_ns;         /* largest end */
+    uint64_t position_begin; /* bytes of raw records that this thread had produced before ... */
+    uint64_t position_end;   /* ... and after the records of this block */
+    uint32_t payload_bytes;  /* uncompressed */
+    uint32_t stored_bytes;   /* of the zstd frame that follows */
+    uint32_t stored_crc;     /* crc32c of that frame */
+};
+
+/* Writes BLOCK_HEADER_BYTES at `out`. */
+void block_header_write(const struct block_header *h, uint8_t *out);
+
+/*
+ * Reads a block header at `data`, of which `length` bytes may be touched. Returns the size of the
+ * skippable frame, 0 if no block header starts here, GPUPROF_TRUNCATED or GPUPROF_DAMAGED. Every
+ * length in a header that is returned is within its maximum.
+ */
+int block_header_read(struct block_header *h, const uint8_t *data, size_t length);
+
+/* About 300 KB; the caller places it. One thread at a time. */
+struct block_encoder {
+    const uint8_t *records[BLOCK_RECORDS_MAX]; /* raw records, views */
+    uint64_t values[BLOCK_RECORDS_MAX];
+    uint64_t scratch[BLOCK_RECORDS_MAX];
+    uint64_t begin_ns[BLOCK_RECORDS_MAX];
+    uint64_t duration_ns[BLOCK_RECORDS_MAX];
+    uint32_t text_at[BLOCK_RECORDS_MAX]; /* word index of the byte string's length; 0 = none */
+    uint16_t shape_of[BLOCK_RECORDS_MAX];
+    uint16_t grouped[BLOCK_RECORDS_MAX];
+    uint32_t shape_keys[BLOCK_SHAPES_MAX];
+    uint32_t shape_counts[BLOCK_SHAPES_MAX];
+    uint32_t record_count;
+    uint32_t shape_count;
+    uint32_t raw_bytes;
+    uint32_t text_bytes;
+};
+
+void block_encoder_reset(struct block_encoder *e);
+
+/*
+ * Adds the raw record at `record` (kept as a view until block_encode). Returns 1, or 0 when the
+ * block is full and must be encoded first. The record must be one that record_parse accepts.
+ */
+int block_encoder_add(struct block_encoder *e, const uint8_t *record);
+
+/* The most bytes that block_encode can write for what was added. */
+size_t block_encode_bytes_max(const struct block_encoder *e);
+
+/*
+ * Sorts the records, converts their times with `scale`, writes the payload to `out` and fills
+ * record_count, min_ns, max_ns and payload_bytes of `h`. 0, or GPUPROF_LIMIT if `out` is too small.
+ */
+int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8_t *out,
+                 size_t capacity, struct block_header *h);
+
+/* Reads a payload, record after record. A view of the payload, which must stay. */
+struct block_shape {
+    uint8_t type;
+    uint8_t arg_count;
+    uint16_t code;
+    uint32_t count;
+    uint32_t first_column;
+};
+
+struct block_decoder {
+    uint32_t record_count;
+    uint32_t index;
+    uint32_t shape_count;
+    struct block_shape *shapes;    /* owned */
+    struct column_cursor *columns; /* owned: COMMON_COLUMNS, then each shape's arguments */
+    struct byte_reader text;
+};
+
+/* 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY; block_decoder_release is needed only after 0. */
+int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t length,
+                       uint32_t record_count);
+void block_decoder_release(struct block_decoder *d);
+
+/* 1 and a record (times in ns; r->bytes is a view of the payload), 0 at the end, GPUPROF_DAMAGED.
+ */
+int block_decoder_next(struct block_decoder *d, struct record *r);
+
+#endif

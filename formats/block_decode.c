@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "block.h"
+#include "block_layout.h"
+#include "error.h"
+
+static int read_shapes(struct block_decoder *d, struct byte_reader *r, uint32_t *column_count)
+{
+    uint64_t records = 0;
+    uint32_t columns = BLOCK_COMMON_COLUMNS;
+    for (uint32_t i = 0; i < d->shape_count; i++) {
+        struct block_shape *s = &d->shapes[i];
+        s->type = get_u8(r);
+        uint64_t code = get_varint(r);
+        s->arg_count = get_u8(r);
+        uint64_t count = get_varint(r);
+        if (r->failed || code > UINT16_MAX || count == 0 || count > d->record_count ||
+            s->arg_count > RECORD_ARGS_MAX)
+            return GPUPROF_DAMAGED;
+        s->code = (uint16_t)code;
+        s->count = (uint32_t)count;
+        s->first_column = columns;
+        columns += s->arg_count;
+        records += count;
+    }
+    *column_count = columns;
+    return records == d->record_count ? 0 : GPUPROF_DAMAGED;
+}
+
+static int open_columns(struct block_decoder *d, struct byte_reader *r)
+{
+    for (unsigned i = 0; i < BLOCK_COMMON_COLUMNS; i++)
+        if (column_open(&d->columns[i], r, d->record_count) < 0)
+            return GPUPROF_DAMAGED;
+    for (uint32_t i = 0; i < d->shape_count; i++)
+        for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++)
+            if (column_open(&d->columns[d->shapes[i].first_column + arg], r, d->shapes[i].count) <
+                0)
+                return GPUPROF_DAMAGED;
+    return 0;
+}
+
+int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t length,
+                       uint32_t record_count)
+{
+    *d = (struct block_decoder){0};
+    struct byte_reader r = byte_reader(payload, length);
+    int error = GPUPROF_DAMAGED;
+    if (get_u8(&r) != BLOCK_PAYLOAD_VERSION)
+        return GPUPROF_VERSION;
+    uint64_t records = get_varint(&r);
+    uint64_t shapes = get_varint(&r);
+    if (r.failed || records != record_count || records == 0 || records > BLOCK_RECORDS_MAX ||
+        shapes == 0 || shapes > BLOCK_SHAPES_MAX)
+        return GPUPROF_DAMAGED;
+    d->record_count = (uint32_t)records;
+    d->shape_count = (uint32_t)shapes;
+    d->shapes = calloc(shapes, sizeof *d->shapes);
+    uint32_t columns = 0;
+    if (!d->shapes) {
+        error = GPUPROF_NO_MEMORY;
+        goto fail;
+    }
+    if ((error = read_shapes(d, &r, &columns)) < 0)
+        goto fail;
+    d->columns = calloc(columns, sizeof *d->columns);
+    if (!d->columns) {
+        error = GPUPROF_NO_MEMORY;
+        goto fail;
+    }
+    if ((error = open_columns(d, &r)) < 0)
+        goto fail;
+    d->text = r;
+    return 0;
+fail:
+    block_decoder_release(d);
+    return error;
+}
+
+void block_decoder_release(struct block_decoder *d)
+{
+    free(d->shapes);
+    free(d->columns);
+    d->shapes = NULL;
+    d->columns = NULL;
+}
+
+int block_decoder_next(struct block_decoder *d, struct record *r)
+{
+    if (d->index == d->record_count)
+        return 0;
+    d->index++;
+    struct column_cursor *common = d->columns;
+    uint64_t shape_index = column_next(&common[BLOCK_SHAPE]);
+    if (shape_index >= d->shape_count)
+        return GPUPROF_DAMAGED;
+    const struct block_shape *shape = &d->shapes[shape_index];
+    r->type = shape->type;
+    r->code = shape->code;
+    r->arg_count = shape->arg_count;
+    r->flags = (uint8_t)column_next(&common[BLOCK_FLAGS]);
+    r->begin = column_next(&common[BLOCK_BEGIN]);
+    r->duration = column_next(&common[BLOCK_DURATION]);
+    r->result = (int32_t)unzigzag(column_next(&common[BLOCK_RESULT]));
+    r->correlation = (uint32_t)column_next(&common[BLOCK_CORRELATION]);
+    r->stack_id = (uint32_t)column_next(&common[BLOCK_STACK]);
+    r->weight = (uint32_t)column_next(&common[BLOCK_WEIGHT]);
+    for (unsigned arg = 0; arg < shape->arg_count; arg++)
+        r->args[arg] = column_next(&d->columns[shape->first_column + arg]);
+    uint64_t text_bytes = column_next(&common[BLOCK_TEXT_LENGTH]);
+    r->bytes = NULL;
+    r->byte_count = 0;
+    if (text_bytes) {
+        if (text_bytes > RECORD_BYTES_MAX)
+            return GPUPROF_DAMAGED;
+        r->bytes = get_space(&d->text, text_bytes);
+        r->byte_count = (uint32_t)text_bytes;
+        if (!r->bytes)
+            return GPUPROF_DAMAGED;
+    }
+    return 1;
+}

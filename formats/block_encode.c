@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "block.h"
+#include "block_layout.h"
+#include "error.h"
+
+void block_encoder_reset(struct block_encoder *e)
+{
+    e->record_count = 0;
+    e->shape_count = 0;
+    e->raw_bytes = 0;
+    e->text_bytes = 0;
+}
+
+/* The shapes of one thread are few and come in runs, so the last one is tried first. */
+static int shape_find(struct block_encoder *e, uint32_t key)
+{
+    if (e->record_count) {
+        uint16_t last = e->shape_of[e->record_count - 1];
+        if (e->shape_keys[last] == key)
+            return last;
+    }
+    for (uint32_t i = 0; i < e->shape_count; i++)
+        if (e->shape_keys[i] == key)
+            return (int)i;
+    if (e->shape_count == BLOCK_SHAPES_MAX)
+        return -1;
+    e->shape_keys[e->shape_count] = key;
+    e->shape_counts[e->shape_count] = 0;
+    return (int)e->shape_count++;
+}
+
+int block_encoder_add(struct block_encoder *e, const uint8_t *record)
+{
+    uint64_t word0 = load_u64(record);
+    uint32_t words = record_word_count(word0);
+    uint32_t index = e->record_count;
+    if (index == BLOCK_RECORDS_MAX || e->raw_bytes + 8 * words > BLOCK_TEXT_BYTES_MAX)
+        return 0;
+    int shape = shape_find(e, record_shape_key(word0));
+    if (shape < 0)
+        return 0;
+    e->text_at[index] = 0;
+    if (word0 >> 8 & RECORD_BYTES) {
+        uint32_t at =
+            RECORD_HEAD_WORDS + !!(word0 >> 8 & RECORD_EXTENDED) + (uint32_t)(word0 >> 48 & 0xff);
+        e->text_at[index] = at;
+        e->text_bytes += (uint32_t)load_u64(record + 8 * at);
+    }
+    e->records[index] = record;
+    e->shape_of[index] = (uint16_t)shape;
+    e->shape_counts[shape]++;
+    e->raw_bytes += 8 * words;
+    e->record_count++;
+    return 1;
+}
+
+size_t block_encode_bytes_max(const struct block_encoder *e)
+{
+    /* Each column costs its head, each value at most 8 bytes; a raw record holds every value. */
+    size_t columns = BLOCK_COMMON_COLUMNS;
+    for (uint32_t i = 0; i < e->shape_count; i++)
+        columns += record_key_arg_count(e->shape_keys[i]);
+    return 64 + 32 * (size_t)e->shape_count + columns * column_bytes_max(0) +
+           (size_t)e->record_count * 8 * BLOCK_COMMON_COLUMNS + e->raw_bytes;
+}
+
+/*
+ * Records arrive in the order in which calls returned; a stable insertion sort by begin time is
+ * linear but for a call with nested ones, which moves back over them.
+ */
+static void sort_by_begin(struct block_encoder *e, const struct clock_scale *scale)
+{
+    for (uint32_t i = 0; i < e->record_count; i++) {
+        const uint8_t *record = e->records[i];
+        uint64_t begin = load_u64(record + 8);
+        uint64_t begin_ns = clock_scale_ns(scale, begin);
+        uint64_t duration = clock_scale_ns(scale, begin + load_u64(record + 16)) - begin_ns;
+        uint32_t text_at = e->text_at[i];
+        uint16_t shape = e->shape_of[i];
+        uint32_t at = i;
+        /* At an equal begin the longer call is the outer one and comes first. */
+        while (at > 0 && (e->begin_ns[at - 1] > begin_ns ||
+                          (e->begin_ns[at - 1] == begin_ns && e->duration_ns[at - 1] < duration))) {
+            e->records[at] = e->records[at - 1];
+            e->begin_ns[at] = e->begin_ns[at - 1];
+            e->duration_ns[at] = e->duration_ns[at - 1];
+            e->text_at[at] = e->text_at[at - 1];
+            e->shape_of[at] = e->shape_of[at - 1];
+            at--;
+        }
+        e->records[at] = record;
+        e->begin_ns[at] = begin_ns;
+        e->duration_ns[at] = duration;
+        e->text_at[at] = text_at;
+        e->shape_of[at] = shape;
+    }
+}
+
+static void put_common(struct block_encoder *e, struct byte_writer *w)
+{
+    uint32_t n = e->record_count;
+    for (uint32_t i = 0; i < n; i++)
+        e->values[i] = e->shape_of[i];
+    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    for (uint32_t i = 0; i < n; i++)
+        e->values[i] = e->records[i][1] & ~(RECORD_EXTENDED | RECORD_BYTES);
+    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    column_put(w, e->begin_ns, e->scratch, n, COLUMN_SORTED);
+    column_put(w, e->duration_ns, e->scratch, n, COLUMN_NOISE);
+    for (uint32_t i = 0; i < n; i++)
+        e->values[i] = zigzag((int32_t)load_u32(e->records[i] + 24));
+    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    for (uint32_t i = 0; i < n; i++)
+        e->values[i] = load_u32(e->records[i] + 28);
+    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    for (unsigned half = 0; half < 2; half++) { /* stack id, sample weight */
+        for (uint32_t i = 0; i < n; i++)
+            e->values[i] = e->records[i][1] & RECORD_EXTENDED
+                               ? load_u32(e->records[i] + 8 * RECORD_HEAD_WORDS + 4 * half)
+                               : 0;
+        column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        e->values[i] = e->text_at[i] ? load_u64(e->records[i] + 8 * e->text_at[i]) : 0;
+    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+}
+
+/* Fills grouped with the record indexes, shape after shape, each in time order. */
+static void group_by_shape(struct block_encoder *e)
+{
+    uint32_t next[BLOCK_SHAPES_MAX];
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < e->shape_count; i++) {
+        next[i] = sum;
+        sum += e->shape_counts[i];
+    }
+    for (uint32_t i = 0; i < e->record_count; i++)
+        e->grouped[next[e->shape_of[i]]++] = (uint16_t)i;
+}
+
+static void put_arguments(struct block_encoder *e, struct byte_writer *w)
+{
+    group_by_shape(e);
+    uint32_t first = 0;
+    for (uint32_t s = 0; s < e->shape_count; s++) {
+        uint32_t count = e->shape_counts[s];
+        unsigned arg_count = record_key_arg_count(e->shape_keys[s]);
+        for (unsigned arg = 0; arg < arg_count; arg++) {
+            for (uint32_t i = 0; i < count; i++) {
+                const uint8_t *record = e->records[e->grouped[first + i]];
+                unsigned at = RECORD_HEAD_WORDS + !!(record[1] & RECORD_EXTENDED) + arg;
+                e->values[i] = load_u64(record + 8 * at);
+            }
+            column_put(w, e->values, e->scratch, count, COLUMN_ANY);
+        }
+        first += count;
+    }
+}
+
+int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8_t *out,
+                 size_t capacity, struct block_header *h)
+{
+    assert(e->record_count > 0);
+    struct byte_writer w = byte_writer(out, capacity);
+    sort_by_begin(e, scale);
+    put_u8(&w, BLOCK_PAYLOAD_VERSION);
+    put_varint(&w, e->record_count);
+    put_varint(&w, e->shape_count);
+    for (uint32_t i = 0; i < e->shape_count; i++) {
+        put_u8(&w, (uint8_t)(e->shape_keys[i] >> 24));
+        put_varint(&w, e->shape_keys[i] & 0xffff);
+        put_u8(&w, (uint8_t)record_key_arg_count(e->shape_keys[i]));
+        put_varint(&w, e->shape_counts[i]);
+    }
+    put_common(e, &w);
+    put_arguments(e, &w);
+    for (uint32_t i = 0; i < e->record_count; i++) {
+        if (!e->text_at[i])
+            continue;
+        const uint8_t *text = e->records[i] + 8 * e->text_at[i];
+        put_bytes(&w, text + 8, load_u64(text));
+    }
+    if (w.failed)
+        return GPUPROF_LIMIT;
+    h->record_count = e->record_count;
+    h->payload_bytes = (uint32_t)w.length;
+    h->min_ns = e->begin_ns[0];
+    h->max_ns = 0;
+    for (uint32_t i = 0; i < e->record_count; i++) {
+        uint64_t end_ns = e->begin_ns[i] + e->duration_ns[i];
+        h->max_ns = end_ns > h->max_ns ? end_ns : h->max_ns;
+    }
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "column.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "error.h"
+
+#define DICT_SLOTS 1024 /* power of two, a few times COLUMN_DICT_MAX */
+
+static unsigned byte_width(uint64_t bits)
+{
+    return bits ? (unsigned)(71 - __builtin_clzll(bits)) / 8 : 1;
+}
+
+static void put_planes(struct byte_writer *w, const uint64_t *values, size_t count, unsigned width)
+{
+    put_u8(w, (uint8_t)width);
+    for (unsigned plane = 0; plane < width; plane++) {
+        uint8_t *p = put_space(w, count);
+        if (!p)
+            return;
+        for (size_t i = 0; i < count; i++)
+            p[i] = (uint8_t)(values[i] >> (8 * plane));
+    }
+}
+
+static size_t dict_hash(uint64_t value)
+{
+    return (size_t)((value * 0x9E3779B97F4A7C15u) >> 54) & (DICT_SLOTS - 1);
+}
+
+/*
+ * Fills scratch with dictionary indexes and dict with the entries in order of first appearance.
+ * Returns the number of entries, or 0 when there are more than COLUMN_DICT_MAX.
+ */
+static unsigned dict_make(const uint64_t *values, size_t count, uint64_t *scratch, uint64_t *dict)
+{
+    uint8_t slots[DICT_SLOTS] = {0}; /* entry number + 1 */
+    unsigned entries = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = dict_hash(values[i]);
+        while (slots[at] && dict[slots[at] - 1] != values[i])
+            at = (at + 1) & (DICT_SLOTS - 1);
+        if (!slots[at]) {
+            if (entries == COLUMN_DICT_MAX)
+                return 0;
+            dict[entries++] = values[i];
+            slots[at] = (uint8_t)entries;
+        }
+        scratch[i] = slots[at] - 1u;
+    }
+    return entries;
+}
+
+static bool put_dict(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
+                     unsigned plain_width)
+{
+    uint64_t dict[COLUMN_DICT_MAX];
+    unsigned entries = dict_make(values, count, scratch, dict);
+    if (!entries || 1 + 8 * (size_t)entries + count >= plain_width * count)
+        return false;
+    put_u8(w, COLUMN_DICT);
+    put_u8(w, 1);
+    put_u8(w, (uint8_t)entries);
+    for (unsigned i = 0; i < entries; i++)
+        put_u64(w, dict[i]);
+    uint8_t *p = put_space(w, count);
+    for (size_t i = 0; p && i < count; i++)
+        p[i] = (uint8_t)scratch[i];
+    return true;
+}
+
+void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
+                enum column_hint hint)
+{
+    assert(count > 0);
+    uint64_t all = 0;
+    uint64_t differ = 0;
+    uint64_t steps = 0;
+    bool sorted = true;
+    uint64_t previous = 0;
+    for (size_t i = 0; i < count; i++) {
+        all |= values[i];
+        differ |= values[i] ^ values[0];
+        steps |= zigzag((int64_t)(values[i] - previous));
+        sorted &= i == 0 || values[i] >= previous;
+        previous = values[i];
+    }
+    if (!differ) {
+        put_u8(w, COLUMN_CONST);
+        put_u8(w, 8);
+        put_u64(w, values[0]);
+        return;
+    }
+    if (hint == COLUMN_SORTED && sorted) {
+        uint64_t increase = 0;
+        for (size_t i = 0; i < count; i++) {
+            scratch[i] = i ? values[i] - values[i - 1] : 0;
+            increase |= scratch[i];
+        }
+        put_u8(w, COLUMN_INCREASE);
+        put_u64(w, values[0]);
+        put_planes(w, scratch, count, byte_width(increase));
+        return;
+    }
+    unsigned plain_width = byte_width(all);
+    if (hint == COLUMN_ANY && plain_width > 1 && put_dict(w, values, scratch, count, plain_width))
+        return;
+    unsigned delta_width = byte_width(steps);
+    if (hint == COLUMN_ANY && delta_width < plain_width) {
+        for (size_t i = 0; i < count; i++)
+            scratch[i] = zigzag((int64_t)(values[i] - (i ? values[i - 1] : 0)));
+        put_u8(w, COLUMN_DELTA);
+        put_planes(w, scratch, count, delta_width);
+        return;
+    }
+    put_u8(w, COLUMN_PLANES);
+    put_planes(w, values, count, plain_width);
+}
+
+int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
+{
+    *c = (struct column_cursor){.count = (uint32_t)count};
+    c->encoding = get_u8(r);
+    if (c->encoding == COLUMN_INCREASE)
+        c->value = get_u64(r);
+    c->width = get_u8(r);
+    if (c->encoding == COLUMN_CONST) {
+        c->value = get_u64(r);
+        return r->failed || c->width != 8 ? GPUPROF_DAMAGED : 0;
+    }
+    if (c->encoding > COLUMN_DICT || c->width < 1 || c->width > 8)
+        return GPUPROF_DAMAGED;
+    if (c->encoding == COLUMN_DICT) {
+        c->dict_count = get_u8(r);
+        c->dict = get_space(r, 8 * (size_t)c->dict_count);
+        if (c->dict_count == 0 || c->width != 1)
+            return GPUPROF_DAMAGED;
+    }
+    c->data = get_space(r, count * c->width);
+    return r->failed ? GPUPROF_DAMAGED : 0;
+}
+
+uint64_t column_next(struct column_cursor *c)
+{
+    if (c->index >= c->count)
+        return 0;
+    uint32_t i = c->index++;
+    if (c->encoding == COLUMN_CONST)
+        return c->value;
+    uint64_t v = c->data[i];
+    for (unsigned plane = 1; plane < c->width; plane++)
+        v |= (uint64_t)c->data[(size_t)plane * c->count + i] << (8 * plane);
+    switch (c->encoding) {
+    case COLUMN_DELTA: return c->value += (uint64_t)unzigzag(v);
+    case COLUMN_INCREASE: return c->value += v;
+    case COLUMN_DICT: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
+    default: return v;
+    }
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "error.h"
+
+_Static_assert(RECORD_WORDS_MAX < 65536, "a record's word count is 16 bits");
+
+const struct counter_info counter_infos[COUNTER_COUNT] = {
+#define COUNTER(NAME, name, loss, meaning) {name, loss, meaning},
+#include "counters.def"
+#undef COUNTER
+};
+
+static const struct event_info event_infos[] = {
+#define EVENT(NAME, number, name, arguments, bytes) {number, name, arguments, bytes},
+#include "events.def"
+#undef EVENT
+};
+
+const struct event_info *event_info(unsigned type)
+{
+    for (size_t i = 0; i < sizeof event_infos / sizeof event_infos[0]; i++)
+        if (event_infos[i].type == type)
+            return &event_infos[i];
+    return NULL;
+}
+
+int record_parse(const uint8_t *data, size_t length, struct record *r)
+{
+    if (length < RECORD_HEAD_WORDS * 8)
+        return GPUPROF_TRUNCATED;
+    uint64_t word0 = load_u64(data);
+    size_t words = record_word_count(word0);
+    if (words < RECORD_HEAD_WORDS || words > RECORD_WORDS_MAX)
+        return GPUPROF_DAMAGED;
+    if (words * 8 > length)
+        return GPUPROF_TRUNCATED;
+    memset(r, 0, offsetof(struct record, args));
+    r->bytes = NULL;
+    r->byte_count = 0;
+    r->type = (uint8_t)word0;
+    r->flags = (uint8_t)(word0 >> 8);
+    r->code = (uint16_t)(word0 >> 32);
+    r->arg_count = (uint8_t)(word0 >> 48);
+    r->begin = load_u64(data + 8);
+    r->duration = load_u64(data + 16);
+    uint64_t word3 = load_u64(data + 24);
+    r->result = (int32_t)(uint32_t)word3;
+    r->correlation = (uint32_t)(word3 >> 32);
+    size_t at = RECORD_HEAD_WORDS;
+    bool extended = r->flags & RECORD_EXTENDED;
+    if (r->type == 0 || r->arg_count > RECORD_ARGS_MAX || at + extended + r->arg_count > words)
+        return GPUPROF_DAMAGED;
+    if (extended) {
+        uint64_t word4 = load_u64(data + 8 * at++);
+        r->stack_id = (uint32_t)word4;
+        r->weight = (uint32_t)(word4 >> 32);
+    }
+    for (unsigned i = 0; i < r->arg_count; i++)
+        r->args[i] = load_u64(data + 8 * at++);
+    if (r->flags & RECORD_BYTES) {
+        uint64_t count = at < words ? load_u64(data + 8 * at++) : UINT64_MAX;
+        if (count > RECORD_BYTES_MAX || count > 8 * (words - at))
+            return GPUPROF_DAMAGED;
+        r->bytes = data + 8 * at;
+        r->byte_count = (uint32_t)count;
+    }
+    return (int)(words * 8);
+}
+
+int record_write(const struct record *r, uint8_t *data, size_t capacity)
+{
+    assert(r->arg_count <= RECORD_ARGS_MAX && r->byte_count <= RECORD_BYTES_MAX);
+    unsigned flags = r->flags & ~(RECORD_EXTENDED | RECORD_BYTES | RECORD_OPEN);
+    if (r->stack_id || r->weight > 1)
+        flags |= RECORD_EXTENDED;
+    if (r->byte_count)
+        flags |= RECORD_BYTES;
+    size_t words = RECORD_HEAD_WORDS + !!(flags & RECORD_EXTENDED) + r->arg_count;
+    if (r->byte_count)
+        words += 1 + (r->byte_count + 7) / 8;
+    if (words * 8 > capacity)
+        return GPUPROF_LIMIT;
+    struct byte_writer w = byte_writer(data, words * 8);
+    put_u64(&w, record_word0(r->type, flags, (unsigned)words, r->code, r->arg_count));
+    put_u64(&w, r->begin);
+    put_u64(&w, r->duration);
+    put_u64(&w, (uint32_t)r->result | (uint64_t)r->correlation << 32);
+    if (flags & RECORD_EXTENDED)
+        put_u64(&w, r->stack_id | (uint64_t)r->weight << 32);
+    for (unsigned i = 0; i < r->arg_count; i++)
+        put_u64(&w, r->args[i]);
+    if (r->byte_count) {
+        put_u64(&w, r->byte_count);
+        put_bytes(&w, r->bytes, r->byte_count);
+        while (w.length < words * 8)
+            put_u8(&w, 0);
+    }
+    assert(!w.failed && w.length == words * 8);
+    return (int)w.length;
+}

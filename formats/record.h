@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record of the event stream, and its raw form: the form in which a thread appends it to its
+ * chunk of the live file, as 64-bit little-endian words.
+ *
+ *   word 0   type (8 bits) | flags (8) | words (16) | code (16) | argument count (8) | 0 (8)
+ *   word 1   begin
+ *   word 2   duration
+ *   word 3   result (low 32 bits, signed) | correlation id (high 32 bits)
+ *   word 4   only with RECORD_EXTENDED: stack id (low 32) | sample weight (high 32)
+ *   then     the argument words
+ *   then     only with RECORD_BYTES: one word with the byte count, the bytes, zeros up to a word
+ *
+ * `words` counts all of it, so that unknown types and trailing words can be skipped. Times in the
+ * live file are clock ticks, in blocks nanoseconds on the process's frozen scale (clock_scale.h).
+ */
+#ifndef GPUPROF_FORMATS_RECORD_H
+#define GPUPROF_FORMATS_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_ARGS_MAX   16
+#define RECORD_BYTES_MAX  8192 /* longest byte string */
+#define RECORD_HEAD_WORDS 4
+#define RECORD_WORDS_MAX  (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX + 1 + RECORD_BYTES_MAX / 8)
+
+enum record_type {
+#define EVENT(NAME, number, ...) RECORD_##NAME = (number),
+#include "events.def"
+#undef EVENT
+    RECORD_TYPE_END
+};
+
+enum record_flag {
+    RECORD_CAPTURED = 1, /* the work was recorded into a graph: it makes no device work itself */
+    RECORD_NESTED = 2,   /* a driver call made inside a runtime call */
+    RECORD_STALE = 4,    /* left by longjmp or thread end; the duration is up to its discovery */
+    RECORD_EXTENDED = 8, /* word 4 is present */
+    RECORD_BYTES = 16,   /* a byte string is present */
+    RECORD_OPEN = 32,    /* made by the reader: the call had not returned when the process died */
+};
+
+enum counter_index {
+#define COUNTER(NAME, ...) COUNTER_##NAME,
+#include "counters.def"
+#undef COUNTER
+    COUNTER_COUNT
+};
+
+/* Values of END's reason. */
+enum end_reason { END_EXIT = 1, END_QUICK = 2, END_ERROR = 3 };
+
+struct counter_info {
+    const char *name;
+    int loss; /* 1: not zero means that something is missing */
+    const char *meaning;
+};
+
+struct event_info {
+    uint8_t type;
+    const char *name;
+    const char *arguments;
+    const char *bytes;
+};
+
+extern const struct counter_info counter_infos[COUNTER_COUNT];
+
+/* The row of a record type, or NULL for a type that this build does not know. */
+const struct event_info *event_info(unsigned type);
+
+struct record {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t code; /* CALL, API: function index; COUNTER: counter index; else 0 */
+    uint8_t arg_count;
+    int32_t result;
+    uint32_t correlation; /* 0: none */
+    uint32_t stack_id;    /* 0: none */
+    uint32_t weight;      /* calls that this record stands for; 0 and 1 both mean one */
+    uint64_t begin;
+    uint64_t duration;
+    uint64_t args[RECORD_ARGS_MAX];
+    const uint8_t *bytes; /* a view, not terminated; NULL if none */
+    uint32_t byte_count;
+};
+
+static inline uint64_t record_word0(unsigned type, unsigned flags, unsigned words, unsigned code,
+                                    unsigned arg_count)
+{
+    return (uint64_t)type | (uint64_t)flags << 8 | (uint64_t)words << 16 | (uint64_t)code << 32 |
+           (uint64_t)arg_count << 48;
+}
+
+static inline unsigned record_word_count(uint64_t word0)
+{
+    return (unsigned)(word0 >> 16) & 0xffff;
+}
+
+/* Type, argument count and code of a record in one word: records of one key have one shape. */
+static inline uint32_t record_shape_key(uint64_t word0)
+{
+    return (uint32_t)(word0 & 0xff) << 24 | (uint32_t)(word0 >> 32 & 0xffffff);
+}
+
+static inline unsigned record_key_arg_count(uint32_t key)
+{
+    return key >> 16 & 0xff;
+}
+
+/*
+ * Reads the raw record at `data` of which at most `length` bytes may be touched. Returns its size
+ * in bytes (a view into `data` is kept in r->bytes), or GPUPROF_TRUNCATED / GPUPROF_DAMAGED.
+ */
+int record_parse(const uint8_t *data, size_t length, struct record *r);
+
+/* Writes the raw form; returns its size in bytes, or GPUPROF_LIMIT if it does not fit. */
+int record_write(const struct record *r, uint8_t *data, size_t capacity);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+
+const struct setting_info setting_infos[SETTING_COUNT] = {
+#define SETTING(NAME, variable, option, kind, standard, low, high, value, help)                    \
+    {variable, option, SETTING_KIND_##kind, standard, low, high, value, help},
+#include "settings.def"
+#undef SETTING
+};
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {{"", 1},          {"K", 1 << 10},   {"KiB", 1 << 10},
+                                         {"M", 1 << 20},   {"MiB", 1 << 20}, {"G", 1 << 30},
+                                         {"GiB", 1 << 30}, {NULL, 0}};
+static const struct unit time_units[] = {
+    {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
+
+/* Digits and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
+static bool parse_number(const char *text, const struct unit *units, uint64_t *number)
+{
+    uint64_t n = 0;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (n > UINT64_MAX / 2 / 10 - 1)
+            return false;
+        n = 10 * n + (uint64_t)(*p - '0');
+    }
+    if (p == text)
+        return false;
+    for (const struct unit *u = units; u->name; u++) {
+        if (strcmp(u->name, p) == 0 && n <= UINT64_MAX / 2 / u->factor) {
+            *number = n * u->factor;
+            return true;
+        }
+    }
+    *number = 0;
+    return n == 0 && *p == '\0'; /* a bare 0 needs no unit */
+}
+
+static bool parse_switch(const char *text, uint64_t *number)
+{
+    static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *number = i & 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_choice(const char *text, const char *choices, uint64_t *number)
+{
+    size_t length = strlen(text);
+    uint64_t index = 0;
+    for (const char *p = choices; length && *p; index++) {
+        size_t word = strcspn(p, "|");
+        if (word == length && memcmp(p, text, length) == 0) {
+            *number = index;
+            return true;
+        }
+        p += word + (p[word] == '|');
+    }
+    return false;
+}
+
+static bool parse_text(const struct setting_info *info, const char *text, uint64_t *number)
+{
+    switch (info->kind) {
+    case SETTING_KIND_PATH: return true;
+    case SETTING_KIND_SIZE: return parse_number(text, size_units, number);
+    case SETTING_KIND_TIME: return parse_number(text, time_units, number);
+    case SETTING_KIND_NUMBER: return parse_number(text, no_units, number);
+    case SETTING_KIND_SWITCH: return parse_switch(text, number);
+    default: return parse_choice(text, info->value, number);
+    }
+}
+
+static const char *const kind_hints[] = {
+    [SETTING_KIND_PATH] = "a path",
+    [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G",
+    [SETTING_KIND_TIME] = "a time such as 80us, 200ms or 3s",
+    [SETTING_KIND_SWITCH] = "on or off",
+    [SETTING_KIND_CHOICE] = "one of",
+    [SETTING_KIND_NUMBER] = "a number",
+};
+
+int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,
+                 size_t reason_bytes)
+{
+    const struct setting_info *info = &setting_infos[index];
+    uint64_t number = 0;
+    if (strnlen(text, SETTING_TEXT_BYTES_MAX + 1) > SETTING_TEXT_BYTES_MAX) {
+        snprintf(reason, reason_bytes, "longer than %d bytes", SETTING_TEXT_BYTES_MAX);
+        return GPUPROF_USAGE;
+    }
+    if (!parse_text(info, text, &number)) {
+        snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s", text, kind_hints[info->kind],
+                 info->kind == SETTING_KIND_CHOICE ? " " : "",
+                 info->kind == SETTING_KIND_CHOICE ? info->value : "");
+        return GPUPROF_USAGE;
+    }
+    bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
+                  info->kind == SETTING_KIND_NUMBER;
+    if (ranged && (number < info->low || number > info->high)) {
+        snprintf(reason, reason_bytes, "'%.40s' is out of range (%llu to %llu%s)", text,
+                 (unsigned long long)info->low, (unsigned long long)info->high,
+                 info->kind == SETTING_KIND_SIZE   ? " bytes"
+                 : info->kind == SETTING_KIND_TIME ? " ns"
+                                                   : "");
+        return GPUPROF_USAGE;
+    }
+    s->numbers[index] = number;
+    s->texts[index] = text;
+    return 0;
+}
+
+void settings_init(struct settings *s)
+{
+    char reason[160];
+    for (int i = 0; i < SETTING_COUNT; i++)
+        settings_set(s, (enum setting_index)i, setting_infos[i].standard, reason, sizeof reason);
+}

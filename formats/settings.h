@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings of a recording, expanded from settings.def. The library takes them from the
+ * environment; `gpuprof run` checks its options against the same table and exports them.
+ */
+#ifndef GPUPROF_FORMATS_SETTINGS_H
+#define GPUPROF_FORMATS_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SETTING_TEXT_BYTES_MAX 1023 /* longest value accepted */
+
+enum setting_kind {
+    SETTING_KIND_PATH,
+    SETTING_KIND_SIZE,
+    SETTING_KIND_TIME,
+    SETTING_KIND_SWITCH,
+    SETTING_KIND_CHOICE,
+    SETTING_KIND_NUMBER,
+};
+
+enum setting_index {
+#define SETTING(NAME, ...) SETTING_##NAME,
+#include "settings.def"
+#undef SETTING
+    SETTING_COUNT
+};
+
+enum setting_on_full { ON_FULL_WAIT, ON_FULL_DROP }; /* values of SETTING_ON_FULL, in table order */
+
+struct setting_info {
+    const char *variable;
+    const char *option;
+    uint8_t kind; /* enum setting_kind */
+    const char *standard;
+    uint64_t low;
+    uint64_t high;
+    const char *value;
+    const char *help;
+};
+
+extern const struct setting_info setting_infos[SETTING_COUNT];
+
+struct settings {
+    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, 0|1, index of the choice, number */
+    const char *texts[SETTING_COUNT]; /* PATH: the text itself (a view) */
+};
+
+/* Every setting at its standard value. */
+void settings_init(struct settings *s);
+
+/*
+ * Sets one from `text` (kept as a view for PATH). 0, or GPUPROF_USAGE with s unchanged and a short
+ * reason, in `reason`, that says what would be right.
+ */
+int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,
+                 size_t reason_bytes);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_ENTRY_H
+#define SIM_ENTRY_H
+
+/*
+ * The one way in: an entry point is its prototype, the expression that does the work, and the
+ * arguments that go into the truth log. `pt` is 1 in the per-thread-default-stream variant.
+ */
+
+#include "sim_log.h"
+
+/* A simulated function need not look at all it is given. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+#define SIM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define A_U(value) {#value, 'u', (uint64_t)(value), 0, 0}
+#define A_X(value) {#value, 'x', (uint64_t)(value), 0, 0}
+#define A_OUT(key, pointer) {key, 'o', (uint64_t)(uintptr_t)(pointer), 0, 0}
+#define A_KU(key, number) {key, 'u', (uint64_t)(number), 0, 0}
+#define A_KX(key, pointer) {key, 'x', (uint64_t)(uintptr_t)(pointer), 0, 0}
+#define A_KS(key, string) {key, 's', (uint64_t)(uintptr_t)(string), 0, 0}
+#define A_3(key, x, y, z) {key, '3', (uint64_t)(x), (uint32_t)(y), (uint32_t)(z)}
+
+#define SIM_ENTRY(type, kind, sym, per_thread, params, begin, body, ...)                           \
+    SIM_EXPORT type sym params                                                                     \
+    {                                                                                              \
+        enum { pt = per_thread };                                                                  \
+        static struct sim_symbol symbol_ = {.name = #sym, .layer = kind};                          \
+        struct sim_call call_;                                                                     \
+        int injected_ = 0;                                                                         \
+        const bool watched_ = SIM_UNLIKELY(sim_mode != SIM_MODE_PLAIN);                            \
+        if (watched_) {                                                                            \
+            const struct sim_arg args_[] = {{"", 0, 0, 0, 0}, ##__VA_ARGS__};                      \
+            injected_ = begin(&call_, &symbol_, args_ + 1, sizeof args_ / sizeof args_[0] - 1);    \
+        }                                                                                          \
+        (void)pt;                                                                                  \
+        const type result_ = SIM_UNLIKELY(injected_) ? SIM_INJECTED(injected_) : (body);           \
+        if (watched_)                                                                              \
+            sim_call_end(&call_, (int)result_);                                                    \
+        return result_;                                                                            \
+    }
+
+#endif
