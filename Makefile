@@ -20,7 +20,7 @@ endif
 OPT ?= -O2
 CFLAGS ?= $(OPT) -g
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
-STD := -std=gnu11 -D_GNU_SOURCE -DGPUPROF_VERSION='"$(VERSION)"'
+STD := -std=gnu11 -D_GNU_SOURCE -DGPUPROF_RELEASE='"$(VERSION)"'
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 PKG_CONFIG ?= pkg-config
 ZSTD_LIBS := -lzstd
@@ -50,7 +50,7 @@ collector-bin: $(BUILD)/gpuprof-collector
 INJECT_SRC := $(sort $(wildcard inject/*.c)) $(sort $(wildcard inject/*.S))
 FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
-INJECT_CFLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
+INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
 	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=inject/exports.map

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         return usage_error("no verb; try 'gpuprof help'");
     if (strcmp(argv[1], "--version") == 0) {
-        printf("gpuprof %s\n", GPUPROF_VERSION);
+        printf("gpuprof %s\n", GPUPROF_RELEASE);
         return fflush(stdout) ? EXIT_ENVIRONMENT : EXIT_OK;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

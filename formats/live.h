@@ -50,6 +50,7 @@ enum live_chunk_state {
     LIVE_FREE = 0,
     LIVE_OWNED = 1, /* a thread appends to it */
     LIVE_FULL = 2,  /* left by its thread, not yet sealed */
+    LIVE_TAKEN = 3, /* on its way from FREE to OWNED: empty */
 };
 
 _Static_assert(LIVE_OFFSET_COUNTERS + 8 * COUNTER_COUNT <= LIVE_HEAD_BYTES, "counters fit");

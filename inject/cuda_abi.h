@@ -21,6 +21,7 @@ typedef enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorInitializationError = 3,
+    cudaErrorSharedObjectSymbolNotFound = 302,
     cudaErrorSymbolNotFound = 500,
     cudaErrorNotReady = 600,
     cudaErrorNotSupported = 801,
@@ -31,6 +32,7 @@ typedef enum cudaError_enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
@@ -239,23 +241,23 @@ struct cudaMemPoolProps {
     unsigned int opaque_types[2];
     struct cudaMemLocation location;
     void *opaque_security;
-    size_t maxSize;
-    char opaque_rest[56];
+    char opaque_rest[64];
 };
 typedef struct cudaMemPoolProps CUmemPoolProps;
 
+/* These two grew after CUDA 11: this is what all versions have, and only ever one is pointed to. */
 struct cudaExternalMemoryHandleDesc {
     unsigned int opaque_type;
     void *opaque_handle[2];
     unsigned long long size;
-    unsigned int opaque_rest[17];
+    unsigned int opaque_flags;
 };
 typedef struct cudaExternalMemoryHandleDesc CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 
 struct cudaExternalMemoryBufferDesc {
     unsigned long long opaque_offset;
     unsigned long long size;
-    unsigned int opaque_rest[17];
+    unsigned int opaque_flags;
 };
 typedef struct cudaExternalMemoryBufferDesc CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
@@ -480,7 +482,8 @@ static inline uint64_t api_decompressed_bytes(const CUmemDecompressParams *param
  * its bytes come from CUPTI's record of it.
  */
 #define API_EXTENT_BYTES(extent) ((uint64_t)(extent).width * (extent).height * (extent).depth)
-#define API_COPY3D_BYTES(p)      ((p)->srcArray || (p)->dstArray ? 0 : API_EXTENT_BYTES((p)->extent))
+#define API_COPY3D_HAS_ARRAY(p)  ((p)->srcArray || (p)->dstArray)
+#define API_COPY3D_BYTES(p)      (API_COPY3D_HAS_ARRAY(p) ? 0 : API_EXTENT_BYTES((p)->extent))
 #define API_COPY3D_DST(p)        ((p)->dstArray ? (void *)(p)->dstArray : (p)->dstPtr.ptr)
 #define API_COPY3D_SRC(p)        ((p)->srcArray ? (void *)(p)->srcArray : (p)->srcPtr.ptr)
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
+ * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (24 bytes each, 1.5 MB)
+ * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to such
+ * a run walks its headers again.
+ */
+#ifndef GPUPROF_COLLECTOR_BLOCK_INDEX_H
+#define GPUPROF_COLLECTOR_BLOCK_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_INDEX_MAX 65536
+
+struct index_entry {
+    uint64_t offset;  /* as struct block_place */
+    uint64_t time;    /* the least begin: process ns, shared ns once it is sorted */
+    uint32_t process; /* number in the order of loading */
+    uint32_t count;   /* blocks of the run */
+};
+
+struct block_index {
+    struct index_entry *entries; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t entries_max; /* BLOCK_INDEX_MAX; smaller in tests */
+    uint32_t run_max;     /* blocks that an entry may stand for now */
+};
+
+/* Blocks are added in the order in which their files are walked. 0 or GPUPROF_NO_MEMORY. */
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns);
+
+/* Takes out the entries of a process that is not used after all. */
+void block_index_drop(struct block_index *x, uint32_t process);
+
+/* By time, then process, then offset. */
+void block_index_sort(struct block_index *x);
+void block_index_release(struct block_index *x);
+
+#endif

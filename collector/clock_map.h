@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From one process's nanoseconds (frozen scale) to the nanoseconds that all processes share:
+ * piecewise linear through the process's ANCHOR records to CLOCK_MONOTONIC, which all processes of
+ * one boot share, then by one offset per boot to CLOCK_REALTIME, which hosts have in common. The
+ * map never decreases, so that order and nesting within a process stay. At most CLOCK_ANCHORS_MAX
+ * anchors are kept; when there are more, every second one goes.
+ */
+#ifndef GPUPROF_COLLECTOR_CLOCK_MAP_H
+#define GPUPROF_COLLECTOR_CLOCK_MAP_H
+
+#include <stdint.h>
+
+#include "stream.h"
+
+#define CLOCK_ANCHORS_MAX 2048
+#define CLOCK_NS_MAX      (1ull << 61) /* 73 years; larger times in a file are cut to it */
+
+struct clock_anchor {
+    uint64_t ns;
+    uint64_t shared_ns;
+    uint64_t slope; /* up to the next anchor, times 2^32 */
+};
+
+struct clock_map {
+    struct clock_anchor *anchors; /* owned */
+    uint32_t count;
+    uint32_t stride;   /* every stride-th anchor offered is kept ... */
+    uint32_t offered;  /* ... counted here; the last one always */
+    uint32_t hint;     /* the segment of the last look-up */
+    uint64_t offset;   /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
+    uint64_t segment_end;
+    struct clock_anchor last;
+};
+
+/* The header gives the first anchor and, until clock_map_offset is called, the offset. 0 or
+ * GPUPROF_NO_MEMORY. */
+int clock_map_init(struct clock_map *m, const struct stream_header *h);
+void clock_map_release(struct clock_map *m);
+
+/* Anchors are offered in the order of their ns; one that is not plausible is left out. */
+void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns);
+
+/* To be called once, after the last anchor. */
+void clock_map_finish(struct clock_map *m);
+
+uint64_t clock_map_search(struct clock_map *m, uint64_t ns);
+
+/* CLOCK_REALTIME in ns of the process's time `ns`. */
+static inline uint64_t clock_map_ns(struct clock_map *m, uint64_t ns)
+{
+    const struct clock_anchor *a = &m->anchors[m->hint];
+    if (ns < a->ns || ns >= m->segment_end)
+        return clock_map_search(m, ns);
+    return a->shared_ns + m->offset +
+           (uint64_t)((unsigned __int128)(ns - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
+}
+
+#endif

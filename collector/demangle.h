@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUPROF_COLLECTOR_DEMANGLE_H
+#define GPUPROF_COLLECTOR_DEMANGLE_H
+
+#include <stddef.h>
+
+#define DEMANGLE_FAILURES_MAX 64
+
+/*
+ * The C++ name that `mangled` stands for, in new memory; NULL if it is none, if the name would be
+ * longer than `bytes_max` or took too much memory to make. *failures counts the last two, and from
+ * DEMANGLE_FAILURES_MAX on everything stays mangled: the input is not an honest one.
+ */
+char *demangle(const char *mangled, size_t bytes_max, unsigned *failures);
+
+#endif

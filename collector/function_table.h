@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that calls name: each distinct description once, whatever the number of processes,
+ * and per process the way from a CALL record's code to it. Descriptions come from the API records
+ * of the stream; the table of this build serves only a process that left none and whose header says
+ * that its table was the same.
+ */
+#ifndef GPUPROF_COLLECTOR_FUNCTION_TABLE_H
+#define GPUPROF_COLLECTOR_FUNCTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record.h"
+
+#define FUNCTION_CODES_MAX  4096  /* codes of one process */
+#define FUNCTIONS_MAX       65536 /* of all processes */
+#define FUNCTION_BYTES_MAX  1024  /* longest description */
+#define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
+
+struct function_arg {
+    uint8_t kind;      /* enum api_arg_kind */
+    const char *label; /* a view of the description */
+};
+
+struct function {
+    uint32_t index;     /* 0, 1, ... in the order of first appearance */
+    uint8_t domain;     /* enum api_domain or FUNCTION_DOMAIN_ANY */
+    uint8_t class;      /* enum api_class or FUNCTION_DOMAIN_ANY */
+    uint8_t arg_count;
+    const char *symbol; /* a view of text */
+    char *name;         /* owned: the symbol without "__" before and _ptsz or _ptds behind it */
+    char *text;         /* owned: the description, cut into strings */
+    char *description;  /* owned: the description itself */
+    struct function_arg args[RECORD_ARGS_MAX];
+};
+
+struct function_table {
+    struct function **functions; /* owned, by index */
+    uint32_t count;
+    uint32_t *slots; /* hash: index + 1 */
+    uint32_t slot_count;
+};
+
+/* Per process: code -> function. */
+struct function_codes {
+    const struct function **functions; /* owned; NULL where the code is unknown */
+    uint32_t count;
+    bool described; /* an API record was read */
+};
+
+void function_table_release(struct function_table *t);
+
+/*
+ * Takes the description "symbol|domain|class|kind:label,..." and makes `code` mean it. 0,
+ * GPUPROF_DAMAGED if it cannot be read, GPUPROF_LIMIT or GPUPROF_NO_MEMORY.
+ */
+int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
+                      const uint8_t *text, size_t length);
+
+/* Fills `codes` from the table of this build. 0 or GPUPROF_NO_MEMORY. */
+int function_builtin(struct function_table *t, struct function_codes *codes);
+
+void function_codes_release(struct function_codes *codes);
+
+/*
+ * The function of `code`, made up as "function_<code>" if nobody described it. NULL: no memory or
+ * FUNCTIONS_MAX reached.
+ */
+const struct function *function_of(struct function_table *t, struct function_codes *codes,
+                                   unsigned code);
+
+#endif

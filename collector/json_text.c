@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_text.h"
+
+#include <stdlib.h>
+
+#define PAIRS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
+
+const char json_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4")
+    PAIRS("5") PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
+
+/* Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none. */
+static size_t utf8_length(const uint8_t *p, size_t length)
+{
+    static const struct {
+        uint8_t first_low, first_high, second_low, second_high, length;
+    } rows[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (p[0] < rows[i].first_low || p[0] > rows[i].first_high)
+            continue;
+        if (rows[i].length > length)
+            return 0;
+        if (rows[i].length > 1 && (p[1] < rows[i].second_low || p[1] > rows[i].second_high))
+            return 0;
+        for (size_t k = 2; k < rows[i].length; k++)
+            if (p[k] < 0x80 || p[k] > 0xbf)
+                return 0;
+        return rows[i].length;
+    }
+    return 0;
+}
+
+static char *put_replacement(char *out)
+{
+    memcpy(out, "\xef\xbf\xbd", 3);
+    return out + 3;
+}
+
+char *json_escape(char *out, const char *text, size_t length)
+{
+    static const char hex[] = "0123456789abcdef";
+    const uint8_t *p = (const uint8_t *)text;
+    *out++ = '"';
+    for (size_t at = 0; at < length;) {
+        uint8_t c = p[at];
+        if (c >= ' ' && c < 0x7f) {
+            if (c == '"' || c == '\\')
+                *out++ = '\\';
+            *out++ = (char)c;
+            at++;
+        } else if (c < ' ' || c == 0x7f) {
+            memcpy(out, "\\u00", 4);
+            out[4] = hex[c >> 4];
+            out[5] = hex[c & 15];
+            out += 6;
+            at++;
+        } else {
+            size_t bytes = utf8_length(p + at, length - at);
+            if (bytes) {
+                memcpy(out, p + at, bytes);
+                out += bytes;
+                at += bytes;
+            } else {
+                out = put_replacement(out);
+                at++;
+            }
+        }
+    }
+    *out++ = '"';
+    return out;
+}
+
+char *json_string(const char *text, size_t length)
+{
+    char *data = malloc(json_escape_bytes_max(length) + 1);
+    if (!data)
+        return NULL;
+    char *end = json_escape(data, text, length);
+    *end = '\0';
+    char *smaller = realloc(data, (size_t)(end - data) + 1);
+    return smaller ? smaller : data;
+}
+
+char *json_clean(const char *text, size_t length)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    char *data = malloc(3 * length + 1);
+    char *out = data;
+    if (!data)
+        return NULL;
+    for (size_t at = 0; at < length;) {
+        size_t bytes = utf8_length(p + at, length - at);
+        if (bytes > 1 || (p[at] >= ' ' && p[at] < 0x7f) || p[at] == '\t' || p[at] == '\n') {
+            memcpy(out, p + at, bytes);
+            out += bytes;
+            at += bytes;
+        } else {
+            out = put_replacement(out);
+            at++;
+        }
+    }
+    *out = '\0';
+    return data;
+}
+
+char *json_decimal(char *out, uint64_t value)
+{
+    char digits[JSON_DECIMAL_MAX];
+    char *p = digits + sizeof digits;
+    while (value >= 100) {
+        p -= 2;
+        memcpy(p, json_digit_pairs + 2 * (value % 100), 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        p -= 2;
+        memcpy(p, json_digit_pairs + 2 * value, 2);
+    } else {
+        *--p = (char)('0' + value);
+    }
+    size_t length = (size_t)(digits + sizeof digits - p);
+    memcpy(out, p, length);
+    return out + length;
+}
+
+char *json_hex(char *out, uint64_t value)
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned digits = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
+    *out++ = '0';
+    *out++ = 'x';
+    for (unsigned i = digits; i-- > 0;)
+        *out++ = hex[value >> (4 * i) & 15];
+    return out;
+}
+
+char *json_microseconds(char *out, uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    unsigned rest = (unsigned)(ns - 1000 * us);
+    out = json_decimal(out, us);
+    *out++ = '.';
+    *out++ = (char)('0' + rest / 100);
+    memcpy(out, json_digit_pairs + 2 * (rest % 100), 2);
+    return out + 2;
+}

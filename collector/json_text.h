@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON and number text, formatted by hand because there is one of each for millions of events. The
+ * only place that escapes strings: control characters become \u00XX, what is not UTF-8 becomes
+ * U+FFFD, all else stays raw UTF-8 (an escaped surrogate makes some readers reject a whole file).
+ * The writers write at `out` and return the place behind; callers provide the room stated.
+ */
+#ifndef GPUPROF_COLLECTOR_JSON_TEXT_H
+#define GPUPROF_COLLECTOR_JSON_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define JSON_DECIMAL_MAX 20 /* bytes of a u64 */
+#define JSON_HEX_MAX     18 /* "0x" and 16 digits */
+
+extern const char json_digit_pairs[201]; /* "000102...99" */
+
+/* The most bytes that json_escape writes for `length` bytes, quotes included. */
+static inline size_t json_escape_bytes_max(size_t length)
+{
+    return 6 * length + 2;
+}
+
+/* A JSON string, with its quotes. */
+char *json_escape(char *out, const char *text, size_t length);
+
+/* The same as new memory, terminated; NULL: no memory. */
+char *json_string(const char *text, size_t length);
+
+/*
+ * `text` as valid UTF-8 without control characters other than tab and newline, in new memory, for
+ * those who escape themselves (cJSON). NULL: no memory.
+ */
+char *json_clean(const char *text, size_t length);
+
+char *json_decimal(char *out, uint64_t value);
+char *json_hex(char *out, uint64_t value); /* 0x1f */
+
+/* Nanoseconds as microseconds with three decimals. */
+char *json_microseconds(char *out, uint64_t ns);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of kernels: each distinct name once for all processes, demangled; and per process the map
+ * from handle to the name that holds now. NAME records are added in time order, so the latest one
+ * of a handle is the right one for the calls that follow.
+ */
+#ifndef GPUPROF_COLLECTOR_KERNEL_NAMES_H
+#define GPUPROF_COLLECTOR_KERNEL_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KERNEL_NAMES_MAX      (1u << 20) /* distinct names; beyond: the handle is shown */
+#define KERNEL_NAME_TEXT_MAX  (256u << 20) /* bytes of all of them */
+#define KERNEL_NAME_BYTES_MAX 16384        /* of one, demangled; longer ones stay mangled */
+
+struct kernel_name {
+    uint32_t raw_bytes;
+    uint32_t hash;
+    const char *shown; /* demangled where that was possible; a view of raw or own memory */
+    char *json;        /* owned: `shown` as a JSON string, quotes included */
+    char raw[];        /* as recorded, terminated */
+};
+
+struct kernel_names {
+    struct kernel_name **slots; /* owned */
+    uint32_t slot_count;
+    uint32_t count;
+    uint64_t text_bytes;
+    uint64_t dropped; /* names not kept because of the limits above */
+    unsigned demangle_failures;
+};
+
+struct kernel_handle {
+    uint64_t handle;
+    const struct kernel_name *name; /* NULL: free slot */
+};
+
+struct kernel_handles {
+    struct kernel_handle *slots; /* owned */
+    uint32_t slot_count;
+    uint32_t count;
+};
+
+void kernel_names_release(struct kernel_names *names);
+void kernel_handles_release(struct kernel_handles *handles);
+
+/* From now on `handle` means the name of `length` bytes at `text`. 0 or GPUPROF_NO_MEMORY. */
+int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
+                    const uint8_t *text, size_t length);
+
+/* NULL if nobody named it. */
+const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "message.h"
+#include "program.h"
+#include "report.h"
+#include "settings.h"
+#include "stream.h"
+
+#define LAUNCH_LIBRARY         "libgpuprof.so"
+#define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
+#define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
+#define LAUNCH_ADOPT_SECONDS   30
+#define LAUNCH_SUMMARY_SECONDS 5
+
+const struct verb_option launch_options[] = {
+    {"-o DIR", "the same as --out DIR"},
+    {"--quiet", "say nothing at the end: no summary, no name of the data folder"},
+    {"--exec", "replace the launcher by the program; no summary, nothing waits for the program"},
+    {"--help", "print this help"},
+    {NULL, NULL},
+};
+
+const char *const launch_rank_variables[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+                                             "PMI_RANK", NULL};
+
+struct launch {
+    const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
+    bool quiet;
+    bool exec;
+    bool help;
+    char **argv;                          /* the program and its arguments */
+    char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
+    const char *out_shown;                /* as to be named to the user: a view of out, or given */
+    size_t streams_before;                /* in the folder when we began */
+    struct program program;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static enum setting_index find_setting(const char *name, size_t length)
+{
+    int i = 0;
+    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
+                                  memcmp(setting_infos[i].option, name, length) == 0))
+        i++;
+    return (enum setting_index)i;
+}
+
+static int take_setting(struct launch *l, char **argv, int *next)
+{
+    const char *option = argv[*next - 1];
+    const char *name = strcmp(option, "-o") == 0 ? "out" : option + 1 + (option[1] == '-');
+    size_t length = strcspn(name, "=");
+    enum setting_index index = find_setting(name, length);
+    if (index == SETTING_COUNT || name == option + 1)
+        return usage_error("run: unknown option '%s'; try 'gpuprof help run'", option);
+    const struct setting_info *info = &setting_infos[index];
+    const char *value = name[length] == '=' ? name + length + 1 : NULL;
+    if (!value && info->kind == SETTING_KIND_SWITCH)
+        value = "on";
+    if (!value && argv[*next])
+        value = argv[(*next)++];
+    if (!value)
+        return usage_error("run: %s needs a value: %s", option, info->value);
+    struct settings check;
+    char reason[160] = "it is empty";
+    settings_init(&check);
+    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
+        return usage_error("run: --%s: %s", info->option, reason);
+    l->values[index] = value;
+    return 0;
+}
+
+static int read_options(struct launch *l, char **argv)
+{
+    int next = 1;
+    while (argv[next] && argv[next][0] == '-') {
+        const char *option = argv[next++];
+        int code = 0;
+        if (strcmp(option, "--") == 0)
+            break;
+        if (strcmp(option, "--quiet") == 0)
+            l->quiet = true;
+        else if (strcmp(option, "--exec") == 0)
+            l->exec = true;
+        else if (strcmp(option, "--help") == 0)
+            l->help = true;
+        else
+            code = take_setting(l, argv, &next);
+        if (code)
+            return code;
+    }
+    l->argv = argv + next;
+    if (!l->argv[0] && !l->help)
+        return usage_error("run: no program; try 'gpuprof help run'");
+    return 0;
+}
+
+/* ---- the data folder ------------------------------------------------------------------------ */
+
+/* "" if none is set; "0" for the first of a job. */
+static const char *rank_text(void)
+{
+    const char *rank = "";
+    for (const char *const *name = launch_rank_variables; *name; name++) {
+        const char *text = getenv(*name);
+        if (!text || !*text)
+            continue;
+        if (strcmp(text, "0") != 0)
+            return text;
+        rank = text;
+    }
+    return rank;
+}
+
+/* The folder where this executable is, with a final slash. 0 or an errno. */
+static int own_folder(char *folder, size_t capacity)
+{
+    ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
+    if (length < 0)
+        return errno;
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (!slash || (size_t)length >= capacity - 1)
+        return ENAMETOOLONG;
+    slash[1] = '\0';
+    return 0;
+}
+
+static int make_absolute(const char *path, char *out, size_t capacity)
+{
+    char folder[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(folder, sizeof folder))
+        return usage_error("run: the current folder: %s", strerror(errno));
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
+    const char *slash = path[0] == '/' || strcmp(folder, "/") == 0 ? "" : "/";
+    int n = snprintf(out, capacity, "%s%s%s", folder, slash, path);
+    if (n < 0 || (size_t)n >= capacity)
+        return usage_error("run: %.40s...: longer than %zu bytes", path, capacity - 1);
+    return 0;
+}
+
+/* gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already. */
+static int name_folder(struct launch *l)
+{
+    char name[LAUNCH_NAME_BYTES_MAX + 1];
+    char path[LAUNCH_NAME_BYTES_MAX + 64];
+    char when[32];
+    struct tm broken_down;
+    time_t now = time(NULL);
+    const char *slash = strrchr(l->argv[0], '/');
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : l->argv[0]);
+    for (char *p = name; *p; p++) {
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            *p = '_';
+    }
+    localtime_r(&now, &broken_down);
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
+    int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
+    /* The ranks of a job that start in the same second share a folder, whoever is first. */
+    for (unsigned i = 2; access(path, F_OK) == 0 && !*rank_text(); i++) {
+        if (i > LAUNCH_FOLDERS_MAX)
+            return usage_error("run: %.200s: there are too many of that name", path);
+        snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
+    }
+    int code = make_absolute(path, l->out, sizeof l->out);
+    l->out_shown = code ? NULL : strrchr(l->out, '/') + 1;
+    return code;
+}
+
+/* Nothing could be recorded there: say so before a long job has run in vain. */
+static int check_folder(const struct launch *l)
+{
+    char path[sizeof l->out];
+    struct stat st;
+    snprintf(path, sizeof path, "%s", l->out);
+    while (stat(path, &st) != 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || !slash)
+            return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+        slash[slash == path] = '\0'; /* the library makes the folder and those above it */
+    }
+    if (!S_ISDIR(st.st_mode))
+        return usage_error("run: %s: %s", l->out_shown, strerror(ENOTDIR));
+    if (access(path, W_OK | X_OK) != 0)
+        return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+    return 0;
+}
+
+static size_t count_streams(const char *folder)
+{
+    size_t count = 0;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        size_t length = strlen(entry->d_name);
+        size_t suffix = strlen(STREAM_SUFFIX);
+        count += length > suffix && strcmp(entry->d_name + length - suffix, STREAM_SUFFIX) == 0;
+    }
+    closedir(dir);
+    return count;
+}
+
+/* ---- the environment ------------------------------------------------------------------------ */
+
+static int export_library(void)
+{
+    char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
+    int error = own_folder(library, PATH_MAX);
+    if (error)
+        return usage_error("run: /proc/self/exe: %s", strerror(error));
+    strcat(library, LAUNCH_LIBRARY);
+    if (access(library, R_OK) != 0)
+        return usage_error("run: %s: %s", library, strerror(errno));
+    if (strpbrk(library, " :"))
+        return usage_error("run: %s: the loader cannot preload from a folder with a space or a "
+                           "colon in its name; move gpuprof",
+                           library);
+    const char *others = getenv("LD_PRELOAD");
+    if (!others || !*others)
+        return setenv("LD_PRELOAD", library, 1);
+    size_t length = strlen(library);
+    if (strncmp(others, library, length) == 0 && strchr(" :", others[length]))
+        return 0; /* inside another gpuprof run; strchr finds the end of the text, too */
+    char *list;
+    if (asprintf(&list, "%s:%s", library, others) < 0)
+        return usage_error("run: LD_PRELOAD: %s", strerror(errno));
+    int code = setenv("LD_PRELOAD", list, 1);
+    free(list);
+    return code;
+}
+
+/* Options win over variables. Paths are made absolute: the program may change its folder. */
+static int export_settings(struct launch *l)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_info *info = &setting_infos[i];
+        const char *value = l->values[i] ? l->values[i] : getenv(info->variable);
+        char path[SETTING_TEXT_BYTES_MAX + 1];
+        int code = 0;
+        if (info->kind == SETTING_KIND_PATH && value && *value) {
+            code = make_absolute(value, path, sizeof path);
+            if (i == SETTING_OUT) {
+                memcpy(l->out, path, sizeof path);
+                l->out_shown = value;
+            }
+            value = path;
+        } else if (i == SETTING_OUT) {
+            code = name_folder(l);
+            value = l->out;
+        }
+        if (code)
+            return code;
+        if (value && setenv(info->variable, value, 1) != 0)
+            return usage_error("run: %s: %s", info->variable, strerror(errno));
+    }
+    return 0;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static int work_summary(void *context)
+{
+    const struct launch *l = context;
+    return report_summary(l->out, stderr);
+}
+
+static void tell(struct launch *l, const struct child *c)
+{
+    if (l->quiet || (*rank_text() && strcmp(rank_text(), "0") != 0))
+        return;
+    if (count_streams(l->out) == l->streams_before) {
+        message("nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
+                "LD_PRELOAD, or is static or setuid",
+                l->argv[0]);
+        return;
+    }
+    if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
+        message("the summary was cut short; 'gpuprof report' prints all of it");
+    message("data in %s", l->out_shown);
+    message("next: gpuprof merge %s -o trace.json", l->out_shown);
+}
+
+static int prepare(struct launch *l)
+{
+    int error = program_find(&l->program, l->argv[0]);
+    if (error)
+        return usage_error("run: %s: %s", l->argv[0], strerror(error));
+    int code = export_settings(l);
+    if (code == 0)
+        code = check_folder(l);
+    if (code == 0)
+        code = export_library();
+    if (code == 0 && l->program.obstacle)
+        message("%s: %s; nothing can be recorded", l->argv[0], l->program.obstacle);
+    return code;
+}
+
+int run_verb(int argc, char **argv)
+{
+    struct launch l = {.streams_before = 0};
+    struct child child = {.pid = 0};
+    char *help[] = {(char[]){"help"}, (char[]){"run"}, NULL};
+    (void)argc;
+    int code = read_options(&l, argv);
+    if (code)
+        return code;
+    if (l.help)
+        return help_verb(2, help);
+    code = prepare(&l);
+    if (code)
+        return code;
+    l.streams_before = count_streams(l.out);
+    int error = 0;
+    if (l.exec) {
+        execvp(l.program.path, l.argv);
+        error = errno;
+    } else {
+        error = child_start(&child, l.program.path, l.argv);
+    }
+    if (error)
+        return usage_error("run: %s: %s", l.argv[0], strerror(error));
+    int status = child_wait(&child);
+    tell(&l, &child);
+    child_end_like(status);
+}

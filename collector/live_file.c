@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "error.h"
+
+#define PATH_BYTES_MAX 4096
+
+static ssize_t read_at(int fd, uint64_t offset, uint8_t *data, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t got = pread(fd, data + done, count - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return GPUPROF_IO;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+static int write_at(int fd, uint64_t offset, const uint8_t *data, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t put = pwrite(fd, data + done, count - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return GPUPROF_IO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+/* "" if the text cannot be had. */
+static void read_text(const char *path, char *text, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read_at(fd, 0, (uint8_t *)text, capacity - 1);
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool is_this_boot(const struct stream_header *h)
+{
+    char text[64];
+    uint8_t id[16] = {0};
+    unsigned digits = 0;
+    read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    for (const char *p = text; *p && digits < 32; p++) {
+        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0')
+                         : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
+                                                  : 16;
+        if (digit == 16)
+            continue;
+        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+        digits++;
+    }
+    return digits == 32 && memcmp(id, h->boot_id, sizeof id) == 0;
+}
+
+enum live_owner live_owner(const struct stream_header *h)
+{
+    struct stat status;
+    if (!is_this_boot(h) || stat("/proc/self/ns/pid", &status) < 0 ||
+        status.st_ino != h->pid_namespace)
+        return LIVE_OWNER_UNKNOWN;
+    char path[64];
+    char text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", h->pid);
+    read_text(path, text, sizeof text);
+    const char *p = strrchr(text, ')'); /* behind the command's name, which may hold anything */
+    if (!p)
+        return LIVE_OWNER_ENDED;
+    char state = p[1] ? p[2] : '\0';
+    if (state == 'Z' || state == 'X')
+        return LIVE_OWNER_ENDED; /* its memory is gone */
+    for (int field = 2; field < 22 && p; field++)
+        p = strchr(p + 1, ' ');
+    if (!p)
+        return LIVE_OWNER_UNKNOWN;
+    return strtoull(p + 1, NULL, 10) == h->start_time ? LIVE_OWNER_RUNNING : LIVE_OWNER_ENDED;
+}
+
+/* Checks the first page; 0, GPUPROF_DAMAGED or GPUPROF_IO. */
+static int read_head(struct live_file *l)
+{
+    uint8_t head[LIVE_HEAD_BYTES];
+    struct stat status;
+    ssize_t got = read_at(l->fd, 0, head, sizeof head);
+    if (got < 0 || fstat(l->fd, &status) < 0)
+        return GPUPROF_IO;
+    if (got < (ssize_t)sizeof head || load_u64(head + LIVE_OFFSET_MAGIC) != LIVE_MAGIC ||
+        load_u32(head + LIVE_OFFSET_VERSION) != LIVE_VERSION)
+        return GPUPROF_DAMAGED;
+    if (stream_header_read(&l->header, head, STREAM_HEADER_BYTES_MAX) < 0)
+        return GPUPROF_DAMAGED;
+    l->chunk_bytes = load_u32(head + LIVE_OFFSET_CHUNK_BYTES);
+    l->chunk_count = load_u32(head + LIVE_OFFSET_CHUNK_COUNT);
+    l->chunks_offset = load_u32(head + LIVE_OFFSET_CHUNKS);
+    if (l->chunk_bytes < LIVE_CHUNK_BYTES_MIN || l->chunk_bytes > LIVE_CHUNK_BYTES_MAX ||
+        l->chunk_bytes % 8 != 0 || l->chunk_count > LIVE_CHUNK_COUNT_MAX ||
+        l->chunks_offset < LIVE_HEAD_BYTES)
+        return GPUPROF_DAMAGED;
+    uint64_t room = (uint64_t)status.st_size;
+    room = room > l->chunks_offset ? room - l->chunks_offset : 0;
+    uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
+    if (there < l->chunk_count)
+        l->chunk_count = (uint32_t)there;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        l->counters[i] = load_u64(head + LIVE_OFFSET_COUNTERS + 8 * i);
+    return 0;
+}
+
+static int open_at(struct live_file *l, const char *path, bool own)
+{
+    struct stat status;
+    l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (l->fd < 0)
+        return 0;
+    uid_t uid = geteuid();
+    int error = GPUPROF_NOT_OURS;
+    if (fstat(l->fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        (!own || status.st_uid == uid || uid == 0))
+        error = read_head(l);
+    if (error < 0) {
+        close(l->fd);
+        l->fd = -1;
+    }
+    return error < 0 ? error : 1;
+}
+
+/* The path of the live file kept beside the stream file. */
+static int beside_path(char *path, size_t capacity, const char *stream_path, const char *suffix)
+{
+    size_t length = strlen(stream_path);
+    size_t end = strlen(STREAM_SUFFIX);
+    if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0)
+        length -= end;
+    int put = snprintf(path, capacity, "%.*s%s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX,
+                       suffix);
+    return put < 0 || (size_t)put >= capacity ? GPUPROF_LIMIT : 0;
+}
+
+static bool same_process(const struct live_file *l, const struct stream_header *h)
+{
+    return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
+}
+
+int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h)
+{
+    char path[PATH_BYTES_MAX];
+    *l = (struct live_file){.fd = -1};
+    int found = beside_path(path, sizeof path, stream_path, "") < 0 ? 0 : open_at(l, path, false);
+    if (found > 0 && (!h || same_process(l, h))) {
+        l->beside = true;
+    } else {
+        int beside = found;
+        live_file_release(l);
+        found = h && h->live_path[0] == '/' ? open_at(l, h->live_path, true) : 0;
+        if (found > 0 && !same_process(l, h)) {
+            live_file_release(l);
+            found = 0;
+        }
+        /* What the header's path leads to is ours or nothing: a name may have been used again. */
+        if (found <= 0)
+            return beside == GPUPROF_DAMAGED ? GPUPROF_DAMAGED : 0;
+    }
+    l->owner = live_owner(&l->header);
+    return 1;
+}
+
+void live_file_release(struct live_file *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}
+
+int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk)
+{
+    uint8_t head[LIVE_CHUNK_HEAD_BYTES];
+    *chunk = (struct live_chunk){.state = LIVE_FREE};
+    ssize_t got =
+        read_at(l->fd, l->chunks_offset + (uint64_t)index * l->chunk_bytes, head, sizeof head);
+    if (got < (ssize_t)sizeof head)
+        return got < 0 ? GPUPROF_IO : 0;
+    chunk->state = load_u32(head + LIVE_CHUNK_STATE);
+    chunk->thread = load_u32(head + LIVE_CHUNK_THREAD);
+    chunk->tid = load_u32(head + LIVE_CHUNK_TID);
+    chunk->position = load_u64(head + LIVE_CHUNK_POSITION);
+    chunk->committed = load_u64(head + LIVE_CHUNK_COMMITTED);
+    chunk->open = load_u64(head + LIVE_CHUNK_OPEN);
+    chunk->open_begin = load_u64(head + LIVE_CHUNK_OPEN_BEGIN);
+    for (unsigned i = 0; i < LIVE_OPEN_ARGS; i++)
+        chunk->open_args[i] = load_u64(head + LIVE_CHUNK_OPEN_ARGS + 8 * i);
+    if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
+        chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    return 0;
+}
+
+ssize_t live_chunk_records(const struct live_file *l, uint32_t index, const struct live_chunk *chunk,
+                           uint8_t *data)
+{
+    uint64_t offset =
+        l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
+    return read_at(l->fd, offset, data, chunk->committed);
+}
+
+/*
+ * Copies the first page and all chunks in use. A chunk that its process recycled meanwhile is left
+ * out: what it held was in the stream file before.
+ */
+static int copy_chunks(const struct live_file *l, int to)
+{
+    int error = GPUPROF_NO_MEMORY;
+    uint8_t *data = malloc(l->chunk_bytes);
+    if (!data)
+        return error;
+    ssize_t got = read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
+    error = got < 0 ? GPUPROF_IO : write_at(to, 0, data, (size_t)got);
+    for (uint32_t i = 0; error == 0 && i < l->chunk_count; i++) {
+        struct live_chunk before;
+        struct live_chunk after;
+        uint64_t offset = l->chunks_offset + (uint64_t)i * l->chunk_bytes;
+        error = live_chunk_read(l, i, &before);
+        if (error < 0 || before.state == LIVE_FREE)
+            continue;
+        got = read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + before.committed);
+        if (got < LIVE_CHUNK_HEAD_BYTES)
+            error = got < 0 ? GPUPROF_IO : 0;
+        else if ((error = live_chunk_read(l, i, &after)) == 0 && after.thread == before.thread &&
+                 after.position == before.position && after.state != LIVE_FREE) {
+            store_u64(data + LIVE_CHUNK_COMMITTED, (uint64_t)got - LIVE_CHUNK_HEAD_BYTES);
+            error = write_at(to, offset, data, (size_t)got);
+        }
+    }
+    free(data);
+    uint64_t size = l->chunks_offset + (uint64_t)l->chunk_count * l->chunk_bytes;
+    if (error == 0 && ftruncate(to, (off_t)size) < 0)
+        error = GPUPROF_IO;
+    return error;
+}
+
+static int open_unnamed(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[PATH_BYTES_MAX];
+    if (!folder || !folder[0])
+        folder = "/tmp";
+    int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd >= 0 || snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", folder) >= (int)sizeof path)
+        return fd;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+int live_file_snapshot(struct live_file *l)
+{
+    if (l->owner == LIVE_OWNER_ENDED)
+        return 0;
+    int fd = open_unnamed();
+    if (fd < 0)
+        return GPUPROF_IO;
+    int error = copy_chunks(l, fd);
+    if (error < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return error;
+    }
+    close(l->fd);
+    l->fd = fd;
+    return 0;
+}
+
+static int read_stream_header(const char *stream_path, struct stream_header *h)
+{
+    uint8_t data[STREAM_HEADER_BYTES_MAX];
+    int fd = open(stream_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return GPUPROF_IO;
+    ssize_t got = read_at(fd, 0, data, sizeof data);
+    close(fd);
+    return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
+}
+
+/* Puts a copy of `l` at `path` by way of a temporary name. */
+static int copy_beside(const struct live_file *l, const char *stream_path, const char *path)
+{
+    char temporary[PATH_BYTES_MAX];
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, ".tmp-%d", (int)getpid());
+    if (beside_path(temporary, sizeof temporary, stream_path, suffix) < 0)
+        return GPUPROF_LIMIT;
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return GPUPROF_IO;
+    int error = copy_chunks(l, fd);
+    if (close(fd) < 0 && error == 0)
+        error = GPUPROF_IO;
+    if (error == 0 && rename(temporary, path) < 0)
+        error = GPUPROF_IO;
+    if (error < 0) {
+        int saved = errno;
+        unlink(temporary);
+        errno = saved;
+    }
+    return error;
+}
+
+int live_adopt(const char *stream_path)
+{
+    struct stream_header h;
+    struct live_file l;
+    char path[PATH_BYTES_MAX];
+    int error = read_stream_header(stream_path, &h);
+    if (error < 0)
+        return error;
+    if (beside_path(path, sizeof path, stream_path, "") < 0)
+        return GPUPROF_LIMIT;
+    if (live_file_open(&l, stream_path, &h) <= 0)
+        return 0;
+    int done = 0;
+    if (!l.beside && l.owner == LIVE_OWNER_ENDED) {
+        done = copy_beside(&l, stream_path, path);
+        if (done == 0)
+            done = unlink(h.live_path) < 0 ? GPUPROF_IO : 1;
+    }
+    live_file_release(&l);
+    return done;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live file of a process, found from its stream file: first beside it (kept there by
+ * live_adopt), then where the stream header says. The latter is a path out of a file, so it must
+ * lead to a regular file of the reader's own, which names the same process.
+ */
+#ifndef GPUPROF_COLLECTOR_LIVE_FILE_H
+#define GPUPROF_COLLECTOR_LIVE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "live.h"
+#include "stream.h"
+
+enum live_owner {
+    LIVE_OWNER_ENDED,
+    LIVE_OWNER_RUNNING,
+    LIVE_OWNER_UNKNOWN, /* another host or pid namespace */
+};
+
+struct live_file {
+    int fd;
+    bool beside; /* beside the stream file */
+    enum live_owner owner;
+    struct stream_header header;
+    uint32_t chunk_bytes;
+    uint32_t chunk_count; /* that lie within the file */
+    uint32_t chunks_offset;
+    uint64_t counters[COUNTER_COUNT];
+};
+
+struct live_chunk {
+    uint32_t state;
+    uint32_t thread;
+    uint32_t tid;
+    uint64_t position;
+    uint64_t committed; /* cut to the chunk's size */
+    uint64_t open;
+    uint64_t open_begin;
+    uint64_t open_args[LIVE_OPEN_ARGS];
+};
+
+/* Does the process that `h` names still run? */
+enum live_owner live_owner(const struct stream_header *h);
+
+/*
+ * Opens the live file of the stream file at `stream_path`. `h` is that file's header, or NULL if it
+ * is lost (then only a file beside it counts). 1, 0 if there is none, or GPUPROF_DAMAGED if the
+ * one beside it is not whole. After 1, live_file_release must follow.
+ */
+int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h);
+void live_file_release(struct live_file *l);
+
+/*
+ * If the owner may still run: replaces the open file by a copy that does not change any more
+ * (unlinked, in $TMPDIR or /tmp). To be called before the stream file's size is taken, so that what
+ * is sealed meanwhile is found there. 0, GPUPROF_IO or GPUPROF_NO_MEMORY.
+ */
+int live_file_snapshot(struct live_file *l);
+
+/* Reads the header of a chunk. 0 or GPUPROF_IO; a chunk beyond the file's end is free. */
+int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk);
+
+/* Reads the committed records; the bytes read or GPUPROF_IO. */
+ssize_t live_chunk_records(const struct live_file *l, uint32_t index, const struct live_chunk *chunk,
+                           uint8_t *data);
+
+/*
+ * If the process of this stream file has ended and has left a live file elsewhere (tmpfs), moves
+ * it beside the stream file: copied without free chunks, put in place under its final name, then
+ * removed where it was. 1 moved, 0 nothing to do, GPUPROF_IO (errno) or another error: the live
+ * file is still where it was.
+ */
+int live_adopt(const char *stream_path);
+
+#endif

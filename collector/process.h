@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One recorded process: its stream file, what the live file adds, and what must be known before the
+ * first of its events is shown: identity, threads, functions, clock, loss counters. Loading walks
+ * all block headers, and decompresses only gpuprof's own blocks (thread 0) and the first of each
+ * thread.
+ */
+#ifndef GPUPROF_COLLECTOR_PROCESS_H
+#define GPUPROF_COLLECTOR_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block.h"
+#include "clock_map.h"
+#include "function_table.h"
+#include "kernel_names.h"
+#include "live_tail.h"
+#include "payload.h"
+#include "stream.h"
+#include "stream_file.h"
+#include "stream_scan.h"
+#include "thread_table.h"
+
+#define META_ENTRIES_MAX 256   /* of one process */
+#define META_BYTES_MAX   65536 /* of all of them */
+#define NOTES_MAX        32
+
+/* Everything that a reader could not have, and what it did about it. */
+struct losses {
+    bool header_lost;         /* the stream header could not be read */
+    uint64_t damaged_blocks;  /* whose payload does not hold what its header says */
+    uint64_t damaged_records; /* that those held */
+    uint64_t missing_blocks;  /* sequence numbers that do not occur */
+    uint64_t skipped_bytes;   /* that belong to no block */
+    uint64_t torn_bytes;      /* of a last block that was cut off, in no live file either */
+    uint64_t missing_bytes;   /* of raw records: gaps in the threads' positions */
+    uint64_t repeated_blocks; /* whose records an earlier block had already */
+    uint64_t live_damaged_bytes;
+    uint64_t unknown_functions; /* calls whose function nobody described */
+    uint64_t live_records;      /* recovered from the live file: nothing is lost */
+    uint64_t open_calls;        /* that had not returned */
+    bool live_damaged;          /* there is a live file and it cannot be read */
+    bool running;               /* the process goes on: this is a snapshot */
+    bool not_ended;             /* no END record and no live file: it was killed and ... */
+    uint64_t counters[COUNTER_COUNT]; /* ... what it counted itself (counters.def) */
+};
+
+struct block_place {
+    uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
+    struct block_header header;
+};
+#define LIVE_BLOCK (1ull << 63)
+
+struct process {
+    uint32_t number;     /* in the order of loading */
+    uint32_t index;      /* in the order in which they are shown */
+    uint32_t shown_pid;  /* unique over all processes */
+    struct stream_file file;
+    struct stream_header header;
+    struct thread_table threads;
+    struct function_codes codes;
+    struct kernel_handles kernels;
+    struct clock_map clock;
+    struct live_tail live;
+    struct losses losses;
+    uint64_t block_count;
+    uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
+    uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
+    uint64_t max_ns;
+    uint64_t end_reason; /* of the END record; 0 = none */
+    char *meta[META_ENTRIES_MAX]; /* owned "key=value" */
+    uint32_t meta_count;
+    uint32_t meta_bytes;
+    char *notes[NOTES_MAX]; /* owned */
+    uint32_t note_count;
+};
+
+/* What loading and reading needs and many processes share. */
+struct reader {
+    struct file_pool pool;
+    struct payload_codec codec;
+    struct function_table functions;
+    struct kernel_names names;
+    uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    bool keep_live;  /* leave the live files of ended processes where they are */
+};
+
+int reader_init(struct reader *r);
+void reader_release(struct reader *r);
+
+/*
+ * Called for each block in the order of the file, live blocks last. 0, or an error that ends the
+ * loading.
+ */
+typedef int process_block_fn(void *context, struct process *p, struct block_place *place);
+
+/*
+ * Loads the process whose stream file is at `path` and calls `on_block` (which may be
+ * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS,
+ * GPUPROF_VERSION, GPUPROF_TRUNCATED or GPUPROF_DAMAGED if the file's header cannot be used and no
+ * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release.
+ */
+int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
+                 process_block_fn *on_block, void *context);
+void process_release(struct process *p, struct reader *r);
+
+/*
+ * Reads the block at place->offset, sets place->header and decompresses the payload into *payload,
+ * a malloc'ed buffer of *capacity bytes that is grown as needed. 0, GPUPROF_DAMAGED (not counted),
+ * GPUPROF_IO or GPUPROF_NO_MEMORY.
+ */
+int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
+                  size_t *capacity);
+
+/* The value of a META record or NULL. */
+const char *process_meta(const struct process *p, const char *key);
+
+/* Something recorded is missing. */
+bool losses_any(const struct losses *l);
+/* The part of it that makes a file damaged (exit code 3 without --strict). */
+bool losses_damage(const struct losses *l);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program that `gpuprof run` is to start: where it is, and whether a preloaded library can work
+ * in it at all.
+ */
+#ifndef GPUPROF_COLLECTOR_PROGRAM_H
+#define GPUPROF_COLLECTOR_PROGRAM_H
+
+#include <limits.h>
+
+struct program {
+    char path[PATH_MAX];
+    const char
+        *obstacle; /* why nothing can be recorded in it (static text); NULL = nothing known */
+};
+
+/* Looks `name` up as execvp would. 0, or the errno that execvp would fail with. */
+int program_find(struct program *program, const char *name);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recording.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "error.h"
+#include "message.h"
+#include "verbs.h"
+
+struct path_list {
+    char **paths; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static int path_add(struct path_list *list, const char *folder, const char *name)
+{
+    if (list->count == RECORDING_FILES_MAX)
+        return GPUPROF_LIMIT;
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? 2 * list->capacity : 64;
+        char **paths = realloc(list->paths, capacity * sizeof *paths);
+        if (!paths)
+            return GPUPROF_NO_MEMORY;
+        list->paths = paths;
+        list->capacity = capacity;
+    }
+    char *path = NULL;
+    size_t length = strlen(folder);
+    if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
+        return GPUPROF_NO_MEMORY;
+    list->paths[list->count++] = path;
+    return 0;
+}
+
+static void path_list_release(struct path_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        free(list->paths[i]);
+    free(list->paths);
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The stream files of a folder, by name. */
+static int list_folder(const char *folder, struct path_list *list)
+{
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return GPUPROF_IO;
+    int error = 0;
+    errno = 0;
+    for (struct dirent *entry; error == 0 && (entry = readdir(dir)); errno = 0) {
+        size_t length = strlen(entry->d_name);
+        size_t end = strlen(STREAM_SUFFIX);
+        if (length > end && strcmp(entry->d_name + length - end, STREAM_SUFFIX) == 0)
+            error = path_add(list, folder, entry->d_name);
+    }
+    if (error == 0 && errno)
+        error = GPUPROF_IO;
+    int saved = errno;
+    closedir(dir);
+    errno = saved;
+    if (list->count)
+        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+    return error;
+}
+
+static int add_block(void *context, struct process *p, struct block_place *place)
+{
+    struct recording *rec = context;
+    return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns);
+}
+
+static bool is_loaded(const struct recording *rec, const struct process *p)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (memcmp(rec->processes[i]->header.process_id, p->header.process_id,
+                   sizeof p->header.process_id) == 0)
+            return true;
+    return false;
+}
+
+static int failure(const char *path, int error)
+{
+    if (error == GPUPROF_IO)
+        message("%s: %s", path, strerror(errno));
+    else
+        message("%s: %s", path, gpuprof_error_text(error));
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
+               ? EXIT_ENVIRONMENT
+               : EXIT_USAGE;
+}
+
+static int reserve(struct recording *rec)
+{
+    if (rec->count < rec->capacity)
+        return 0;
+    uint32_t capacity = rec->capacity ? 2 * rec->capacity : 16;
+    struct process **processes = realloc(rec->processes, capacity * sizeof(struct process *));
+    if (!processes)
+        return GPUPROF_NO_MEMORY;
+    rec->processes = processes;
+    rec->capacity = capacity;
+    return 0;
+}
+
+/* Loads one file; `named`: by the user, and not found in a folder. */
+static int load_file(struct recording *rec, const char *path, bool named,
+                     const struct recording_options *options)
+{
+    struct process *p = malloc(sizeof *p);
+    if (!p || reserve(rec) < 0) {
+        free(p);
+        return failure(path, GPUPROF_NO_MEMORY);
+    }
+    int error = process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block,
+                             rec);
+    if (error == 0 && is_loaded(rec, p)) {
+        message("%s: the same process again, left out", path);
+        process_release(p, &rec->reader);
+        block_index_drop(&rec->index, rec->count);
+        error = 1;
+    }
+    if (error) {
+        free(p);
+        if (error > 0)
+            return EXIT_OK;
+        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED;
+        int code = failure(path, error);
+        if (code == EXIT_ENVIRONMENT || (named && !lost))
+            return code;
+        rec->unread_files++;
+        return EXIT_OK;
+    }
+    rec->processes[rec->count++] = p;
+    return EXIT_OK;
+}
+
+static int load_path(struct recording *rec, const char *path,
+                     const struct recording_options *options)
+{
+    struct stat status;
+    if (stat(path, &status) < 0) {
+        message("%s: %s", path, strerror(errno));
+        return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
+    }
+    if (!S_ISDIR(status.st_mode))
+        return load_file(rec, path, true, options);
+    struct path_list list = {0};
+    int error = list_folder(path, &list);
+    int code = error < 0 ? failure(path, error) : EXIT_OK;
+    if (code == EXIT_OK && list.count == 0)
+        code = usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path,
+                           path);
+    for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
+        code = load_file(rec, list.paths[i], false, options);
+    path_list_release(&list);
+    return code;
+}
+
+int recording_open(struct recording *rec, char **paths, int path_count,
+                   const struct recording_options *options)
+{
+    *rec = (struct recording){0};
+    if (reader_init(&rec->reader) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    rec->reader.keep_live = options->keep_live;
+    for (int i = 0; i < path_count; i++) {
+        int code = load_path(rec, paths[i], options);
+        if (code != EXIT_OK)
+            return code;
+    }
+    if (rec->count == 0)
+        return EXIT_DAMAGED; /* and load_file has said why */
+    if (recording_arrange(rec) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    return EXIT_OK;
+}
+
+void recording_release(struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        process_release(rec->processes[i], &rec->reader);
+        free(rec->processes[i]);
+    }
+    free(rec->processes);
+    free(rec->loaded);
+    block_index_release(&rec->index);
+    reader_release(&rec->reader);
+    *rec = (struct recording){0};
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recordings that a verb was given: all processes of the folders and files named, in a fixed
+ * order (start time, then process id), put on one clock and with distinct pids and tids; and what
+ * went wrong with them.
+ */
+#ifndef GPUPROF_COLLECTOR_RECORDING_H
+#define GPUPROF_COLLECTOR_RECORDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "block_index.h"
+#include "process.h"
+
+#define RECORDING_FILES_MAX 65536
+
+struct recording {
+    struct reader reader;
+    struct process **processes; /* owned; in the order in which they are shown */
+    struct process **loaded;    /* owned array: the same by number, once all are loaded */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t thread_count;   /* over all processes, gpuprof's own left out */
+    uint32_t unread_files;   /* whose header is lost: nothing of them is shown */
+    struct block_index index;
+};
+
+struct recording_options {
+    bool keep_live;  /* leave the live files of ended processes where they are */
+    bool no_index;   /* block_index stays empty: for those who do not merge */
+};
+
+/*
+ * Loads every recording in `paths` (folders, or files). Says on stderr what cannot be used. Returns
+ * EXIT_OK, or the exit code to end with: EXIT_USAGE if a file is not ours or there is nothing,
+ * EXIT_DAMAGED if nothing at all could be read, EXIT_ENVIRONMENT. recording_release must follow in
+ * every case.
+ */
+int recording_open(struct recording *rec, char **paths, int path_count,
+                   const struct recording_options *options);
+void recording_release(struct recording *rec);
+
+/* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
+int recording_arrange(struct recording *rec);
+
+/*
+ * Says on stderr, one line per process, what was recovered and what is lost. Returns EXIT_OK or
+ * EXIT_DAMAGED, as the losses and `strict` have it. To be called after the last event was read.
+ */
+int recording_verdict(const struct recording *rec, bool strict);
+
+/* "name=count, ..." of everything lost by a process; "" if nothing is. Returns `text`. */
+char *losses_text(const struct losses *l, char *text, size_t capacity);
+
+/* "train.py --x (pid 12 host)", with the rank before it if there is one. Returns `text`. */
+char *process_title(const struct process *p, char *text, size_t capacity);
+
+/* The rank variable's value that the process had, or NULL. */
+const char *process_rank(const struct process *p);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream file opened for reading, and the pool that bounds how many are open at a time: with
+ * thousands of files the one that was not used for longest is closed and opened again when needed.
+ * Bytes come by pread within the size taken once, so that a file that shrinks while it is read
+ * gives an error, never a signal.
+ */
+#ifndef GPUPROF_COLLECTOR_STREAM_FILE_H
+#define GPUPROF_COLLECTOR_STREAM_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stream.h"
+
+#define FILE_POOL_MAX 128 /* descriptors in use at a time */
+
+struct stream_file {
+    char *path; /* owned */
+    dev_t device;
+    ino_t inode;
+    uint64_t size;        /* bytes that are looked at; what a running process adds is not */
+    uint64_t first_block; /* offset behind the stream header */
+    uint64_t used;        /* the pool's clock at the last use */
+    int fd;               /* -1: closed by the pool */
+};
+
+struct file_pool {
+    struct stream_file *open[FILE_POOL_MAX];
+    unsigned count;
+    uint64_t clock;
+};
+
+/*
+ * Opens `path` and takes its size; reads no byte. 0, GPUPROF_IO (errno), GPUPROF_NOT_OURS if it is
+ * no regular file, or GPUPROF_NO_MEMORY. After 0, stream_file_release must follow.
+ */
+int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path);
+void stream_file_release(struct stream_file *f, struct file_pool *pool);
+
+/* Takes the size again: what a running process has added since becomes visible. 0, GPUPROF_IO. */
+int stream_file_resize(struct stream_file *f, struct file_pool *pool);
+
+/* Reads the stream header and sets first_block; 0 or as stream_header_read and pread. */
+int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h);
+
+/*
+ * Reads up to `count` bytes at `offset`, fewer only at the end of the file. Returns their number
+ * or GPUPROF_IO.
+ */
+ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                         uint8_t *data, size_t count);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of one process, by their number (1, 2, ...; 0 is gpuprof's own writer). */
+#ifndef GPUPROF_COLLECTOR_THREAD_TABLE_H
+#define GPUPROF_COLLECTOR_THREAD_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define THREADS_MAX           (1u << 20) /* of one process */
+#define THREAD_NAME_BYTES_MAX 63
+
+struct thread {
+    uint32_t number;
+    uint32_t index;        /* over all processes: 0, 1, ...; set when all are known */
+    uint32_t tid;          /* of the system; 0 = unknown */
+    uint32_t shown_tid;    /* unique in the process; set when all are known */
+    uint64_t position_end; /* of the thread's records in whole blocks of the stream file */
+    uint64_t live_end;     /* the same with what the live file adds */
+    uint64_t last_begin;   /* ticks and code of its last record in the live file */
+    uint16_t last_code;
+    uint64_t calls;        /* that a reader has got so far */
+    bool looked;           /* its first block was searched for a THREAD record */
+    char name[THREAD_NAME_BYTES_MAX + 1]; /* "" = unknown */
+};
+
+struct thread_table {
+    struct thread **threads; /* owned, in the order of their first appearance */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t *slots; /* hash: index in threads + 1 */
+    uint32_t slot_count;
+    struct thread *last; /* of the last look-up */
+};
+
+void thread_table_release(struct thread_table *t);
+
+/* The thread of that number or NULL. */
+struct thread *thread_find(struct thread_table *t, uint32_t number);
+
+/* The same, made if it is new; NULL: no memory or more than THREADS_MAX. */
+struct thread *thread_get(struct thread_table *t, uint32_t number);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+#define SPARE_BUFFERS 16
+
+/* A block of the heap: closed (only its time is known), open, or open with a window. */
+struct open_block {
+    uint64_t begin_ns; /* of the record that is next, or of the closed block's first */
+    uint64_t end_ns;
+    struct process *process;
+    struct thread *thread; /* NULL: closed */
+    struct block_place place;
+    struct record record; /* the next */
+    uint32_t done;        /* records taken out of the block, `record` included */
+    uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
+    size_t capacity;
+    struct block_decoder decoder;
+    struct record *window; /* owned; NULL: the payload is kept */
+    uint8_t *window_bytes; /* owned: the byte string of the window's only record, or NULL */
+    uint32_t window_at;
+    uint32_t window_count;
+};
+
+struct buffer {
+    uint8_t *payload;
+    size_t capacity;
+};
+
+struct timeline {
+    struct recording *rec;
+    struct open_block **heap; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next_entry; /* of the index */
+    struct open_block *current; /* the root: its record was handed out, it must move on */
+    struct stream_scan *scan;
+    struct buffer spare[SPARE_BUFFERS];
+    uint32_t spare_count;
+    uint64_t open_bytes;
+    uint64_t open_bytes_max;
+    uint64_t open_bytes_peak;
+    struct process *failed;
+};
+
+struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
+{
+    struct timeline *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->rec = rec;
+    t->open_bytes_max = open_bytes_max;
+    t->scan = malloc(sizeof *t->scan);
+    if (!t->scan) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+/* Gives the payload back to the spare buffers. */
+static void drop_payload(struct timeline *t, struct open_block *b)
+{
+    if (!b->payload)
+        return;
+    block_decoder_release(&b->decoder);
+    t->open_bytes -= b->capacity;
+    if (t->spare_count < SPARE_BUFFERS)
+        t->spare[t->spare_count++] =
+            (struct buffer){.payload = b->payload, .capacity = b->capacity};
+    else
+        free(b->payload);
+    b->payload = NULL;
+    b->capacity = 0;
+}
+
+static void block_free(struct timeline *t, struct open_block *b)
+{
+    drop_payload(t, b);
+    free(b->window);
+    free(b->window_bytes);
+    free(b);
+}
+
+void timeline_free(struct timeline *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < t->count; i++)
+        block_free(t, t->heap[i]);
+    for (uint32_t i = 0; i < t->spare_count; i++)
+        free(t->spare[i].payload);
+    free(t->heap);
+    free(t->scan);
+    free(t);
+}
+
+/* Order of events with the same begin; closed blocks come first, so that they open in time. */
+static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
+{
+    if (!a->thread != !b->thread)
+        return !a->thread;
+    if (a->process->index != b->process->index)
+        return a->process->index < b->process->index;
+    if (a->thread && a->thread->number != b->thread->number)
+        return a->thread->number < b->thread->number;
+    if (a->thread && a->end_ns != b->end_ns)
+        return a->end_ns > b->end_ns;
+    if (a->place.header.position_begin != b->place.header.position_begin)
+        return a->place.header.position_begin < b->place.header.position_begin;
+    return a->place.offset < b->place.offset;
+}
+
+static inline bool before(const struct open_block *a, const struct open_block *b)
+{
+    return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns : before_at_same_time(a, b);
+}
+
+static void sift_down(struct timeline *t, uint32_t at)
+{
+    struct open_block *b = t->heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= t->count)
+            break;
+        if (child + 1 < t->count && before(t->heap[child + 1], t->heap[child]))
+            child++;
+        if (!before(t->heap[child], b))
+            break;
+        t->heap[at] = t->heap[child];
+        at = child;
+    }
+    t->heap[at] = b;
+}
+
+static int push(struct timeline *t, struct open_block *b)
+{
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
+        struct open_block **heap = realloc(t->heap, capacity * sizeof(struct open_block *));
+        if (!heap)
+            return GPUPROF_NO_MEMORY;
+        t->heap = heap;
+        t->capacity = capacity;
+    }
+    uint32_t at = t->count++;
+    while (at > 0 && before(b, t->heap[(at - 1) / 2])) {
+        t->heap[at] = t->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    t->heap[at] = b;
+    return 0;
+}
+
+static void pop(struct timeline *t)
+{
+    block_free(t, t->heap[0]);
+    t->heap[0] = t->heap[--t->count];
+    if (t->count)
+        sift_down(t, 0);
+}
+
+static void count_damage(struct open_block *b)
+{
+    struct losses *l = &b->process->losses;
+    l->damaged_blocks++;
+    l->damaged_records += b->place.header.record_count - b->done;
+}
+
+/* Reads the payload and skips what was taken already. */
+static int open_payload(struct timeline *t, struct open_block *b)
+{
+    if (t->spare_count) {
+        b->payload = t->spare[--t->spare_count].payload;
+        b->capacity = t->spare[t->spare_count].capacity;
+    }
+    int error =
+        process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    if (error == 0)
+        error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
+                                   b->place.header.record_count);
+    if (error < 0) {
+        free(b->payload);
+        b->payload = NULL;
+        b->capacity = 0;
+        return error;
+    }
+    t->open_bytes += b->capacity;
+    if (t->open_bytes > t->open_bytes_peak)
+        t->open_bytes_peak = t->open_bytes;
+    for (uint32_t i = 0; i < b->done; i++)
+        if (block_decoder_next(&b->decoder, &b->record) <= 0)
+            return GPUPROF_DAMAGED;
+    return 0;
+}
+
+/* Takes the next records out of the payload, then drops it. */
+static int fill_window(struct timeline *t, struct open_block *b)
+{
+    if (!b->window)
+        b->window = malloc(WINDOW_RECORDS * sizeof *b->window);
+    if (!b->window)
+        return GPUPROF_NO_MEMORY;
+    b->window_at = 0;
+    b->window_count = 0;
+    free(b->window_bytes);
+    b->window_bytes = NULL;
+    int more = 1;
+    while (b->window_count < WINDOW_RECORDS && b->done + b->window_count <
+                                                   b->place.header.record_count) {
+        struct record *r = &b->window[b->window_count];
+        more = block_decoder_next(&b->decoder, r);
+        if (more <= 0)
+            break;
+        if (!r->bytes) {
+            b->window_count++;
+            continue;
+        }
+        /* A record with a byte string stands alone; it will be read again after the others. */
+        if (b->window_count == 0) {
+            b->window_bytes = malloc(r->byte_count);
+            if (!b->window_bytes)
+                return GPUPROF_NO_MEMORY;
+            memcpy(b->window_bytes, r->bytes, r->byte_count);
+            r->bytes = b->window_bytes;
+            b->window_count = 1;
+        }
+        break;
+    }
+    drop_payload(t, b);
+    return more < 0 && b->window_count == 0 ? more : 0;
+}
+
+/* The next record of an open block: 1, 0 at its end, or an error. */
+static int next_record(struct timeline *t, struct open_block *b)
+{
+    int more;
+    if (b->done == b->place.header.record_count)
+        return 0;
+    if (b->window_at < b->window_count) {
+        b->record = b->window[b->window_at++];
+        more = 1;
+    } else {
+        if (!b->payload && (more = open_payload(t, b)) < 0)
+            return more;
+        if (t->open_bytes > t->open_bytes_max && (b->window || t->count > 1)) {
+            if ((more = fill_window(t, b)) < 0)
+                return more;
+            if (!b->window_count)
+                return GPUPROF_DAMAGED;
+            b->record = b->window[b->window_at++];
+            more = 1;
+        } else {
+            b->window_at = b->window_count = 0;
+            more = block_decoder_next(&b->decoder, &b->record);
+        }
+    }
+    if (more <= 0)
+        return more;
+    b->done++;
+    uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
+    uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
+    b->begin_ns = clock_map_ns(&b->process->clock, begin);
+    b->end_ns = clock_map_ns(&b->process->clock, begin + duration);
+    return 1;
+}
+
+/* Moves the root on and puts it where it belongs. */
+static int advance_root(struct timeline *t)
+{
+    struct open_block *b = t->heap[0];
+    int more = next_record(t, b);
+    if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
+        t->failed = b->process;
+        return more;
+    }
+    if (more > 0) {
+        sift_down(t, 0);
+        return 0;
+    }
+    if (more < 0)
+        count_damage(b);
+    pop(t);
+    return 0;
+}
+
+static int add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
+{
+    struct open_block *b = calloc(1, sizeof *b);
+    if (!b)
+        return GPUPROF_NO_MEMORY;
+    b->process = p;
+    b->place.offset = offset;
+    b->begin_ns = time;
+    int error = push(t, b);
+    if (error < 0)
+        free(b);
+    return error;
+}
+
+/* Puts the blocks of an index entry into the heap, closed. */
+static int add_entry(struct timeline *t, const struct index_entry *entry)
+{
+    struct process *p = t->rec->loaded[entry->process];
+    int error = 0;
+    if (entry->count == 1)
+        return add_closed(t, p, entry->offset, entry->time);
+    if (entry->offset & LIVE_BLOCK) {
+        for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+            uint64_t offset = entry->offset + i;
+            uint64_t min_ns = p->live.blocks[offset & ~LIVE_BLOCK].header.min_ns;
+            error = add_closed(t, p, offset, clock_map_ns(&p->clock, min_ns));
+        }
+        return error;
+    }
+    stream_scan_init(t->scan, &p->file, &t->rec->reader.pool, entry->offset);
+    for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+        struct scanned_block block;
+        int more = stream_scan_next(t->scan, &block);
+        if (more < 0)
+            return more;
+        if (more == 0)
+            break;
+        error = add_closed(t, p, block.offset, clock_map_ns(&p->clock, block.header.min_ns));
+    }
+    return error;
+}
+
+/* Opens the closed block at the root. */
+static int open_root(struct timeline *t)
+{
+    struct open_block *b = t->heap[0];
+    int error = open_payload(t, b);
+    if (error == 0) {
+        b->thread = thread_find(&b->process->threads, b->place.header.thread);
+        if (b->thread)
+            return advance_root(t);
+        error = GPUPROF_DAMAGED;
+    }
+    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY) {
+        t->failed = b->process;
+        return error;
+    }
+    count_damage(b);
+    pop(t);
+    return 0;
+}
+
+/* Brings the next event to the root: 1, 0 at the end, or an error. */
+static int settle(struct timeline *t)
+{
+    const struct block_index *x = &t->rec->index;
+    for (;;) {
+        int error = 0;
+        if (t->next_entry < x->count &&
+            (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0]->begin_ns)) {
+            t->failed = t->rec->loaded[x->entries[t->next_entry].process];
+            error = add_entry(t, &x->entries[t->next_entry++]);
+        } else if (t->count == 0) {
+            return 0;
+        } else if (t->heap[0]->thread) {
+            return 1;
+        } else {
+            error = open_root(t);
+        }
+        if (error < 0)
+            return error;
+    }
+}
+
+int timeline_next(struct timeline *t, struct event *event)
+{
+    if (t->current) {
+        t->current = NULL;
+        int error = advance_root(t);
+        if (error < 0)
+            return error;
+    }
+    int more = settle(t);
+    if (more <= 0)
+        return more;
+    struct open_block *b = t->heap[0];
+    t->current = b;
+    event->record = &b->record;
+    event->begin_ns = b->begin_ns;
+    event->end_ns = b->end_ns;
+    event->process = b->process;
+    event->thread = b->thread;
+    event->function = NULL;
+    struct process *p = b->process;
+    if (b->record.type == RECORD_CALL) {
+        event->function = function_of(&t->rec->reader.functions, &p->codes, b->record.code);
+        if (!event->function)
+            return GPUPROF_NO_MEMORY;
+        if (event->function->domain == FUNCTION_DOMAIN_ANY)
+            p->losses.unknown_functions++;
+    } else if (b->record.type == RECORD_NAME && b->record.bytes && b->record.arg_count >= 1) {
+        if (kernel_name_set(&t->rec->reader.names, &p->kernels, b->record.args[0], b->record.bytes,
+                            b->record.byte_count) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    return 1;
+}
+
+const char *timeline_path(const struct timeline *t)
+{
+    return t->failed ? t->failed->file.path : "gpuprof-collector";
+}
+
+uint64_t timeline_bytes_peak(const struct timeline *t)
+{
+    return t->open_bytes_peak;
+}

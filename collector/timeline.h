@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All events of a recording in one order: by time, then process, thread, the longer first, then
+ * the place in the thread's records. A heap holds the blocks that are open; the next block of the
+ * index is opened when the time has come to its first record. Memory: an open block takes its
+ * payload (about 40 bytes a record, at most BLOCK_PAYLOAD_BYTES_MAX) and 50 bytes per column; a
+ * thread has one block open, two where a call reaches over a block's end. A block that would take
+ * more than OPEN_BYTES_MAX together with the others keeps only its next WINDOW_RECORDS records
+ * (11 KB) and is decompressed again when they are used up.
+ */
+#ifndef GPUPROF_COLLECTOR_TIMELINE_H
+#define GPUPROF_COLLECTOR_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recording.h"
+
+#define OPEN_BYTES_MAX (256ull << 20)
+#define WINDOW_RECORDS 64
+
+struct event {
+    const struct record *record; /* times on the process's scale; a view until the next event */
+    uint64_t begin_ns;    /* shared by all processes: CLOCK_REALTIME */
+    uint64_t end_ns;
+    struct process *process;
+    struct thread *thread;
+    const struct function *function; /* of a CALL; never NULL there */
+};
+
+struct timeline;
+
+/* NULL: no memory. `rec` must stay; its processes' names and losses are filled on the way. Usually
+ * `open_bytes_max` is OPEN_BYTES_MAX. */
+struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max);
+void timeline_free(struct timeline *t);
+
+/*
+ * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which
+ * file). Damaged blocks are counted and left out. NAME records take effect and are passed on.
+ */
+int timeline_next(struct timeline *t, struct event *event);
+const char *timeline_path(const struct timeline *t);
+
+/* The most bytes that open blocks took at a time so far, and their number. */
+uint64_t timeline_bytes_peak(const struct timeline *t);
+
+#endif

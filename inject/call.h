@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One user-visible call: the outermost hook on a thread's stack owns the event, hooks inside it
+ * pass through (or add nested events, if wanted). The owner is known by where its struct lies on
+ * the stack. siglongjmp, exceptions and cancellation leave calls by other doors: an owner that is
+ * not on the stack above the caller any more is stale, and is closed as such when the next call
+ * finds it.
+ */
+#ifndef GPUPROF_INJECT_CALL_H
+#define GPUPROF_INJECT_CALL_H
+
+#include "api.h"
+#include "names.h"
+#include "thread.h"
+#include "ticks.h"
+
+enum call_mode { CALL_PASS, CALL_OWNER, CALL_NESTED };
+
+struct call {
+    uint64_t canary; /* tells a live struct from what the stack was used for since */
+    uint64_t begin;
+    uint32_t code; /* enum api_index */
+    uint32_t mode; /* enum call_mode */
+};
+
+/* CUDA's own frames between an outer and an inner call stay far below this. */
+#define CALL_STACK_BYTES_MAX (256u << 10)
+#define CALL_CANARY          0x67707566A5C3F00Dull
+
+static inline uint64_t call_canary(const struct call *c)
+{
+    return (uint64_t)(uintptr_t)c ^ CALL_CANARY;
+}
+
+/*
+ * Is `outer`, a call found open, still on the stack above `inner`? Reads memory at `outer` only
+ * where the stack that `inner` stands on must be mapped.
+ */
+static inline bool call_is_live(const struct call *outer, const struct call *inner)
+{
+    uintptr_t distance = (uintptr_t)outer - (uintptr_t)inner;
+    return distance - 1 < CALL_STACK_BYTES_MAX &&
+           *(const volatile uint64_t *)&outer->canary == call_canary(outer);
+}
+
+/* The rare ways into a call; true if it is to be recorded (mode is set). */
+bool call_begin_slow(struct thread *t, struct call *c);
+
+/* Records `outer` as stale and forgets it. */
+void call_close_stale(struct thread *t);
+
+/* Was the call's work recorded into a graph (the stream among its words is capturing)? */
+bool call_is_captured(unsigned code, const uint64_t *words);
+
+/* Follows stream captures after a call of class GRAPH or SYNC. */
+void call_note_capture(unsigned code, int result, const uint64_t *words);
+
+/* Records the name of a kernel that is met for the first time. */
+void call_name_kernel(struct thread *t, struct call *c, uint64_t handle);
+
+/* After the library's destructor: has the event stored before the call returns. */
+void call_store_late(void);
+
+/* Appends the CALL record. */
+static inline __attribute__((always_inline)) void call_append(struct thread *t,
+                                                              const struct call *c, unsigned flags,
+                                                              uint64_t end, int result,
+                                                              const uint64_t *words, unsigned count)
+{
+    size_t bytes = 8 * (size_t)(RECORD_HEAD_WORDS + count);
+    uint64_t *room = (uint64_t *)(void *)thread_room(t, bytes);
+    if (unlikely(!room))
+        return;
+    room[0] = record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + count, c->code, count);
+    room[1] = c->begin;
+    room[2] = end - c->begin;
+    room[3] = (uint32_t)result;
+    for (unsigned i = 0; i < count; i++)
+        room[RECORD_HEAD_WORDS + i] = words[i];
+    thread_commit(t, bytes);
+}
+
+/* Before the real call. `words` are the arguments known at entry; a kernel is the first of them. */
+static inline __attribute__((always_inline)) void
+call_begin(struct call *c, unsigned code, bool has_kernel, const uint64_t *words, unsigned count)
+{
+    struct thread *t = &this_thread;
+    c->code = code;
+    c->mode = CALL_OWNER;
+    if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)) ||
+        unlikely(t->open != NULL) || unlikely(t->inside != NULL)) {
+        if (!call_begin_slow(t, c)) {
+            c->mode = CALL_PASS;
+            return;
+        }
+    }
+    c->canary = call_canary(c);
+    if (has_kernel && unlikely(!name_is_known(words[0])))
+        call_name_kernel(t, c, words[0]);
+    if (c->mode == CALL_OWNER) {
+        uint64_t *open = (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
+        t->open = c;
+        for (unsigned i = 0; i < count && i < LIVE_OPEN_ARGS; i++)
+            open[2 + i] = words[i];
+        c->begin = ticks_now();
+        open[1] = c->begin;
+        __atomic_store_n(open, (uint64_t)1 << 32 | (uint64_t)count << 16 | code, __ATOMIC_RELEASE);
+    } else {
+        c->begin = ticks_now();
+    }
+}
+
+/* After it; only if c->mode is not CALL_PASS. `words` are complete. */
+static inline __attribute__((always_inline)) void
+call_end(struct call *c, unsigned class, int result, const uint64_t *words, unsigned count)
+{
+    uint64_t end = ticks_now();
+    struct thread *t = &this_thread;
+    if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)))
+        return; /* this is the child of a fork made inside the call */
+    unsigned flags = 0;
+    if (c->mode == CALL_NESTED)
+        flags = RECORD_NESTED;
+    else if (unlikely(t->open != c))
+        return; /* found stale by a call on another stack, and recorded then */
+    t->inside = c;
+    if (unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
+        call_is_captured(c->code, words))
+        flags |= RECORD_CAPTURED;
+    if (class == API_GRAPH || class == API_SYNC)
+        call_note_capture(c->code, result, words);
+    call_append(t, c, flags, end, result, words, count);
+    if (c->mode == CALL_OWNER) {
+        __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
+        t->open = NULL;
+    }
+    if (unlikely(atomic_load_explicit(&gp.late, memory_order_relaxed) != 0))
+        call_store_late();
+    t->inside = NULL;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which streams are capturing, followed from the calls alone, because hooks make no CUDA calls: a
+ * stream captures from BeginCapture to EndCapture; an event recorded in a capturing stream carries
+ * the capture to every stream that waits for it.
+ */
+#ifndef GPUPROF_INJECT_CAPTURE_H
+#define GPUPROF_INJECT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* cudaErrorStreamCaptureWrongThread and its driver twin. */
+#define CAPTURE_ERROR_WRONG_THREAD 908
+
+enum capture_role {
+    CAPTURE_NONE,
+    CAPTURE_BEGIN,
+    CAPTURE_FINISH,
+    CAPTURE_EVENT_RECORD,
+    CAPTURE_EVENT_WAIT,
+};
+
+/* What a function means for captures. */
+enum capture_role capture_role(unsigned code);
+
+/* After the call succeeded. */
+void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event);
+
+/* True if the stream, as the function `code` means it, is capturing. */
+bool capture_has_stream(unsigned code, uint64_t stream);
+
+/* In the child of a fork: nothing is being captured. */
+void capture_reset(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What our exported dlsym and dlvsym do before they jump to the real ones: nothing at all, but for
+ * names of the hook table that come out of libcuda or libcudart.
+ */
+#ifndef GPUPROF_INJECT_DLSYM_FILTER_H
+#define GPUPROF_INJECT_DLSYM_FILTER_H
+
+#include <stdint.h>
+
+/* Two registers wide: the assembly reads it as a pair. */
+struct filter_answer {
+    void *address;
+    uint64_t answered; /* 0: jump to the real function with the caller's own arguments */
+};
+
+typedef void *(*dlsym_fn)(void *handle, const char *name);
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
+extern dlsym_fn real_dlsym; /* the next definition after ours in load order; see dlsym_filter.c */
+extern dlvsym_fn real_dlvsym;
+
+/* Fills real_dlsym and real_dlvsym if nobody has yet. */
+void dlsym_find_real(void);
+
+struct filter_answer dlsym_filter(void *handle, const char *name, uintptr_t caller);
+struct filter_answer dlvsym_filter(void *handle, const char *name, const char *version,
+                                   uintptr_t caller);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "futex.h"
+#include "pool.h"
+#include "say.h"
+#include "state.h"
+#include "writer.h"
+
+/* Is this the process that records, and not a child of it by fork or vfork? Async-signal-safe. */
+static bool is_recorder(void)
+{
+    return atomic_load(&gp.page->epoch) != EPOCH_NONE &&
+           atomic_load(&gp.page->owner) == (uint32_t)syscall(SYS_getpid);
+}
+
+/* May another thread still append? Then the live file must stay for what it appends. */
+static bool others_alive(void)
+{
+    uint32_t me = thread_id();
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    for (uint32_t i = 0; i < allocated; i++) {
+        uint8_t *chunk = pool_chunk(&gp.pool, i);
+        uint32_t tid = chunk_u32(chunk, LIVE_CHUNK_TID);
+        uint32_t state = atomic_load(chunk_state(chunk));
+        if (state == LIVE_FULL || state == LIVE_TAKEN ||
+            (state == LIVE_OWNED && tid != me && thread_exists(tid)))
+            return true;
+    }
+    return false;
+}
+
+static void flush(enum end_reason reason)
+{
+    if (!is_recorder())
+        return;
+    if (!writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]) &&
+        atomic_load(&gp.writer.running))
+        say(SAY_EXIT,
+            "the last events could not be stored within %s; `gpuprof merge` finds them in "
+            "the live file",
+            setting_infos[SETTING_EXIT_WAIT].variable);
+}
+
+/*
+ * Other libraries' destructors run after ours and may still call CUDA. From here on each event is
+ * stored at once, so that the live file can go, unless another thread may be writing into it.
+ */
+static void close_down(enum end_reason reason)
+{
+    if (!is_recorder())
+        return;
+    atomic_store(&gp.late, 1);
+    flush(reason);
+    if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_alive())
+        pool_unlink(&gp.header);
+    else
+        atomic_store(&gp.late, 0);
+}
+
+static void at_exit(void)
+{
+    flush(0);
+}
+
+static void at_quick(void)
+{
+    close_down(END_QUICK);
+}
+
+void finish_register(void)
+{
+    static _Atomic uint32_t registered;
+    if (atomic_exchange(&registered, 1))
+        return;
+    /* After the first CUDA call: runs before the driver's own handlers. */
+    atexit(at_exit);
+    at_quick_exit(at_quick);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    close_down(END_EXIT);
+}
+
+static _Noreturn void exit_now(int status)
+{
+    close_down(END_QUICK);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+EXPORT _Noreturn void _exit(int status)
+{
+    exit_now(status);
+}
+
+EXPORT _Noreturn void _Exit(int status)
+{
+    exit_now(status);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wrappers of every API row, and the hook table. A wrapper finds the real function, notes the
+ * call as open, makes the call with the caller's own arguments, and records it.
+ */
+#include "call.h"
+#include "cuda_abi.h"
+#include "hook_table.h"
+#include "resolve.h"
+
+/* The CUDA error of a function that nothing loaded defines: 302 in both layers. */
+#define HOOK_MISSING 302
+
+_Static_assert(HOOK_MISSING == (int)cudaErrorSharedObjectSymbolNotFound, "runtime's code");
+_Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "driver's code");
+
+/* Which rows launch a kernel: those with a KERNEL argument, which is then the first. */
+#define I(kind, label, expression) (API_##kind == API_KERNEL) ||
+#define O(kind, label, pointer, expression)
+#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+    enum { HAS_KERNEL_##id = args 0 };
+#define API_VARIANT API
+#include "api.def"
+#undef I
+#undef O
+
+/*
+ * The argument words, once at entry (gp_after is 0: results are not there yet) and once after. The
+ * trailing 0 keeps the list non-empty.
+ */
+#define I(kind, label, expression) (uint64_t)(uintptr_t)(expression),
+#define O(kind, label, pointer, expression)                                                        \
+    (gp_after && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
+#define UNPACK(...) __VA_ARGS__
+#define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
+    const uint64_t gp_words[] = {UNPACK args 0};                                                   \
+    const unsigned gp_count = sizeof gp_words / sizeof gp_words[0] - 1
+
+#define WRAPPER_BODY(id, class, returns, binding, names, args)                                     \
+    struct call gp_call;                                                                           \
+    {                                                                                              \
+        enum { gp_after = 0 };                                                                     \
+        WORDS(args);                                                                               \
+        call_begin(&gp_call, API_INDEX_##id, HAS_KERNEL_##id, gp_words, gp_count);                 \
+    }                                                                                              \
+    returns gp_result = ((id##_fn)(binding)->real)names;                                           \
+    if (gp_call.mode != CALL_PASS) {                                                               \
+        const int gp_after = (int)gp_result == 0;                                                  \
+        WORDS(args);                                                                               \
+        (void)gp_after;                                                                            \
+        call_end(&gp_call, API_##class, (int)gp_result, gp_words, gp_count);                       \
+    }                                                                                              \
+    return gp_result
+
+#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+    typedef returns(*id##_fn) params;                                                              \
+    EXPORT returns symbol params;                                                                  \
+    EXPORT returns symbol params                                                                   \
+    {                                                                                              \
+        const struct binding *gp_binding = resolve(API_INDEX_##id, API_##domain, #symbol,          \
+                                                   (uintptr_t)__builtin_return_address(0));        \
+        if (unlikely(!gp_binding))                                                                 \
+            return (returns)HOOK_MISSING;                                                          \
+        WRAPPER_BODY(id, class, returns, gp_binding, names, (args));                               \
+    }
+#define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
+    typedef returns(*id##_fn) params;                                                              \
+    static returns variant_##id(const struct binding *gp_binding, UNPACK params)                   \
+    {                                                                                              \
+        WRAPPER_BODY(id, class, returns, gp_binding, names, (args));                               \
+    }
+#include "api.def"
+#undef I
+#undef O
+
+/*
+ * One symbol, two ABIs: which one holds is known only when the caller's libcudart is. All arguments
+ * are of the integer class, so the longer list of words serves both: what a shorter form does not
+ * have is read from a register or stack slot and handed on to nobody.
+ */
+#define WORD_PARAMS_5 uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
+#define WORD_PARAMS_9 WORD_PARAMS_5, uint64_t f, uint64_t g, uint64_t h, uint64_t i
+#define WORD_NAMES_5  a, b, c, d, e
+#define WORD_NAMES_9  WORD_NAMES_5, f, g, h, i
+#define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
+    typedef cudaError_t (*symbol##_words_fn)(const struct binding *, WORD_PARAMS_##words);         \
+    EXPORT cudaError_t symbol(WORD_PARAMS_##words);                                                \
+    EXPORT cudaError_t symbol(WORD_PARAMS_##words)                                                 \
+    {                                                                                              \
+        const struct binding *gp_binding = resolve(API_INDEX_##low_id, API_RUNTIME, #symbol,       \
+                                                   (uintptr_t)__builtin_return_address(0));        \
+        if (unlikely(!gp_binding))                                                                 \
+            return cudaErrorSharedObjectSymbolNotFound;                                            \
+        void *gp_variant = gp_binding->runtime_major < high_first ? (void *)variant_##low_id       \
+                                                                  : (void *)variant_##high_id;     \
+        return ((symbol##_words_fn)gp_variant)(gp_binding, WORD_NAMES_##words);                    \
+    }
+#include "api.def"
+
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api.def"
+
+#define PROC(name, version, flags) name, version, flags
+const struct hook hooks[] = {
+#define API(id, symbol, domain, class, f, l, proc, ...)                                            \
+    {#symbol, (void *)symbol, API_INDEX_##id, API_##domain, proc},
+#define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
+    {#symbol, (void *)symbol, API_INDEX_##low_id, API_RUNTIME, NULL, 0, 0},
+#define HOOK(id, symbol, domain, proc, returns, params)                                            \
+    {#symbol, (void *)symbol, HOOK_SLOT_##id, API_##domain, proc},
+#include "api.def"
+};
+const uint32_t hook_count = sizeof hooks / sizeof hooks[0];
+
+#define TABLE_SLOTS 2048 /* power of two, over three times the rows */
+_Static_assert(sizeof hooks / sizeof hooks[0] * 2 < TABLE_SLOTS, "the table stays sparse");
+
+static _Atomic uint16_t table[TABLE_SLOTS]; /* row + 1 */
+static _Atomic uint32_t table_made;
+
+static unsigned table_slot(const char *symbol)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = symbol; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 16777619u;
+    return hash & (TABLE_SLOTS - 1);
+}
+
+/* Idempotent: threads that race through it store the same values. */
+static void table_make(void)
+{
+    for (uint32_t i = 0; i < hook_count; i++) {
+        unsigned slot = table_slot(hooks[i].symbol);
+        for (;; slot = (slot + 1) & (TABLE_SLOTS - 1)) {
+            uint16_t row = atomic_load(&table[slot]);
+            if (row == i + 1)
+                break;
+            if (row == 0 && atomic_compare_exchange_strong(&table[slot], &row, (uint16_t)(i + 1)))
+                break;
+            if (row == i + 1)
+                break;
+        }
+    }
+    atomic_store_explicit(&table_made, 1, memory_order_release);
+}
+
+const struct hook *hook_find(const char *symbol)
+{
+    if (!atomic_load_explicit(&table_made, memory_order_acquire))
+        table_make();
+    for (unsigned slot = table_slot(symbol);; slot = (slot + 1) & (TABLE_SLOTS - 1)) {
+        uint16_t row = atomic_load_explicit(&table[slot], memory_order_relaxed);
+        if (row == 0)
+            return NULL;
+        if (strcmp(hooks[row - 1].symbol, symbol) == 0)
+            return &hooks[row - 1];
+    }
+}
+
+bool hook_is_wrapper(const void *address)
+{
+    for (uint32_t i = 0; i < hook_count; i++)
+        if (hooks[i].wrapper == address)
+            return true;
+    return false;
+}

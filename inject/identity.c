@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "getproc.h"
+#include "ticks.h"
+
+#define LIBRARIES_MAX 16
+
+/* Reads up to capacity - 1 bytes of a small file and terminates them; the length, 0 on failure. */
+static size_t read_file(const char *path, char *text, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t length = 0;
+    if (fd >= 0) {
+        ssize_t n;
+        while (length < capacity - 1 && (n = read(fd, text + length, capacity - 1 - length)) > 0)
+            length += (size_t)n;
+        close(fd);
+    }
+    text[length] = '\0';
+    return length;
+}
+
+static void parse_boot_id(uint8_t *id)
+{
+    char text[64];
+    read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    unsigned digits = 0;
+    memset(id, 0, 16);
+    for (const char *p = text; *p && digits < 32; p++) {
+        int value = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
+        if (value >= 0) {
+            id[digits / 2] |= (uint8_t)(value << (digits % 2 ? 0 : 4));
+            digits++;
+        }
+    }
+}
+
+static uint64_t parse_start_time(void)
+{
+    char text[1024];
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *p = strrchr(text, ')'); /* the name may hold anything, a ')' too */
+    for (int field = 2; p && field < 22; field++) {
+        p = strchr(p, ' ');
+        p = p ? p + 1 : NULL;
+    }
+    return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static uint64_t parse_pid_namespace(void)
+{
+    char text[64];
+    ssize_t n = readlink("/proc/self/ns/pid", text, sizeof text - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *p = strchr(text, '[');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+void identity_fill(struct stream_header *h)
+{
+    struct clock_scale scale = h->scale;
+    uint64_t monotonic_ns = h->monotonic_zero_ns, realtime_ns = h->realtime_zero_ns;
+    memset(h, 0, sizeof *h);
+    h->scale = scale;
+    h->monotonic_zero_ns = monotonic_ns;
+    h->realtime_zero_ns = realtime_ns;
+    if (getrandom(h->process_id, sizeof h->process_id, GRND_NONBLOCK) != sizeof h->process_id) {
+        /* Early at boot there is no entropy: time, pid and an address are unique enough. */
+        uint64_t parts[2] = {clock_ns(CLOCK_REALTIME), ticks_now() ^ (uint64_t)getpid() << 40};
+        memcpy(h->process_id, parts, sizeof parts);
+    }
+    parse_boot_id(h->boot_id);
+    h->pid_namespace = parse_pid_namespace();
+    h->start_time = parse_start_time();
+    h->pid = (uint32_t)syscall(SYS_getpid);
+    h->parent_pid = (uint32_t)getppid();
+    h->api_crc = api_table_crc();
+    if (gethostname(h->host, sizeof h->host - 1) < 0)
+        strcpy(h->host, "unknown");
+    for (char *p = h->host; *p; p++)
+        if (*p == '/' || (unsigned char)*p < ' ') /* it becomes part of a file name */
+            *p = '_';
+}
+
+static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
+{
+    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
+    size_t head = strlen(key) + 1;
+    if (length > sizeof text - head)
+        length = sizeof text - head;
+    memcpy(text, key, head - 1);
+    text[head - 1] = '=';
+    memcpy(text + head, value, length);
+    struct record r = {.type = RECORD_META,
+                       .begin = ticks_now(),
+                       .bytes = (const uint8_t *)text,
+                       .byte_count = (uint32_t)(head + length)};
+    thread_append(t, &r);
+}
+
+static void append_text(struct thread *t, const char *key, const char *value)
+{
+    append_meta(t, key, value, strlen(value));
+}
+
+static void append_process(struct thread *t)
+{
+    static char text[RECORD_BYTES_MAX];
+    struct utsname kernel;
+    ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
+    if (n > 0)
+        append_meta(t, "exe", text, (size_t)n);
+    size_t length = read_file("/proc/self/cmdline", text, sizeof text);
+    while (length && text[length - 1] == '\0')
+        length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    append_meta(t, "cmdline", text, length);
+    if (getcwd(text, sizeof text))
+        append_text(t, "cwd", text);
+    if (uname(&kernel) == 0) {
+        append_text(t, "kernel", kernel.release);
+        append_text(t, "machine", kernel.machine);
+    }
+    append_text(t, "gpuprof", GPUPROF_RELEASE);
+    append_text(t, "live", gp.pool.is_file ? "file" : "memory");
+    append_text(t, "gpu_rows", "absent: this version records host calls only");
+}
+
+static void append_ranks(struct thread *t)
+{
+    static const char *const variables[] = {
+        "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
+        "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+        "PMI_SIZE",     "CUDA_VISIBLE_DEVICES"};
+    char key[64];
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i]);
+        if (!value)
+            continue;
+        snprintf(key, sizeof key, "env.%s", variables[i]);
+        append_meta(t, key, value, strnlen(value, 256));
+    }
+}
+
+/* "symbol|domain|class|kind:label,kind:label": see "Function descriptions" in event-stream.md. */
+static void append_api_table(struct thread *t)
+{
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
+        const struct api_function *f = &api_functions[i];
+        char text[512];
+        int n = snprintf(text, sizeof text, "%s|%s|%s|", f->symbol, api_domain_name(f->domain),
+                         api_class_name(f->class));
+        for (unsigned a = 0; a < f->arg_count && n > 0 && (size_t)n < sizeof text; a++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
+                          api_arg_kind_name(f->args[a].kind), f->args[a].label);
+        if (n <= 0 || (size_t)n >= sizeof text)
+            continue;
+        struct record r = {.type = RECORD_API,
+                           .code = (uint16_t)i,
+                           .begin = gp.header.scale.ticks_zero, /* it holds from the beginning */
+                           .bytes = (const uint8_t *)text,
+                           .byte_count = (uint32_t)n};
+        thread_append(t, &r);
+    }
+}
+
+void identity_append_all(struct thread *writer)
+{
+    append_process(writer);
+    append_ranks(writer);
+    append_api_table(writer);
+    identity_append_anchor(writer);
+}
+
+void identity_append_anchor(struct thread *writer)
+{
+    struct record r = {.type = RECORD_ANCHOR, .arg_count = 2};
+    ticks_sample(&r.begin, &r.args[0]);
+    r.args[1] = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r.args[0]);
+    thread_append(writer, &r);
+}
+
+void identity_append_counters(struct thread *writer)
+{
+    static uint64_t written[COUNTER_COUNT];
+    static uint64_t epoch;
+    if (epoch != writer->epoch) { /* the child of a fork counts for itself */
+        memset(written, 0, sizeof written);
+        epoch = writer->epoch;
+    }
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+        uint64_t value = atomic_load_explicit(&gp.counters[i], memory_order_relaxed);
+        if (value == written[i])
+            continue;
+        written[i] = value;
+        struct record r = {.type = RECORD_COUNTER,
+                           .code = (uint16_t)i,
+                           .begin = ticks_now(),
+                           .arg_count = 1,
+                           .args = {value},
+                           .bytes = (const uint8_t *)counter_infos[i].name,
+                           .byte_count = (uint32_t)strlen(counter_infos[i].name)};
+        thread_append(writer, &r);
+    }
+}
+
+/* From /proc/self/maps, which takes no lock of the loader's. One line at a time. */
+void identity_append_libraries(struct thread *writer)
+{
+    static char seen[LIBRARIES_MAX][256];
+    static unsigned seen_count;
+    static uint64_t epoch;
+    static const char *const stems[] = {"/libcuda.so", "/libcudart.so", "/libcudart-",
+                                        "/libcupti.so"};
+    if (epoch != writer->epoch) {
+        seen_count = 0;
+        epoch = writer->epoch;
+        uint32_t asked = getproc_version_asked();
+        if (asked) {
+            char text[16];
+            snprintf(text, sizeof text, "%u", asked);
+            append_text(writer, "cuda_asked", text);
+        }
+    }
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[4352];
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *path = strchr(line, '/');
+        if (!path || seen_count == LIBRARIES_MAX)
+            continue;
+        path[strcspn(path, "\n")] = '\0';
+        bool wanted = false;
+        for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+            char *at = strstr(path, stems[i]);
+            wanted |= at && !strchr(at + 1, '/');
+        }
+        for (unsigned i = 0; wanted && i < seen_count; i++)
+            wanted = strncmp(seen[i], path, sizeof seen[i] - 1) != 0;
+        if (!wanted)
+            continue;
+        snprintf(seen[seen_count++], sizeof seen[0], "%s", path);
+        append_text(writer, "library", path);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+void identity_append_end(struct thread *writer, uint32_t reason)
+{
+    struct record r = {.type = RECORD_END, .begin = ticks_now(), .arg_count = 1, .args = {reason}};
+    thread_append(writer, &r);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "names.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "futex.h"
+#include "thread.h"
+#include "ticks.h"
+
+#define NAMES_FIRST     4096u        /* entries at start; doubles */
+#define NAMES_MAX       (1u << 22)   /* PyTorch registers about 10^5 */
+#define NAME_BYTES_MAX  4096u        /* kept of one name */
+#define ARENA_BYTES     (256u << 10) /* copied names, a piece at a time */
+#define ARENA_BYTES_MAX (64u << 20)
+#define NAMES_LOCK_NS   2000000000u
+
+_Static_assert(NAME_BYTES_MAX <= RECORD_BYTES_MAX, "a name fits into a record");
+_Static_assert(NAME_CACHE_SLOTS == 1u << 12, "name_slot takes 12 bits");
+
+struct entry {
+    uint64_t handle; /* 0 = free */
+    uint64_t module;
+    const char *name;    /* NULL: its module is gone */
+    uint32_t next;       /* of the module's entries, index + 1 */
+    uint16_t generation; /* definitions of this handle so far */
+    bool written;        /* the NAME record of this generation is in the stream */
+};
+
+struct module {
+    uint64_t handle; /* 0 = free */
+    uint32_t first;  /* entry index + 1 */
+};
+
+struct table {
+    struct entry *entries; /* mmap'ed; open addressing */
+    uint32_t capacity;
+    uint32_t used;
+    struct module *modules;
+    uint32_t module_capacity;
+    uint32_t module_used;
+    char *arena;
+    size_t arena_free;
+    size_t arena_total;
+};
+
+_Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
+static struct table names;
+static struct lock names_lock;
+
+static void *pages(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static uint32_t hash_of(uint64_t handle)
+{
+    return (uint32_t)((handle * 0x9E3779B97F4A7C15u) >> 32);
+}
+
+/* The entry of `handle`, or the free one where it belongs. */
+static struct entry *entry_at(struct entry *entries, uint32_t capacity, uint64_t handle)
+{
+    uint32_t i = hash_of(handle) & (capacity - 1);
+    while (entries[i].handle && entries[i].handle != handle)
+        i = (i + 1) & (capacity - 1);
+    return &entries[i];
+}
+
+static struct module *module_at(struct module *modules, uint32_t capacity, uint64_t handle)
+{
+    uint32_t i = hash_of(handle) & (capacity - 1);
+    while (modules[i].handle && modules[i].handle != handle)
+        i = (i + 1) & (capacity - 1);
+    return &modules[i];
+}
+
+/* Entries move, so the chains of the modules are made anew. */
+static bool grow_entries(void)
+{
+    uint32_t capacity = names.capacity ? 2 * names.capacity : NAMES_FIRST;
+    if (capacity > NAMES_MAX)
+        return false;
+    struct entry *entries = pages(capacity * sizeof *entries);
+    if (!entries)
+        return false;
+    for (uint32_t i = 0; i < names.module_capacity; i++)
+        names.modules[i].first = 0;
+    for (uint32_t i = 0; i < names.capacity; i++) {
+        if (!names.entries[i].handle)
+            continue;
+        struct entry *e = entry_at(entries, capacity, names.entries[i].handle);
+        *e = names.entries[i];
+        e->next = 0;
+        if (e->module && e->name) {
+            struct module *m = module_at(names.modules, names.module_capacity, e->module);
+            e->next = m->first;
+            m->first = (uint32_t)(e - entries) + 1;
+        }
+    }
+    if (names.entries)
+        munmap(names.entries, names.capacity * sizeof *entries);
+    names.entries = entries;
+    names.capacity = capacity;
+    return true;
+}
+
+static bool grow_modules(void)
+{
+    uint32_t capacity = names.module_capacity ? 2 * names.module_capacity : 1024;
+    struct module *modules = capacity > NAMES_MAX ? NULL : pages(capacity * sizeof *modules);
+    if (!modules)
+        return false;
+    for (uint32_t i = 0; i < names.module_capacity; i++)
+        if (names.modules[i].handle)
+            *module_at(modules, capacity, names.modules[i].handle) = names.modules[i];
+    if (names.modules)
+        munmap(names.modules, names.module_capacity * sizeof *modules);
+    names.modules = modules;
+    names.module_capacity = capacity;
+    return true;
+}
+
+static const char *copy_name(const char *name)
+{
+    size_t length = strnlen(name, NAME_BYTES_MAX);
+    if (length + 1 > names.arena_free) {
+        char *arena = names.arena_total < ARENA_BYTES_MAX ? pages(ARENA_BYTES) : NULL;
+        if (!arena)
+            return NULL;
+        names.arena = arena;
+        names.arena_free = ARENA_BYTES;
+        names.arena_total += ARENA_BYTES;
+    }
+    char *copy = names.arena;
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+    if (name[length])
+        counter_add(COUNTER_NAMES_TRUNCATED, 1);
+    names.arena += length + 1;
+    names.arena_free -= length + 1;
+    return copy;
+}
+
+/* With the lock held. Defining a handle by the same name again changes nothing. */
+static bool define(uint64_t handle, const char *name, bool copy, uint64_t module)
+{
+    if (2 * names.used >= names.capacity && !grow_entries())
+        return false;
+    struct entry *e = entry_at(names.entries, names.capacity, handle);
+    if (e->name && e->module == module && strcmp(e->name, name) == 0)
+        return true;
+    const char *kept = copy ? copy_name(name) : name;
+    if (!kept)
+        return false;
+    if (module && 2 * names.module_used >= names.module_capacity && !grow_modules())
+        return false;
+    if (!e->handle)
+        names.used++;
+    bool chained = e->module && e->name; /* already on a chain: leave it there, it is harmless */
+    e->handle = handle;
+    e->name = kept;
+    e->generation++;
+    e->written = false;
+    if (module && !chained) {
+        struct module *m = module_at(names.modules, names.module_capacity, module);
+        if (!m->handle) {
+            m->handle = module;
+            names.module_used++;
+        }
+        e->next = m->first;
+        m->first = (uint32_t)(e - names.entries) + 1;
+    }
+    if (!chained || module == 0)
+        e->module = module;
+    /* Threads must meet the new meaning: out of the cache with the old one. */
+    uint64_t cached = handle;
+    atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
+    return true;
+}
+
+void name_define(uint64_t handle, const char *name, bool copy, uint64_t module)
+{
+    if (!handle || !name)
+        return;
+    if (!lock_take(&names_lock, NAMES_LOCK_NS)) {
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+        return;
+    }
+    if (!define(handle, name, copy, module))
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+    lock_drop(&names_lock);
+}
+
+void name_alias(uint64_t handle, uint64_t known)
+{
+    if (!handle || handle == known || !lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, known) : NULL;
+    if (e && e->name && !define(handle, e->name, true, 0))
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+    lock_drop(&names_lock);
+}
+
+void names_drop_module(uint64_t module)
+{
+    if (!lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct module *m =
+        names.module_capacity ? module_at(names.modules, names.module_capacity, module) : NULL;
+    for (uint32_t i = m && m->handle ? m->first : 0; i; i = names.entries[i - 1].next) {
+        struct entry *e = &names.entries[i - 1];
+        if (e->module == module)
+            e->name = NULL;
+    }
+    if (m)
+        m->first = 0;
+    lock_drop(&names_lock);
+}
+
+void name_first_sight(struct thread *t, uint64_t handle)
+{
+    if (!handle || !lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, handle) : NULL;
+    struct record r = {.type = RECORD_NAME, .arg_count = 2, .args = {handle}};
+    bool due = e && e->handle && e->name && !e->written;
+    if (due) {
+        size_t length = strnlen(e->name, NAME_BYTES_MAX + 1);
+        if (length > NAME_BYTES_MAX) {
+            counter_add(COUNTER_NAMES_TRUNCATED, 1);
+            length = NAME_BYTES_MAX;
+        }
+        r.args[1] = e->generation;
+        r.bytes = (const uint8_t *)e->name;
+        r.byte_count = (uint32_t)length;
+        r.begin = ticks_now();
+        e->written = thread_append(t, &r);
+    }
+    /* A handle without a name goes into the cache too: looking again would find nothing again. */
+    if (!due || e->written)
+        atomic_store_explicit(&name_cache[name_slot(handle)], handle, memory_order_relaxed);
+    lock_drop(&names_lock);
+}
+
+void names_reset(void)
+{
+    atomic_store(&names_lock.holder, 0);
+    for (uint32_t i = 0; i < names.capacity; i++)
+        names.entries[i].written = false;
+    for (unsigned i = 0; i < NAME_CACHE_SLOTS; i++)
+        atomic_store_explicit(&name_cache[i], 0, memory_order_relaxed);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "objects.h"
+
+#include <string.h>
+
+struct walk {
+    int (*visit)(const struct object *, void *);
+    void *data;
+};
+
+/* glibc relocates the pointers of most dynamic sections in place, but not of read-only ones. */
+static const void *dynamic_pointer(const struct object *o, ElfW(Addr) value)
+{
+    return (const void *)(value < o->base ? o->base + value : value);
+}
+
+static void read_dynamic(struct object *o)
+{
+    for (const ElfW(Dyn) *d = o->dynamic; d && d->d_tag != DT_NULL; d++) {
+        const void *pointer = dynamic_pointer(o, d->d_un.d_ptr);
+        switch (d->d_tag) {
+        case DT_SYMTAB: o->symbols = pointer; break;
+        case DT_STRTAB: o->strings = pointer; break;
+        case DT_STRSZ: o->string_bytes = d->d_un.d_val; break;
+        case DT_GNU_HASH: o->gnu_hash = pointer; break;
+        case DT_HASH: o->sysv_hash = pointer; break;
+        case DT_VERSYM: o->versions = pointer; break;
+        default: break;
+        }
+    }
+}
+
+static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct walk *walk = data;
+    struct object o = {.path = info->dlpi_name ? info->dlpi_name : "",
+                       .base = info->dlpi_addr,
+                       .low = UINTPTR_MAX};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type == PT_LOAD) {
+            uintptr_t low = o.base + p->p_vaddr;
+            uintptr_t high = low + p->p_memsz;
+            o.low = low < o.low ? low : o.low;
+            o.high = high > o.high ? high : o.high;
+        } else if (p->p_type == PT_DYNAMIC) {
+            o.dynamic = (const ElfW(Dyn) *)(o.base + p->p_vaddr);
+        }
+    }
+    read_dynamic(&o);
+    return walk->visit(&o, walk->data);
+}
+
+int objects_each(int (*visit)(const struct object *object, void *data), void *data)
+{
+    struct walk walk = {visit, data};
+    return dl_iterate_phdr(walk_one, &walk);
+}
+
+/* Defined here, and not a hidden (old) version of the name. */
+static bool symbol_fits(const struct object *o, uint32_t index, const char *name)
+{
+    const ElfW(Sym) *s = &o->symbols[index];
+    unsigned type = s->st_info & 0xf;
+    if (s->st_shndx == SHN_UNDEF || s->st_name >= o->string_bytes ||
+        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
+        (s->st_info >> 4 != STB_GLOBAL && s->st_info >> 4 != STB_WEAK) ||
+        strcmp(o->strings + s->st_name, name) != 0)
+        return false;
+    return !o->versions || !(o->versions[index] & 0x8000);
+}
+
+static uint32_t lookup_gnu(const struct object *o, const char *name)
+{
+    const uint32_t *table = o->gnu_hash;
+    uint32_t bucket_count = table[0], first = table[1], bloom_count = table[2], shift = table[3];
+    const ElfW(Addr) *bloom = (const ElfW(Addr) *)&table[4];
+    const uint32_t *buckets = (const uint32_t *)&bloom[bloom_count];
+    const uint32_t *chain = &buckets[bucket_count];
+    uint32_t hash = 5381;
+    for (const char *p = name; *p; p++)
+        hash = hash * 33 + (uint8_t)*p;
+    unsigned bits = 8 * sizeof(ElfW(Addr));
+    if (bloom_count) {
+        ElfW(Addr) word = bloom[hash / bits % bloom_count];
+        if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
+            return 0;
+    }
+    uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0;
+    for (; index >= first && index; index++) {
+        uint32_t entry = chain[index - first];
+        if ((entry | 1) == (hash | 1) && symbol_fits(o, index, name))
+            return index;
+        if (entry & 1)
+            break;
+    }
+    return 0;
+}
+
+static uint32_t lookup_sysv(const struct object *o, const char *name)
+{
+    const uint32_t *table = o->sysv_hash;
+    uint32_t bucket_count = table[0], chain_count = table[1];
+    uint32_t hash = 0;
+    for (const char *p = name; *p; p++) {
+        hash = (hash << 4) + (uint8_t)*p;
+        uint32_t high = hash & 0xf0000000u;
+        hash = (hash ^ high >> 24) & ~high;
+    }
+    uint32_t index = bucket_count ? table[2 + hash % bucket_count] : 0;
+    while (index && index < chain_count) {
+        if (symbol_fits(o, index, name))
+            return index;
+        index = table[2 + bucket_count + index];
+    }
+    return 0;
+}
+
+void *object_symbol(const struct object *o, const char *name)
+{
+    if (!o->symbols || !o->strings)
+        return NULL;
+    uint32_t index = o->gnu_hash ? lookup_gnu(o, name) : o->sysv_hash ? lookup_sysv(o, name) : 0;
+    return index ? (void *)(o->base + o->symbols[index].st_value) : NULL;
+}
+
+struct at {
+    uintptr_t address;
+    struct object *object;
+};
+
+static int visit_at(const struct object *o, void *data)
+{
+    struct at *at = data;
+    if (at->address < o->low || at->address >= o->high)
+        return 0;
+    *at->object = *o;
+    return 1;
+}
+
+bool object_at(uintptr_t address, struct object *object)
+{
+    struct at at = {address, object};
+    return objects_each(visit_at, &at) != 0;
+}
+
+bool object_needs(const struct object *o, const char *soname)
+{
+    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && d->d_un.d_val < o->string_bytes &&
+            strcmp(o->strings + d->d_un.d_val, soname) == 0)
+            return true;
+    return false;
+}
+
+const char *object_soname(const struct object *o)
+{
+    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_SONAME && d->d_un.d_val < o->string_bytes)
+            return o->strings + d->d_un.d_val;
+    const char *slash = strrchr(o->path, '/');
+    return slash ? slash + 1 : o->path;
+}
+
+bool object_is(const struct object *o, const char *stem)
+{
+    const char *soname = object_soname(o);
+    size_t length = strlen(stem);
+    return strncmp(soname, stem, length) == 0 && (soname[length] == '\0' || soname[length] == '.');
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loaded objects of the process and their symbols, read from the ELF structures in memory. Used
+ * instead of dlopen/dlsym/dladdr because those change what the program's next dlerror() says, and
+ * because dlsym is what we intercept. Nothing is allocated.
+ */
+#ifndef GPUPROF_INJECT_OBJECTS_H
+#define GPUPROF_INJECT_OBJECTS_H
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct object {
+    const char *path; /* "" for the program itself; a view */
+    uintptr_t base;
+    uintptr_t low; /* the range of its loaded segments */
+    uintptr_t high;
+    const ElfW(Dyn) * dynamic;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    size_t string_bytes;
+    const uint32_t *gnu_hash;
+    const uint32_t *sysv_hash;
+    const ElfW(Half) * versions;
+};
+
+/*
+ * Calls `visit` for each loaded object in load order (the program, preloads, dependencies, later
+ * ones) until it returns non-zero; returns that. Takes the loader's list lock, as the unwinder
+ * does.
+ */
+int objects_each(int (*visit)(const struct object *object, void *data), void *data);
+
+/* The address of a function or object that `object` defines under `name`, NULL if none. */
+void *object_symbol(const struct object *object, const char *name);
+
+/* The loaded object that contains `address`; false if none. */
+bool object_at(uintptr_t address, struct object *object);
+
+/* True if `object` has `soname` among its DT_NEEDED entries. */
+bool object_needs(const struct object *object, const char *soname);
+
+/* DT_SONAME, else the last part of the path. Never NULL. */
+const char *object_soname(const struct object *object);
+
+/* True if the soname is `stem`, or `stem` followed by '.' and anything ("libcuda.so" + ".1"). */
+bool object_is(const struct object *object, const char *stem);
+
+#endif

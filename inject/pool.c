@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "say.h"
+
+#define FIRST_BYTES (1u << 20)
+#define GROW_BYTES  (1u << 20)
+
+#define TMPFS_MAGIC 0x01021994
+#define RAMFS_MAGIC 0x858458f6
+
+/* File systems whose pages come over a network, or may: a store to them can hang the program. */
+static const uint32_t network_magics[] = {
+    0x6969,     /* nfs */
+    0x517b,     /* smb */
+    0xfe534d42, /* smb2 */
+    0xff534d42, /* cifs */
+    0x0bd00bd0, /* lustre */
+    0x47504653, /* gpfs */
+    0x00c36400, /* ceph */
+    0x5346414f, /* afs */
+    0x01021997, /* 9p */
+    0x65735546, /* fuse: sshfs, s3fs, ... */
+    0x19830326, /* beegfs */
+    0x7461636f, /* ocfs2 */
+    0x01161970, /* gfs2 */
+};
+
+static bool suits(const char *dir, bool memory_only)
+{
+    struct statfs fs;
+    if (statfs(dir, &fs) < 0)
+        return false;
+    uint32_t magic = (uint32_t)fs.f_type;
+    if (memory_only)
+        return magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
+    for (size_t i = 0; i < sizeof network_magics / sizeof network_magics[0]; i++)
+        if (magic == network_magics[i])
+            return false;
+    return true;
+}
+
+/* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
+static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
+{
+    char id[33];
+    for (int i = 0; i < 16; i++)
+        snprintf(id + 2 * i, 3, "%02x", header->process_id[i]);
+    int length = snprintf(header->live_path, sizeof header->live_path, "%s/gpuprof-%s%s", dir, id,
+                          STREAM_LIVE_SUFFIX);
+    if (length < 0 || (size_t)length >= sizeof header->live_path)
+        return -1;
+    int fd = open(header->live_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
+    if (ftruncate(fd, (off_t)pool->map_bytes) < 0 ||
+        posix_fallocate(fd, 0, LIVE_HEAD_BYTES + FIRST_BYTES) != 0) {
+        unlink(header->live_path);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int create_file(const struct pool *pool, struct stream_header *header, const char *data_dir)
+{
+    const char *wanted = gp.settings.texts[SETTING_LIVE];
+    if (wanted[0])
+        return create_in(wanted, pool, header);
+    int fd = -1;
+    if (suits("/dev/shm", true))
+        fd = create_in("/dev/shm", pool, header);
+    if (fd < 0 && suits(data_dir, false))
+        fd = create_in(data_dir, pool, header);
+    return fd;
+}
+
+static void write_head(struct pool *pool, const struct stream_header *header)
+{
+    uint8_t *head = pool->base;
+    stream_header_write(header, head, STREAM_HEADER_BYTES_MAX);
+    store_u32(head + LIVE_OFFSET_VERSION, LIVE_VERSION);
+    store_u32(head + LIVE_OFFSET_CHUNK_BYTES, pool->chunk_bytes);
+    store_u32(head + LIVE_OFFSET_CHUNK_COUNT, pool->chunk_max);
+    store_u32(head + LIVE_OFFSET_CHUNKS, LIVE_HEAD_BYTES);
+    chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
+}
+
+int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir)
+{
+    memset(pool, 0, sizeof *pool);
+    pool->chunk_bytes = (uint32_t)gp.settings.numbers[SETTING_CHUNK] & ~4095u;
+    uint64_t chunks = gp.settings.numbers[SETTING_BUFFER] / pool->chunk_bytes;
+    pool->chunk_max = chunks > LIVE_CHUNK_COUNT_MAX ? LIVE_CHUNK_COUNT_MAX : (uint32_t)chunks;
+    uint32_t first = FIRST_BYTES / pool->chunk_bytes;
+    first = first < 1 ? 1 : first;
+    if (pool->chunk_max < 2)
+        pool->chunk_max = 2; /* the writer's and one more */
+    pool->map_bytes = LIVE_HEAD_BYTES + (size_t)pool->chunk_max * pool->chunk_bytes;
+    int fd = create_file(pool, header, data_dir);
+    int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    pool->is_file = fd >= 0;
+    if (fd < 0) {
+        int reason = errno;
+        header->live_path[0] = '\0';
+        say(SAY_LIVE,
+            "no live file could be made (%s): events of the last second are lost if the program "
+            "is killed; set GPUPROF_LIVE to a local folder with room",
+            error_text(reason));
+    }
+    pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (pool->base == MAP_FAILED) {
+        if (pool->is_file)
+            unlink(header->live_path);
+        pool->base = NULL;
+        errno = error;
+        return -1;
+    }
+    write_head(pool, header);
+    uint32_t allocated = pool->is_file ? first : pool->chunk_max;
+    atomic_store(&pool->allocated, allocated < pool->chunk_max ? allocated : pool->chunk_max);
+    return 0;
+}
+
+void pool_forget(struct pool *pool)
+{
+    if (pool->base)
+        munmap(pool->base, pool->map_bytes);
+    pool->base = NULL;
+}
+
+void pool_unlink(const struct stream_header *header)
+{
+    if (header->live_path[0])
+        unlink(header->live_path);
+}
+
+/* One thread at a time allocates more storage; the others go on looking. False: at the cap. */
+static bool grow(struct pool *pool)
+{
+    uint32_t allocated = atomic_load(&pool->allocated);
+    uint32_t free = 0;
+    if (allocated >= pool->chunk_max)
+        return false;
+    if (!atomic_compare_exchange_strong(&pool->grow_lock, &free, 1))
+        return true;
+    allocated = atomic_load(&pool->allocated);
+    uint32_t more = GROW_BYTES / pool->chunk_bytes;
+    more = more < 1 ? 1 : more;
+    if (more > pool->chunk_max - allocated)
+        more = pool->chunk_max - allocated;
+    bool grown = false;
+    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        off_t offset = (off_t)(pool_chunk(pool, allocated) - pool->base);
+        grown = more && posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes) == 0;
+        close(fd);
+    }
+    if (grown)
+        atomic_store(&pool->allocated, allocated + more);
+    else
+        pool->chunk_max = allocated; /* no room: what there is must do */
+    atomic_store(&pool->grow_lock, 0);
+    return grown;
+}
+
+static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
+{
+    uint32_t allocated = atomic_load(&pool->allocated);
+    uint32_t hint = atomic_load_explicit(&pool->hint, memory_order_relaxed);
+    for (uint32_t i = 0; i < allocated; i++) {
+        uint32_t index = (hint + i) % allocated;
+        uint8_t *chunk = pool_chunk(pool, index);
+        uint32_t state = LIVE_FREE;
+        if (atomic_load_explicit(chunk_state(chunk), memory_order_relaxed) != LIVE_FREE)
+            continue;
+        /* Not OWNED at once: a reader must not take the old owner's numbers for ours. */
+        if (!atomic_compare_exchange_strong(chunk_state(chunk), &state, LIVE_TAKEN))
+            continue;
+        atomic_store_explicit(&pool->hint, index + 1, memory_order_relaxed);
+        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_THREAD), number, __ATOMIC_RELAXED);
+        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TID), tid, __ATOMIC_RELAXED);
+        chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
+        chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
+        atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
+        return chunk;
+    }
+    return NULL;
+}
+
+uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
+{
+    int saved = errno;
+    uint8_t *chunk;
+    while (!(chunk = take_free(pool, number, tid, position)) && grow(pool))
+        ;
+    errno = saved;
+    return chunk;
+}
+
+void pool_leave(struct pool *pool, uint8_t *chunk)
+{
+    uint32_t state = LIVE_OWNED; /* the writer and a new thread may both find a dead owner's */
+    if (atomic_compare_exchange_strong(chunk_state(chunk), &state, LIVE_FULL))
+        atomic_fetch_add(&pool->full_count, 1);
+}
+
+void pool_free(struct pool *pool, uint8_t *chunk)
+{
+    /* Emptied before it is free: the next owner finds committed == sealed == 0. */
+    chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
+    atomic_fetch_sub(&pool->full_count, 1);
+    atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
+}

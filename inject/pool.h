@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool of chunks in the live file. Threads take and leave chunks without a lock; the writer
+ * frees what it has sealed. The pool grows up to its cap, always on storage that is really there.
+ */
+#ifndef GPUPROF_INJECT_POOL_H
+#define GPUPROF_INJECT_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "live.h"
+#include "state.h"
+
+/* Makes the live file (or memory, if no file can be had; said once) and maps it. 0 or -1. */
+int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir);
+
+/* Unmaps it: only in the child of a fork, where nobody else can use it. */
+void pool_forget(struct pool *pool);
+
+/* Removes the file: everything in it is in the stream. The mapping stays. */
+void pool_unlink(const struct stream_header *header);
+
+/* A free chunk, now OWNED by thread `number`/`tid` at `position`, empty; NULL if there is none. */
+uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position);
+
+/* The owner leaves a chunk to the writer, or the writer does it for a thread that is gone. */
+void pool_leave(struct pool *pool, uint8_t *chunk);
+
+/* The writer has sealed all of it. */
+void pool_free(struct pool *pool, uint8_t *chunk);
+
+static inline uint8_t *pool_chunk(const struct pool *pool, uint32_t index)
+{
+    return pool->base + LIVE_HEAD_BYTES + (size_t)index * pool->chunk_bytes;
+}
+
+static inline _Atomic uint32_t *chunk_state(uint8_t *chunk)
+{
+    return (_Atomic uint32_t *)(void *)(chunk + LIVE_CHUNK_STATE);
+}
+
+static inline uint32_t chunk_u32(const uint8_t *chunk, unsigned offset)
+{
+    return __atomic_load_n((const uint32_t *)(const void *)(chunk + offset), __ATOMIC_RELAXED);
+}
+
+static inline uint64_t chunk_u64(const uint8_t *chunk, unsigned offset)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)(chunk + offset), __ATOMIC_ACQUIRE);
+}
+
+static inline void chunk_set_u64(uint8_t *chunk, unsigned offset, uint64_t value)
+{
+    __atomic_store_n((uint64_t *)(void *)(chunk + offset), value, __ATOMIC_RELEASE);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "futex.h"
+#include "objects.h"
+
+#define BINDINGS_MAX 16384
+#define BIND_LOCK_NS 2000000000u
+#define PAGE_BYTES   4096u
+
+_Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
+
+static struct binding arena[BINDINGS_MAX];
+static struct binding last_resort[HOOK_SLOT_COUNT]; /* when the arena is full or locked */
+static _Atomic uint32_t arena_used;
+static struct lock bind_lock;
+
+/* Appends, so that readers never meet a list that lost an entry. */
+static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
+                                  uint32_t runtime_major)
+{
+    bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
+    _Atomic(struct binding *) *link = &bindings[slot];
+    struct binding *b;
+    while ((b = atomic_load(link)) && !(b->low == low && atomic_load(&b->bytes) == bytes))
+        link = &b->next;
+    uint32_t used = atomic_load(&arena_used);
+    if (!b && locked && used < BINDINGS_MAX) {
+        b = &arena[used];
+        b->low = low;
+        b->real = real;
+        b->runtime_major = runtime_major;
+        atomic_store(&b->bytes, bytes);
+        atomic_store(&arena_used, used + 1);
+        atomic_store_explicit(link, b, memory_order_release);
+    }
+    if (!b) {
+        b = &last_resort[slot]; /* right for this call; not entered into the list */
+        b->real = real;
+        b->runtime_major = runtime_major;
+    }
+    if (locked)
+        lock_drop(&bind_lock);
+    return b;
+}
+
+struct search {
+    const char *symbol;
+    const char *stem; /* "libcudart.so" or "libcuda.so" */
+    const struct object *caller;
+    bool past_self;
+    bool past_libc;
+    void *chain;  /* another preload's hook: defined before libc in load order, not by the stem */
+    void *needed; /* by the object of the stem that the caller is linked with */
+    void *first;  /* by the first object of the stem */
+    void *any;
+    uint32_t needed_major;
+    uint32_t first_major;
+};
+
+static uint32_t major_of(const struct object *o)
+{
+    const char *digits = object_soname(o) + strlen("libcudart.so.");
+    uint32_t major = 0;
+    if (!object_is(o, "libcudart.so") || strlen(object_soname(o)) <= strlen("libcudart.so."))
+        return 0;
+    for (; *digits >= '0' && *digits <= '9' && major < 1000; digits++)
+        major = 10 * major + (uint32_t)(*digits - '0');
+    return major;
+}
+
+static int visit_search(const struct object *o, void *data)
+{
+    struct search *s = data;
+    if ((uintptr_t)&bindings >= o->low && (uintptr_t)&bindings < o->high) {
+        s->past_self = true;
+        return 0;
+    }
+    if (!s->past_self)
+        return 0;
+    if (object_is(o, "libc.so"))
+        s->past_libc = true;
+    void *address = object_symbol(o, s->symbol);
+    if (!address)
+        return 0;
+    if (!s->any)
+        s->any = address;
+    if (!object_is(o, s->stem)) {
+        if (!s->chain && !s->past_libc && !s->first)
+            s->chain = address;
+        return 0;
+    }
+    if (!s->first) {
+        s->first = address;
+        s->first_major = major_of(o);
+    }
+    if (!s->needed && s->caller && object_needs(s->caller, object_soname(o))) {
+        s->needed = address;
+        s->needed_major = major_of(o);
+    }
+    return 0;
+}
+
+const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
+                                   uintptr_t caller)
+{
+    int saved = errno;
+    struct object from;
+    bool known = object_at(caller, &from);
+    struct search s = {.symbol = symbol,
+                       .stem = domain == API_DRIVER ? "libcuda.so" : "libcudart.so",
+                       .caller = known ? &from : NULL};
+    objects_each(visit_search, &s);
+    void *real = s.chain ? s.chain : s.needed ? s.needed : s.first ? s.first : s.any;
+    const struct binding *b = NULL;
+    if (real && domain == API_DRIVER)
+        b = bind(slot, 0, UINTPTR_MAX, real, 0);
+    else if (real)
+        b = bind(slot, known ? from.low : caller & ~(uintptr_t)(PAGE_BYTES - 1),
+                 known ? from.high - from.low : PAGE_BYTES, real,
+                 s.needed ? s.needed_major : s.first_major);
+    errno = saved;
+    return b;
+}
+
+void resolve_driver(unsigned slot, void *real)
+{
+    if (!atomic_load_explicit(&bindings[slot], memory_order_acquire))
+        bind(slot, 0, UINTPTR_MAX, real, 0);
+}
+
+void resolve_runtime(unsigned slot, uintptr_t caller, void *real)
+{
+    struct object from, to;
+    if (object_at(caller, &from) && object_at((uintptr_t)real, &to))
+        bind(slot, from.low, from.high - from.low, real, major_of(&to));
+}
+
+static int visit_count(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(unsigned long long *)data = info->dlpi_subs;
+    return 1;
+}
+
+void resolve_refresh(void)
+{
+    static unsigned long long seen;
+    unsigned long long unloaded = 0;
+    dl_iterate_phdr(visit_count, &unloaded);
+    if (unloaded == seen)
+        return;
+    seen = unloaded;
+    uint32_t used = atomic_load(&arena_used);
+    for (uint32_t i = 0; i < used; i++) {
+        struct binding *b = &arena[i];
+        struct object o;
+        if (atomic_load(&b->bytes) == 0)
+            continue;
+        bool caller_gone = b->low != 0 && !object_at(b->low, &o) && b->bytes != PAGE_BYTES;
+        if (caller_gone || !object_at((uintptr_t)b->real, &o))
+            atomic_store(&b->bytes, 0);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which real function stands behind a hook. For the driver there is one per process; a runtime
+ * function depends on the caller, because several libcudart may be loaded at once (one per Python
+ * extension): a binding ties a caller's address range to its real function.
+ */
+#ifndef GPUPROF_INJECT_RESOLVE_H
+#define GPUPROF_INJECT_RESOLVE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "hook_table.h"
+#include "state.h"
+
+struct binding {
+    uintptr_t low;           /* callers in [low, low + bytes) */
+    _Atomic uintptr_t bytes; /* 0: no longer valid, an object was unloaded */
+    void *real;
+    uint32_t runtime_major; /* of the libcudart that `real` belongs to; 0 = driver or unknown */
+    _Atomic(struct binding *) next;
+};
+
+extern _Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
+
+/* NULL if nothing that is loaded defines the symbol. errno and dlerror() are kept. */
+const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
+                                   uintptr_t caller);
+
+static inline const struct binding *resolve(unsigned slot, enum api_domain domain,
+                                            const char *symbol, uintptr_t caller)
+{
+    const struct binding *b = atomic_load_explicit(&bindings[slot], memory_order_acquire);
+    for (; b; b = atomic_load_explicit(&b->next, memory_order_acquire))
+        if (likely(caller - b->low < atomic_load_explicit(&b->bytes, memory_order_relaxed)))
+            return b;
+    return resolve_slow(slot, domain, symbol, caller);
+}
+
+/* The driver's real function came to light (dlsym, cuGetProcAddress): used unless one is known. */
+void resolve_driver(unsigned slot, void *real);
+
+/* The module around `caller` got `real`, a libcudart's, from dlsym: its calls go there. */
+void resolve_runtime(unsigned slot, uintptr_t caller, void *real);
+
+/* Drops bindings into objects that dlclose has unloaded. From the writer thread, now and then. */
+void resolve_refresh(void);
+
+#endif

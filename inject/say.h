@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's words to the user: one line on stderr, once per cause and process. */
+#ifndef GPUPROF_INJECT_SAY_H
+#define GPUPROF_INJECT_SAY_H
+
+enum say_cause {
+    SAY_SETTING,
+    SAY_START,
+    SAY_LIVE,
+    SAY_WRITE,
+    SAY_ZSTD,
+    SAY_DROPPED,
+    SAY_THREAD,
+    SAY_EXIT,
+};
+
+/* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */
+__attribute__((format(printf, 2, 3))) void say(enum say_cause cause, const char *format, ...);
+
+#endif

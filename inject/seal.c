@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "seal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "block.h"
+#include "compress.h"
+#include "crc32c.h"
+#include "futex.h"
+#include "pool.h"
+#include "stream_out.h"
+#include "thread.h"
+#include "ticks.h"
+
+#define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
+#define GOOD_BLOCK_BYTES (256u << 10) /* raw records of a thread that make a good block */
+#define LIVENESS_NS      200000000u   /* how often owners are looked after */
+
+/* A chunk that holds unsealed records, as found at the beginning of a pass. */
+struct part {
+    uint8_t *chunk;
+    uint64_t position; /* of its first record */
+    uint64_t committed;
+    uint64_t sealed;
+    uint32_t thread;
+    bool full; /* nobody appends any more */
+};
+
+struct sealer {
+    struct block_encoder encoder;
+    struct part *parts;
+    uint32_t part_count;
+    uint32_t part_max;
+    uint8_t *payload;
+    size_t payload_bytes_max;
+    uint8_t *block; /* header and frame */
+    size_t block_bytes_max;
+    uint8_t *own_chunk;
+    uint64_t sequence;
+    uint64_t sealed_ns;   /* when everything was last sealed */
+    uint64_t liveness_ns; /* when owners were last looked after */
+};
+
+static void *pages(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void drop_pages(void *p, size_t bytes)
+{
+    if (p)
+        munmap(p, bytes);
+}
+
+struct sealer *seal_create(void)
+{
+    struct sealer *s = pages(sizeof *s);
+    if (!s)
+        return NULL;
+    s->part_max = gp.pool.chunk_max + 1;
+    s->payload_bytes_max = BLOCK_PAYLOAD_BYTES_MAX;
+    s->block_bytes_max = BLOCK_HEADER_BYTES + compress_bytes_max(BLOCK_PAYLOAD_BYTES_MAX);
+    s->parts = pages(s->part_max * sizeof *s->parts);
+    s->payload = pages(s->payload_bytes_max);
+    s->block = pages(s->block_bytes_max);
+    s->own_chunk = pages(OWN_CHUNK_BYTES);
+    if (s->parts && s->payload && s->block && s->own_chunk)
+        return s;
+    int error = errno;
+    seal_free(s);
+    errno = error;
+    return NULL;
+}
+
+void seal_free(struct sealer *s)
+{
+    drop_pages(s->parts, s->part_max * sizeof *s->parts);
+    drop_pages(s->payload, s->payload_bytes_max);
+    drop_pages(s->block, s->block_bytes_max);
+    drop_pages(s->own_chunk, OWN_CHUNK_BYTES);
+    drop_pages(s, sizeof *s);
+}
+
+void seal_attach(struct sealer *s, struct thread *me)
+{
+    me->number = 0;
+    me->tid = thread_id();
+    me->chunk = s->own_chunk;
+    me->cursor = me->chunk + LIVE_CHUNK_HEAD_BYTES;
+    me->limit = me->chunk + OWN_CHUNK_BYTES;
+}
+
+/* An owner that is gone left its chunk, and perhaps a call that it never came back from. */
+static void look_after_owner(uint8_t *chunk)
+{
+    if (thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
+        return;
+    uint64_t head = chunk_u64(chunk, LIVE_CHUNK_OPEN);
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
+    unsigned count = (unsigned)(head >> 16) & 0xffff;
+    struct record r = {.type = RECORD_CALL,
+                       .flags = RECORD_STALE,
+                       .code = (uint16_t)head,
+                       .begin = chunk_u64(chunk, LIVE_CHUNK_OPEN_BEGIN),
+                       .arg_count = (uint8_t)(count < LIVE_OPEN_ARGS ? count : LIVE_OPEN_ARGS)};
+    if (head) {
+        r.duration = ticks_now() - r.begin;
+        for (unsigned i = 0; i < r.arg_count; i++)
+            r.args[i] = chunk_u64(chunk, LIVE_CHUNK_OPEN_ARGS + 8 * i);
+        int bytes = record_write(&r, chunk + LIVE_CHUNK_HEAD_BYTES + committed,
+                                 gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - committed);
+        counter_add(bytes > 0 ? COUNTER_STALE : COUNTER_DROPPED, 1);
+        if (bytes > 0)
+            chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, committed + (uint64_t)bytes);
+        chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
+    }
+    pool_leave(&gp.pool, chunk);
+}
+
+static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)
+{
+    struct part *p = &s->parts[s->part_count];
+    *p = (struct part){.chunk = chunk,
+                       .thread = chunk_u32(chunk, LIVE_CHUNK_THREAD),
+                       .position = chunk_u64(chunk, LIVE_CHUNK_POSITION),
+                       .committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED),
+                       .sealed = chunk_u64(chunk, LIVE_CHUNK_SEALED),
+                       .full = state == LIVE_FULL};
+    if (p->committed > p->sealed || p->full)
+        s->part_count++;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
+/* Heap sort: qsort may allocate. */
+static void sort_parts(struct part *parts, uint32_t count)
+{
+    for (uint32_t start = count / 2, end = count; end > 1;) {
+        struct part moved;
+        if (start > 0) {
+            moved = parts[--start];
+        } else {
+            moved = parts[--end];
+            parts[end] = parts[0];
+        }
+        uint32_t root = start;
+        for (uint32_t child; (child = 2 * root + 1) < end; root = child) {
+            if (child + 1 < end && compare_parts(&parts[child], &parts[child + 1]) < 0)
+                child++;
+            if (compare_parts(&moved, &parts[child]) >= 0)
+                break;
+            parts[root] = parts[child];
+        }
+        parts[root] = moved;
+    }
+}
+
+static void collect_parts(struct sealer *s, bool look_after)
+{
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    s->part_count = 0;
+    for (uint32_t i = 0; i < allocated; i++) {
+        uint8_t *chunk = pool_chunk(&gp.pool, i);
+        uint32_t state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
+        if (state == LIVE_OWNED && look_after) {
+            look_after_owner(chunk);
+            state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
+        }
+        if (state == LIVE_OWNED || state == LIVE_FULL)
+            add_part(s, chunk, state);
+    }
+    sort_parts(s->parts, s->part_count);
+}
+
+static bool store_block(struct sealer *s, struct block_header *h)
+{
+    struct block_encoder *e = &s->encoder;
+    uint32_t records = e->record_count;
+    if (block_encode(e, &gp.header.scale, s->payload, s->payload_bytes_max, h) < 0) {
+        counter_add(COUNTER_WRITE_LOST, records);
+        block_encoder_reset(e);
+        return true;
+    }
+    uint8_t *frame = s->block + BLOCK_HEADER_BYTES;
+    size_t bytes = compress_frame(s->payload, h->payload_bytes, frame,
+                                  s->block_bytes_max - BLOCK_HEADER_BYTES);
+    h->sequence = s->sequence;
+    h->stored_bytes = (uint32_t)bytes;
+    h->stored_crc = crc32c(0, frame, bytes);
+    block_header_write(h, s->block);
+    block_encoder_reset(e);
+    if (!stream_out_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
+        counter_add(COUNTER_WRITE_LOST, records);
+        return false;
+    }
+    s->sequence++;
+    return true;
+}
+
+/* Seals parts[first..last) of one thread; what is stored is marked, and full chunks become free. */
+static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
+{
+    struct block_header h = {.thread = s->parts[first].thread};
+    uint64_t position = s->parts[first].position + s->parts[first].sealed;
+    h.position_begin = position;
+    block_encoder_reset(&s->encoder);
+    for (uint32_t i = first; i < last; i++) {
+        struct part *p = &s->parts[i];
+        uint64_t at = p->sealed;
+        position = p->position + at;
+        while (at < p->committed) {
+            const uint8_t *record = p->chunk + LIVE_CHUNK_HEAD_BYTES + at;
+            uint64_t bytes = 8 * (uint64_t)record_word_count(load_u64(record));
+            if (!block_encoder_add(&s->encoder, record)) {
+                h.position_end = position;
+                if (!store_block(s, &h))
+                    return false;
+                h.position_begin = position;
+                continue;
+            }
+            at += bytes;
+            position += bytes;
+        }
+    }
+    h.position_end = position;
+    if (s->encoder.record_count && !store_block(s, &h))
+        return false;
+    for (uint32_t i = first; i < last; i++) {
+        struct part *p = &s->parts[i];
+        chunk_set_u64(p->chunk, LIVE_CHUNK_SEALED, p->committed);
+        if (p->full)
+            pool_free(&gp.pool, p->chunk);
+    }
+    return true;
+}
+
+/* The writer's own records: stored at once, its private chunk begins anew. */
+static bool seal_own(struct sealer *s, struct thread *me)
+{
+    uint64_t bytes = (uint64_t)(me->cursor - me->chunk) - LIVE_CHUNK_HEAD_BYTES;
+    if (!bytes)
+        return true;
+    s->parts[0] = (struct part){.chunk = me->chunk, .position = me->position, .committed = bytes};
+    bool good = seal_thread(s, 0, 1);
+    me->position += bytes;
+    me->cursor = me->chunk + LIVE_CHUNK_HEAD_BYTES;
+    return good;
+}
+
+bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
+{
+    if (!seal_own(s, me))
+        return false;
+    bool due = now_ns - s->sealed_ns >= gp.settings.numbers[SETTING_SEAL];
+    bool pressed =
+        4 * (uint64_t)atomic_load(&gp.pool.full_count) >= 3 * (uint64_t)gp.pool.chunk_max;
+    bool look_after = all || pressed || now_ns - s->liveness_ns >= LIVENESS_NS;
+    if (look_after)
+        s->liveness_ns = now_ns;
+    if (due || all)
+        s->sealed_ns = now_ns;
+    collect_parts(s, look_after);
+    bool freed = false;
+    for (uint32_t first = 0, last; first < s->part_count; first = last) {
+        uint64_t bytes = 0;
+        for (last = first; last < s->part_count && s->parts[last].thread == s->parts[first].thread;
+             last++)
+            bytes += s->parts[last].committed - s->parts[last].sealed;
+        if (!all && !due && !pressed && bytes < GOOD_BLOCK_BYTES)
+            continue;
+        if (!seal_thread(s, first, last))
+            return false;
+        freed = true;
+    }
+    if (freed) {
+        atomic_fetch_add(&gp.pool.free_event, 1);
+        futex_wake_all(&gp.pool.free_event);
+    }
+    return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From chunks to blocks: what the writer thread does in each pass. Used by that thread only. */
+#ifndef GPUPROF_INJECT_SEAL_H
+#define GPUPROF_INJECT_SEAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread;
+struct sealer;
+
+/* NULL if there is no memory (errno). All that sealing will need is allocated here. */
+struct sealer *seal_create(void);
+void seal_free(struct sealer *s);
+
+/* Gives the writer's own records a private chunk: the pool may be empty when it must write. */
+void seal_attach(struct sealer *s, struct thread *me);
+
+/*
+ * Seals every thread that is due: enough for a good block, too long since the last one, or `all`.
+ * Frees chunks. False: the stream cannot be written any more.
+ */
+bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns);
+
+#endif

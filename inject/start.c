@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "finish.h"
+#include "futex.h"
+#include "identity.h"
+#include "names.h"
+#include "pool.h"
+#include "say.h"
+#include "stream_out.h"
+#include "ticks.h"
+#include "writer.h"
+
+#define START_WAIT_NS 5000000000u /* for another thread's start */
+
+/* Until the constructor ran, and where no page can be had: nothing is recorded. */
+static struct fork_page no_page;
+
+struct state gp = {
+    .page = &no_page,
+    .next_epoch = EPOCH_THREAD + 1,
+    .off = true,
+    .counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS),
+};
+
+static uint32_t process_id(void)
+{
+    return (uint32_t)syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
+}
+
+static void read_settings(void)
+{
+    settings_init(&gp.settings);
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const char *text = getenv(setting_infos[i].variable);
+        char reason[200];
+        if (!text || !*text)
+            continue;
+        /* Kept as a copy: the program may change its environment. */
+        strncpy(gp.setting_texts[i], text, SETTING_TEXT_BYTES_MAX);
+        bool whole = strlen(text) <= SETTING_TEXT_BYTES_MAX;
+        if (settings_set(&gp.settings, (enum setting_index)i, whole ? gp.setting_texts[i] : text,
+                         reason, sizeof reason) < 0)
+            say(SAY_SETTING, "%s: %s; the standard value %s is used", setting_infos[i].variable,
+                reason, setting_infos[i].standard);
+    }
+    gp.nested = gp.settings.numbers[SETTING_NESTED] != 0;
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    if (getauxval(AT_SECURE))
+        return; /* somebody else's rights: do nothing at all */
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, bytes, MADV_WIPEONFORK) < 0) {
+        say(SAY_START, "recording is off: this kernel cannot mark memory for fork (%s)",
+            error_text(errno));
+        return;
+    }
+    ticks_load();
+    gp.page = page;
+    atomic_store(&gp.page->owner, process_id());
+    gp.off = false;
+}
+
+/*
+ * The child of a fork: what it inherited belongs to its parent. Its only thread is here, so nobody
+ * else uses any of it.
+ */
+static void leave_parent(void)
+{
+    pool_forget(&gp.pool);
+    stream_out_forget();
+    writer_forget();
+    gp.counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS);
+    memset(gp.spare_head, 0, sizeof gp.spare_head);
+    names_reset();
+    capture_reset();
+    atomic_store(&gp.said, 0);
+}
+
+static bool start(void)
+{
+    read_settings();
+    ticks_calibrate();
+    identity_fill(&gp.header);
+    if (stream_out_prepare(gp.settings.texts[SETTING_OUT]) < 0)
+        return false;
+    if (pool_create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+        say(SAY_START, "recording is off: no memory for the buffer: %s", error_text(errno));
+        return false;
+    }
+    _Atomic uint64_t *counters = (_Atomic uint64_t *)(void *)(gp.pool.base + LIVE_OFFSET_COUNTERS);
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        atomic_store(&counters[i], atomic_load(&gp.counters[i]));
+    gp.counters = counters;
+    if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+        pool_unlink(&gp.header);
+        return false;
+    }
+    if (!writer_start()) {
+        say(SAY_START, "recording is off: no writer thread could be started: %s",
+            error_text(errno));
+        stream_out_remove();
+        pool_unlink(&gp.header);
+        return false;
+    }
+    finish_register();
+    atomic_store(&gp.page->epoch, gp.next_epoch++);
+    return true;
+}
+
+bool start_recording(void)
+{
+    if (gp.off)
+        return false;
+    struct fork_page *page = gp.page;
+    uint32_t pid = process_id();
+    uint32_t owner = atomic_load(&page->owner);
+    if (owner != 0 && owner != pid)
+        return false;
+    uint32_t phase = START_IDLE;
+    if (atomic_compare_exchange_strong(&page->phase, &phase, START_RUNNING)) {
+        if (gp.used)
+            leave_parent();
+        gp.used = true;
+        atomic_store(&page->owner, pid);
+        bool started = start();
+        atomic_store(&page->phase, started ? START_DONE : START_FAILED);
+        futex_wake_all(&page->phase);
+        return started;
+    }
+    if (phase == START_RUNNING) {
+        futex_wait(&page->phase, START_RUNNING, START_WAIT_NS);
+        phase = atomic_load(&page->phase);
+    }
+    return phase == START_DONE;
+}
+
+void start_end(void)
+{
+    atomic_store(&gp.page->phase, START_FAILED);
+    atomic_store(&gp.page->epoch, EPOCH_NONE);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a loaded library to a recording process: nothing exists before a process's first recorded
+ * call; that call creates the stream file, the live file and the writer thread.
+ */
+#ifndef GPUPROF_INJECT_START_H
+#define GPUPROF_INJECT_START_H
+
+#include <stdbool.h>
+
+/*
+ * True if this process is recording; starts it if nobody did. A second thread waits, with a bound,
+ * for the first one's start. Never true in a vfork child or after recording ended.
+ */
+bool start_recording(void);
+
+/* Recording is over for good (the stream cannot be written): threads pass through from now on. */
+void start_end(void);
+
+#endif

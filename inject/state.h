@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library's one global: everything that outlives a call. Threads read it; who writes what is
+ * said at each part.
+ */
+#ifndef GPUPROF_INJECT_STATE_H
+#define GPUPROF_INJECT_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "clock_scale.h"
+#include "live.h"
+#include "record.h"
+#include "settings.h"
+#include "stream.h"
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define EXPORT      __attribute__((visibility("default")))
+
+/* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
+ */
+#define EPOCH_NONE   0 /* in the page: nothing is being recorded here */
+#define EPOCH_THREAD 1 /* in a thread: it has no chunk yet; never equal to the page's */
+
+/*
+ * The page that the kernel empties in the child of a fork (MADV_WIPEONFORK). One comparison of its
+ * epoch with the thread's tells "recording, and this thread takes part" from everything else: not
+ * started, ended, and being such a child, by fork, _Fork or raw clone alike.
+ */
+struct fork_page {
+    _Atomic uint64_t epoch;
+    _Atomic uint32_t phase; /* enum start_phase, futex while START_RUNNING */
+    _Atomic uint32_t owner; /* pid; 0 = wiped; another's = we are a vfork child in its memory */
+};
+
+/* How far this process's recording has come; see start.c. */
+enum start_phase { START_IDLE, START_RUNNING, START_DONE, START_FAILED };
+
+/* The pool of chunks: the live file as it lies in memory. */
+struct pool {
+    uint8_t *base; /* of the mapping */
+    size_t map_bytes;
+    uint32_t chunk_bytes;
+    uint32_t chunk_max;         /* the cap */
+    _Atomic uint32_t allocated; /* chunks backed by storage */
+    _Atomic uint32_t grow_lock;
+    _Atomic uint32_t hint;       /* where the last free one was found */
+    _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
+    _Atomic uint32_t free_event; /* futex: raised when chunks become free */
+    _Atomic uint32_t thread_count;
+    bool is_file; /* survives a kill */
+};
+
+/* The writer thread and the way to wait for it. */
+struct writer_control {
+    _Atomic uint32_t wake;       /* futex: raised to wake the writer */
+    _Atomic uint32_t asleep;     /* the writer waits on it */
+    _Atomic uint32_t requested;  /* number of the last flush that somebody wants */
+    _Atomic uint32_t done;       /* futex: number of the last flush done */
+    _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
+    _Atomic uint32_t running;    /* the thread exists */
+};
+
+struct state {
+    struct fork_page *page; /* never NULL once the constructor ran */
+    uint64_t next_epoch;
+    bool off;  /* nothing will ever be recorded: AT_SECURE, no page */
+    bool used; /* a recording was started here, or in the parent that forked us */
+    bool nested;
+    struct settings settings;
+    char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];
+    struct stream_header header;
+    struct pool pool;
+    struct writer_control writer;
+    uint64_t load_ticks; /* clock samples of the constructor, for the scale */
+    uint64_t load_monotonic_ns;
+    uint32_t clock_source;
+    _Atomic uint32_t said;               /* messages already said, a bit each */
+    uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
+    _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
+    _Atomic uint32_t capture_count;      /* streams that are capturing; see capture.c */
+    _Atomic uint32_t late; /* the live file is gone: store each event at once; finish.c */
+};
+
+extern struct state gp;
+
+/* "No space left on device" and the like: thread-safe, unlike strerror. */
+static inline const char *error_text(int error)
+{
+    const char *text = strerrordesc_np(error);
+    return text ? text : "unknown error";
+}
+
+static inline void counter_add(enum counter_index index, uint64_t amount)
+{
+    atomic_fetch_add_explicit(&gp.counters[index], amount, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "state.h"
+
+#define HIGH_FD 200 /* out of the way of programs that count on low numbers */
+
+static struct {
+    char path[STREAM_PATH_BYTES_MAX + 1];
+    int fd;
+    dev_t device; /* of the file, to know it again */
+    ino_t inode;
+    off_t end; /* of the last whole block */
+} out = {.fd = -1};
+
+/* mkdir -p; folders that are there already are fine, whatever they are seen through. */
+int stream_out_prepare(const char *dir)
+{
+    char path[STREAM_PATH_BYTES_MAX + 1];
+    size_t length = strlen(dir);
+    if (length == 0 || length >= sizeof path)
+        goto fail;
+    memcpy(path, dir, length + 1);
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        mkdir(path, 0700);
+        *p = '/';
+    }
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+        return 0;
+fail:
+    say(SAY_START, "recording is off: cannot make the folder '%s': %s", dir, error_text(errno));
+    return -1;
+}
+
+static bool is_ours(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode;
+}
+
+/* Programs close descriptors that they do not know, and open files under their numbers. */
+static bool reopen(void)
+{
+    if (is_ours(out.fd))
+        return true;
+    out.fd = open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (out.fd < 0)
+        return false;
+    if (!is_ours(out.fd)) {
+        close(out.fd);
+        out.fd = -1;
+        errno = ESTALE;
+        return false;
+    }
+    return true;
+}
+
+static bool write_at(const uint8_t *data, size_t bytes, off_t offset)
+{
+    while (bytes) {
+        ssize_t n = pwrite(out.fd, data, bytes, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (n == 0)
+                errno = ENOSPC;
+            return false;
+        }
+        data += n;
+        bytes -= (size_t)n;
+        offset += n;
+    }
+    return true;
+}
+
+static bool append(const uint8_t *data, size_t bytes)
+{
+    if (!reopen())
+        return false;
+    if (write_at(data, bytes, out.end)) {
+        out.end += (off_t)bytes;
+        return true;
+    }
+    int error = errno;
+    if (ftruncate(out.fd, out.end) < 0)
+        error = errno; /* the reader finds a torn last block, and says so */
+    errno = error;
+    return false;
+}
+
+int stream_out_create(const struct stream_header *header, const char *dir)
+{
+    uint8_t head[STREAM_HEADER_BYTES_MAX];
+    struct stat st;
+    int bytes = stream_header_write(header, head, sizeof head);
+    int length = snprintf(
+        out.path, sizeof out.path, "%s/%.*s.%u.%llu-%02x%02x%02x%02x%s", dir, STREAM_HOST_BYTES_MAX,
+        header->host, header->pid, (unsigned long long)header->start_time, header->process_id[0],
+        header->process_id[1], header->process_id[2], header->process_id[3], STREAM_SUFFIX);
+    out.end = 0;
+    errno = ENAMETOOLONG;
+    if (bytes < 0 || length < 0 || (size_t)length >= sizeof out.path)
+        goto fail;
+    out.fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (out.fd < 0)
+        goto fail;
+    int high = fcntl(out.fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (high >= 0) {
+        close(out.fd);
+        out.fd = high;
+    }
+    if (fstat(out.fd, &st) < 0)
+        goto fail;
+    out.device = st.st_dev;
+    out.inode = st.st_ino;
+    if (!append(head, (size_t)bytes)) {
+        int error = errno;
+        stream_out_remove();
+        errno = error;
+        goto fail;
+    }
+    return 0;
+fail:
+    say(SAY_START, "recording is off: cannot create '%s': %s", out.path, error_text(errno));
+    return -1;
+}
+
+bool stream_out_append(const uint8_t *data, size_t bytes)
+{
+    if (append(data, bytes))
+        return true;
+    say(SAY_WRITE, "recording ended: cannot write '%s': %s; what is there can be read", out.path,
+        error_text(errno));
+    return false;
+}
+
+void stream_out_forget(void)
+{
+    if (is_ours(out.fd))
+        close(out.fd);
+    out.fd = -1;
+}
+
+void stream_out_remove(void)
+{
+    stream_out_forget();
+    unlink(out.path);
+}

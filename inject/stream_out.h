@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stream file as it is written: created at the first recorded call, appended to by the writer
+ * thread only. An I/O error ends the recording with one message and leaves whole blocks behind.
+ */
+#ifndef GPUPROF_INJECT_STREAM_OUT_H
+#define GPUPROF_INJECT_STREAM_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stream.h"
+
+/* Makes the data folder (0700) if need be. 0, or -1 (said). */
+int stream_out_prepare(const char *dir);
+
+/* Creates the file and writes its header. 0, or -1 (said). */
+int stream_out_create(const struct stream_header *header, const char *dir);
+
+/* Appends a whole block. False: it is not there, and recording has ended (said). */
+bool stream_out_append(const uint8_t *data, size_t bytes);
+
+/* Takes the file away again: nothing was recorded. */
+void stream_out_remove(void);
+
+/* In the child of a fork: lets go of the parent's file. */
+void stream_out_forget(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread of the program holds of us: its chunk and the call that it has open. Everything
+ * here is touched by its own thread only; the chunk's header is what others see.
+ */
+#ifndef GPUPROF_INJECT_THREAD_H
+#define GPUPROF_INJECT_THREAD_H
+
+#include <string.h>
+
+#include "state.h"
+
+struct call;
+
+struct thread {
+    uint64_t epoch;      /* EPOCH_THREAD, or the page's while this thread takes part */
+    uint8_t *chunk;      /* its header; the spare page when the pool gave none */
+    uint8_t *cursor;     /* where the next record goes */
+    uint8_t *limit;      /* end of the chunk; == cursor on the spare page */
+    struct call *open;   /* the outermost call, NULL = none; lies on the stack */
+    struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
+    uint64_t position;   /* of the chunk's first record in the thread's sequence */
+    uint32_t number;     /* 1, 2, ...; 0 is the writer */
+    uint32_t tid;
+    bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
+};
+
+/* TLS is initial-exec: the library is preloaded, and 100 bytes fit into the static reserve. */
+extern __thread struct thread this_thread;
+
+/*
+ * Makes the calling thread take part: starts the recording if need be, takes a chunk, notes the
+ * thread's name. False: this call is not to be recorded (recording is off, failed or ended).
+ */
+bool thread_attach(struct thread *t);
+
+/* Makes the calling thread part of the recording as number 0, the writer. */
+void thread_attach_writer(struct thread *t);
+
+/*
+ * Room for `bytes` in the thread's chunk, changing chunks if need be. NULL: dropped and counted.
+ * May wait up to the setting "wait".
+ */
+uint8_t *thread_room_slow(struct thread *t, size_t bytes);
+
+static inline uint8_t *thread_room(struct thread *t, size_t bytes)
+{
+    if (likely((size_t)(t->limit - t->cursor) >= bytes))
+        return t->cursor;
+    return thread_room_slow(t, bytes);
+}
+
+/* Makes `bytes` at the cursor part of the sequence: from here on a kill does not lose them. */
+static inline void thread_commit(struct thread *t, size_t bytes)
+{
+    t->cursor += bytes;
+    __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_COMMITTED),
+                     (uint64_t)(t->cursor - t->chunk) - LIVE_CHUNK_HEAD_BYTES, __ATOMIC_RELEASE);
+}
+
+/* Appends any record. False: dropped and counted. Times are ticks. */
+bool thread_append(struct thread *t, const struct record *r);
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "live files are little-endian; the hot path stores words as the processor does"
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ticks.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#define CALIBRATE_NS 2000000u
+
+static uint32_t choose_source(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    /* Leaf 0x80000007, EDX bit 8: the TSC runs at one rate in all power states. */
+    if (__get_cpuid(0x80000007u, &a, &b, &c, &d) && d >> 8 & 1)
+        return CLOCK_SOURCE_TSC;
+#elif defined(__aarch64__)
+    return CLOCK_SOURCE_CNTVCT;
+#endif
+    return CLOCK_SOURCE_MONOTONIC;
+}
+
+void ticks_sample(uint64_t *ticks, uint64_t *monotonic_ns)
+{
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = ticks_now();
+        uint64_t ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t after = ticks_now();
+        if (after - before < best) {
+            best = after - before;
+            *ticks = before + (after - before) / 2;
+            *monotonic_ns = ns;
+        }
+    }
+}
+
+void ticks_load(void)
+{
+    gp.clock_source = choose_source();
+    ticks_sample(&gp.load_ticks, &gp.load_monotonic_ns);
+}
+
+void ticks_calibrate(void)
+{
+    struct clock_scale *scale = &gp.header.scale;
+    uint64_t ticks, now_ns;
+    do
+        ticks_sample(&ticks, &now_ns);
+    while (now_ns - gp.load_monotonic_ns < CALIBRATE_NS);
+    scale->source = gp.clock_source;
+    scale->ticks_zero = gp.load_ticks;
+    scale->mult = (uint64_t)1 << CLOCK_SCALE_SHIFT;
+    if (gp.clock_source != CLOCK_SOURCE_MONOTONIC && ticks > gp.load_ticks)
+        scale->mult =
+            (uint64_t)(((unsigned __int128)(now_ns - gp.load_monotonic_ns) << CLOCK_SCALE_SHIFT) /
+                       (ticks - gp.load_ticks));
+    if (scale->mult == 0)
+        scale->mult = 1;
+    gp.header.monotonic_zero_ns = gp.load_monotonic_ns;
+    gp.header.realtime_zero_ns = clock_ns(CLOCK_REALTIME) - (now_ns - gp.load_monotonic_ns);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hooks' clock: the raw counter of the processor where its rate is invariant, else
+ * CLOCK_MONOTONIC. The scale to nanoseconds is frozen once per process (formats/clock_scale.h).
+ */
+#ifndef GPUPROF_INJECT_TICKS_H
+#define GPUPROF_INJECT_TICKS_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "clock_scale.h"
+#include "state.h"
+
+static inline uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t ticks_now(void)
+{
+#if defined(__x86_64__)
+    if (likely(gp.clock_source == CLOCK_SOURCE_TSC))
+        return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    if (likely(gp.clock_source == CLOCK_SOURCE_CNTVCT)) {
+        uint64_t ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Chooses the clock and takes the first sample; from the constructor. */
+void ticks_load(void);
+
+/*
+ * Fills the scale and the zero times of `header` from the first sample and one of now. Takes up to
+ * 2 ms if the process is younger than that: a shorter base line would make the scale too coarse.
+ */
+void ticks_calibrate(void);
+
+/* Ticks and CLOCK_MONOTONIC of one moment, as close as three tries come. */
+void ticks_sample(uint64_t *ticks, uint64_t *monotonic_ns);
+
+#endif

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof run: the program must not notice the launcher, and the launcher must not lose it."""
+
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+
+# Prints one line per signal that arrives, until SIGUSR2 or the time is over.
+LISTENER = """
+import os, signal, sys, time
+seen = []
+for number in signal.valid_signals():
+    name = getattr(number, "name", "SIG%d" % number)
+    if name not in ("SIGKILL", "SIGSTOP", "SIGCHLD", "SIGTSTP"):
+        signal.signal(number, lambda n, f: seen.append(n))
+print("ready", os.getpid(), flush=True)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    time.sleep(0.01)
+    while seen:
+        n = seen.pop(0)
+        print("got", int(n), flush=True)
+        if n == signal.SIGUSR2:
+            sys.exit(7)
+"""
+
+
+class Running:
+    """A launcher in the background whose program speaks first: "ready PID"."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        **options)
+        line = self.process.stdout.readline().split()
+        assert line[:1] == [b"ready"], (line, self.process.stderr.read())
+        self.program = int(line[1])
+        time.sleep(0.05)  # the witness starts after the program
+
+    def finish(self):
+        output, errors = self.process.communicate(timeout=20)
+        return [line.split()[1] for line in output.decode().splitlines()], errors.decode()
+
+
+@pytest.fixture
+def launch(collector, library, tmp_path):
+    assert library
+    started = []
+
+    def start(*arguments, **options):
+        options.setdefault("cwd", tmp_path)
+        running = Running([collector, "run", *arguments], **options)
+        started.append(running.process)
+        return running
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def has_ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not within the time"
+        time.sleep(0.01)
+
+
+def one_line(text):
+    return re.fullmatch(r"gpuprof: [^\n]+\n", text) is not None
+
+
+# ---- how it ends ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 126, 127, 255])
+def test_exit_code(run_collector, code):
+    assert run_collector("run", "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT,
+                                    signal.SIGINT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGRTMAX])
+def test_dies_by_the_same_signal(run_collector, number, tmp_path):
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+    def allow_core():
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_CORE, unlimited)
+    result = run_collector("run", "sh", "-c", f"kill -{int(number)} $$", preexec_fn=allow_core)
+    assert result.returncode == -number
+    assert len(list(tmp_path.glob("core*"))) <= 1
+
+
+# ---- what the program sees -----------------------------------------------------------------
+
+PORTRAIT = r"""
+import os, resource, sys
+for line in open("/proc/self/status"):
+    if line.startswith(("Sig", "Shd", "Umask", "Groups", "NoNewPrivs", "Seccomp:")):
+        if not line.startswith("SigQ"):
+            print(line.strip())
+print("group", os.getpgid(0) == GROUP, "session", os.getsid(0) == SESSION)
+print("files", sorted((n, os.readlink("/proc/self/fd/" + n)) for n in os.listdir("/proc/self/fd")
+                      if os.path.exists("/proc/self/fd/" + n)))
+print("folder", os.getcwd(), "nice", os.nice(0), "arguments", sys.argv)
+print([resource.getrlimit(n) for n in range(16)])
+"""
+
+
+def test_program_looks_the_same_to_itself(collector, library, tmp_path):
+    assert library
+    source = PORTRAIT.replace("GROUP", str(os.getpgid(0))).replace("SESSION", str(os.getsid(0)))
+    arguments = ["a b", "", "--quiet", "-o", "\n", "\udc80"]
+
+    def prepare():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGRTMIN + 2])
+        os.umask(0o137)
+
+    def portrait(prefix):
+        with open(os.devnull, "rb") as extra:
+            result = subprocess.run([*prefix, *PYTHON, source, *arguments], cwd=tmp_path, check=True,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, close_fds=False,
+                                    stderr=subprocess.DEVNULL, pass_fds=[extra.fileno()],
+                                    preexec_fn=prepare, timeout=20)
+        return re.sub(rb"pipe:\[\d+\]", b"pipe", result.stdout).decode()
+    direct = portrait([])
+    assert portrait([collector, "run"]) == direct
+    assert portrait([collector, "run", "--exec"]) == direct
+
+
+def test_streams_pass_byte_for_byte(collector, library, tmp_path):
+    assert library
+    data = os.urandom(1 << 20)
+    result = subprocess.run([collector, "run", "--quiet", "cat"], input=data, cwd=tmp_path,
+                            capture_output=True, check=True, timeout=20)
+    assert result.stdout == data
+    assert result.stderr == b""
+
+
+def test_closed_output_is_seen_at_once(launch):
+    running = launch(*PYTHON, "import os,time; print('ready', os.getpid(), flush=True); os.close(1);"
+                     "time.sleep(30)")
+    assert select.select([running.process.stdout], [], [], 5)[0]
+    assert running.process.stdout.read() == b""
+    assert running.process.poll() is None
+
+
+def test_other_preloads_stay(run_collector, library):
+    result = run_collector("run", "--quiet", "printenv", "LD_PRELOAD",
+                           env={**os.environ, "LD_PRELOAD": "libm.so.6"})
+    assert result.stdout == f"{library}:libm.so.6\n"
+    result = run_collector("run", "--quiet", "printenv", "LD_PRELOAD",
+                           env={**os.environ, "LD_PRELOAD": str(library)})
+    assert result.stdout == f"{library}\n"
+
+
+# ---- signals -------------------------------------------------------------------------------
+
+FORWARDED = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
+             signal.SIGALRM, signal.SIGWINCH, signal.SIGCONT, signal.SIGPIPE, signal.SIGRTMIN + 3]
+
+
+@pytest.mark.parametrize("number", FORWARDED)
+def test_signal_to_the_launcher_arrives_once(launch, number):
+    running = launch(*PYTHON, LISTENER, "20")
+    os.kill(running.process.pid, number)
+    time.sleep(0.15)
+    os.kill(running.process.pid, signal.SIGUSR2)
+    assert running.finish()[0] == [str(int(number)), str(int(signal.SIGUSR2))]
+    assert running.process.returncode == 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signal_to_the_group_arrives_once(launch, number):
+    running = launch(*PYTHON, LISTENER, "20", start_new_session=True)
+    os.killpg(running.process.pid, number)
+    time.sleep(0.15)
+    os.kill(running.process.pid, signal.SIGUSR2)
+    assert running.finish()[0] == [str(int(number)), str(int(signal.SIGUSR2))]
+
+
+def test_default_actions(launch):
+    running = launch("sh", "-c", "echo ready $$; exec sleep 30")
+    os.kill(running.process.pid, signal.SIGTERM)
+    running.finish()
+    assert running.process.returncode == -signal.SIGTERM
+
+
+def test_ignored_signal_stays_ignored_and_can_be_caught(launch):
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    running = launch("sh", "-c", "echo ready $$; sleep 0.5; exit 4", preexec_fn=ignore)
+    os.kill(running.process.pid, signal.SIGINT)
+    running.finish()
+    assert running.process.returncode == 4
+    running = launch(*PYTHON, LISTENER, "20", preexec_fn=ignore)
+    os.kill(running.process.pid, signal.SIGINT)
+    time.sleep(0.1)
+    os.kill(running.process.pid, signal.SIGUSR2)
+    assert running.finish()[0] == ["2", "12"]
+
+
+def test_alarm_set_before(launch):
+    running = launch(*PYTHON, LISTENER, "2.5", preexec_fn=lambda: signal.alarm(1))
+    assert running.finish()[0] == ["14"]
+
+
+def test_program_does_not_outlive_a_killed_launcher(launch):
+    running = launch("sh", "-c", "echo ready $$; exec sleep 60")
+    running.process.kill()
+    running.process.wait(timeout=5)
+    wait_until(lambda: has_ended(running.program))
+
+
+def test_kill_before_the_program_began(collector, library, tmp_path):
+    assert library
+    for delay in range(0, 40, 4):
+        process = subprocess.Popen([collector, "run", "sh", "-c", "echo $$; exec sleep 60"],
+                                   cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        time.sleep(delay / 10000)
+        process.kill()
+        assert process.wait(timeout=5) == -signal.SIGKILL
+        line = process.stdout.read()  # comes back only when nobody holds the pipe
+        assert not line or has_ended(int(line))
+
+
+# ---- stop and continue ---------------------------------------------------------------------
+
+
+def wait_for_stop(pid):
+    found, status = os.waitpid(pid, os.WUNTRACED)
+    assert found == pid and os.WIFSTOPPED(status), status
+
+
+def test_stop_and_continue_of_the_group(launch):
+    running = launch(*PYTHON, LISTENER, "20", process_group=0) if sys.version_info >= (3, 11) else \
+        launch(*PYTHON, LISTENER, "20", preexec_fn=lambda: os.setpgid(0, 0))
+    for _ in range(3):
+        os.killpg(running.process.pid, signal.SIGTSTP)
+        wait_for_stop(running.process.pid)
+        os.killpg(running.process.pid, signal.SIGCONT)
+        time.sleep(0.1)
+    os.kill(running.process.pid, signal.SIGUSR2)
+    assert running.finish()[0] == ["18", "18", "18", "12"]
+    assert running.process.returncode == 7
+
+
+def test_stop_by_the_launcher_and_continue_of_it(launch):
+    running = launch(*PYTHON, LISTENER, "20", preexec_fn=lambda: os.setpgid(0, 0))
+    os.kill(running.process.pid, signal.SIGTSTP)
+    wait_for_stop(running.process.pid)
+    os.kill(running.process.pid, signal.SIGCONT)
+    time.sleep(0.15)
+    os.kill(running.process.pid, signal.SIGUSR2)
+    assert running.finish()[0] == ["18", "12"]
+
+
+def test_program_stopped_and_continued_by_others(launch):
+    running = launch(*PYTHON, LISTENER, "20")
+    for _ in range(3):
+        os.kill(running.program, signal.SIGSTOP)
+        wait_for_stop(running.process.pid)
+        os.kill(running.program, signal.SIGCONT)
+        time.sleep(0.02)
+    os.kill(running.program, signal.SIGUSR2)
+    assert running.finish()[0] == ["18", "18", "18", "12"]
+    assert running.process.returncode == 7
+
+
+# ---- a terminal ----------------------------------------------------------------------------
+
+
+class Terminal:
+    """A command as the session leader of a new pseudo-terminal."""
+
+    def __init__(self, command, cwd):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.environ.update(PS1="$ ", TERM="dumb", HISTFILE="")
+            os.execvp(command[0], [str(part) for part in command])
+        self.text = ""
+
+    def expect(self, pattern, seconds=15):
+        end = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.text)):
+            assert time.monotonic() < end, self.text
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.text += os.read(self.master, 4096).decode()
+                except OSError:
+                    end = 0 if not re.search(pattern, self.text) else end
+        self.text = self.text[found.end():]
+        return found
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def status(self):
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    open_terminals = []
+
+    def start(*command):
+        open_terminals.append(Terminal(command, tmp_path))
+        return open_terminals[-1]
+    yield start
+    for one in open_terminals:
+        os.close(one.master)
+
+
+def test_control_c_arrives_once(terminal, collector, library):
+    assert library
+    session = terminal(collector, "run", *PYTHON, LISTENER, "20")
+    session.expect("ready ([0-9]+)")
+    for _ in range(2):
+        session.send("\x03")
+        session.expect("got 2\r\n")
+        time.sleep(0.1)
+    session.send("\x1c")
+    session.expect("^[^g]*got 3\r\n")
+    os.kill(session.pid, signal.SIGUSR2)
+    session.expect("^[^g]*got 12\r\n")
+    assert session.status() == 7
+
+
+def test_terminal_stays_the_programs(terminal, collector, library):
+    assert library
+    session = terminal(collector, "run", "--quiet", *PYTHON,
+                       "import os; t = os.open('/dev/tty', os.O_RDWR);"
+                       "print(os.tcgetpgrp(t) == os.getpgrp(), all(map(os.isatty, range(3))),"
+                       "input('?'))")
+    session.expect(r"\?")
+    session.send("typed\n")
+    session.expect("True True typed")
+    assert session.status() == 0
+
+
+def test_job_control_of_a_shell(terminal, collector, library):
+    assert library
+    shell = terminal("bash", "--norc", "--noediting", "-i")
+    shell.expect(r"\$ ")
+    shell.send(f"{collector} run --quiet cat\n")
+    shell.expect("cat\r\n")
+    for word in ("one", "two"):
+        shell.send(word + "\n")
+        shell.expect(f"{word}\r\n{word}\r\n")
+        shell.send("\x1a")
+        shell.expect(r"Stopped")
+        shell.expect(r"\$ ")
+        shell.send("echo free-$((1+1))\n")
+        shell.expect("free-2\r\n")
+        shell.send("fg\n")
+        shell.expect("cat\r\n")
+    shell.send("\x03")
+    shell.expect(r"\$ ")
+    shell.send("echo code-$?\n")
+    shell.expect("code-130\r\n")
+    shell.send(f"{collector} run --quiet sleep 30 &\n")
+    shell.expect(r"\$ ")
+    shell.send("kill %1; wait %1; echo code-$?\n")
+    shell.expect("code-143\r\n")
+    shell.send("exit\n")
+    shell.status()
+
+
+def test_program_that_stops_itself(terminal, collector, library):
+    """As an editor does on control-Z: restore the terminal, then stop by SIGSTOP."""
+    assert library
+    shell = terminal("bash", "--norc", "--noediting", "-i")
+    shell.expect(r"\$ ")
+    shell.send(f"{collector} run --quiet sh -c 'kill -STOP $$; exit 9'\n")
+    shell.expect("Stopped")
+    shell.expect(r"\$ ")
+    shell.send("fg; echo code-$?\n")
+    shell.expect("code-9\r\n")
+    shell.send("exit\n")
+    shell.status()
+
+
+def test_terminal_that_hangs_up(terminal, collector, library):
+    assert library
+    session = terminal(collector, "run", "sh", "-c", "echo ready $$; exec sleep 60")
+    pid = int(session.expect("ready ([0-9]+)\r\n")[1])
+    os.close(session.master)
+    session.master = os.open(os.devnull, os.O_RDONLY)
+    assert session.status() == -signal.SIGHUP
+    assert has_ended(pid)
+
+
+def test_output_mode_of_the_terminal_is_untouched(terminal, collector, library):
+    assert library
+    session = terminal("sh", "-c", f"stty -echo tostop; {collector} run sh -c 'echo x'; stty -a")
+    session.expect("nothing was recorded")
+    session.expect("-echo ")
+    assert termios.tcgetattr(session.master)
+    assert session.status() == 0
+
+
+# ---- wrong use -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["--"], ["--nonesuch", "true"], ["-x", "true"], ["-", "true"], ["-o"], ["-o", "", "true"],
+    ["--level", "0", "true"], ["--level=10", "true"], ["--on-full=maybe", "true"],
+    ["--buffer", "12Q", "true"], ["--nested=perhaps", "true"], ["--out"],
+    ["nonesuch-program"], ["./nonesuch"], ["/etc/passwd"], ["/"], [""], ["--", "--quiet"],
+    ["--exec", "nonesuch-program"], ["-o", "/etc/passwd", "true"],
+    ["-o", "/etc/passwd/below", "true"],
+], ids=" ".join)
+def test_wrong_use_is_one_line_and_code_2(run_collector, tmp_path, arguments):
+    result = run_collector("run", *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert one_line(result.stderr), result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_name_with_a_space(collector, library, tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    for part in (collector, library):
+        shutil.copy(part, folder)
+    result = subprocess.run([folder / collector.name, "run", "true"], cwd=tmp_path, check=False,
+                            capture_output=True, text=True, timeout=20)
+    assert result.returncode == 2 and one_line(result.stderr)
+    assert "space or a colon" in result.stderr
+
+
+def test_library_missing(collector, tmp_path):
+    shutil.copy(collector, tmp_path)
+    result = subprocess.run([tmp_path / collector.name, "run", "true"], check=False,
+                            capture_output=True, text=True, timeout=20)
+    assert result.returncode == 2 and one_line(result.stderr)
+    assert "libgpuprof.so" in result.stderr
+
+
+def test_help(run_collector):
+    result = run_collector("run", "--help")
+    assert result.returncode == 0 and result.stderr == ""
+    assert "--on-full wait|drop" in result.stdout and "GPUPROF_SEAL" in result.stdout
+    assert result.stdout == run_collector("help", "run").stdout
+
+
+# ---- which program -------------------------------------------------------------------------
+
+
+def script(path, text, mode=0o755):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def test_path_lookup(run_collector, tmp_path):
+    script(tmp_path / "one" / "tool", "#!/bin/sh\necho first\n", 0o644)
+    script(tmp_path / "two" / "tool", "#!/bin/sh\necho second \"$0\"\n")
+    script(tmp_path / "bare", "echo no interpreter line\n")
+
+    def run(path, *arguments):
+        environment = {**os.environ, "PATH": path}
+        return run_collector("run", "--quiet", *arguments, env=environment)
+    assert run(f"one:{tmp_path}/two:/bin", "tool").stdout == f"second {tmp_path}/two/tool\n"
+    assert run("nonesuch::two", "two/tool").stdout == "second two/tool\n"
+    assert run("", "bare").stdout == "no interpreter line\n"
+    denied = run("one", "tool")
+    assert denied.returncode == 2 and "Permission denied" in denied.stderr
+    environment = {name: text for name, text in os.environ.items() if name != "PATH"}
+    assert run_collector("run", "--quiet", "echo", "x", env=environment).stdout == "x\n"
+
+
+def test_static_program_is_told_and_runs(run_collector, tmp_path):
+    source = tmp_path / "still.c"
+    source.write_text("int main(void) { return 6; }\n")
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "still", source], check=True)
+    result = run_collector("run", "--quiet", "./still")
+    assert result.returncode == 6
+    assert result.stderr == "gpuprof: ./still: statically linked; nothing can be recorded\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a program of another user")
+def test_setuid_program_is_told_and_runs(run_collector, tmp_path):
+    shutil.copy("/bin/true", tmp_path / "other")
+    os.chown(tmp_path / "other", 65534, 65534)
+    (tmp_path / "other").chmod(0o4755)
+    result = run_collector("run", "--quiet", "./other")
+    assert result.stderr == "gpuprof: ./other: setuid; nothing can be recorded\n"
+    assert result.returncode == 0
+
+
+# ---- exec, quiet, ranks --------------------------------------------------------------------
+
+
+def test_exec_replaces_the_launcher(launch, program):
+    running = launch("--exec", "sh", "-c", f"echo ready $$; {program('one_call')}; exit 3")
+    assert running.program == running.process.pid
+    assert running.finish()[1] == ""
+    assert running.process.returncode == 3
+
+
+def streams(folder):
+    return sorted(path.suffix for path in folder.iterdir())
+
+
+def test_summary_and_next_step(run_collector, program, tmp_path):
+    result = run_collector("run", "-o", "data", program("one_call"))
+    assert result.returncode == 0
+    lines = result.stderr.splitlines()
+    assert lines[-2:] == ["gpuprof: data in data",
+                          "gpuprof: next: gpuprof merge data -o trace.json"]
+    assert 1 <= len(lines) - 2 <= 15
+    assert streams(tmp_path / "data") == [".gpuprof"]
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_quiet(run_collector, program, tmp_path):
+    result = run_collector("run", "--quiet", "-o", "data", program("one_call"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert streams(tmp_path / "data") == [".gpuprof"]
+
+
+@pytest.mark.parametrize("variables, speaks", [
+    ({"RANK": "0"}, True), ({"RANK": "1"}, False), ({"SLURM_PROCID": "3"}, False),
+    ({"OMPI_COMM_WORLD_RANK": "12"}, False), ({"PMI_RANK": "1"}, False), ({"LOCAL_RANK": "1"}, True),
+    ({"RANK": ""}, True), ({"RANK": "0", "LOCAL_RANK": "1"}, True),
+], ids=str)
+def test_only_rank_0_speaks(run_collector, program, variables, speaks):
+    result = run_collector("run", program("one_call"), env={**os.environ, **variables})
+    assert ("data in" in result.stderr) == speaks
+    assert speaks or result.stderr == ""
+
+
+def test_nothing_recorded(run_collector, tmp_path):
+    result = run_collector("run", "true")
+    assert one_line(result.stderr) and "nothing was recorded" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_request_to_end_during_the_summary_keeps_the_status(collector, library, program, tmp_path):
+    """The status is the program's even if the launcher is told to hurry."""
+    assert library
+    process = subprocess.Popen([collector, "run", "sh", "-c", f"{program('one_call')}; exit 5"],
+                               cwd=tmp_path, stderr=subprocess.PIPE)
+    process.stderr.read(1)
+    process.terminate()
+    process.stderr.read()
+    assert process.wait(timeout=20) == 5
+
+
+# ---- the data folder -----------------------------------------------------------------------
+
+
+def test_standard_folder_name(run_collector, program, tmp_path):
+    before = time.localtime()
+    result = run_collector("run", program("one_call"))
+    folder, = tmp_path.iterdir()
+    match = re.fullmatch(r"gpuprof\.one_call\.(\d{8}-\d{6})", folder.name)
+    assert match and f"gpuprof: data in {folder.name}\n" in result.stderr
+    began = time.mktime(time.strptime(match[1], "%Y%m%d-%H%M%S"))
+    assert abs(began - time.mktime(before)) <= 30
+
+
+def test_folder_of_the_same_second(run_collector, program, tmp_path):
+    taken = [f"gpuprof.one_call.{time.strftime('%Y%m%d-%H%M%S', time.localtime(time.time() + n))}"
+             for n in range(30)]
+    for name in taken:
+        (tmp_path / name).mkdir()
+        (tmp_path / (name + "-2")).mkdir()
+    run_collector("run", program("one_call"))
+    made = {path.name for path in tmp_path.iterdir()} - set(taken) - {n + "-2" for n in taken}
+    assert len(made) == 1 and made.pop().removesuffix("-3") in taken
+
+
+def test_ranks_of_one_second_share_a_folder(run_collector, program, tmp_path):
+    for n in range(30):
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(time.time() + n))
+        (tmp_path / f"gpuprof.one_call.{stamp}").mkdir()
+    run_collector("run", program("one_call"), env={**os.environ, "RANK": "1"})
+    assert sum(len(list(path.iterdir())) for path in tmp_path.iterdir()) == 1
+    assert len(list(tmp_path.iterdir())) == 30
+
+
+def test_folder_survives_a_change_of_directory(run_collector, program, tmp_path):
+    (tmp_path / "sub").mkdir()
+    for arguments, variables, name in [(["-o", "a"], {}, "a"), (["--out=./b"], {}, "b"),
+                                       ([], {"GPUPROF_OUT": "c"}, "c"),
+                                       (["-o", "d"], {"GPUPROF_OUT": "e"}, "d"),
+                                       (["-o", "f/g/h"], {}, "f/g/h")]:
+        result = run_collector("run", *arguments, "sh", "-c", f"cd sub; {program('one_call')}",
+                               env={**os.environ, **variables})
+        assert result.returncode == 0
+        assert streams(tmp_path / name) == [".gpuprof"]
+    assert not (tmp_path / "e").exists() and not list((tmp_path / "sub").iterdir())
+
+
+def test_settings_reach_the_program(run_collector):
+    result = run_collector("run", "--quiet", "--buffer", "8M", "--nested", "--on-full=drop", "--seal",
+                           "200ms", "sh", "-c", "env | grep ^GPUPROF_ | grep -v _OUT= | sort")
+    assert result.stdout.split() == ["GPUPROF_BUFFER=8M", "GPUPROF_NESTED=on",
+                                     "GPUPROF_ON_FULL=drop", "GPUPROF_SEAL=200ms"]
+
+
+def test_options_end_at_the_program(run_collector):
+    result = run_collector("run", "--quiet", "echo", "--nested", "--", "-o", "x")
+    assert result.stdout == "--nested -- -o x\n"
+    result = run_collector("run", "--quiet", "--", "echo", "--")
+    assert result.stdout == "--\n"

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every test needs: where the built parts are, and an environment that is not the tester's."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("GPUPROF_BUILD", ROOT / "build")).resolve()
+RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+                  "PMI_RANK")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("GPUPROF_", "LD_", "CUDA_INJECTION")) or name in RANK_VARIABLES:
+            if name != "GPUPROF_BUILD":
+                monkeypatch.delenv(name)
+
+
+def built(path):
+    if not path.exists():
+        pytest.fail(f"{path} is not there; run make first", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build():
+    return BUILD
+
+
+@pytest.fixture(scope="session")
+def collector():
+    return built(BUILD / "gpuprof-collector")
+
+
+@pytest.fixture(scope="session")
+def library():
+    return built(BUILD / "libgpuprof.so")
+
+
+@pytest.fixture(scope="session")
+def program():
+    """program("name"): the built test/programs/name.c."""
+    return lambda name: built(BUILD / "programs" / name)
+
+
+@pytest.fixture
+def run_collector(collector, tmp_path):
+    """Runs a verb of the collector in tmp_path; output as text."""
+    def run(*arguments, **options):
+        options.setdefault("cwd", tmp_path)
+        options.setdefault("timeout", 60)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([collector, *arguments], capture_output=True, text=True,
+                              check=False, **options)
+    return run
