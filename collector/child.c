@@ -67,17 +67,20 @@ int child_start(struct child *c, const char *path, char **argv)
     return 0;
 }
 
-/* Sent by the terminal driver to its foreground group: the program has it already. */
+/*
+ * Sent by the terminal driver to its foreground group: the program has it already. A hang-up goes
+ * to the session's leader alone, SIGHUP and SIGCONT; when the leader ends, to the group.
+ */
 static bool is_from_terminal(const siginfo_t *info)
 {
     if (info->si_code != SI_KERNEL)
         return false;
     switch (info->si_signo) {
+    case SIGHUP:
+    case SIGCONT: return getsid(0) != getpid();
     case SIGINT:
     case SIGQUIT:
     case SIGTSTP:
-    case SIGHUP:
-    case SIGCONT:
     case SIGWINCH:
     case SIGTTIN:
     case SIGTTOU: return true;

@@ -59,6 +59,7 @@ static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *
         name_free(name);
         return NULL;
     }
+    name->json_bytes = (uint32_t)strlen(name->json);
     return name;
 }
 
@@ -107,7 +108,7 @@ static int intern(struct kernel_names *names, const uint8_t *text, size_t length
     if (!name)
         return GPUPROF_NO_MEMORY;
     name->hash = hash;
-    names->text_bytes += sizeof *name + length + strlen(name->shown) + strlen(name->json);
+    names->text_bytes += sizeof *name + length + strlen(name->shown) + name->json_bytes;
     names->slots[at] = name;
     names->count++;
     *found = name;

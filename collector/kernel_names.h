@@ -19,6 +19,7 @@ struct kernel_name {
     uint32_t hash;
     const char *shown; /* demangled where that was possible; a view of raw or own memory */
     char *json;        /* owned: `shown` as a JSON string, quotes included */
+    uint32_t json_bytes;
     char raw[];        /* as recorded, terminated */
 };
 

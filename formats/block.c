@@ -21,7 +21,7 @@ void block_header_write(const struct block_header *h, uint8_t *out)
     put_u32(&w, h->payload_bytes);
     put_u32(&w, h->stored_bytes);
     put_u32(&w, h->stored_crc);
-    put_u32(&w, 0);
+    put_u64(&w, 0);
     put_u32(&w, 0);
     put_u32(&w, crc32c(0, out, w.length));
 }

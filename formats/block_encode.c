@@ -67,6 +67,18 @@ size_t block_encode_bytes_max(const struct block_encoder *e)
 }
 
 /*
+ * Which comes first of two records with one begin: what is not a call (a kernel's name before its
+ * launch), then the longer call, which is the outer one.
+ */
+static bool is_later(const struct block_encoder *e, uint32_t at, const uint8_t *record,
+                     uint64_t duration)
+{
+    bool call = record[0] == RECORD_CALL;
+    bool other_call = e->records[at][0] == RECORD_CALL;
+    return other_call && (!call || e->duration_ns[at] < duration);
+}
+
+/*
  * Records arrive in the order in which calls returned; a stable insertion sort by begin time is
  * linear but for a call with nested ones, which moves back over them.
  */
@@ -80,9 +92,9 @@ static void sort_by_begin(struct block_encoder *e, const struct clock_scale *sca
         uint32_t text_at = e->text_at[i];
         uint16_t shape = e->shape_of[i];
         uint32_t at = i;
-        /* At an equal begin the longer call is the outer one and comes first. */
-        while (at > 0 && (e->begin_ns[at - 1] > begin_ns ||
-                          (e->begin_ns[at - 1] == begin_ns && e->duration_ns[at - 1] < duration))) {
+        while (at > 0 &&
+               (e->begin_ns[at - 1] > begin_ns ||
+                (e->begin_ns[at - 1] == begin_ns && is_later(e, at - 1, record, duration)))) {
             e->records[at] = e->records[at - 1];
             e->begin_ns[at] = e->begin_ns[at - 1];
             e->duration_ns[at] = e->duration_ns[at - 1];

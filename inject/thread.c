@@ -133,7 +133,7 @@ bool thread_attach(struct thread *t)
         return epoch != EPOCH_NONE;
     }
     /* Everything a thread had in another epoch lies in another process's file. */
-    *t = (struct thread){.epoch = EPOCH_THREAD, .tid = thread_id()};
+    *t = (struct thread){.epoch = EPOCH_THREAD, .tid = thread_id(), .inside = t->inside};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     leave_namesakes(t->tid);
     use_chunk(t, wait_for_chunk(t));

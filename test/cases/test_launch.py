@@ -70,12 +70,16 @@ def launch(collector, library, tmp_path):
         process.wait()
 
 
-def has_ended(pid):
+def state_of(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
-            return stat.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
+            return stat.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
+def has_ended(pid):
+    return state_of(pid) in "ZX"
 
 
 def wait_until(condition, seconds=10):
@@ -283,7 +287,7 @@ def test_program_stopped_and_continued_by_others(launch):
         os.kill(running.program, signal.SIGSTOP)
         wait_for_stop(running.process.pid)
         os.kill(running.program, signal.SIGCONT)
-        time.sleep(0.02)
+        wait_until(lambda: state_of(running.process.pid) != "T")
     os.kill(running.program, signal.SIGUSR2)
     assert running.finish()[0] == ["18", "18", "18", "12"]
     assert running.process.returncode == 7

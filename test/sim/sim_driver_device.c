@@ -98,7 +98,7 @@ enum { PCI_BUS_FIRST = 0x17, ATTRIBUTE_MAX = 160 };
 
 static CUresult device_attribute(int *value, CUdevice_attribute attribute, int ordinal)
 {
-    if (!value || attribute <= 0 || attribute >= ATTRIBUTE_MAX)
+    if (!value || attribute <= 0 || (int)attribute >= ATTRIBUTE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? PCI_BUS_FIRST + ordinal : 0;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)

@@ -75,7 +75,8 @@ static CUresult proc_address(const char *name, void **pfn, int version, cuuint64
         *status = proc    ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return proc || (!old && status) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    /* The first form reported what it did not find as an error. */
+    return proc || !old ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 DRV_RAW(cuGetProcAddress, (const char *name, void **pfn, int version, cuuint64_t flags),

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "error.h"
+
+#define GZIP_LEVEL "wb4"
+
+static bool is_gzip_name(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static void release(struct output *o)
+{
+    free(o->buffer);
+    free(o->path);
+    free(o->temporary);
+    *o = (struct output){.fd = -1};
+}
+
+/* A device or a FIFO is written in place; a file by way of a temporary name beside it. */
+static int open_file(struct output *o, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return o->fd < 0 ? GPUPROF_IO : 0;
+    }
+    o->path = realpath(path, NULL); /* a link to the file stays a link */
+    if (!o->path)
+        o->path = strdup(path);
+    if (!o->path || asprintf(&o->temporary, "%s.tmp-%d", o->path, (int)getpid()) < 0) {
+        o->temporary = NULL;
+        return GPUPROF_NO_MEMORY;
+    }
+    o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return o->fd < 0 ? GPUPROF_IO : 0;
+}
+
+int output_open(struct output *o, const char *path)
+{
+    *o = (struct output){.fd = -1};
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    int error = o->buffer ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0 && (!path || strcmp(path, "-") == 0))
+        o->fd = STDOUT_FILENO;
+    else if (error == 0)
+        error = open_file(o, path);
+    if (error == 0 && path && is_gzip_name(path)) {
+        o->gzip = gzdopen(o->fd, GZIP_LEVEL);
+        if (!o->gzip) {
+            close(o->fd);
+            error = GPUPROF_NO_MEMORY;
+        } else {
+            gzbuffer(o->gzip, 1u << 17);
+        }
+    }
+    if (error < 0) {
+        int saved = errno;
+        release(o);
+        errno = saved;
+    }
+    return error;
+}
+
+static void flush_plain(struct output *o)
+{
+    size_t done = 0;
+    while (done < o->used && !o->error) {
+        ssize_t put = write(o->fd, o->buffer + done, o->used - done);
+        if (put > 0)
+            done += (size_t)put;
+        else if (put == 0 || errno != EINTR)
+            o->error = put == 0 ? ENOSPC : errno;
+    }
+}
+
+static void flush(struct output *o)
+{
+    if (!o->error && o->used) {
+        errno = 0;
+        if (!o->gzip)
+            flush_plain(o);
+        else if (gzwrite(o->gzip, o->buffer, (unsigned)o->used) <= 0)
+            o->error = errno ? errno : EIO;
+    }
+    o->bytes += o->used;
+    o->used = 0;
+}
+
+char *output_room(struct output *o, size_t bytes)
+{
+    if (bytes > OUTPUT_BUFFER_BYTES - o->used)
+        flush(o);
+    return o->buffer + o->used;
+}
+
+void output_write(struct output *o, const char *data, size_t length)
+{
+    while (length) {
+        size_t part = length < OUTPUT_BUFFER_BYTES / 2 ? length : OUTPUT_BUFFER_BYTES / 2;
+        char *out = output_room(o, part);
+        memcpy(out, data, part);
+        output_advance(o, out + part);
+        data += part;
+        length -= part;
+    }
+}
+
+int output_finish(struct output *o, int keep)
+{
+    flush(o);
+    errno = 0;
+    if (o->gzip) {
+        if (gzclose(o->gzip) != Z_OK && !o->error)
+            o->error = errno ? errno : EIO;
+    } else if (o->fd >= 0 && o->fd != STDOUT_FILENO && close(o->fd) < 0 && !o->error) {
+        o->error = errno;
+    }
+    if (o->temporary && (!keep || o->error))
+        unlink(o->temporary);
+    else if (o->temporary && rename(o->temporary, o->path) < 0) {
+        o->error = errno;
+        unlink(o->temporary);
+    }
+    int error = o->error;
+    release(o);
+    errno = error;
+    return error ? GPUPROF_IO : 0;
+}

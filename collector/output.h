@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a verb's result goes: a file that appears under its name only when it is whole, or standard
+ * output; compressed if the name ends in .gz. Text is made in place in a large buffer. The first
+ * error sticks and is reported by output_finish; until then writing goes nowhere.
+ */
+#ifndef GPUPROF_COLLECTOR_OUTPUT_H
+#define GPUPROF_COLLECTOR_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUTPUT_BUFFER_BYTES (1u << 20)
+
+struct output {
+    char *buffer; /* owned */
+    size_t used;
+    int fd;
+    struct gzFile_s *gzip; /* NULL: not compressed */
+    char *path;            /* owned; the final name, NULL: written in place */
+    char *temporary;       /* owned */
+    int error;             /* errno of the first failure */
+    uint64_t bytes;        /* before compression */
+};
+
+/* NULL or "-": standard output. 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
+int output_open(struct output *o, const char *path);
+
+/* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance. */
+char *output_room(struct output *o, size_t bytes);
+
+static inline void output_advance(struct output *o, const char *end)
+{
+    o->used = (size_t)(end - o->buffer);
+}
+
+void output_write(struct output *o, const char *data, size_t length);
+
+/*
+ * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.
+ * Releases everything. 0 or GPUPROF_IO (errno).
+ */
+int output_finish(struct output *o, int keep);
+
+#endif

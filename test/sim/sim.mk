@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The simulated CUDA, all of it under $(BUILD)/sim. Included by the Makefile; `make sim` builds it.
+
+BUILD ?= build
+SIM := $(BUILD)/sim
+SIM_DIR := test/sim
+SIM_CFLAGS := -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing -I$(SIM_DIR)/include -I$(SIM_DIR)
+
+SIM_COMMON_SRC := $(addprefix $(SIM_DIR)/,sim_log.c sim_text.c sim_failure.c)
+SIM_DRIVER_SRC := $(sort $(wildcard $(SIM_DIR)/sim_driver_*.c)) $(SIM_DIR)/sim_pool.c
+SIM_RUNTIME_SRC := $(sort $(wildcard $(SIM_DIR)/sim_runtime_*.c))
+
+SIM_DRIVER_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/driver/%.o,$(SIM_DRIVER_SRC) $(SIM_COMMON_SRC))
+SIM_RUNTIME12_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt12/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+SIM_RUNTIME13_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt13/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+
+SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
+	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
+
+.PHONY: sim
+sim: $(SIM_LIBS)
+
+$(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
+
+$(SIM)/obj/rt12/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=12 -MMD -MP -c $< -o $@
+
+$(SIM)/obj/rt13/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=13 -MMD -MP -c $< -o $@
+
+# Internal calls never leave the library, as in the real one.
+$(SIM)/libcuda.so.1: $(SIM_DRIVER_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $^ -o $@ -pthread
+
+$(SIM)/libcudart.so.12: $(SIM_RUNTIME12_OBJ) $(SIM_DIR)/sim_cudart12.map
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(SIM_DIR)/sim_cudart12.map $(SIM_RUNTIME12_OBJ) -o $@ -pthread -ldl
+
+$(SIM)/libcudart.so.13: $(SIM_RUNTIME13_OBJ) $(SIM_DIR)/sim_cudart13.map
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(SIM_DIR)/sim_cudart13.map $(SIM_RUNTIME13_OBJ) -o $@ -pthread -ldl
+
+$(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
+	ln -sf libcuda.so.1 $@
+
+$(SIM)/libcudart.so: | $(SIM)/libcudart.so.13
+	ln -sf libcudart.so.13 $@
