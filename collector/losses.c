@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of losses and of processes, in words. */
+#include "losses.h"
+
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "message.h"
@@ -25,35 +29,85 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
     }
 }
 
-static void put_count(struct text *t, uint64_t count, const char *what)
+#define ROW(member, weight, is_count, text) {{#member, text, weight, is_count}, offsetof(struct losses, member)}
+static const struct {
+    struct loss_info info;
+    size_t offset;
+} rows[] = {
+    ROW(header_lost, LOSS_DAMAGE, false, "the file's header is damaged"),
+    ROW(damaged_blocks, LOSS_DAMAGE, true, "blocks damaged"),
+    ROW(damaged_records, LOSS_DAMAGE, true, "records in damaged blocks"),
+    ROW(missing_blocks, LOSS_DAMAGE, true, "blocks missing"),
+    ROW(skipped_bytes, LOSS_DAMAGE, true, "bytes that are no block"),
+    ROW(torn_bytes, LOSS_DAMAGE, true, "bytes of a block that was cut off"),
+    ROW(missing_bytes, LOSS_DAMAGE, true, "bytes of raw records missing"),
+    ROW(repeated_blocks, LOSS_DAMAGE, true, "blocks that repeat records"),
+    ROW(live_damaged, LOSS_DAMAGE, false, "the live file cannot be read"),
+    ROW(live_damaged_bytes, LOSS_DAMAGE, true, "bytes of the live file damaged"),
+    ROW(unknown_functions, LOSS_COUNTED, true, "calls of functions that are not described"),
+    ROW(not_ended, LOSS_COUNTED, false,
+        "no end and no live file: the last second or so may be missing"),
+    ROW(live_records, LOSS_NONE, true, "events read from the live file"),
+    ROW(open_calls, LOSS_NONE, true, "calls that had not returned"),
+    ROW(running, LOSS_NONE, false, "still running when it was read"),
+};
+#undef ROW
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+_Static_assert(ROW_COUNT + COUNTER_COUNT == LOSS_COUNT, "one row per member");
+_Static_assert(sizeof(struct losses) == 8 * LOSS_COUNT, "every member has a row");
+
+struct loss_info loss_info(unsigned row)
 {
-    if (count)
-        put(t, "%s%llu %s", t->length ? ", " : "", (unsigned long long)count, what);
+    if (row < ROW_COUNT)
+        return rows[row].info;
+    const struct counter_info *counter = &counter_infos[row - ROW_COUNT];
+    return (struct loss_info){counter->name, counter->meaning,
+                              counter->loss ? LOSS_COUNTED : LOSS_NONE, true};
+}
+
+uint64_t loss_value(const struct losses *l, unsigned row)
+{
+    uint64_t value;
+    if (row >= ROW_COUNT)
+        return l->counters[row - ROW_COUNT];
+    memcpy(&value, (const char *)l + rows[row].offset, sizeof value);
+    return value;
+}
+
+void losses_add(struct losses *a, const struct losses *b)
+{
+    for (unsigned row = 0; row < LOSS_COUNT; row++) {
+        uint64_t sum = loss_value(a, row) + loss_value(b, row);
+        if (row >= ROW_COUNT)
+            a->counters[row - ROW_COUNT] = sum;
+        else
+            memcpy((char *)a + rows[row].offset, &sum, sizeof sum);
+    }
+}
+
+enum loss_weight losses_weight(const struct losses *l)
+{
+    enum loss_weight weight = LOSS_NONE;
+    for (unsigned row = 0; row < LOSS_COUNT; row++)
+        if (loss_value(l, row) && loss_info(row).weight > weight)
+            weight = loss_info(row).weight;
+    return weight;
 }
 
 char *losses_text(const struct losses *l, char *text, size_t capacity)
 {
     struct text t = {.data = text, .capacity = capacity};
     text[0] = '\0';
-    if (l->header_lost)
-        put(&t, "the file's header is damaged");
-    put_count(&t, l->damaged_blocks, "blocks damaged");
-    put_count(&t, l->damaged_records, "records in them");
-    put_count(&t, l->missing_blocks, "blocks missing");
-    put_count(&t, l->skipped_bytes, "bytes that are no block");
-    put_count(&t, l->torn_bytes, "bytes of a block that was cut off");
-    put_count(&t, l->missing_bytes, "bytes of raw records missing");
-    put_count(&t, l->repeated_blocks, "blocks that repeat records");
-    if (l->live_damaged)
-        put(&t, "%sthe live file cannot be read", t.length ? ", " : "");
-    put_count(&t, l->live_damaged_bytes, "bytes of the live file damaged");
-    put_count(&t, l->unknown_functions, "calls of functions that are not described");
-    if (l->not_ended)
-        put(&t, "%sno end and no live file: the last second or so may be missing",
-            t.length ? ", " : "");
-    for (unsigned i = 0; i < COUNTER_COUNT; i++)
-        if (counter_infos[i].loss)
-            put_count(&t, l->counters[i], counter_infos[i].meaning);
+    for (unsigned row = 0; row < LOSS_COUNT; row++) {
+        struct loss_info info = loss_info(row);
+        uint64_t value = loss_value(l, row);
+        if (!value || info.weight == LOSS_NONE)
+            continue;
+        put(&t, "%s", t.length ? ", " : "");
+        if (info.is_count)
+            put(&t, "%llu ", (unsigned long long)value);
+        put(&t, "%s", info.text);
+    }
     return text;
 }
 
@@ -105,9 +159,10 @@ int recording_verdict(const struct recording *rec, bool strict)
                     (unsigned long long)l->open_calls,
                     l->running ? "the process still runs: this is a snapshot"
                                : "the process was killed");
-        if (losses_any(l))
+        enum loss_weight weight = losses_weight(l);
+        if (weight != LOSS_NONE)
             message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
-        if (losses_damage(l) || (strict && losses_any(l)))
+        if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
             code = EXIT_DAMAGED;
     }
     return code;

@@ -369,18 +369,3 @@ const char *process_meta(const struct process *p, const char *key)
             return p->meta[i] + length + 1;
     return NULL;
 }
-
-bool losses_damage(const struct losses *l)
-{
-    return l->header_lost || l->damaged_blocks || l->missing_blocks || l->skipped_bytes ||
-           l->torn_bytes || l->missing_bytes || l->repeated_blocks || l->live_damaged_bytes ||
-           l->live_damaged;
-}
-
-bool losses_any(const struct losses *l)
-{
-    bool counted = false;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++)
-        counted |= counter_infos[i].loss && l->counters[i];
-    return counted || losses_damage(l) || l->unknown_functions || l->not_ended;
-}

@@ -26,24 +26,24 @@
 #define META_BYTES_MAX   65536 /* of all of them */
 #define NOTES_MAX        32
 
-/* Everything that a reader could not have, and what it did about it. */
+/* What a reader could not have, and what it found in its place (losses.h says it in words). */
 struct losses {
-    bool header_lost;         /* the stream header could not be read */
-    uint64_t damaged_blocks;  /* whose payload does not hold what its header says */
-    uint64_t damaged_records; /* that those held */
-    uint64_t missing_blocks;  /* sequence numbers that do not occur */
-    uint64_t skipped_bytes;   /* that belong to no block */
-    uint64_t torn_bytes;      /* of a last block that was cut off, in no live file either */
-    uint64_t missing_bytes;   /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks; /* whose records an earlier block had already */
-    uint64_t live_damaged_bytes;
+    uint64_t header_lost;       /* 0 or 1: the stream header could not be read */
+    uint64_t damaged_blocks;    /* whose payload does not hold what its header says */
+    uint64_t damaged_records;   /* that those held */
+    uint64_t missing_blocks;    /* sequence numbers that do not occur */
+    uint64_t skipped_bytes;     /* that belong to no block */
+    uint64_t torn_bytes;        /* of a last block that was cut off, in no live file either */
+    uint64_t missing_bytes;     /* of raw records: gaps in the threads' positions */
+    uint64_t repeated_blocks;   /* whose records an earlier block had already */
+    uint64_t live_damaged;      /* 0 or 1: there is a live file and it cannot be read */
+    uint64_t live_damaged_bytes; /* of the live file's records */
     uint64_t unknown_functions; /* calls whose function nobody described */
+    uint64_t not_ended;         /* 0 or 1: no END record and no live file: it was killed and ... */
     uint64_t live_records;      /* recovered from the live file: nothing is lost */
     uint64_t open_calls;        /* that had not returned */
-    bool live_damaged;          /* there is a live file and it cannot be read */
-    bool running;               /* the process goes on: this is a snapshot */
-    bool not_ended;             /* no END record and no live file: it was killed and ... */
-    uint64_t counters[COUNTER_COUNT]; /* ... what it counted itself (counters.def) */
+    uint64_t running;           /* 0 or 1: the process goes on, this is a snapshot */
+    uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
 struct block_place {
@@ -115,10 +115,5 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
 
 /* The value of a META record or NULL. */
 const char *process_meta(const struct process *p, const char *key);
-
-/* Something recorded is missing. */
-bool losses_any(const struct losses *l);
-/* The part of it that makes a file damaged (exit code 3 without --strict). */
-bool losses_damage(const struct losses *l);
 
 #endif

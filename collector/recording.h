@@ -51,13 +51,10 @@ int recording_arrange(struct recording *rec);
  */
 int recording_verdict(const struct recording *rec, bool strict);
 
-/* "name=count, ..." of everything lost by a process; "" if nothing is. Returns `text`. */
-char *losses_text(const struct losses *l, char *text, size_t capacity);
-
 /* "train.py --x (pid 12 host)", with the rank before it if there is one. Returns `text`. */
 char *process_title(const struct process *p, char *text, size_t capacity);
 
-/* The rank variable's value that the process had, or NULL. */
+/* The value of the rank variable that the process had, or NULL. */
 const char *process_rank(const struct process *p);
 
 #endif

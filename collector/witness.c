@@ -11,10 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WITNESS_ANSWER_MS  20
+#define WITNESS_SETTLE_NS  2000000 /* the kernel signals a group's members one after another */
+#define WITNESS_ANSWER_MS  1000
 #define WITNESS_LOOK_MS    50
 #define WITNESS_KEEP_MS    1000 /* two quick signals may be one for the launcher: forget the rest */
 #define WITNESS_STAT_BYTES 512
+#define WITNESS_REPORT     -1 /* an order; others are the process to watch, 0 = none */
 
 static int64_t now_ms(void)
 {
@@ -41,16 +43,20 @@ static bool is_stopped(pid_t pid)
     return state && state[1] == ' ' && state[2] == 'T';
 }
 
-static void report_signals(int signals, int reports)
+/* All signals received since the last report, and the end mark. False if nobody reads it. */
+static bool report_signals(int signals, int reports)
 {
     struct signalfd_siginfo info;
+    struct witness_seen seen = {0, 0, 0};
     while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        struct witness_seen seen = {(int)info.ssi_signo, (pid_t)info.ssi_pid, now_ms()};
         if (info.ssi_code == SI_KERNEL)
             continue; /* the terminal's: nobody asks about them */
+        seen = (struct witness_seen){(int)info.ssi_signo, (pid_t)info.ssi_pid, now_ms()};
         if (write(reports, &seen, sizeof seen) < 0)
-            return; /* full or closed: the launcher then passes the signal on */
+            return false;
     }
+    seen.signal_number = 0;
+    return write(reports, &seen, sizeof seen) > 0;
 }
 
 static _Noreturn void witness_main(int reports, int orders, pid_t launcher)
@@ -62,12 +68,16 @@ static _Noreturn void witness_main(int reports, int orders, pid_t launcher)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (signals < 0 || getppid() != launcher)
         _exit(1);
-    for (pid_t watched = 0;;) {
-        struct pollfd polls[2] = {{signals, POLLIN, 0}, {orders, POLLIN, 0}};
-        poll(polls, 2, watched ? WITNESS_LOOK_MS : -1);
-        report_signals(signals, reports);
-        if (polls[1].revents && read(orders, &watched, sizeof watched) != (ssize_t)sizeof watched)
-            _exit(0); /* the launcher has gone */
+    for (pid_t order = 0, watched = 0;;) {
+        struct pollfd poll_orders = {orders, POLLIN, 0};
+        if (poll(&poll_orders, 1, watched ? WITNESS_LOOK_MS : -1) > 0) {
+            if (read(orders, &order, sizeof order) != (ssize_t)sizeof order)
+                _exit(0); /* the launcher has gone */
+            if (order != WITNESS_REPORT)
+                watched = order;
+            else if (!report_signals(signals, reports))
+                _exit(0);
+        }
         if (watched && is_stopped(launcher) && !is_stopped(watched))
             kill(launcher, SIGCONT);
     }
@@ -78,7 +88,7 @@ void witness_init(struct witness *w)
     int reports[2];
     int orders[2];
     memset(w, 0, sizeof *w);
-    if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (pipe2(reports, O_CLOEXEC) != 0)
         return;
     if (pipe2(orders, O_CLOEXEC) != 0)
         goto no_orders;
@@ -116,13 +126,6 @@ void witness_release(struct witness *w)
     w->pid = 0;
 }
 
-static void read_reports(struct witness *w)
-{
-    struct witness_seen seen;
-    while (read(w->reports, &seen, sizeof seen) == (ssize_t)sizeof seen)
-        w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
-}
-
 static bool take_seen(struct witness *w, const siginfo_t *info, int64_t now)
 {
     for (unsigned i = 0; i < WITNESS_SEEN_MAX; i++) {
@@ -136,27 +139,42 @@ static bool take_seen(struct witness *w, const siginfo_t *info, int64_t now)
     return false;
 }
 
-bool witness_saw(struct witness *w, const siginfo_t *info)
-{
-    if (w->pid <= 0)
-        return false;
-    int64_t start = now_ms();
-    for (int64_t now = start; now - start < WITNESS_ANSWER_MS; now = now_ms()) {
-        struct pollfd answer = {w->reports, POLLIN, 0};
-        read_reports(w);
-        if (take_seen(w, info, now))
-            return true;
-        poll(&answer, 1, (int)(WITNESS_ANSWER_MS - (now - start)));
-        if (answer.revents & ~POLLIN)
-            break; /* the witness is gone */
-    }
-    return false;
-}
-
 static void give_order(struct witness *w, pid_t program)
 {
     if (w->pid > 0 && write(w->orders, &program, sizeof program) < 0)
         w->pid = 0; /* killed: go on without */
+}
+
+static void give_up(struct witness *w)
+{
+    kill(w->pid, SIGKILL); /* reaped by whoever waits for the program */
+    w->pid = 0;
+}
+
+/* Asks for the report and reads it. A witness that does not answer is given up. */
+static void read_report(struct witness *w)
+{
+    struct witness_seen seen = {1, 0, 0};
+    give_order(w, WITNESS_REPORT);
+    while (w->pid > 0 && seen.signal_number != 0) {
+        struct pollfd answer = {w->reports, POLLIN, 0};
+        if (poll(&answer, 1, WITNESS_ANSWER_MS) <= 0 ||
+            read(w->reports, &seen, sizeof seen) != (ssize_t)sizeof seen)
+            give_up(w);
+        else if (seen.signal_number != 0)
+            w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
+    }
+}
+
+bool witness_saw(struct witness *w, const siginfo_t *info)
+{
+    const struct timespec settle = {0, WITNESS_SETTLE_NS};
+    if (w->pid <= 0)
+        return false;
+    nanosleep(&settle, NULL);
+    kill(w->pid, SIGCONT); /* it may have been stopped with the group */
+    read_report(w);
+    return take_seen(w, info, now_ms());
 }
 
 void witness_watch(struct witness *w, pid_t program)

@@ -3,7 +3,7 @@
  * A small helper process in the launcher's process group. It answers two questions that the
  * launcher cannot answer by itself:
  *  - was a signal sent to the whole group? Then the program has it already, and passing it on would
- *    deliver it twice. The witness gets what the group gets, and reports it.
+ *    deliver it twice. The witness gets what the group gets, and reports it when asked.
  *  - has the stopped program been continued while the launcher was stopped, too? Then the witness
  *    continues the launcher, which would otherwise never see the program's end.
  */
@@ -18,7 +18,7 @@
 #define WITNESS_SEEN_MAX 16
 
 struct witness_seen {
-    int signal_number; /* 0 = a free place */
+    int signal_number; /* 0 = a free place; in a report, its end */
     pid_t sender;
     int64_t time_ms; /* CLOCK_MONOTONIC */
 };
@@ -35,7 +35,7 @@ struct witness {
 void witness_init(struct witness *w);
 void witness_release(struct witness *w);
 
-/* Was the signal that `info` tells of sent to the whole group? Waits up to 20 ms for the answer. */
+/* Was the signal that `info` tells of sent to the whole group? Takes about 2 ms, at most 1 s. */
 bool witness_saw(struct witness *w, const siginfo_t *info);
 
 /* Watches over the launcher's stop: continue the launcher when `program` is no longer stopped. */

@@ -37,6 +37,22 @@ static uint32_t process_id(void)
     return (uint32_t)syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
 }
 
+/* The program may change its folder; where its data goes must not change with it. */
+static void make_absolute(enum setting_index index)
+{
+    static char cwd[SETTING_TEXT_BYTES_MAX + 1];
+    const char *text = gp.settings.texts[index];
+    if (text[0] == '/' || !getcwd(cwd, sizeof cwd))
+        return;
+    size_t head = strlen(cwd), tail = strlen(text);
+    if (head + 1 + tail >= sizeof cwd)
+        return;
+    cwd[head] = '/';
+    memcpy(cwd + head + 1, text, tail + 1);
+    memcpy(gp.setting_texts[index], cwd, head + 1 + tail + 1);
+    gp.settings.texts[index] = gp.setting_texts[index];
+}
+
 static void read_settings(void)
 {
     settings_init(&gp.settings);
@@ -54,6 +70,9 @@ static void read_settings(void)
                 reason, setting_infos[i].standard);
     }
     gp.nested = gp.settings.numbers[SETTING_NESTED] != 0;
+    make_absolute(SETTING_OUT);
+    if (gp.settings.texts[SETTING_LIVE][0])
+        make_absolute(SETTING_LIVE);
 }
 
 __attribute__((constructor)) static void load(void)

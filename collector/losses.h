@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The losses of a process, in words and as a table for those who write them down. */
+#ifndef GPUPROF_COLLECTOR_LOSSES_H
+#define GPUPROF_COLLECTOR_LOSSES_H
+
+#include <stdbool.h>
+
+#include "process.h"
+
+enum loss_weight {
+    LOSS_NONE,   /* worth knowing; nothing is missing */
+    LOSS_COUNTED, /* something is missing: exit code 3 with --strict */
+    LOSS_DAMAGE, /* a file is damaged: exit code 3 */
+};
+
+struct loss_info {
+    const char *key; /* as in otherData.losses */
+    const char *text; /* to stand behind the count; if it is a yes or no, alone */
+    enum loss_weight weight;
+    bool is_count;
+};
+
+/* The rows: first those of struct losses, then the counters. */
+#define LOSS_COUNT (15 + COUNTER_COUNT)
+struct loss_info loss_info(unsigned row);
+uint64_t loss_value(const struct losses *l, unsigned row);
+
+/* The heaviest of the losses that are not zero. */
+enum loss_weight losses_weight(const struct losses *l);
+
+/* Everything that is missing, "12 blocks damaged, ..."; "" if nothing is. Returns `text`. */
+char *losses_text(const struct losses *l, char *text, size_t capacity);
+
+/* Adds b to a; a yes or no counts processes then. */
+void losses_add(struct losses *a, const struct losses *b);
+
+#endif
