@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "capture.h"
 #include "pool.h"
 #include "writer.h"
 
@@ -72,22 +71,6 @@ bool call_begin_slow(struct thread *t, struct call *c)
     return true;
 }
 
-/* The word of `code`'s arguments that has this kind, or NULL. */
-static const uint64_t *word_of(unsigned code, const uint64_t *words, unsigned kind)
-{
-    const struct api_function *f = &api_functions[code];
-    for (unsigned i = 0; i < f->arg_count; i++)
-        if (f->args[i].kind == kind)
-            return &words[i];
-    return NULL;
-}
-
-bool call_is_captured(unsigned code, const uint64_t *words)
-{
-    const uint64_t *stream = word_of(code, words, API_STREAM);
-    return stream && capture_has_stream(code, *stream);
-}
-
 void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
 {
     t->inside = c;
@@ -95,15 +78,14 @@ void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
     t->inside = NULL;
 }
 
-void call_note_capture(unsigned code, int result, const uint64_t *words)
+void call_note_capture(unsigned code, enum capture_role role, int result, uint64_t stream,
+                       uint64_t event)
 {
-    enum capture_role role = capture_role(code);
     /* A failed EndCapture ends the capture as well, but for the one that came on a wrong thread. */
-    if (role == CAPTURE_NONE || (result != 0 && role != CAPTURE_FINISH) ||
-        result == CAPTURE_ERROR_WRONG_THREAD)
+    if ((result != 0 && role != CAPTURE_FINISH) || result == CAPTURE_ERROR_WRONG_THREAD)
         return;
-    const uint64_t *stream = word_of(code, words, API_STREAM);
-    const uint64_t *event = word_of(code, words, API_EVENT);
-    if (stream)
-        capture_note(role, code, *stream, event ? *event : 0);
+    bool on_event = role == CAPTURE_EVENT_RECORD || role == CAPTURE_EVENT_WAIT;
+    if (on_event && atomic_load(&gp.capture_count) == 0)
+        return;
+    capture_note(role, code, stream, event);
 }

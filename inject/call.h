@@ -10,6 +10,7 @@
 #define GPUPROF_INJECT_CALL_H
 
 #include "api.h"
+#include "capture.h"
 #include "names.h"
 #include "thread.h"
 #include "ticks.h"
@@ -19,8 +20,16 @@ enum call_mode { CALL_PASS, CALL_OWNER, CALL_NESTED };
 struct call {
     uint64_t canary; /* tells a live struct from what the stack was used for since */
     uint64_t begin;
-    uint32_t code; /* enum api_index */
-    uint32_t mode; /* enum call_mode */
+    enum call_mode mode;
+};
+
+/* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
+ */
+struct call_site {
+    unsigned code; /* enum api_index */
+    enum capture_role role;
+    unsigned count;       /* of argument words */
+    const uint8_t *kinds; /* of the arguments, enum api_arg_kind */
 };
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
@@ -49,11 +58,9 @@ bool call_begin_slow(struct thread *t, struct call *c);
 /* Records `outer` as stale and forgets it. */
 void call_close_stale(struct thread *t);
 
-/* Was the call's work recorded into a graph (the stream among its words is capturing)? */
-bool call_is_captured(unsigned code, const uint64_t *words);
-
-/* Follows stream captures after a call of class GRAPH or SYNC. */
-void call_note_capture(unsigned code, int result, const uint64_t *words);
+/* Follows stream captures after a call that means something for them. */
+void call_note_capture(unsigned code, enum capture_role role, int result, uint64_t stream,
+                       uint64_t event);
 
 /* Records the name of a kernel that is met for the first time. */
 void call_name_kernel(struct thread *t, struct call *c, uint64_t handle);
@@ -61,31 +68,23 @@ void call_name_kernel(struct thread *t, struct call *c, uint64_t handle);
 /* After the library's destructor: has the event stored before the call returns. */
 void call_store_late(void);
 
-/* Appends the CALL record. */
-static inline __attribute__((always_inline)) void call_append(struct thread *t,
-                                                              const struct call *c, unsigned flags,
-                                                              uint64_t end, int result,
-                                                              const uint64_t *words, unsigned count)
+/* The position of the first argument of this kind, or `count`; known when it is compiled. */
+static inline __attribute__((always_inline)) unsigned call_arg_at(const struct call_site *site,
+                                                                  enum api_arg_kind kind)
 {
-    size_t bytes = 8 * (size_t)(RECORD_HEAD_WORDS + count);
-    uint64_t *room = (uint64_t *)(void *)thread_room(t, bytes);
-    if (unlikely(!room))
-        return;
-    room[0] = record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + count, c->code, count);
-    room[1] = c->begin;
-    room[2] = end - c->begin;
-    room[3] = (uint32_t)result;
-    for (unsigned i = 0; i < count; i++)
-        room[RECORD_HEAD_WORDS + i] = words[i];
-    thread_commit(t, bytes);
+    unsigned at = site->count;
+#pragma GCC unroll 16
+    for (unsigned i = API_ARGS_MAX; i > 0; i--)
+        if (i <= site->count && site->kinds[i - 1] == kind)
+            at = i - 1;
+    return at;
 }
 
 /* Before the real call. `words` are the arguments known at entry; a kernel is the first of them. */
 static inline __attribute__((always_inline)) void
-call_begin(struct call *c, unsigned code, bool has_kernel, const uint64_t *words, unsigned count)
+call_begin(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    c->code = code;
     c->mode = CALL_OWNER;
     if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)) ||
         unlikely(t->open != NULL) || unlikely(t->inside != NULL)) {
@@ -95,42 +94,69 @@ call_begin(struct call *c, unsigned code, bool has_kernel, const uint64_t *words
         }
     }
     c->canary = call_canary(c);
-    if (has_kernel && unlikely(!name_is_known(words[0])))
+    if (call_arg_at(site, API_KERNEL) == 0 && site->count && unlikely(!name_is_known(words[0])))
         call_name_kernel(t, c, words[0]);
     if (c->mode == CALL_OWNER) {
         uint64_t *open = (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
         t->open = c;
-        for (unsigned i = 0; i < count && i < LIVE_OPEN_ARGS; i++)
-            open[2 + i] = words[i];
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < LIVE_OPEN_ARGS; i++)
+            if (i < site->count)
+                open[2 + i] = words[i];
         c->begin = ticks_now();
         open[1] = c->begin;
-        __atomic_store_n(open, (uint64_t)1 << 32 | (uint64_t)count << 16 | code, __ATOMIC_RELEASE);
+        __atomic_store_n(open, (uint64_t)1 << 32 | (uint64_t)site->count << 16 | site->code,
+                         __ATOMIC_RELEASE);
     } else {
         c->begin = ticks_now();
     }
 }
 
+/* Appends the CALL record. */
+static inline __attribute__((always_inline)) void
+call_append(struct thread *t, const struct call *c, const struct call_site *site, unsigned flags,
+            uint64_t end, int result, const uint64_t *words)
+{
+    size_t bytes = 8 * (size_t)(RECORD_HEAD_WORDS + site->count);
+    uint64_t *room = (uint64_t *)(void *)thread_room(t, bytes);
+    if (unlikely(!room))
+        return;
+    room[0] = record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code,
+                           site->count);
+    room[1] = c->begin;
+    room[2] = end - c->begin;
+    room[3] = (uint32_t)result;
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        if (i < site->count)
+            room[RECORD_HEAD_WORDS + i] = words[i];
+    thread_commit(t, (uint8_t *)room, bytes);
+}
+
 /* After it; only if c->mode is not CALL_PASS. `words` are complete. */
 static inline __attribute__((always_inline)) void
-call_end(struct call *c, unsigned class, int result, const uint64_t *words, unsigned count)
+call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
     uint64_t end = ticks_now();
     struct thread *t = &this_thread;
     if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)))
         return; /* this is the child of a fork made inside the call */
     unsigned flags = 0;
-    if (c->mode == CALL_NESTED)
+    if (unlikely(c->mode == CALL_NESTED))
         flags = RECORD_NESTED;
     else if (unlikely(t->open != c))
         return; /* found stale by a call on another stack, and recorded then */
     t->inside = c;
-    if (unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
-        call_is_captured(c->code, words))
+    unsigned stream = call_arg_at(site, API_STREAM), event = call_arg_at(site, API_EVENT);
+    if (stream < site->count &&
+        unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
+        capture_has_stream(site->code, words[stream]))
         flags |= RECORD_CAPTURED;
-    if (class == API_GRAPH || class == API_SYNC)
-        call_note_capture(c->code, result, words);
-    call_append(t, c, flags, end, result, words, count);
-    if (c->mode == CALL_OWNER) {
+    if (site->role != CAPTURE_NONE && stream < site->count)
+        call_note_capture(site->code, site->role, result, words[stream],
+                          event < site->count ? words[event] : 0);
+    call_append(t, c, site, flags, end, result, words);
+    if (likely(c->mode == CALL_OWNER)) {
         __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
         t->open = NULL;
     }

@@ -41,21 +41,6 @@ static uint64_t stream_key(unsigned code, uint64_t stream)
     return stream == PER_THREAD_STREAM ? stream | (uint64_t)this_thread.tid << 32 : stream;
 }
 
-enum capture_role capture_role(unsigned code)
-{
-    const char *symbol = api_functions[code].symbol;
-    const char *name = symbol + (strncmp(symbol, "cuda", 4) == 0 ? 4 : 2);
-    if (strncmp(name, "StreamBeginCapture", 18) == 0)
-        return CAPTURE_BEGIN;
-    if (strncmp(name, "StreamEndCapture", 16) == 0)
-        return CAPTURE_FINISH;
-    if (strncmp(name, "EventRecord", 11) == 0)
-        return atomic_load(&gp.capture_count) ? CAPTURE_EVENT_RECORD : CAPTURE_NONE;
-    if (strncmp(name, "StreamWaitEvent", 15) == 0)
-        return atomic_load(&gp.capture_count) ? CAPTURE_EVENT_WAIT : CAPTURE_NONE;
-    return CAPTURE_NONE;
-}
-
 static struct member *find(uint64_t handle, bool is_event)
 {
     for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++)

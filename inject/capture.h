@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* cudaErrorStreamCaptureWrongThread and its driver twin. */
 #define CAPTURE_ERROR_WRONG_THREAD 908
@@ -21,8 +22,20 @@ enum capture_role {
     CAPTURE_EVENT_WAIT,
 };
 
-/* What a function means for captures. */
-enum capture_role capture_role(unsigned code);
+/* What a function means for captures. Folds to a constant for a constant symbol. */
+static inline __attribute__((always_inline)) enum capture_role capture_role(const char *symbol)
+{
+    const char *name = symbol + (strncmp(symbol, "cuda", 4) == 0 ? 4 : 2);
+    if (strncmp(name, "StreamBeginCapture", 18) == 0)
+        return CAPTURE_BEGIN;
+    if (strncmp(name, "StreamEndCapture", 16) == 0)
+        return CAPTURE_FINISH;
+    if (strncmp(name, "EventRecord", 11) == 0)
+        return CAPTURE_EVENT_RECORD;
+    if (strncmp(name, "StreamWaitEvent", 15) == 0)
+        return CAPTURE_EVENT_WAIT;
+    return CAPTURE_NONE;
+}
 
 /* After the call succeeded. */
 void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event);

@@ -50,11 +50,12 @@ void dlsym_find_real(void)
     __atomic_store_n(&real_dlsym, (dlsym_fn)next.dlsym, __ATOMIC_RELEASE);
 }
 
-static bool in_cupti(uintptr_t caller)
+/* The driver and CUPTI look up the driver's functions for their own use: theirs are not calls. */
+static bool in_driver(uintptr_t caller)
 {
     struct object o;
-    return object_at(caller, &o) &&
-           (object_is(&o, "libcupti.so") || strncmp(object_soname(&o), "libnvperf", 9) == 0);
+    return object_at(caller, &o) && (object_is(&o, "libcuda.so") || object_is(&o, "libcupti.so") ||
+                                     strncmp(object_soname(&o), "libnvperf", 9) == 0);
 }
 
 /* Stops at us: 1 found before us (the program itself, an earlier preload), -1 not. */
@@ -90,7 +91,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
     if (!name || !hook_name_possible(name) || handle == RTLD_NEXT)
         return pass;
     const struct hook *hook = hook_find(name);
-    if (!hook || in_cupti(caller))
+    if (!hook || in_driver(caller))
         return pass;
     if (handle == RTLD_DEFAULT) {
         if (defined_without_us(name, caller))

@@ -14,11 +14,11 @@
 _Static_assert(HOOK_MISSING == (int)cudaErrorSharedObjectSymbolNotFound, "runtime's code");
 _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "driver's code");
 
-/* Which rows launch a kernel: those with a KERNEL argument, which is then the first. */
-#define I(kind, label, expression) (API_##kind == API_KERNEL) ||
-#define O(kind, label, pointer, expression)
+/* The kinds of each row's arguments. */
+#define I(kind, label, expression)          API_##kind,
+#define O(kind, label, pointer, expression) API_##kind,
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
-    enum { HAS_KERNEL_##id = args 0 };
+    static const uint8_t kinds_##id[] = {args API_ARG_KIND_COUNT};
 #define API_VARIANT API
 #include "api.def"
 #undef I
@@ -33,22 +33,23 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     (gp_after && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
-    const uint64_t gp_words[] = {UNPACK args 0};                                                   \
-    const unsigned gp_count = sizeof gp_words / sizeof gp_words[0] - 1
+    const uint64_t gp_words[] = {UNPACK args 0}
 
-#define WRAPPER_BODY(id, class, returns, binding, names, args)                                     \
+#define WRAPPER_BODY(id, symbol, returns, binding, names, args)                                    \
+    const struct call_site gp_site = {API_INDEX_##id, capture_role(#symbol),                       \
+                                      sizeof kinds_##id - 1, kinds_##id};                          \
     struct call gp_call;                                                                           \
     {                                                                                              \
         enum { gp_after = 0 };                                                                     \
         WORDS(args);                                                                               \
-        call_begin(&gp_call, API_INDEX_##id, HAS_KERNEL_##id, gp_words, gp_count);                 \
+        call_begin(&gp_call, &gp_site, gp_words);                                                  \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
-    if (gp_call.mode != CALL_PASS) {                                                               \
+    if (likely(gp_call.mode != CALL_PASS)) {                                                       \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
         (void)gp_after;                                                                            \
-        call_end(&gp_call, API_##class, (int)gp_result, gp_words, gp_count);                       \
+        call_end(&gp_call, &gp_site, (int)gp_result, gp_words);                                    \
     }                                                                                              \
     return gp_result
 
@@ -61,13 +62,13 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
                                                    (uintptr_t)__builtin_return_address(0));        \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING;                                                          \
-        WRAPPER_BODY(id, class, returns, gp_binding, names, (args));                               \
+        WRAPPER_BODY(id, symbol, returns, gp_binding, names, (args));                               \
     }
 #define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
     typedef returns(*id##_fn) params;                                                              \
     static returns variant_##id(const struct binding *gp_binding, UNPACK params)                   \
     {                                                                                              \
-        WRAPPER_BODY(id, class, returns, gp_binding, names, (args));                               \
+        WRAPPER_BODY(id, symbol, returns, gp_binding, names, (args));                               \
     }
 #include "api.def"
 #undef I

@@ -16,6 +16,16 @@
 
 #define LIBRARIES_MAX 16
 
+static const char *const variables[] = {
+    "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
+    "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+    "PMI_SIZE",     "CUDA_VISIBLE_DEVICES"};
+
+#define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
+
+static char variable_values[VARIABLE_COUNT][256];
+static bool variable_set[VARIABLE_COUNT];
+
 /* Reads up to capacity - 1 bytes of a small file and terminates them; the length, 0 on failure. */
 static size_t read_file(const char *path, char *text, size_t capacity)
 {
@@ -69,6 +79,16 @@ static uint64_t parse_pid_namespace(void)
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
+/* Taken by the thread that starts the recording: getenv in another one would race with setenv. */
+static void read_variables(void)
+{
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        const char *value = getenv(variables[i]);
+        variable_set[i] = value != NULL;
+        snprintf(variable_values[i], sizeof variable_values[i], "%s", value ? value : "");
+    }
+}
+
 void identity_fill(struct stream_header *h)
 {
     struct clock_scale scale = h->scale;
@@ -82,6 +102,7 @@ void identity_fill(struct stream_header *h)
         uint64_t parts[2] = {clock_ns(CLOCK_REALTIME), ticks_now() ^ (uint64_t)getpid() << 40};
         memcpy(h->process_id, parts, sizeof parts);
     }
+    read_variables();
     parse_boot_id(h->boot_id);
     h->pid_namespace = parse_pid_namespace();
     h->start_time = parse_start_time();
@@ -143,17 +164,11 @@ static void append_process(struct thread *t)
 
 static void append_ranks(struct thread *t)
 {
-    static const char *const variables[] = {
-        "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
-        "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-        "PMI_SIZE",     "CUDA_VISIBLE_DEVICES"};
-    char key[64];
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *value = getenv(variables[i]);
-        if (!value)
-            continue;
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        char key[64];
         snprintf(key, sizeof key, "env.%s", variables[i]);
-        append_meta(t, key, value, strnlen(value, 256));
+        if (variable_set[i])
+            append_text(t, key, variable_values[i]);
     }
 }
 

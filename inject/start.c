@@ -82,8 +82,7 @@ __attribute__((constructor)) static void load(void)
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, bytes, MADV_WIPEONFORK) < 0) {
-        say(SAY_START, "recording is off: this kernel cannot mark memory for fork (%s)",
-            error_text(errno));
+        gp.off_reason = errno; /* said at the first CUDA call, not in every shell */
         return;
     }
     ticks_load();
@@ -141,8 +140,12 @@ static bool start(void)
 
 bool start_recording(void)
 {
-    if (gp.off)
+    if (gp.off) {
+        if (gp.off_reason)
+            say(SAY_START, "recording is off: this kernel cannot mark memory for fork: %s",
+                error_text(gp.off_reason));
         return false;
+    }
     struct fork_page *page = gp.page;
     uint32_t pid = process_id();
     uint32_t owner = atomic_load(&page->owner);

@@ -69,8 +69,9 @@ struct writer_control {
 struct state {
     struct fork_page *page; /* never NULL once the constructor ran */
     uint64_t next_epoch;
-    bool off;  /* nothing will ever be recorded: AT_SECURE, no page */
-    bool used; /* a recording was started here, or in the parent that forked us */
+    bool off;       /* nothing will ever be recorded: AT_SECURE, no page */
+    int off_reason; /* errno of the latter */
+    bool used;      /* a recording was started here, or in the parent that forked us */
     bool nested;
     struct settings settings;
     char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];

@@ -103,7 +103,7 @@ bool thread_append(struct thread *t, const struct record *r)
     int written = record_write(r, room, bytes);
     if (written <= 0)
         return false;
-    thread_commit(t, (size_t)written);
+    thread_commit(t, room, (size_t)written);
     return true;
 }
 

@@ -50,12 +50,13 @@ static inline uint8_t *thread_room(struct thread *t, size_t bytes)
     return thread_room_slow(t, bytes);
 }
 
-/* Makes `bytes` at the cursor part of the sequence: from here on a kill does not lose them. */
-static inline void thread_commit(struct thread *t, size_t bytes)
+/* Makes `bytes` at `room`, the cursor, part of the sequence: a kill does not lose them any more. */
+static inline void thread_commit(struct thread *t, uint8_t *room, size_t bytes)
 {
-    t->cursor += bytes;
-    __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_COMMITTED),
-                     (uint64_t)(t->cursor - t->chunk) - LIVE_CHUNK_HEAD_BYTES, __ATOMIC_RELEASE);
+    uint8_t *chunk = t->chunk;
+    t->cursor = room + bytes;
+    __atomic_store_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED),
+                     (uint64_t)(room + bytes - chunk) - LIVE_CHUNK_HEAD_BYTES, __ATOMIC_RELEASE);
 }
 
 /* Appends any record. False: dropped and counted. Times are ticks. */
