@@ -99,15 +99,15 @@ static int distinguish_pids(struct recording *rec)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
-        numbers[i] =
-            (struct number){.wanted = p->header.pid, .order = i, .shown = &p->shown_pid};
+        numbers[i] = (struct number){.wanted = p->header.pid, .order = i, .shown = &p->shown_pid};
     }
     distinguish(numbers, rec->count, 1);
     free(numbers);
     return 0;
 }
 
-/* The main thread's tid is the pid, shown as viewers expect it; no other thread may look like it. */
+/* The main thread's tid is the pid, shown as viewers expect it; no other thread may look like it.
+ */
 static int distinguish_tids(struct recording *rec, struct process *p)
 {
     struct number *numbers = malloc((p->threads.count + 1) * sizeof *numbers);

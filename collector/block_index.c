@@ -40,8 +40,7 @@ static void coalesce(struct block_index *x)
 
 int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns)
 {
-    struct index_entry entry = {
-        .offset = offset, .time = min_ns, .process = process, .count = 1};
+    struct index_entry entry = {.offset = offset, .time = min_ns, .process = process, .count = 1};
     if (!x->run_max) {
         x->run_max = 1;
         if (!x->entries_max)

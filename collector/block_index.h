@@ -2,8 +2,8 @@
 /*
  * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
  * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (24 bytes each, 1.5 MB)
- * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to such
- * a run walks its headers again.
+ * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to
+ * such a run walks its headers again.
  */
 #ifndef GPUPROF_COLLECTOR_BLOCK_INDEX_H
 #define GPUPROF_COLLECTOR_BLOCK_INDEX_H

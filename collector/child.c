@@ -88,6 +88,28 @@ static bool is_from_terminal(const siginfo_t *info)
     }
 }
 
+/*
+ * A SIGCONT that reached the group has continued the program; the witness may have lost its own,
+ * because the next control-Z takes a pending SIGCONT away. Passing it on would undo that control-Z.
+ */
+static bool is_continued(struct child *c)
+{
+    siginfo_t seen = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)c->pid, &seen, WCONTINUED | WNOHANG) == 0 && seen.si_pid == c->pid)
+        c->continued = c->stopped;
+    bool continued = c->continued;
+    c->stopped = c->continued = false;
+    return continued;
+}
+
+static bool has_program(struct child *c, const siginfo_t *info)
+{
+    if (info->si_pid == getpid() || info->si_pid == c->pid)
+        return true; /* the launcher itself, or the program's word to its parent */
+    bool seen = info->si_pid == c->witness.pid || witness_saw(&c->witness, info);
+    return (info->si_signo == SIGCONT && is_continued(c)) || seen;
+}
+
 static void pass_on(struct child *c, const siginfo_t *info)
 {
     bool from_kernel = info->si_code == SI_KERNEL; /* such as an alarm set before the launcher */
@@ -95,8 +117,7 @@ static void pass_on(struct child *c, const siginfo_t *info)
         info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL;
     if (is_from_terminal(info) || !(from_kernel || from_process))
         return;
-    if (from_process && (info->si_pid == getpid() || info->si_pid == c->pid ||
-                         info->si_pid == c->witness.pid || witness_saw(&c->witness, info)))
+    if (from_process && has_program(c, info))
         return;
     if (info->si_code == SI_QUEUE)
         sigqueue(c->pid, info->si_signo, info->si_value);
@@ -117,15 +138,20 @@ static bool look_at_children(struct child *c, int *status)
 {
     int seen;
     pid_t pid;
-    while ((pid = waitpid(-1, &seen, WNOHANG | WUNTRACED)) > 0) {
-        if (pid == c->pid && !WIFSTOPPED(seen)) {
+    while ((pid = waitpid(-1, &seen, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        bool ended = WIFEXITED(seen) || WIFSIGNALED(seen);
+        if (pid == c->witness.pid && ended)
+            c->witness.pid = 0;
+        if (pid != c->pid)
+            continue;
+        if (ended) {
             *status = seen;
             return true;
         }
-        if (pid == c->pid)
+        c->continued = WIFCONTINUED(seen) && c->stopped;
+        c->stopped = WIFSTOPPED(seen);
+        if (c->stopped)
             stop_too(c);
-        if (pid == c->witness.pid && !WIFSTOPPED(seen))
-            c->witness.pid = 0;
     }
     return false;
 }

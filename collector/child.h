@@ -17,6 +17,8 @@ struct child {
     pid_t pid;
     sigset_t mask;             /* as the launcher was started with */
     struct sigaction on_child; /* SIGCHLD's action then */
+    bool stopped;              /* as far as we know */
+    bool continued;            /* by others than us, since it was stopped */
     struct witness witness;
 };
 

@@ -16,25 +16,33 @@
 #include "losses.h"
 #include "trace_writer.h"
 
-#define ROW_DEPTH_MAX     8               /* slices open at a time in a row */
-#define EXACT_INTEGER_MAX (1ull << 53)    /* larger ones are rounded by JavaScript */
-#define CALL_FIXED_BYTES  768             /* of a call without its arguments */
-#define ARG_FIXED_BYTES   160             /* of an argument without its label */
+#define ROW_DEPTH_MAX     8            /* slices open at a time in a row */
+#define EXACT_INTEGER_MAX (1ull << 53) /* larger ones are rounded by JavaScript */
+#define CALL_FIXED_BYTES  768          /* of a call without its arguments */
+#define ARG_FIXED_BYTES   160          /* of an argument without its label and kernel name */
+#define CALL_KERNELS_MAX  4            /* kernels named in one call; more are shown as handles */
+_Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
+                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) <
+                   OUTPUT_BUFFER_BYTES,
+               "a call fits into the buffer");
 
+/* Text that is copied 16 bytes at a time: its memory reaches to a multiple of that. */
 struct piece {
     char *text; /* owned */
     uint32_t length;
 };
 
 struct function_pieces {
-    struct piece head;                   /* up to the pid */
+    struct piece head;                    /* up to the pid */
     struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
-    struct piece symbol;                 /* ,"symbol":"..." where the name does not say it */
-    uint32_t bytes_max;                  /* of a call without kernel names */
+    struct piece symbol;                  /* ,"symbol":"..." where the name does not say it */
+    uint8_t kinds[RECORD_ARGS_MAX];       /* enum api_arg_kind of each argument, described or not */
+    uint32_t bytes_max;                   /* of a call, written out */
 };
 
 struct row {
-    struct piece ids; /* pid, tid and the name of ts */
+    char ids[48]; /* pid, tid and the name of ts */
+    uint32_t ids_bytes;
     uint64_t begin_ns; /* of the last slice */
     uint64_t ends_ns[ROW_DEPTH_MAX];
     uint32_t depth;
@@ -83,8 +91,6 @@ static void chrome_free(struct trace_writer *w)
         return;
     for (uint32_t i = 0; i < w->function_count; i++)
         pieces_free(w->functions[i]);
-    for (uint32_t i = 0; i < w->rec->thread_count; i++)
-        free(w->rows[i].ids.text);
     free(w->functions);
     free(w->rows);
     free(w);
@@ -93,13 +99,19 @@ static void chrome_free(struct trace_writer *w)
 /* before + text as a JSON string + behind; false: no memory. */
 static bool piece_make(struct piece *p, const char *before, const char *text, const char *behind)
 {
-    char *quoted = json_string(text, strlen(text));
-    int length = quoted ? asprintf(&p->text, "%s%s%s", before, quoted, behind) : -1;
-    free(quoted);
-    if (length < 0)
-        p->text = NULL;
-    p->length = length < 0 ? 0 : (uint32_t)length;
-    return length >= 0;
+    size_t before_bytes = strlen(before);
+    size_t behind_bytes = strlen(behind);
+    size_t text_bytes = strlen(text);
+    char *out =
+        malloc(before_bytes + json_escape_bytes_max(text_bytes) + behind_bytes + JSON_COPY_BYTES);
+    p->text = out;
+    if (!out)
+        return false;
+    memcpy(out, before, before_bytes);
+    out = json_escape(out + before_bytes, text, text_bytes);
+    memcpy(out, behind, behind_bytes);
+    p->length = (uint32_t)((size_t)(out - p->text) + behind_bytes);
+    return true;
 }
 
 /* Is an argument of this kind written as a hexadecimal string? */
@@ -121,6 +133,7 @@ static struct function_pieces *pieces_make(const struct function *f)
     if (ok && strcmp(f->symbol, f->name) != 0)
         ok = piece_make(&made->symbol, ",\"symbol\":", f->symbol, "");
     made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->symbol.length;
+    unsigned kernels = 0;
     for (unsigned i = 0; ok && i < RECORD_ARGS_MAX; i++) {
         char number[16];
         bool known = i < f->arg_count;
@@ -129,11 +142,15 @@ static struct function_pieces *pieces_make(const struct function *f)
         /* HTA takes a runtime call with args.stream for GPU work. */
         if (strcmp(label, "stream") == 0)
             label = "cuda_stream";
-        bool hex = !known || is_hex(f->args[i].kind);
-        ok = piece_make(&made->labels[i], ",", label, hex ? ":\"" : ":");
+        made->kinds[i] = known ? f->args[i].kind : API_HANDLE;
+        if (made->kinds[i] == API_KERNEL && ++kernels > CALL_KERNELS_MAX)
+            made->kinds[i] = API_HANDLE;
+        ok = piece_make(&made->labels[i], ",", label, is_hex(made->kinds[i]) ? ":\"" : ":");
         made->bytes_max += ARG_FIXED_BYTES + made->labels[i].length;
+        if (made->kinds[i] == API_KERNEL)
+            made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
     }
-    if (!ok || made->bytes_max > OUTPUT_BUFFER_BYTES / 4) {
+    if (!ok) {
         pieces_free(made);
         return NULL;
     }
@@ -210,9 +227,9 @@ static int put_thread(struct trace_writer *w, const struct process *p, const str
     else
         snprintf(name, sizeof name, "%s (number %u)", t->name[0] ? t->name : "thread", t->number);
     int error = put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, name, 0);
-    return error < 0 ? error
-                     : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL,
-                                    t->number);
+    return error < 0
+               ? error
+               : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL, t->number);
 }
 
 static int put_process(struct trace_writer *w, const struct process *p)
@@ -226,13 +243,9 @@ static int put_process(struct trace_writer *w, const struct process *p)
         const struct thread *t = p->threads.threads[i];
         if (t->number == 0)
             continue;
-        struct piece *ids = &w->rows[t->index].ids;
-        int length = asprintf(&ids->text, "%u,\"tid\":%u,\"ts\":", p->shown_pid, t->shown_tid);
-        if (length < 0) {
-            ids->text = NULL;
-            return GPUPROF_NO_MEMORY;
-        }
-        ids->length = (uint32_t)length;
+        struct row *row = &w->rows[t->index];
+        row->ids_bytes = (uint32_t)snprintf(row->ids, sizeof row->ids,
+                                            "%u,\"tid\":%u,\"ts\":", p->shown_pid, t->shown_tid);
         error = put_thread(w, p, t);
     }
     return error;
@@ -304,18 +317,15 @@ static char *put_kernel(char *out, const struct event *e, uint64_t handle)
 {
     const struct kernel_name *name = kernel_name_of(&e->process->kernels, handle);
     if (name)
-        return put(out, name->json, name->json_bytes);
+        return json_copy(out, name->json, name->json_bytes);
     *out++ = '"';
     out = json_hex(out, handle);
     *out++ = '"';
     return out;
 }
 
-static char *put_arg(char *out, const struct event *e, unsigned i)
+static char *put_arg(char *out, const struct event *e, unsigned kind, uint64_t value)
 {
-    const struct function *f = e->function;
-    uint64_t value = e->record->args[i];
-    unsigned kind = i < f->arg_count ? f->args[i].kind : API_HANDLE;
     switch (kind) {
     case API_KERNEL: return put_kernel(out, e, value);
     case API_DIM3: return put_dim3(out, value);
@@ -328,20 +338,6 @@ static char *put_arg(char *out, const struct event *e, unsigned i)
         *out++ = '"';
         return out;
     }
-}
-
-/* What an argument may need beyond ARG_FIXED_BYTES. */
-static size_t kernel_bytes(const struct event *e)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < e->function->arg_count && i < e->record->arg_count; i++) {
-        if (e->function->args[i].kind != API_KERNEL)
-            continue;
-        const struct kernel_name *name =
-            kernel_name_of(&e->process->kernels, e->record->args[i]);
-        bytes += name ? name->json_bytes : 0;
-    }
-    return bytes;
 }
 
 static char *put_flags(char *out, const struct event *e)
@@ -409,29 +405,29 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     struct row *row = &w->rows[e->thread->index];
     if (!pieces)
         return GPUPROF_NO_MEMORY;
-    uint64_t begin_ns = e->begin_ns - w->origin_ns;
-    uint64_t end_ns = e->end_ns - w->origin_ns;
+    /* Only a damaged file can have an event before the first one. */
+    uint64_t begin_ns = e->begin_ns > w->origin_ns ? e->begin_ns - w->origin_ns : 0;
+    uint64_t end_ns = e->end_ns > w->origin_ns ? e->end_ns - w->origin_ns : 0;
     fit(row, &begin_ns, &end_ns);
-    char *start = output_room(w->out, pieces->bytes_max + kernel_bytes(e));
-    char *out = PUT(start, ",\n");
-    out = put(out, pieces->head.text, pieces->head.length);
-    out = put(out, row->ids.text, row->ids.length);
+    char *out = output_room(w->out, pieces->bytes_max);
+    out = PUT(out, ",\n");
+    out = json_copy(out, pieces->head.text, pieces->head.length);
+    out = json_copy(out, row->ids, row->ids_bytes);
     out = json_microseconds(out, begin_ns);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, end_ns - begin_ns);
-    out = PUT(out, ",\"args\":{");
-    char *args = out;
+    out = PUT(out, ",\"args\":");
+    /* Every member begins with a comma; the first one's place is taken by the brace. */
+    char *brace = out;
     for (unsigned i = 0; i < e->record->arg_count; i++) {
-        out = put(out, pieces->labels[i].text, pieces->labels[i].length);
-        out = put_arg(out, e, i);
+        out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
+        out = put_arg(out, e, pieces->kinds[i], e->record->args[i]);
     }
     out = put_flags(out, e);
-    out = put(out, pieces->symbol.text, pieces->symbol.length);
-    /* Every member began with a comma, the first one too. */
-    if (out != args) {
-        memmove(args, args + 1, (size_t)(out - args) - 1);
-        out--;
-    }
+    if (pieces->symbol.length)
+        out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
+    *brace = '{';
+    out += out == brace;
     out = PUT(out, "}}");
     output_advance(w->out, out);
     w->calls++;
@@ -520,8 +516,7 @@ static int chrome_end(struct trace_writer *w)
     cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
     cJSON_AddStringToObject(other, "origin_ns", origin);
     cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
-    cJSON_AddStringToObject(other, "gpu_rows",
-                            "absent: this version records host calls only");
+    cJSON_AddStringToObject(other, "gpu_rows", "absent: this version records host calls only");
     cJSON_AddNumberToObject(other, "calls", (double)w->calls);
     cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));

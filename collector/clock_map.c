@@ -74,9 +74,9 @@ void clock_map_finish(struct clock_map *m)
         m->anchors[m->count++] = m->last;
     for (uint32_t i = 0; i + 1 < m->count; i++) {
         struct clock_anchor *a = &m->anchors[i];
-        a->slope = (uint64_t)(((unsigned __int128)(a[1].shared_ns - a->shared_ns)
-                               << CLOCK_SCALE_SHIFT) /
-                              (a[1].ns - a->ns));
+        a->slope =
+            (uint64_t)(((unsigned __int128)(a[1].shared_ns - a->shared_ns) << CLOCK_SCALE_SHIFT) /
+                       (a[1].ns - a->ns));
     }
     m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
     m->hint = 0;

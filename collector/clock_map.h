@@ -25,10 +25,10 @@ struct clock_anchor {
 struct clock_map {
     struct clock_anchor *anchors; /* owned */
     uint32_t count;
-    uint32_t stride;   /* every stride-th anchor offered is kept ... */
-    uint32_t offered;  /* ... counted here; the last one always */
-    uint32_t hint;     /* the segment of the last look-up */
-    uint64_t offset;   /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
+    uint32_t stride;  /* every stride-th anchor offered is kept ... */
+    uint32_t offered; /* ... counted here; the last one always */
+    uint32_t hint;    /* the segment of the last look-up */
+    uint64_t offset;  /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
     uint64_t segment_end;
     struct clock_anchor last;
 };

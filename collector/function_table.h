@@ -25,9 +25,9 @@ struct function_arg {
 };
 
 struct function {
-    uint32_t index;     /* 0, 1, ... in the order of first appearance */
-    uint8_t domain;     /* enum api_domain or FUNCTION_DOMAIN_ANY */
-    uint8_t class;      /* enum api_class or FUNCTION_DOMAIN_ANY */
+    uint32_t index; /* 0, 1, ... in the order of first appearance */
+    uint8_t domain; /* enum api_domain or FUNCTION_DOMAIN_ANY */
+    uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
     const char *symbol; /* a view of text */
     char *name;         /* owned: the symbol without "__" before and _ptsz or _ptds behind it */

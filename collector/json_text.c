@@ -5,8 +5,8 @@
 
 #define PAIRS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
 
-const char json_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4")
-    PAIRS("5") PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
+const char json_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
+    PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
 
 /* Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none. */
 static size_t utf8_length(const uint8_t *p, size_t length)
@@ -75,12 +75,12 @@ char *json_escape(char *out, const char *text, size_t length)
 
 char *json_string(const char *text, size_t length)
 {
-    char *data = malloc(json_escape_bytes_max(length) + 1);
+    char *data = malloc(json_escape_bytes_max(length) + 1 + JSON_COPY_BYTES);
     if (!data)
         return NULL;
     char *end = json_escape(data, text, length);
     *end = '\0';
-    char *smaller = realloc(data, (size_t)(end - data) + 1);
+    char *smaller = realloc(data, (size_t)(end - data) + 1 + JSON_COPY_BYTES);
     return smaller ? smaller : data;
 }
 
@@ -106,34 +106,58 @@ char *json_clean(const char *text, size_t length)
     return data;
 }
 
+/* The number of decimal digits of `value`, at least 1. */
+static unsigned decimal_digits(uint64_t value)
+{
+    static const uint64_t powers[20] = {0,
+                                        10,
+                                        100,
+                                        1000,
+                                        10000,
+                                        100000,
+                                        1000000,
+                                        10000000,
+                                        100000000,
+                                        1000000000,
+                                        10000000000,
+                                        100000000000,
+                                        1000000000000,
+                                        10000000000000,
+                                        100000000000000,
+                                        1000000000000000,
+                                        10000000000000000,
+                                        100000000000000000,
+                                        1000000000000000000,
+                                        10000000000000000000u};
+    unsigned guess = (unsigned)(64 - __builtin_clzll(value | 1)) * 1233 >> 12;
+    return guess + (guess == 0 || value >= powers[guess]);
+}
+
 char *json_decimal(char *out, uint64_t value)
 {
-    char digits[JSON_DECIMAL_MAX];
-    char *p = digits + sizeof digits;
+    unsigned digits = decimal_digits(value);
+    char *p = out + digits;
     while (value >= 100) {
         p -= 2;
         memcpy(p, json_digit_pairs + 2 * (value % 100), 2);
         value /= 100;
     }
-    if (value >= 10) {
-        p -= 2;
-        memcpy(p, json_digit_pairs + 2 * value, 2);
-    } else {
-        *--p = (char)('0' + value);
-    }
-    size_t length = (size_t)(digits + sizeof digits - p);
-    memcpy(out, p, length);
-    return out + length;
+    if (value >= 10)
+        memcpy(p - 2, json_digit_pairs + 2 * value, 2);
+    else
+        p[-1] = (char)('0' + value);
+    return out + digits;
 }
 
 char *json_hex(char *out, uint64_t value)
 {
     static const char hex[] = "0123456789abcdef";
     unsigned digits = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
-    *out++ = '0';
-    *out++ = 'x';
-    for (unsigned i = digits; i-- > 0;)
-        *out++ = hex[value >> (4 * i) & 15];
+    out[0] = '0';
+    out[1] = 'x';
+    out += 2 + digits;
+    for (char *p = out; digits > 0; digits--, value >>= 4)
+        *--p = hex[value & 15];
     return out;
 }
 

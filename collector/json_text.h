@@ -26,7 +26,7 @@ static inline size_t json_escape_bytes_max(size_t length)
 /* A JSON string, with its quotes. */
 char *json_escape(char *out, const char *text, size_t length);
 
-/* The same as new memory, terminated; NULL: no memory. */
+/* The same as new memory, terminated and with room for json_copy; NULL: no memory. */
 char *json_string(const char *text, size_t length);
 
 /*
@@ -37,6 +37,18 @@ char *json_clean(const char *text, size_t length);
 
 char *json_decimal(char *out, uint64_t value);
 char *json_hex(char *out, uint64_t value); /* 0x1f */
+
+/*
+ * Copies `length` bytes in steps of JSON_COPY_BYTES, faster than memcpy for the short pieces that
+ * events are made of: both places must have that much room behind the last byte.
+ */
+#define JSON_COPY_BYTES 16
+static inline char *json_copy(char *out, const char *text, size_t length)
+{
+    for (size_t at = 0; at < length; at += JSON_COPY_BYTES)
+        memcpy(out + at, text + at, JSON_COPY_BYTES);
+    return out + length;
+}
 
 /* Nanoseconds as microseconds with three decimals. */
 char *json_microseconds(char *out, uint64_t ns);

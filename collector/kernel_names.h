@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KERNEL_NAMES_MAX      (1u << 20) /* distinct names; beyond: the handle is shown */
+#define KERNEL_NAMES_MAX      (1u << 20)   /* distinct names; beyond: the handle is shown */
 #define KERNEL_NAME_TEXT_MAX  (256u << 20) /* bytes of all of them */
 #define KERNEL_NAME_BYTES_MAX 16384        /* of one, demangled; longer ones stay mangled */
 
@@ -20,7 +20,7 @@ struct kernel_name {
     const char *shown; /* demangled where that was possible; a view of raw or own memory */
     char *json;        /* owned: `shown` as a JSON string, quotes included */
     uint32_t json_bytes;
-    char raw[];        /* as recorded, terminated */
+    char raw[]; /* as recorded, terminated */
 };
 
 struct kernel_names {

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "error.h"
+#include "live_file.h"
 #include "message.h"
 #include "program.h"
 #include "report.h"
@@ -201,16 +203,23 @@ static int check_folder(const struct launch *l)
     return 0;
 }
 
-static size_t count_streams(const char *folder)
+/* Calls each(path), if any, for every stream file in the data folder; returns their number. */
+static size_t visit_streams(const struct launch *l, void (*each)(const char *path))
 {
     size_t count = 0;
-    DIR *dir = opendir(folder);
+    DIR *dir = opendir(l->out);
     if (!dir)
         return 0;
     for (struct dirent *entry; (entry = readdir(dir));) {
+        char path[sizeof l->out + sizeof entry->d_name];
         size_t length = strlen(entry->d_name);
         size_t suffix = strlen(STREAM_SUFFIX);
-        count += length > suffix && strcmp(entry->d_name + length - suffix, STREAM_SUFFIX) == 0;
+        if (length <= suffix || strcmp(entry->d_name + length - suffix, STREAM_SUFFIX) != 0)
+            continue;
+        count++;
+        snprintf(path, sizeof path, "%s/%s", l->out, entry->d_name);
+        if (each)
+            each(path);
     }
     closedir(dir);
     return count;
@@ -274,6 +283,21 @@ static int export_settings(struct launch *l)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+static void adopt_one(const char *path)
+{
+    int code = live_adopt(path);
+    if (code < 0)
+        message("%s: its last events: %s", path,
+                code == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(code));
+}
+
+/* What a killed process has left in memory would be lost with the machine or the container. */
+static int work_adopt(void *context)
+{
+    visit_streams(context, adopt_one);
+    return 0;
+}
+
 static int work_summary(void *context)
 {
     const struct launch *l = context;
@@ -282,9 +306,12 @@ static int work_summary(void *context)
 
 static void tell(struct launch *l, const struct child *c)
 {
+    if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
+        message("data of ended processes is still in memory; 'gpuprof report %s' stores it",
+                l->out_shown);
     if (l->quiet || (*rank_text() && strcmp(rank_text(), "0") != 0))
         return;
-    if (count_streams(l->out) == l->streams_before) {
+    if (visit_streams(l, NULL) == l->streams_before) {
         message("nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
                 "LD_PRELOAD, or is static or setuid",
                 l->argv[0]);
@@ -325,7 +352,7 @@ int run_verb(int argc, char **argv)
     code = prepare(&l);
     if (code)
         return code;
-    l.streams_before = count_streams(l.out);
+    l.streams_before = visit_streams(&l, NULL);
     int error = 0;
     if (l.exec) {
         execvp(l.program.path, l.argv);

@@ -61,7 +61,7 @@ static bool is_this_boot(const struct stream_header *h)
     unsigned digits = 0;
     read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
     for (const char *p = text; *p && digits < 32; p++) {
-        unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0')
+        unsigned digit = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
                          : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
                                                   : 16;
         if (digit == 16)
@@ -150,8 +150,8 @@ static int beside_path(char *path, size_t capacity, const char *stream_path, con
     size_t end = strlen(STREAM_SUFFIX);
     if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0)
         length -= end;
-    int put = snprintf(path, capacity, "%.*s%s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX,
-                       suffix);
+    int put =
+        snprintf(path, capacity, "%.*s%s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX, suffix);
     return put < 0 || (size_t)put >= capacity ? GPUPROF_LIMIT : 0;
 }
 
@@ -212,11 +212,10 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     return 0;
 }
 
-ssize_t live_chunk_records(const struct live_file *l, uint32_t index, const struct live_chunk *chunk,
-                           uint8_t *data)
+ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
+                           const struct live_chunk *chunk, uint8_t *data)
 {
-    uint64_t offset =
-        l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
+    uint64_t offset = l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
     return read_at(l->fd, offset, data, chunk->committed);
 }
 

@@ -64,8 +64,8 @@ int live_file_snapshot(struct live_file *l);
 int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk);
 
 /* Reads the committed records; the bytes read or GPUPROF_IO. */
-ssize_t live_chunk_records(const struct live_file *l, uint32_t index, const struct live_chunk *chunk,
-                           uint8_t *data);
+ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
+                           const struct live_chunk *chunk, uint8_t *data);
 
 /*
  * If the process of this stream file has ended and has left a live file elsewhere (tmpfs), moves

@@ -174,8 +174,8 @@ static int find_places(struct tail_reader *r)
             return error;
         if (chunk.state != LIVE_OWNED && chunk.state != LIVE_FULL)
             continue;
-        r->places[r->place_count++] = (struct chunk_place){
-            .thread = chunk.thread, .index = i, .position = chunk.position};
+        r->places[r->place_count++] =
+            (struct chunk_place){.thread = chunk.thread, .index = i, .position = chunk.position};
     }
     qsort(r->places, r->place_count, sizeof *r->places, compare_places);
     return 0;

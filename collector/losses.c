@@ -29,7 +29,10 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
     }
 }
 
-#define ROW(member, weight, is_count, text) {{#member, text, weight, is_count}, offsetof(struct losses, member)}
+#define ROW(member, weight, is_count, text)                                                        \
+    {                                                                                              \
+        {#member, text, weight, is_count}, offsetof(struct losses, member)                         \
+    }
 static const struct {
     struct loss_info info;
     size_t offset;

@@ -8,13 +8,13 @@
 #include "process.h"
 
 enum loss_weight {
-    LOSS_NONE,   /* worth knowing; nothing is missing */
+    LOSS_NONE,    /* worth knowing; nothing is missing */
     LOSS_COUNTED, /* something is missing: exit code 3 with --strict */
-    LOSS_DAMAGE, /* a file is damaged: exit code 3 */
+    LOSS_DAMAGE,  /* a file is damaged: exit code 3 */
 };
 
 struct loss_info {
-    const char *key; /* as in otherData.losses */
+    const char *key;  /* as in otherData.losses */
     const char *text; /* to stand behind the count; if it is a yes or no, alone */
     enum loss_weight weight;
     bool is_count;

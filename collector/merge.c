@@ -72,7 +72,8 @@ int merge_verb(int argc, char **argv)
 {
     struct merge m = {.format = &chrome_format};
     struct options options;
-    int code = options_parse(&options, argc, argv, OPTION_OUTPUT | OPTION_STRICT | OPTION_KEEP_LIVE);
+    int code =
+        options_parse(&options, argc, argv, OPTION_OUTPUT | OPTION_STRICT | OPTION_KEEP_LIVE);
     if (code != EXIT_OK)
         return code;
     struct recording_options how = {.keep_live = options.keep_live};

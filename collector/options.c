@@ -45,15 +45,15 @@ static int parse_option(struct options *o, int argc, char **argv, int *at, unsig
         o->keep_live = true;
     } else if ((set & OPTION_BLOCKS) && strcmp(word, "--blocks") == 0) {
         o->blocks = true;
-    } else if ((set & OPTION_OUTPUT) &&
-               ((word[1] == 'o') || is_option(word, "--output"))) {
+    } else if ((set & OPTION_OUTPUT) && ((word[1] == 'o') || is_option(word, "--output"))) {
         o->output = option_value(argc, argv, at);
         if (!o->output || !o->output[0])
             return usage_error("%s: %s needs a file name", argv[0], word[1] == 'o' ? "-o" : word);
     } else if ((set & OPTION_FORMAT) && is_option(word, "--format")) {
         return parse_format(o, argv[0], option_value(argc, argv, at));
     } else {
-        return usage_error("%s: unknown option '%s'; try 'gpuprof help %s'", argv[0], word, argv[0]);
+        return usage_error("%s: unknown option '%s'; try 'gpuprof help %s'", argv[0], word,
+                           argv[0]);
     }
     return EXIT_OK;
 }

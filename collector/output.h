@@ -26,7 +26,8 @@ struct output {
 /* NULL or "-": standard output. 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
 int output_open(struct output *o, const char *path);
 
-/* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance. */
+/* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
+ */
 char *output_room(struct output *o, size_t bytes);
 
 static inline void output_advance(struct output *o, const char *end)

@@ -76,7 +76,7 @@ static int read_block(struct process *p, struct reader *r, struct block_place *p
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity)
 {
-    const uint8_t *stored;
+    const uint8_t *stored = NULL;
     int error = read_block(p, r, place, &stored);
     if (error < 0)
         return error;
@@ -137,8 +137,8 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
     if (r->arg_count >= 1 && r->args[0] <= UINT32_MAX && r->args[0])
         thread->tid = (uint32_t)r->args[0];
     if (r->bytes) {
-        size_t length = r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count
-                                                              : THREAD_NAME_BYTES_MAX;
+        size_t length =
+            r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count : THREAD_NAME_BYTES_MAX;
         memcpy(thread->name, r->bytes, length);
         thread->name[length] = '\0';
     }

@@ -28,21 +28,21 @@
 
 /* What a reader could not have, and what it found in its place (losses.h says it in words). */
 struct losses {
-    uint64_t header_lost;       /* 0 or 1: the stream header could not be read */
-    uint64_t damaged_blocks;    /* whose payload does not hold what its header says */
-    uint64_t damaged_records;   /* that those held */
-    uint64_t missing_blocks;    /* sequence numbers that do not occur */
-    uint64_t skipped_bytes;     /* that belong to no block */
-    uint64_t torn_bytes;        /* of a last block that was cut off, in no live file either */
-    uint64_t missing_bytes;     /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;   /* whose records an earlier block had already */
-    uint64_t live_damaged;      /* 0 or 1: there is a live file and it cannot be read */
+    uint64_t header_lost;        /* 0 or 1: the stream header could not be read */
+    uint64_t damaged_blocks;     /* whose payload does not hold what its header says */
+    uint64_t damaged_records;    /* that those held */
+    uint64_t missing_blocks;     /* sequence numbers that do not occur */
+    uint64_t skipped_bytes;      /* that belong to no block */
+    uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
+    uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
+    uint64_t repeated_blocks;    /* whose records an earlier block had already */
+    uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
     uint64_t live_damaged_bytes; /* of the live file's records */
-    uint64_t unknown_functions; /* calls whose function nobody described */
-    uint64_t not_ended;         /* 0 or 1: no END record and no live file: it was killed and ... */
-    uint64_t live_records;      /* recovered from the live file: nothing is lost */
-    uint64_t open_calls;        /* that had not returned */
-    uint64_t running;           /* 0 or 1: the process goes on, this is a snapshot */
+    uint64_t unknown_functions;  /* calls whose function nobody described */
+    uint64_t not_ended;          /* 0 or 1: no END record and no live file: it was killed and ... */
+    uint64_t live_records;       /* recovered from the live file: nothing is lost */
+    uint64_t open_calls;         /* that had not returned */
+    uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
@@ -53,9 +53,9 @@ struct block_place {
 #define LIVE_BLOCK (1ull << 63)
 
 struct process {
-    uint32_t number;     /* in the order of loading */
-    uint32_t index;      /* in the order in which they are shown */
-    uint32_t shown_pid;  /* unique over all processes */
+    uint32_t number;    /* in the order of loading */
+    uint32_t index;     /* in the order in which they are shown */
+    uint32_t shown_pid; /* unique over all processes */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;
@@ -68,7 +68,7 @@ struct process {
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
     uint64_t max_ns;
-    uint64_t end_reason; /* of the END record; 0 = none */
+    uint64_t end_reason;          /* of the END record; 0 = none */
     char *meta[META_ENTRIES_MAX]; /* owned "key=value" */
     uint32_t meta_count;
     uint32_t meta_bytes;

@@ -121,8 +121,8 @@ static int load_file(struct recording *rec, const char *path, bool named,
         free(p);
         return failure(path, GPUPROF_NO_MEMORY);
     }
-    int error = process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block,
-                             rec);
+    int error =
+        process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
     if (error == 0 && is_loaded(rec, p)) {
         message("%s: the same process again, left out", path);
         process_release(p, &rec->reader);
@@ -157,7 +157,9 @@ static int load_path(struct recording *rec, const char *path,
     struct path_list list = {0};
     int error = list_folder(path, &list);
     int code = error < 0 ? failure(path, error) : EXIT_OK;
-    if (code == EXIT_OK && list.count == 0)
+    if (code == EXIT_OK && list.count == 0 && options->quiet)
+        code = EXIT_USAGE;
+    else if (code == EXIT_OK && list.count == 0)
         code = usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path,
                            path);
     for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)

@@ -22,14 +22,15 @@ struct recording {
     struct process **loaded;    /* owned array: the same by number, once all are loaded */
     uint32_t count;
     uint32_t capacity;
-    uint32_t thread_count;   /* over all processes, gpuprof's own left out */
-    uint32_t unread_files;   /* whose header is lost: nothing of them is shown */
+    uint32_t thread_count; /* over all processes, gpuprof's own left out */
+    uint32_t unread_files; /* whose header is lost: nothing of them is shown */
     struct block_index index;
 };
 
 struct recording_options {
-    bool keep_live;  /* leave the live files of ended processes where they are */
-    bool no_index;   /* block_index stays empty: for those who do not merge */
+    bool keep_live; /* leave the live files of ended processes where they are */
+    bool no_index;  /* block_index stays empty: for those who do not merge */
+    bool quiet;     /* a folder without recordings is no error message */
 };
 
 /*

@@ -8,6 +8,50 @@
 
 #include <stdio.h>
 
+#include "histogram.h"
+#include "losses.h"
+#include "recording.h"
+
+struct report_row {
+    const struct function *function; /* the first of that name */
+    uint64_t count;
+    uint64_t errors; /* calls that returned one; "not ready" is an answer and not counted */
+    uint64_t total_ns;
+    uint64_t max_ns;
+    uint64_t bytes; /* of calls that succeeded */
+    struct histogram durations;
+};
+
+struct report {
+    const struct recording *rec;
+    struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
+    uint32_t row_count;
+    uint32_t row_capacity;
+    uint32_t *row_of; /* owned: function index -> row + 1 */
+    uint32_t row_of_count;
+    uint64_t calls;
+    uint64_t errors;
+    uint64_t total_ns; /* of calls that are not nested in another */
+    uint64_t copy_calls;
+    uint64_t copy_bytes;
+    uint64_t begin_ns;       /* of the first call; 0 if there is none */
+    uint64_t end_ns;         /* of the last */
+    uint64_t *process_calls; /* owned, by process index */
+    struct losses losses;    /* of all processes together */
+};
+
+/* Reads all events of `rec`, which must stay. 0, or an error after one line on stderr. */
+int report_make(struct report *r, struct recording *rec);
+void report_release(struct report *r);
+
+/* What report_make has found, as text for people, as JSON, or as CSV with a heading line. */
+void report_print_text(const struct report *r, FILE *out);
+void report_print_json(const struct report *r, FILE *out);
+void report_print_csv(const struct report *r, FILE *out);
+
+/* About ten lines; the first `function_count` functions only. */
+void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+
 /*
  * Writes about ten lines on the recordings in `dir` to `out`: wall time, processes, calls, the
  * functions with most time, bytes copied, losses. Above REPORT_SUMMARY_BYTES_MAX of stream files

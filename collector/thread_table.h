@@ -18,8 +18,8 @@ struct thread {
     uint64_t live_end;     /* the same with what the live file adds */
     uint64_t last_begin;   /* ticks and code of its last record in the live file */
     uint16_t last_code;
-    uint64_t calls;        /* that a reader has got so far */
-    bool looked;           /* its first block was searched for a THREAD record */
+    uint64_t calls;                       /* that a reader has got so far */
+    bool looked;                          /* its first block was searched for a THREAD record */
     char name[THREAD_NAME_BYTES_MAX + 1]; /* "" = unknown */
 };
 

@@ -36,7 +36,7 @@ struct timeline {
     struct open_block **heap; /* owned */
     uint32_t count;
     uint32_t capacity;
-    uint32_t next_entry; /* of the index */
+    uint32_t next_entry;        /* of the index */
     struct open_block *current; /* the root: its record was handed out, it must move on */
     struct stream_scan *scan;
     struct buffer spare[SPARE_BUFFERS];
@@ -178,8 +178,7 @@ static int open_payload(struct timeline *t, struct open_block *b)
         b->payload = t->spare[--t->spare_count].payload;
         b->capacity = t->spare[t->spare_count].capacity;
     }
-    int error =
-        process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    int error = process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
     if (error == 0)
         error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
                                    b->place.header.record_count);
@@ -210,8 +209,8 @@ static int fill_window(struct timeline *t, struct open_block *b)
     free(b->window_bytes);
     b->window_bytes = NULL;
     int more = 1;
-    while (b->window_count < WINDOW_RECORDS && b->done + b->window_count <
-                                                   b->place.header.record_count) {
+    while (b->window_count < WINDOW_RECORDS &&
+           b->done + b->window_count < b->place.header.record_count) {
         struct record *r = &b->window[b->window_count];
         more = block_decoder_next(&b->decoder, r);
         if (more <= 0)

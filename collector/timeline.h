@@ -21,7 +21,7 @@
 
 struct event {
     const struct record *record; /* times on the process's scale; a view until the next event */
-    uint64_t begin_ns;    /* shared by all processes: CLOCK_REALTIME */
+    uint64_t begin_ns;           /* shared by all processes: CLOCK_REALTIME */
     uint64_t end_ns;
     struct process *process;
     struct thread *thread;

@@ -23,8 +23,8 @@ struct verb_option {
 struct verb {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *arguments; /* of the synopsis line */
-    const char *help;      /* one line */
+    const char *arguments;             /* of the synopsis line */
+    const char *help;                  /* one line */
     const struct verb_option *options; /* ended by a NULL option; NULL if there are none */
 };
 

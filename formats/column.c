@@ -142,16 +142,16 @@ int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
     return r->failed ? GPUPROF_DAMAGED : 0;
 }
 
-uint64_t column_next(struct column_cursor *c)
+uint64_t column_next_plane(struct column_cursor *c)
 {
     if (c->index >= c->count)
         return 0;
-    uint32_t i = c->index++;
-    if (c->encoding == COLUMN_CONST)
-        return c->value;
-    uint64_t v = c->data[i];
-    for (unsigned plane = 1; plane < c->width; plane++)
-        v |= (uint64_t)c->data[(size_t)plane * c->count + i] << (8 * plane);
+    const uint8_t *p = c->data + c->index++;
+    uint64_t v = *p;
+    for (unsigned bits = 8; bits < 8u * c->width; bits += 8) {
+        p += c->count;
+        v |= (uint64_t)*p << bits;
+    }
     switch (c->encoding) {
     case COLUMN_DELTA: return c->value += (uint64_t)unzigzag(v);
     case COLUMN_INCREASE: return c->value += v;

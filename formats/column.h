@@ -50,8 +50,16 @@ struct column_cursor {
 /* Opens the column at `r` which holds `count` values; 0 or GPUPROF_DAMAGED. */
 int column_open(struct column_cursor *c, struct byte_reader *r, size_t count);
 
+/* column_next for everything but a constant. */
+uint64_t column_next_plane(struct column_cursor *c);
+
 /* The next value; 0 after the end, so that a hostile block cannot lead a reader out of its planes.
  */
-uint64_t column_next(struct column_cursor *c);
+static inline uint64_t column_next(struct column_cursor *c)
+{
+    if (c->encoding != COLUMN_CONST)
+        return column_next_plane(c);
+    return c->index++ < c->count ? c->value : 0;
+}
 
 #endif

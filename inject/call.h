@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One user-visible call: the outermost hook on a thread's stack owns the event, hooks inside it
- * pass through (or add nested events, if wanted). The owner is known by where its struct lies on
- * the stack. siglongjmp, exceptions and cancellation leave calls by other doors: an owner that is
- * not on the stack above the caller any more is stale, and is closed as such when the next call
- * finds it.
+ * One user-visible call: the outermost hook on a thread's stack owns the event; calls that CUDA
+ * itself makes inside it pass through (or add nested events, if wanted). The owner is known by where
+ * its struct lies on the stack. siglongjmp, exceptions and cancellation leave calls by other doors:
+ * an owner that is not on the stack above the caller any more is stale, and is closed as such when
+ * the next call finds it. One that only seems to be there, because the stack was not written to
+ * since, looks like one that a signal handler has interrupted: a call from the user's own code is
+ * an event in either case, and what was open waits below it.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -53,10 +55,13 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
 }
 
 /* The rare ways into a call; true if it is to be recorded (mode is set). */
-bool call_begin_slow(struct thread *t, struct call *c);
+bool call_begin_slow(struct thread *t, struct call *c, uintptr_t caller);
 
-/* Records `outer` as stale and forgets it. */
-void call_close_stale(struct thread *t);
+/* At its end: `c` is not the newest open call. True if it waits below, and is the newest now. */
+bool call_find_below(struct thread *t, struct call *c);
+
+/* The newest call has ended: the one below it is the newest again. */
+void call_uncover(struct thread *t);
 
 /* Follows stream captures after a call that means something for them. */
 void call_note_capture(unsigned code, enum capture_role role, int result, uint64_t stream,
@@ -82,13 +87,13 @@ static inline __attribute__((always_inline)) unsigned call_arg_at(const struct c
 
 /* Before the real call. `words` are the arguments known at entry; a kernel is the first of them. */
 static inline __attribute__((always_inline)) void
-call_begin(struct call *c, const struct call_site *site, const uint64_t *words)
+call_begin(struct call *c, const struct call_site *site, const uint64_t *words, uintptr_t caller)
 {
     struct thread *t = &this_thread;
     c->mode = CALL_OWNER;
     if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)) ||
         unlikely(t->open != NULL) || unlikely(t->inside != NULL)) {
-        if (!call_begin_slow(t, c)) {
+        if (!call_begin_slow(t, c, caller)) {
             c->mode = CALL_PASS;
             return;
         }
@@ -144,7 +149,7 @@ call_end(struct call *c, const struct call_site *site, int result, const uint64_
     unsigned flags = 0;
     if (unlikely(c->mode == CALL_NESTED))
         flags = RECORD_NESTED;
-    else if (unlikely(t->open != c))
+    else if (unlikely(t->open != c) && !call_find_below(t, c))
         return; /* found stale by a call on another stack, and recorded then */
     t->inside = c;
     unsigned stream = call_arg_at(site, API_STREAM), event = call_arg_at(site, API_EVENT);
@@ -159,6 +164,8 @@ call_end(struct call *c, const struct call_site *site, int result, const uint64_
     if (likely(c->mode == CALL_OWNER)) {
         __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
         t->open = NULL;
+        if (unlikely(t->below_count != 0))
+            call_uncover(t);
     }
     if (unlikely(atomic_load_explicit(&gp.late, memory_order_relaxed) != 0))
         call_store_late();

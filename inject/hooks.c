@@ -35,14 +35,14 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
 
-#define WRAPPER_BODY(id, symbol, returns, binding, names, args)                                    \
+#define WRAPPER_BODY(id, symbol, returns, binding, caller, names, args)                            \
     const struct call_site gp_site = {API_INDEX_##id, capture_role(#symbol),                       \
                                       sizeof kinds_##id - 1, kinds_##id};                          \
     struct call gp_call;                                                                           \
     {                                                                                              \
         enum { gp_after = 0 };                                                                     \
         WORDS(args);                                                                               \
-        call_begin(&gp_call, &gp_site, gp_words);                                                  \
+        call_begin(&gp_call, &gp_site, gp_words, caller);                                          \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
     if (likely(gp_call.mode != CALL_PASS)) {                                                       \
@@ -58,17 +58,19 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     EXPORT returns symbol params;                                                                  \
     EXPORT returns symbol params                                                                   \
     {                                                                                              \
-        const struct binding *gp_binding = resolve(API_INDEX_##id, API_##domain, #symbol,          \
-                                                   (uintptr_t)__builtin_return_address(0));        \
+        const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
+        const struct binding *gp_binding =                                                         \
+            resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller);                             \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING;                                                          \
-        WRAPPER_BODY(id, symbol, returns, gp_binding, names, (args));                               \
+        WRAPPER_BODY(id, symbol, returns, gp_binding, gp_caller, names, (args));                   \
     }
 #define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
     typedef returns(*id##_fn) params;                                                              \
-    static returns variant_##id(const struct binding *gp_binding, UNPACK params)                   \
+    static returns variant_##id(const struct binding *gp_binding, uintptr_t gp_caller,             \
+                                UNPACK params)                                                     \
     {                                                                                              \
-        WRAPPER_BODY(id, symbol, returns, gp_binding, names, (args));                               \
+        WRAPPER_BODY(id, symbol, returns, gp_binding, gp_caller, names, (args));                   \
     }
 #include "api.def"
 #undef I
@@ -84,17 +86,19 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define WORD_NAMES_5  a, b, c, d, e
 #define WORD_NAMES_9  WORD_NAMES_5, f, g, h, i
 #define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
-    typedef cudaError_t (*symbol##_words_fn)(const struct binding *, WORD_PARAMS_##words);         \
+    typedef cudaError_t (*symbol##_words_fn)(const struct binding *, uintptr_t,                    \
+                                             WORD_PARAMS_##words);                                 \
     EXPORT cudaError_t symbol(WORD_PARAMS_##words);                                                \
     EXPORT cudaError_t symbol(WORD_PARAMS_##words)                                                 \
     {                                                                                              \
-        const struct binding *gp_binding = resolve(API_INDEX_##low_id, API_RUNTIME, #symbol,       \
-                                                   (uintptr_t)__builtin_return_address(0));        \
+        const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
+        const struct binding *gp_binding =                                                         \
+            resolve(API_INDEX_##low_id, API_RUNTIME, #symbol, gp_caller);                          \
         if (unlikely(!gp_binding))                                                                 \
             return cudaErrorSharedObjectSymbolNotFound;                                            \
         void *gp_variant = gp_binding->runtime_major < high_first ? (void *)variant_##low_id       \
                                                                   : (void *)variant_##high_id;     \
-        return ((symbol##_words_fn)gp_variant)(gp_binding, WORD_NAMES_##words);                    \
+        return ((symbol##_words_fn)gp_variant)(gp_binding, gp_caller, WORD_NAMES_##words);         \
     }
 #include "api.def"
 

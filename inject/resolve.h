@@ -37,6 +37,9 @@ static inline const struct binding *resolve(unsigned slot, enum api_domain domai
     return resolve_slow(slot, domain, symbol, caller);
 }
 
+/* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
+bool resolve_is_cuda(uintptr_t caller);
+
 /* The driver's real function came to light (dlsym, cuGetProcAddress): used unless one is known. */
 void resolve_driver(unsigned slot, void *real);
 

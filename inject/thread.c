@@ -25,6 +25,11 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->limit = chunk ? chunk + gp.pool.chunk_bytes : t->cursor;
 }
 
+bool thread_has_chunk(const struct thread *t)
+{
+    return t->chunk != spare_chunk;
+}
+
 /* A number names one thread: a chunk whose owner had the caller's tid belongs to a dead thread. */
 static void leave_namesakes(uint32_t tid)
 {

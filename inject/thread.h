@@ -12,20 +12,31 @@
 
 struct call;
 
+/* Calls of the user's open at once on a thread, one inside the other: signal handlers, callbacks. */
+#define OPEN_CALLS_MAX 4
+
+/* An open call that another user's call came on top of, with its words in the live file. */
+struct open_call {
+    struct call *call;
+    uint64_t words[2 + LIVE_OPEN_ARGS];
+};
+
 struct thread {
     uint64_t epoch;      /* EPOCH_THREAD, or the page's while this thread takes part */
     uint8_t *chunk;      /* its header; the spare page when the pool gave none */
     uint8_t *cursor;     /* where the next record goes */
     uint8_t *limit;      /* end of the chunk; == cursor on the spare page */
-    struct call *open;   /* the outermost call, NULL = none; lies on the stack */
+    struct call *open;   /* the newest call of the user's, NULL = none; lies on the stack */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
     uint32_t number;     /* 1, 2, ...; 0 is the writer */
     uint32_t tid;
     bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
+    uint32_t below_count;
+    struct open_call below[OPEN_CALLS_MAX - 1]; /* under `open`, oldest first */
 };
 
-/* TLS is initial-exec: the library is preloaded, and 100 bytes fit into the static reserve. */
+/* TLS is initial-exec: the library is preloaded, and 400 bytes fit into the static reserve. */
 extern __thread struct thread this_thread;
 
 /*
@@ -36,6 +47,9 @@ bool thread_attach(struct thread *t);
 
 /* Makes the calling thread part of the recording as number 0, the writer. */
 void thread_attach_writer(struct thread *t);
+
+/* False while the thread stands on the spare page: what is written there, nobody reads. */
+bool thread_has_chunk(const struct thread *t);
 
 /*
  * Room for `bytes` in the thread's chunk, changing chunks if need be. NULL: dropped and counted.

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = pathlib.Path(os.environ.get("GPUPROF_BUILD", ROOT / "build")).resolve()
+BUILD = ROOT / os.environ.get("BUILD", "build")  # as in the Makefile
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
                   "PMI_RANK")
 
@@ -17,8 +17,8 @@ RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM
 def clean_environment(monkeypatch):
     for name in list(os.environ):
         if name.startswith(("GPUPROF_", "LD_", "CUDA_INJECTION")) or name in RANK_VARIABLES:
-            if name != "GPUPROF_BUILD":
-                monkeypatch.delenv(name)
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(BUILD / "sim"))
 
 
 def built(path):

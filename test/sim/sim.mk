@@ -14,6 +14,11 @@ SIM_DRIVER_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/driver/%.o,$(SIM_DRIVER_S
 SIM_RUNTIME12_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt12/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
 SIM_RUNTIME13_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt13/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
 
+SIM_STATIC_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/static/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+# The tools that belong to the compiler, so that CC alone picks the machine.
+SIM_OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
+SIM_AR = $(shell $(CC) -print-prog-name=ar)
+
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
 
@@ -49,3 +54,19 @@ $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
 
 $(SIM)/libcudart.so: | $(SIM)/libcudart.so.13
 	ln -sf libcudart.so.13 $@
+
+$(SIM)/obj/static/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=13 -DSIM_STATIC -MMD -MP -c $< -o $@
+
+# One object: the API is hidden, the rest local, so that nothing outside can interpose or collide.
+$(SIM)/obj/cudart_static.o: $(SIM_STATIC_OBJ)
+	$(CC) $(CFLAGS) -r -nostdlib $^ -o $@.all
+	$(SIM_OBJCOPY) -w --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $@.all $@
+
+$(SIM)/libcudart_static.a: $(SIM)/obj/cudart_static.o
+	rm -f $@
+	$(SIM_AR) rcs $@ $^
+
+-include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
+	$(SIM_STATIC_OBJ:.o=.d)

@@ -12,7 +12,11 @@
 /* A simulated function need not look at all it is given. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+#ifdef SIM_STATIC
+#define SIM_EXPORT __attribute__((visibility("hidden")))
+#else
 #define SIM_EXPORT __attribute__((visibility("default")))
+#endif
 #define SIM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define A_U(value) {#value, 'u', (uint64_t)(value), 0, 0}

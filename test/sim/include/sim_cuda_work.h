@@ -160,7 +160,6 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo 
 CUresult cuGraphUpload(CUgraphExec, CUstream);
 CUresult cuGraphLaunch(CUgraphExec, CUstream);
 CUresult cuGraphExecDestroy(CUgraphExec);
-CUresult cuGraphDebugDotPrint(CUgraph, const char *path, sim_u flags);
 CUresult cuProfilerStart(void);
 CUresult cuProfilerStop(void);
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts of 64-bit values in buckets whose width grows with the value: exact below 128, above in
+ * 64 buckets per power of two, so that a quantile is off by at most 1 in 128 (0.8 %). Memory: 512
+ * bytes per power of two that occurs, whatever the number of values.
+ */
+#ifndef GPUPROF_COLLECTOR_HISTOGRAM_H
+#define GPUPROF_COLLECTOR_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_BUCKETS 64 /* of a row */
+#define HISTOGRAM_ROWS    60 /* row 0: 0 to 63, row 1: 64 to 127, row 2: 128 to 255, ... */
+
+struct histogram {
+    uint64_t *rows[HISTOGRAM_ROWS]; /* owned; NULL: nothing there */
+    uint64_t count;
+};
+
+void histogram_release(struct histogram *h);
+
+/* Counts `value` `weight` times. 0 or GPUPROF_NO_MEMORY. */
+int histogram_add(struct histogram *h, uint64_t value, uint64_t weight);
+
+/* The value that `fraction` (0 to 1) of all values do not exceed; 0 if there are none. */
+uint64_t histogram_quantile(const struct histogram *h, double fraction);
+
+#endif

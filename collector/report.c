@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "error.h"
+#include "message.h"
+#include "options.h"
+#include "timeline.h"
+#include "verbs.h"
+
+#define RESULT_NOT_READY  600
+#define SUMMARY_FUNCTIONS 5
+
+static struct report_row *row_add(struct report *r, const struct function *f)
+{
+    if (r->row_count == r->row_capacity) {
+        uint32_t capacity = r->row_capacity ? 2 * r->row_capacity : 64;
+        struct report_row *rows = realloc(r->rows, capacity * sizeof *rows);
+        if (!rows)
+            return NULL;
+        r->rows = rows;
+        r->row_capacity = capacity;
+    }
+    r->rows[r->row_count] = (struct report_row){.function = f};
+    return &r->rows[r->row_count++];
+}
+
+/* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
+static struct report_row *row_of(struct report *r, const struct function *f)
+{
+    if (f->index < r->row_of_count && r->row_of[f->index])
+        return &r->rows[r->row_of[f->index] - 1];
+    if (f->index >= r->row_of_count) {
+        uint32_t count = f->index + 256;
+        uint32_t *grown = realloc(r->row_of, count * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + r->row_of_count, 0, (count - r->row_of_count) * sizeof *grown);
+        r->row_of = grown;
+        r->row_of_count = count;
+    }
+    struct report_row *row = NULL;
+    for (uint32_t i = 0; i < r->row_count && !row; i++)
+        if (r->rows[i].function->domain == f->domain &&
+            strcmp(r->rows[i].function->name, f->name) == 0)
+            row = &r->rows[i];
+    if (!row)
+        row = row_add(r, f);
+    if (row)
+        r->row_of[f->index] = (uint32_t)(row - r->rows) + 1;
+    return row;
+}
+
+static uint64_t call_bytes(const struct event *e)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == API_BYTES)
+            bytes += e->record->args[i];
+    return bytes;
+}
+
+static int take_call(struct report *r, const struct event *e)
+{
+    struct report_row *row = row_of(r, e->function);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t duration_ns = e->end_ns - e->begin_ns;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    row->count += weight;
+    row->total_ns += duration_ns * weight;
+    if (duration_ns > row->max_ns)
+        row->max_ns = duration_ns;
+    if (!(e->record->flags & RECORD_NESTED))
+        r->total_ns += duration_ns * weight;
+    if (r->calls == 0)
+        r->begin_ns = e->begin_ns;
+    if (e->end_ns > r->end_ns)
+        r->end_ns = e->end_ns;
+    r->calls += weight;
+    r->process_calls[e->process->index] += weight;
+    if (e->record->result && e->record->result != RESULT_NOT_READY) {
+        row->errors += weight;
+        r->errors += weight;
+    } else {
+        uint64_t bytes = call_bytes(e) * weight;
+        row->bytes += bytes;
+        if (e->function->class == API_COPY) {
+            r->copy_calls += weight;
+            r->copy_bytes += bytes;
+        }
+    }
+    return histogram_add(&row->durations, duration_ns, weight);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct report_row *a = left;
+    const struct report_row *b = right;
+    if (a->total_ns != b->total_ns)
+        return a->total_ns > b->total_ns ? -1 : 1;
+    return strcmp(a->function->name, b->function->name);
+}
+
+static void complete(struct report *r)
+{
+    if (r->row_count)
+        qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        losses_add(&r->losses, &r->rec->processes[i]->losses);
+}
+
+int report_make(struct report *r, struct recording *rec)
+{
+    *r = (struct report){.rec = rec};
+    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
+    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    int more = timeline && r->process_calls ? 1 : GPUPROF_NO_MEMORY;
+    while (more > 0) {
+        struct event event;
+        more = timeline_next(timeline, &event);
+        if (more > 0 && event.record->type == RECORD_CALL) {
+            int error = take_call(r, &event);
+            more = error < 0 ? error : more;
+        }
+    }
+    if (more < 0)
+        message("%s: %s", timeline ? timeline_path(timeline) : "report",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(timeline);
+    complete(r);
+    return more;
+}
+
+void report_release(struct report *r)
+{
+    for (uint32_t i = 0; i < r->row_count; i++)
+        histogram_release(&r->rows[i].durations);
+    free(r->rows);
+    free(r->row_of);
+    free(r->process_calls);
+}
+
+int report_verb(int argc, char **argv)
+{
+    struct options options;
+    struct recording rec;
+    int code =
+        options_parse(&options, argc, argv, OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_FORMAT);
+    if (code != EXIT_OK)
+        return code;
+    struct recording_options how = {.keep_live = options.keep_live};
+    code = recording_open(&rec, options.paths, options.path_count, &how);
+    if (code == EXIT_OK) {
+        struct report report;
+        int error = report_make(&report, &rec);
+        if (error == 0 && options.format == FORMAT_JSON)
+            report_print_json(&report, stdout);
+        else if (error == 0 && options.format == FORMAT_CSV)
+            report_print_csv(&report, stdout);
+        else if (error == 0)
+            report_print_text(&report, stdout);
+        report_release(&report);
+        code = error < 0 ? EXIT_ENVIRONMENT : recording_verdict(&rec, options.strict);
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+            message("standard output: %s", strerror(errno));
+            code = EXIT_ENVIRONMENT;
+        }
+    }
+    recording_release(&rec);
+    return code;
+}
+
+/* Too much to read at the end of a run: what the block headers say. */
+static void summary_of_headers(struct report *r, const struct recording *rec)
+{
+    *r = (struct report){.rec = rec};
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        if (p->min_ns > p->max_ns)
+            continue;
+        uint64_t begin_ns = clock_map_ns(&p->clock, p->min_ns);
+        uint64_t end_ns = clock_map_ns(&p->clock, p->max_ns);
+        if (!r->begin_ns || begin_ns < r->begin_ns)
+            r->begin_ns = begin_ns;
+        if (end_ns > r->end_ns)
+            r->end_ns = end_ns;
+        r->calls += p->record_count;
+    }
+    complete(r);
+}
+
+int report_summary(const char *dir, FILE *out)
+{
+    struct recording rec;
+    struct report report;
+    struct recording_options how = {.quiet = true};
+    char *paths[] = {(char *)dir};
+    int code = recording_open(&rec, paths, 1, &how);
+    if (code == EXIT_OK) {
+        uint64_t bytes = 0;
+        int error = 0;
+        for (uint32_t i = 0; i < rec.count; i++)
+            bytes += rec.processes[i]->file.size;
+        if (bytes > REPORT_SUMMARY_BYTES_MAX)
+            summary_of_headers(&report, &rec);
+        else
+            error = report_make(&report, &rec);
+        if (error == 0)
+            report_print_summary(&report, SUMMARY_FUNCTIONS, out);
+        bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
+        code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
+        report_release(&report);
+    }
+    recording_release(&rec);
+    return code;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report on paper: text, JSON, CSV, and the summary at the end of a run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "json_text.h"
+#include "report.h"
+
+#define NUMBER_BYTES_MAX    32
+#define PROCESSES_SHOWN_MAX 16
+#define GPU_ROWS_ABSENT     "GPU rows absent: this version records host calls only"
+
+static const char *time_text(char *text, uint64_t ns)
+{
+    double value = (double)ns;
+    if (ns < 1000)
+        snprintf(text, NUMBER_BYTES_MAX, "%u ns", (unsigned)ns);
+    else if (value < 999.9995e3)
+        snprintf(text, NUMBER_BYTES_MAX, "%.3f us", value / 1e3);
+    else if (value < 999.9995e6)
+        snprintf(text, NUMBER_BYTES_MAX, "%.3f ms", value / 1e6);
+    else
+        snprintf(text, NUMBER_BYTES_MAX, "%.3f s", value / 1e9);
+    return text;
+}
+
+static const char *bytes_text(char *text, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    unsigned unit = 0;
+    if (bytes < 1024) {
+        snprintf(text, NUMBER_BYTES_MAX, "%u B", (unsigned)bytes);
+        return text;
+    }
+    for (value /= 1024; value >= 1023.95 && unit < 5; unit++)
+        value /= 1024;
+    snprintf(text, NUMBER_BYTES_MAX, "%.1f %s", value, units[unit]);
+    return text;
+}
+
+/* 1,234,567 */
+static const char *count_text(char *text, uint64_t count)
+{
+    char digits[NUMBER_BYTES_MAX];
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *out = text;
+    for (size_t i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            *out++ = ',';
+        *out++ = digits[i];
+    }
+    *out = '\0';
+    return text;
+}
+
+static uint64_t mean_ns(const struct report_row *row)
+{
+    return row->count ? row->total_ns / row->count : 0;
+}
+
+static double share(const struct report *r, const struct report_row *row)
+{
+    return r->total_ns ? 100.0 * (double)row->total_ns / (double)r->total_ns : 0;
+}
+
+static void print_processes(const struct report *r, FILE *out)
+{
+    char title[1024];
+    char number[NUMBER_BYTES_MAX];
+    for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
+        const struct process *p = r->rec->processes[i];
+        process_title(p, title, sizeof title);
+        char *clean = json_clean(title, strlen(title));
+        fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
+                count_text(number, r->process_calls[p->index]));
+        free(clean);
+    }
+    if (r->rec->count > PROCESSES_SHOWN_MAX)
+        fprintf(out, "  ... and %u more\n", r->rec->count - PROCESSES_SHOWN_MAX);
+}
+
+static void print_losses(const struct report *r, FILE *out)
+{
+    bool heading = false;
+    char number[NUMBER_BYTES_MAX];
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        uint64_t value = loss_value(&r->losses, i);
+        if (!value)
+            continue;
+        if (!heading)
+            fprintf(out, "\nlosses and what else to know\n");
+        heading = true;
+        fprintf(out, "  %12s  %s%s%s\n", count_text(number, value),
+                info.is_count ? "" : "processes: ", info.text,
+                info.weight == LOSS_NONE ? " (nothing is missing)" : "");
+    }
+    if (r->rec->unread_files)
+        fprintf(out, "%s  %12u  files that could not be read at all\n",
+                heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
+}
+
+void report_print_text(const struct report *r, FILE *out)
+{
+    char a[NUMBER_BYTES_MAX], b[NUMBER_BYTES_MAX], c[NUMBER_BYTES_MAX], d[NUMBER_BYTES_MAX];
+    char e[NUMBER_BYTES_MAX], f[NUMBER_BYTES_MAX], g[NUMBER_BYTES_MAX], h[NUMBER_BYTES_MAX];
+    fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
+            r->rec->count == 1 ? "" : "es", r->rec->thread_count,
+            r->rec->thread_count == 1 ? "" : "s", count_text(a, r->calls),
+            time_text(b, r->end_ns - r->begin_ns));
+    print_processes(r, out);
+    fprintf(out, "%s\n\n", GPU_ROWS_ABSENT);
+    fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
+            "mean", "median", "p95", "max", "bytes", "errors", "function");
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        const struct report_row *row = &r->rows[i];
+        char *name = json_clean(row->function->name, strlen(row->function->name));
+        fprintf(out, "%6.1f%% %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share(r, row),
+                time_text(a, row->total_ns), count_text(b, row->count), time_text(c, mean_ns(row)),
+                time_text(d, histogram_quantile(&row->durations, 0.5)),
+                time_text(e, histogram_quantile(&row->durations, 0.95)), time_text(f, row->max_ns),
+                row->bytes ? bytes_text(g, row->bytes) : "",
+                row->errors ? count_text(h, row->errors) : "", name ? name : "?");
+        free(name);
+    }
+    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    print_losses(r, out);
+}
+
+void report_print_csv(const struct report *r, FILE *out)
+{
+    fprintf(out, "function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors\n");
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        const struct report_row *row = &r->rows[i];
+        char *name = json_string(row->function->name, strlen(row->function->name));
+        fprintf(out, "%s,%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", name ? name : "\"?\"",
+                api_domain_name(row->function->domain), (unsigned long long)row->count,
+                (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
+                (unsigned long long)histogram_quantile(&row->durations, 0.5),
+                (unsigned long long)histogram_quantile(&row->durations, 0.95),
+                (unsigned long long)row->max_ns, (unsigned long long)row->bytes,
+                (unsigned long long)row->errors);
+        free(name);
+    }
+}
+
+static void print_json_row(const struct report_row *row, FILE *out)
+{
+    char *name = json_string(row->function->name, strlen(row->function->name));
+    fprintf(out, "{\"function\": %s, \"domain\": \"%s\", \"calls\": %llu, \"total_ns\": %llu, ",
+            name ? name : "\"?\"", api_domain_name(row->function->domain),
+            (unsigned long long)row->count, (unsigned long long)row->total_ns);
+    fprintf(out, "\"mean_ns\": %llu, \"median_ns\": %llu, \"p95_ns\": %llu, \"max_ns\": %llu, ",
+            (unsigned long long)mean_ns(row),
+            (unsigned long long)histogram_quantile(&row->durations, 0.5),
+            (unsigned long long)histogram_quantile(&row->durations, 0.95),
+            (unsigned long long)row->max_ns);
+    fprintf(out, "\"bytes\": %llu, \"errors\": %llu}", (unsigned long long)row->bytes,
+            (unsigned long long)row->errors);
+    free(name);
+}
+
+void report_print_json(const struct report *r, FILE *out)
+{
+    const char *separator = "";
+    fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
+            r->rec->thread_count, (unsigned long long)r->calls);
+    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": \"%s\",\n",
+            (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files, GPU_ROWS_ABSENT);
+    fprintf(out, "\"losses\": {");
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        if (!loss_value(&r->losses, i))
+            continue;
+        fprintf(out, "%s\"%s\": %llu", separator, loss_info(i).key,
+                (unsigned long long)loss_value(&r->losses, i));
+        separator = ", ";
+    }
+    fprintf(out, "},\n\"functions\": [");
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        fprintf(out, i ? ",\n" : "\n");
+        print_json_row(&r->rows[i], out);
+    }
+    fprintf(out, "\n]\n}\n");
+}
+
+void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
+{
+    char a[NUMBER_BYTES_MAX], b[NUMBER_BYTES_MAX], text[2048];
+    fprintf(out, "  wall time  %s\n", time_text(a, r->end_ns - r->begin_ns));
+    fprintf(out, "  processes  %u (%u threads)\n", r->rec->count, r->rec->thread_count);
+    fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->rows ? "" : " (about)");
+    if (r->errors)
+        fprintf(out, ", %s returned an error", count_text(a, r->errors));
+    fprintf(out, "\n");
+    if (r->copy_calls)
+        fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
+                count_text(b, r->copy_calls));
+    for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
+        const struct report_row *row = &r->rows[i];
+        fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),
+                count_text(b, row->count), row->function->name);
+    }
+    if (losses_weight(&r->losses) != LOSS_NONE)
+        fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
+    else
+        fprintf(out, "  lost       nothing\n");
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
+ *
+ * FUNCTION is launch, malloc or sync. Rounds of the floor loop (two raw reads of the cycle counter
+ * and a 32-byte store, through 64 KiB of memory) and rounds of the call loop alternate, CALLS
+ * each in every thread. Prints a line per round, nanoseconds per call: floor wall, floor CPU, call
+ * wall, call CPU. Wall is per core (times min(threads, processors) / threads); CPU is that of the
+ * calling threads. At the end "writer NS": the CPU time of gpuprof's thread per call, if there is
+ * such a thread, and the calls made.
+ */
+#include <assert.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stub_cudart.h"
+
+#define FLOOR_WORDS 8192
+#define THREADS_MAX 64
+#define SETTLE_US   300000 /* the writer's last pass is over by then; see GPUPROF_SEAL in bench.py */
+
+static unsigned thread_count, round_count;
+static uint64_t call_count;
+static void (*call_loop)(void);
+static pthread_barrier_t barrier;
+static uint64_t cpu_ns[THREADS_MAX][2]; /* of the present round: floor, call */
+
+static inline uint64_t counter(void)
+{
+    uint64_t ticks;
+#if defined(__x86_64__)
+    ticks = __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+#endif
+    __asm__ volatile("" ::: "memory");
+    return ticks;
+}
+
+static void floor_loop(void)
+{
+    static __thread uint64_t room[FLOOR_WORDS] __attribute__((aligned(64)));
+    uint64_t *p = room;
+    for (uint64_t i = 0; i < call_count; i++) {
+        uint64_t begin = counter();
+        uint64_t end = counter();
+        p[0] = i;
+        p[1] = begin;
+        p[2] = end - begin;
+        p[3] = (uint64_t)(uintptr_t)p;
+        p = p + 4 == room + FLOOR_WORDS ? room : p + 4;
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+static void launch_loop(void)
+{
+    static char kernel;
+    dim3 grid = {128, 2, 1}, block = {256, 1, 1};
+    for (uint64_t i = 0; i < call_count; i++)
+        cudaLaunchKernel(&kernel, grid, block, NULL, 0, NULL);
+}
+
+static void malloc_loop(void)
+{
+    void *pointer;
+    for (uint64_t i = 0; i < call_count; i++)
+        cudaMalloc(&pointer, 4096);
+}
+
+static void sync_loop(void)
+{
+    for (uint64_t i = 0; i < call_count; i++)
+        cudaStreamSynchronize(NULL);
+}
+
+static uint64_t thread_ns(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t timed(void (*loop)(void), uint64_t *cpu)
+{
+    pthread_barrier_wait(&barrier);
+    uint64_t wall_begin = monotonic_ns(), cpu_begin = thread_ns(CLOCK_THREAD_CPUTIME_ID);
+    loop();
+    *cpu = thread_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin;
+    pthread_barrier_wait(&barrier);
+    return monotonic_ns() - wall_begin;
+}
+
+static void print_round(uint64_t floor_wall, uint64_t call_wall)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    double share = thread_count < cores ? thread_count : (double)cores;
+    double calls = (double)call_count * thread_count, cpu[2] = {0, 0};
+    for (unsigned t = 0; t < thread_count; t++)
+        for (unsigned kind = 0; kind < 2; kind++)
+            cpu[kind] += (double)cpu_ns[t][kind];
+    printf("round %.3f %.3f %.3f %.3f\n", (double)floor_wall * share / calls, cpu[0] / calls,
+           (double)call_wall * share / calls, cpu[1] / calls);
+}
+
+static void *work(void *number)
+{
+    uint64_t *cpu = cpu_ns[(uintptr_t)number];
+    for (unsigned i = 0; i < round_count; i++) {
+        uint64_t floor_wall = timed(floor_loop, &cpu[0]);
+        uint64_t call_wall = timed(call_loop, &cpu[1]);
+        if (number == NULL)
+            print_round(floor_wall, call_wall);
+    }
+    return NULL;
+}
+
+/* CPU time of gpuprof's writer thread so far; 0 if there is none. */
+static uint64_t writer_ns(void)
+{
+    uint64_t ns = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks && (entry = readdir(tasks));) {
+        char path[300], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *comm = fopen(path, "re");
+        if (comm && fgets(name, sizeof name, comm) && strcmp(name, "gpuprof\n") == 0)
+            /* The kernel's encoding of "the CPU clock of thread N". */
+            ns = thread_ns((clockid_t)(~(unsigned)atoi(entry->d_name) << 3 | 6));
+        if (comm)
+            fclose(comm);
+    }
+    if (tasks)
+        closedir(tasks);
+    return ns;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        return 2;
+    call_loop = strcmp(argv[1], "launch") == 0   ? launch_loop
+                : strcmp(argv[1], "malloc") == 0 ? malloc_loop
+                                                 : sync_loop;
+    thread_count = (unsigned)atoi(argv[2]);
+    call_count = (uint64_t)atoll(argv[3]);
+    round_count = (unsigned)atoi(argv[4]);
+    assert(thread_count >= 1 && thread_count <= THREADS_MAX && call_count && round_count);
+    cudaStreamSynchronize(NULL); /* what starting costs is not what a call costs */
+    usleep(SETTLE_US);
+    uint64_t writer_begin = writer_ns();
+    pthread_t threads[THREADS_MAX];
+    pthread_barrier_init(&barrier, NULL, thread_count);
+    for (uintptr_t t = 1; t < thread_count; t++)
+        pthread_create(&threads[t], NULL, work, (void *)t);
+    work(NULL);
+    for (uintptr_t t = 1; t < thread_count; t++)
+        pthread_join(threads[t], NULL);
+    if (writer_begin) {
+        usleep(SETTLE_US);
+        double calls = (double)call_count * thread_count * round_count;
+        printf("writer %.3f\n", (double)(writer_ns() - writer_begin) / calls);
+    }
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens plugins as Python opens its extensions, and runs each with the same arguments:
+ *   plugin_host PLUGIN[,PLUGIN...] ARGUMENTS...
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    int status = 0;
+    (void)argc;
+    for (char *at = strtok(argv[1], ","); at; at = strtok(NULL, ",")) {
+        void *plugin = dlopen(at, RTLD_NOW | RTLD_LOCAL);
+        int (*run)(int, char **) = plugin ? (int (*)(int, char **))dlsym(plugin, "run") : NULL;
+        if (!run) {
+            fprintf(stderr, "%s\n", dlerror());
+            return 8;
+        }
+        status = run(argc - 1, argv + 1);
+        fflush(stdout);
+    }
+    return status;
+}

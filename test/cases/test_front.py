@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The front command, in the tree and installed; help and manual; make install and uninstall."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, ROOT
+
+FRONT = ROOT / "scripts" / "gpuprof"
+in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
+                                 reason="scripts/gpuprof looks into build/ only")
+
+
+def run(command, *arguments, **options):
+    return subprocess.run([command, *arguments], capture_output=True, text=True, check=False,
+                          timeout=120, stdin=subprocess.DEVNULL, **options)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """gpuprof installed under a folder of its own, as a package would be."""
+    destination = tmp_path_factory.mktemp("installed")
+    environment = {name: text for name, text in os.environ.items() if "MAKE" not in name}
+    result = run("make", "install", f"DESTDIR={destination}", "prefix=/opt/gp", f"BUILD={BUILD}",
+                 cwd=ROOT, env=environment)
+    assert result.returncode == 0, result.stderr
+    return destination / "opt" / "gp"
+
+
+def check_demo(command, folder):
+    environment = {name: text for name, text in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    result = run(command, "demo", "data", cwd=folder, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "cudaLaunchKernel" in result.stdout and "data/trace.json" in result.stdout
+    events = json.loads((folder / "data" / "trace.json").read_text())["traceEvents"]
+    calls = [event for event in events if event["ph"] == "X"]
+    assert len(calls) > 100
+    assert len({call["pid"] for call in calls}) >= 2
+    assert len({(call["pid"], call["tid"]) for call in calls}) >= 3
+    again = run(command, "demo", "data", cwd=folder, env=environment)
+    assert again.returncode == 2 and again.stderr == "gpuprof: demo: data exists already\n"
+
+
+@in_the_tree
+def test_demo_in_the_tree(tmp_path, collector, library):
+    assert collector and library
+    check_demo(FRONT, tmp_path)
+
+
+def test_demo_installed(tmp_path, installed):
+    check_demo(installed / "bin" / "gpuprof", tmp_path)
+
+
+@in_the_tree
+def test_front_command_through_links(tmp_path, collector):
+    assert collector
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gpuprof").symlink_to(FRONT)
+    (tmp_path / "gp").symlink_to("bin/gpuprof")
+    for command in (FRONT, tmp_path / "bin" / "gpuprof", tmp_path / "gp"):
+        result = run(command, "--version", cwd=tmp_path)
+        assert re.fullmatch(r"gpuprof \d+\.\d+\.\d+\n", result.stdout), result.stderr
+    found = run("gpuprof", "--version", env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
+    assert found.returncode == 0
+
+
+@in_the_tree
+@pytest.mark.parametrize("arguments", [[], ["nonesuch"], ["--nonesuch"], ["run"], ["demo", "-x"],
+                                       ["demo", "a", "b"], ["help", "nonesuch"],
+                                       ["merge", "--nonesuch"], ["report"], ["dump"]], ids=" ".join)
+def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
+    assert collector
+    result = run(FRONT, *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(r"gpuprof: [^\n]+\n", result.stderr), result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_parts_missing(tmp_path):
+    (tmp_path / "scripts").mkdir()
+    copy = shutil.copy(FRONT, tmp_path / "scripts")
+    result = run(copy, "run", "true")
+    assert result.returncode == 2
+    assert re.fullmatch(r"gpuprof: gpuprof-collector: not in [^\n]+; run make\n", result.stderr)
+
+
+def test_status_passes_through(tmp_path, installed):
+    command = installed / "bin" / "gpuprof"
+    assert run(command, "run", "--quiet", "sh", "-c", "exit 7", cwd=tmp_path).returncode == 7
+    assert run(command, "run", "--quiet", "sh", "-c", "kill -9 $$", cwd=tmp_path).returncode == -9
+
+
+def test_install_and_uninstall(installed, program):
+    files = sorted(str(path.relative_to(installed)) for path in installed.rglob("*")
+                   if path.is_file())
+    assert files == ["bin/gpuprof", "lib/gpuprof/demo/demo", "lib/gpuprof/demo/libcuda.so.1",
+                     "lib/gpuprof/demo/libcudart.so.13", "lib/gpuprof/gpuprof-collector",
+                     "lib/gpuprof/libgpuprof.so", "share/doc/gpuprof/LICENSE",
+                     "share/doc/gpuprof/README.md", "share/doc/gpuprof/event-stream.md",
+                     "share/man/man1/gpuprof.1"]
+    assert program("one_call")
+    destination = installed.parent.parent
+    copy = destination.with_name("to-uninstall")
+    shutil.copytree(destination, copy)
+    run("make", "uninstall", f"DESTDIR={copy}", "prefix=/opt/gp", cwd=ROOT)
+    assert [path for path in copy.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="needs groff")
+def test_manual_page_has_no_faults(run_collector, tmp_path):
+    page = run_collector("manual").stdout
+    (tmp_path / "page").write_text(page)
+    result = run("groff", "-man", "-ww", "-Tutf8", str(tmp_path / "page"))
+    assert result.returncode == 0 and result.stderr == ""
+    assert "gpuprof - record the CUDA calls of a program" in re.sub(r"\x1b\[\d*m", "",
+                                                                     result.stdout)
+
+
+def test_help(run_collector):
+    text = run_collector("help").stdout
+    verbs = re.findall(r"^  (\w+) ", text, re.MULTILINE)
+    assert {"run", "merge", "report", "dump", "demo", "manual", "help"} <= set(verbs)
+    for verb in ("run", "merge", "report", "dump", "demo", "manual", "help"):
+        one = run_collector("help", verb)
+        assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
+        assert all(len(line) <= 92 for line in one.stdout.splitlines())
+
+
+def test_full_output_device_is_an_error(collector):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([collector, "help"], stdout=full, stderr=subprocess.PIPE,
+                                check=False, timeout=20)
+    assert result.returncode == 1 and result.stderr.startswith(b"gpuprof: ")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One event per call, and no call silenced, however a call is left."""
+
+import collections
+
+import pytest
+import stream_reader
+import toolchain
+
+
+@pytest.fixture(name="record")
+def fixture_record(library, tmp_path):
+    """Runs a program on the tiny runtime: (its result, process, what arrived at the runtime)."""
+    def record(source, *arguments, compiler="gcc", flags=(), status=3, **settings):
+        folder, link = toolchain.tiny()
+        program = toolchain.build(source, *link, *flags, compiler=compiler)
+        log, out = tmp_path / "tiny.log", tmp_path / "out"
+        env = toolchain.environment(out, library, TINY_LOG=log, LD_LIBRARY_PATH=folder, **settings)
+        done = toolchain.run([program, *arguments], env, status=status)
+        assert done.stderr == ""
+        [process] = stream_reader.read_folder(out)
+        assert not process.losses
+        arrived = [tuple(line.split()[1:]) for line in log.read_text().splitlines()]
+        return done, process, arrived
+    return record
+
+
+def events(process, **wanted):
+    """symbol -> number of events, nested ones apart."""
+    return dict(collections.Counter(c.symbol for c in process.calls()
+                                    if not c.flags & stream_reader.NESTED))
+
+
+def of(process, symbol):
+    return [c for c in process.calls() if c.symbol == symbol]
+
+
+def first(calls):
+    """The first argument of each."""
+    return [next(iter(c.args.values())) for c in calls]
+
+
+def stale(calls):
+    return [bool(c.flags & stream_reader.STALE) for c in calls]
+
+
+@pytest.mark.parametrize("depth", ["shallow", "same", "deep"])
+@pytest.mark.parametrize("nested", ["0", "1"])
+@pytest.mark.parametrize("optimise", ["-O0", "-O2"])
+def test_siglongjmp(record, depth, nested, optimise):
+    _, process, arrived = record("leave.c", f"jump-{depth}", flags=(optimise,),
+                                 GPUPROF_NESTED=nested)
+    assert events(process) == dict(collections.Counter(symbol for symbol, _ in arrived))
+    syncs = of(process, "cudaStreamSynchronize")
+    assert stale(syncs) == [True, True] and first(syncs) == [0x55, 0x55]
+    mallocs = of(process, "cudaMalloc")
+    assert stale(mallocs) == [False] * 7
+    assert [m.args["bytes"] for m in mallocs] == [1000, 1, 2, 3, 1, 2, 3]
+    assert process.counters["stale"] == 2
+
+
+@pytest.mark.parametrize("scenario", ["handler", "altstack"])
+def test_signal_handler_calls(record, scenario):
+    """The outermost call owns the event; a handler's call inside it must not confuse it."""
+    _, process, _ = record("leave.c", scenario, GPUPROF_NESTED="1")
+    syncs = of(process, "cudaStreamSynchronize")
+    assert first(syncs) == [0x55, 0x56]
+    assert len(of(process, "cudaMemset")) == 2
+    assert [m.args["bytes"] for m in of(process, "cudaMalloc")] == [1000, 1, 2, 3, 1, 2, 3]
+    assert stale(of(process, "cudaMalloc")) == [False] * 7
+    assert len(of(process, "cudaDeviceSynchronize")) == 1
+    if scenario == "handler":
+        assert stale(syncs) == [False, False]
+        assert [m.flags for m in of(process, "cudaMemset")] == [stream_reader.NESTED] * 2
+
+
+@pytest.mark.parametrize("scenario", ["cancel", "cancel-cleanup", "exit"])
+def test_thread_leaves(record, scenario):
+    done, process, arrived = record("leave.c", scenario)
+    if scenario != "exit":
+        assert "cancelled 1" in done.stdout
+    assert events(process) == dict(collections.Counter(symbol for symbol, _ in arrived))
+    syncs = of(process, "cudaStreamSynchronize")
+    assert stale(syncs) == [True] and first(syncs) == [0x55]
+    assert [m.args["bytes"] for m in of(process, "cudaMemset")] == [88]  # the key's destructor
+    assert process.counters["stale"] == 1
+
+
+def test_coroutines(record):
+    _, process, arrived = record("leave.c", "coroutines")
+    assert events(process) == dict(collections.Counter(symbol for symbol, _ in arrived))
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("optimise", ["-O0", "-O2"])
+def test_exception(record, compiler, optimise):
+    done, process, arrived = record("throw.cc", compiler=compiler, flags=(optimise,))
+    assert done.stdout == "".join(f"caught: from inside {i}\n" for i in (1, 2, 3))
+    assert events(process) == dict(collections.Counter(symbol for symbol, _ in arrived))
+    syncs = of(process, "cudaStreamSynchronize")
+    assert stale(syncs) == [True] * 3 and first(syncs) == [1, 2, 3]

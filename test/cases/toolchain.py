@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the programs of test/cases/src, in the variants that a test asks for, and runs them."""
+
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+import conftest  # test/conftest.py: pytest puts its folder on the path
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCES = HERE / "src"
+SIM = conftest.BUILD / "sim"
+SIM_INCLUDE = HERE.parent / "sim" / "include"
+OUT = conftest.BUILD / "cases"
+
+WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-result")
+DRIVER = (str(SIM / "libcuda.so.1"),)
+
+
+def runtime(major):
+    """Flags that compile and link against the simulated runtime of that major version."""
+    return (f"-DSIM_CUDART_MAJOR={major}", str(SIM / f"libcudart.so.{major}"),
+            "-Wl,--allow-shlib-undefined")
+
+
+STATIC = ("-DSIM_CUDART_MAJOR=13", str(SIM / "libcudart_static.a"))
+
+
+def build(source, *flags, compiler="gcc"):
+    """The program or (with -shared) library made from src/`source`; made once per set of flags."""
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    source = SOURCES / source
+    inputs = [source, *sorted(SIM_INCLUDE.glob("*.h"))]
+    inputs += [pathlib.Path(f) for f in flags if f.startswith("/")]
+    for path in inputs:
+        if not path.exists():
+            pytest.fail(f"{path} is not there; run make first", pytrace=False)
+    key = hashlib.sha256(repr([compiler, flags, [(str(p), p.stat().st_mtime_ns)
+                                                 for p in inputs]]).encode()).hexdigest()[:12]
+    OUT.mkdir(parents=True, exist_ok=True)
+    target = OUT / f"{source.stem}-{key}{'.so' if '-shared' in flags else ''}"
+    with open(OUT / f".{target.name}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            part = target.with_name(target.name + ".part")
+            options = ["-O1"] if not any(f.startswith("-O") for f in flags) else []
+            command = [compiler, "-g", *options, *WARNINGS, "-D_GNU_SOURCE", f"-I{SIM_INCLUDE}",
+                       str(source), *flags, "-o", str(part), "-pthread", "-ldl"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+            part.rename(target)
+    return target
+
+
+def environment(folder, library=None, **settings):
+    """For a program on the simulated CUDA; under gpuprof, recording into `folder`, if `library`."""
+    values = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_"))}
+    values["LD_LIBRARY_PATH"] = str(SIM)
+    if library:
+        values["LD_PRELOAD"] = str(library)
+        values["GPUPROF_OUT"] = str(folder)
+    values.update({k: str(v) for k, v in settings.items()})
+    return values
+
+
+def run(command, env, status=0, **options):
+    options.setdefault("timeout", 60)
+    options.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([str(c) for c in command], env=env, capture_output=True, check=False,
+                          **options)
+    done.stdout, done.stderr = (b.decode("utf-8", "replace") for b in (done.stdout, done.stderr))
+    if status is not None:
+        assert done.returncode == status, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def stray_live_files():
+    """Live files in shared memory."""
+    return set(pathlib.Path("/dev/shm").glob("gpuprof-*.live"))
+
+
+def remove_live(processes):
+    for process in processes:
+        if process.header.live_path:
+            pathlib.Path(process.header.live_path).unlink(missing_ok=True)
+
+
+def tiny():
+    """The folder with the libcudart.so.12 of tiny_cudart.c, and flags to build with it."""
+    library = build("tiny_cudart.c", "-shared", "-fPIC", "-fexceptions",
+                    "-Wl,-soname,libcudart.so.12")
+    folder = OUT / f"tiny-{library.stem}"
+    folder.mkdir(exist_ok=True)
+    link = folder / "libcudart.so.12"
+    if not link.exists():
+        try:
+            link.symlink_to(library)
+        except FileExistsError:
+            pass
+    return folder, (str(link),)

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules on files and includes: prints one line per violation, exits 1 if there is any.
+
+- inject/ and collector/ include only themselves, formats/ and system headers; formats/ only itself.
+- Each third-party header is included by at most one .c file of each part; cmocka only in test/.
+- File names are unique in the tree; every source file names its licence in its first lines.
+"""
+
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PARTS = {"inject": {"inject", "formats"}, "collector": {"collector", "formats"},
+         "formats": {"formats"}}
+THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma"
+                         r"|cjson/cJSON|cJSON|libunwind-.*)\.h")
+TEST_ONLY = {"cmocka.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}
+SAME_NAME_ALLOWED = {"README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile"}
+# Headers that stand for NVIDIA's must have NVIDIA's names.
+SAME_NAME_FOLDERS = {"test/sim/include"}
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+LICENCE_LINES = 5
+
+
+def tree_files():
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True,
+                            text=True).stdout.split("\n")
+    return sorted(pathlib.Path(name) for name in listed if name and (ROOT / name).is_file())
+
+
+def includes(path):
+    for kind, name in INCLUDE.findall((ROOT / path).read_text()):
+        yield kind, name
+
+
+def check_parts(files):
+    """Who may include whom."""
+    owner = collections.defaultdict(set)
+    for path in files:
+        if path.suffix in (".h", ".def"):
+            owner[path.name].add(path.parts[0])
+    third_party = collections.defaultdict(list)
+    for path in files:
+        part = path.parts[0]
+        if part not in PARTS or path.suffix not in (".c", ".h", ".S", ".def"):
+            continue
+        for kind, name in includes(path):
+            base = pathlib.PurePosixPath(name).name
+            if THIRD_PARTY.fullmatch(name):
+                third_party[part, base].append(path)
+            elif kind == '"' and not owner[base] & PARTS[part]:
+                yield f'{path}: includes "{name}", which is not of {" or ".join(PARTS[part])}'
+            elif kind == "<" and "/" not in name and owner[base] - {"test"}:
+                yield f"{path}: includes <{name}> as if it were a system header"
+    for (part, name), users in sorted(third_party.items()):
+        if name in TEST_ONLY:
+            yield f"{users[0]}: includes {name}, which is for test/ only"
+        if len(users) > 1 or users[0].suffix != ".c":
+            yield f"{part}/: {name} is included by {', '.join(map(str, users))}, not by one .c file"
+
+
+def check_names(files):
+    seen = collections.defaultdict(list)
+    for path in files:
+        if path.name not in SAME_NAME_ALLOWED and str(path.parent) not in SAME_NAME_FOLDERS:
+            seen[path.name].append(str(path))
+    for paths in seen.values():
+        if len(paths) > 1:
+            yield f"one name, several files: {', '.join(paths)}"
+
+
+def is_source(path):
+    if path.suffix in SOURCES or path.name == "Makefile":
+        return True
+    return not path.suffix and (ROOT / path).read_bytes()[:2] == b"#!"
+
+
+def check_licences(files):
+    for path in files:
+        if is_source(path):
+            head = (ROOT / path).read_text().split("\n")[:LICENCE_LINES]
+            if not any(LICENCE in line for line in head):
+                yield f"{path}: no SPDX line"
+
+
+def violations():
+    files = tree_files()
+    yield from check_parts(files)
+    yield from check_names(files)
+    yield from check_licences(files)
+
+
+def main():
+    found = list(violations())
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

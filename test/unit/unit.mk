@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Unit tests of formats/ and collector/ (cmocka, TAP): `make unit` builds and runs them all.
+
+UNIT_SRC := $(sort $(wildcard test/unit/test_*.c))
+UNIT_HELP_SRC := test/unit/stream_builder.c
+UNIT_BIN := $(UNIT_SRC:test/unit/%.c=$(BUILD)/unit/%)
+UNIT_OBJ := $(UNIT_SRC:%=$(BUILD)/obj/%.o) $(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o)
+UNIT_COLLECTOR_OBJ := $(filter-out $(BUILD)/obj/collector/main.c.o,$(COLLECTOR_OBJ))
+# launch.c and manual.c print the verb table, which is in main.c; no unit test needs them.
+UNIT_COLLECTOR_OBJ := $(filter-out $(patsubst %,$(BUILD)/obj/collector/%.c.o,launch child witness \
+	program manual summary),$(UNIT_COLLECTOR_OBJ))
+UNIT_LIBS := -lcmocka $(COLLECTOR_LIBS)
+
+$(BUILD)/obj/test/unit/%.c.o: test/unit/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) -Itest/unit -Icollector -Iformats \
+		-MMD -MP -c $< -o $@
+
+$(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o) \
+		$(UNIT_COLLECTOR_OBJ) $(FORMATS_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
+
+$(BUILD)/make_stream: $(BUILD)/obj/test/unit/make_stream.c.o \
+		$(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o) $(FORMATS_OBJ)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lzstd -o $@
+
+unit-programs: $(UNIT_BIN) $(BUILD)/make_stream
+.PHONY: unit-programs
+
+unit: unit-programs $(BUILD)/gpuprof-collector
+	$(Q)failed=0; for t in $(UNIT_BIN); do \
+		CMOCKA_MESSAGE_OUTPUT=TAP $$t || failed=1; done; exit $$failed
+
+-include $(UNIT_OBJ:.o=.d) $(BUILD)/obj/test/unit/make_stream.c.d

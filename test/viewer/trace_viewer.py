@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a Chrome trace in a real viewer (catapult's, as Debian ships it for Go) in a real Chromium.
+
+Also a command, which makes a picture:  trace_viewer.py TRACE PICTURE [FROM:TO in ms]
+"""
+
+import contextlib
+import gzip
+import html
+import http.server
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
+SIZE = (1500, 560)
+STATIC_FOLDERS = "/usr/share/go-*/src/cmd/trace/static"
+
+
+def find_static():
+    """The folder with the viewer, or None."""
+    for folder in sorted(pathlib.Path("/").glob(STATIC_FOLDERS[1:])):
+        if (folder / "trace_viewer_full.html").exists():
+            return folder
+    return None
+
+
+def find_chromium():
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def read_trace(path):
+    data = pathlib.Path(path).read_bytes()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+@contextlib.contextmanager
+def serve(trace):
+    """Serves the page, the viewer and the trace (bytes) on the loopback interface."""
+    static = find_static()
+    files = {
+        "/": (PAGE.read_bytes(), "text/html; charset=utf-8"),
+        "/trace.json": (trace, "application/json"),
+        "/static/trace_viewer_full.html": ((static / "trace_viewer_full.html").read_bytes(),
+                                           "text/html; charset=utf-8"),
+        "/static/webcomponents.min.js": ((static / "webcomponents.min.js").read_bytes(),
+                                         "text/javascript"),
+    }
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            data, kind = files.get(self.path.partition("?")[0], (None, None))
+            self.send_response(200 if data is not None else 404)
+            self.send_header("Content-Type", kind or "text/plain")
+            self.send_header("Content-Length", str(len(data or b"")))
+            self.end_headers()
+            self.wfile.write(data or b"")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def run_chromium(url, *options, seconds=120):
+    with tempfile.TemporaryDirectory(prefix="gpuprof-viewer-") as profile:
+        command = [find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
+                   "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+                   "--disable-background-networking", "--force-device-scale-factor=1",
+                   f"--user-data-dir={profile}", f"--window-size={SIZE[0]},{SIZE[1]}",
+                   "--virtual-time-budget=30000", *options, url]
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+
+
+def open_trace(trace):
+    """What the viewer's model holds after loading `trace` (bytes), as viewer_page.html says it."""
+    with serve(trace) as url:
+        result = run_chromium(url, "--dump-dom")
+    found = re.search(r'<pre id="model">(.*?)</pre>', result.stdout, re.DOTALL)
+    if not found:
+        raise RuntimeError(f"the page did not finish: {result.stderr[-2000:]}")
+    return json.loads(html.unescape(found[1]))
+
+
+def take_picture(trace, picture, part=""):
+    with serve(trace) as url:
+        run_chromium(f"{url}#{part}", f"--screenshot={picture}")
+
+
+if __name__ == "__main__":
+    take_picture(read_trace(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")
