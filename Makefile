@@ -32,7 +32,8 @@ Q :=
 say :=
 else
 Q := @
-say = @printf '  %-6s %s\n' $(1) $(2);
+silent := $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = @$(if $(silent),,printf '  %-6s %s\n' $(1) $(2);)
 endif
 
 .DELETE_ON_ERROR:

@@ -175,6 +175,7 @@ int recording_open(struct recording *rec, char **paths, int path_count,
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
+    rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {
         int code = load_path(rec, paths[i], options);
         if (code != EXIT_OK)

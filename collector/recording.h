@@ -28,9 +28,10 @@ struct recording {
 };
 
 struct recording_options {
-    bool keep_live; /* leave the live files of ended processes where they are */
-    bool no_index;  /* block_index stays empty: for those who do not merge */
-    bool quiet;     /* a folder without recordings is no error message */
+    bool keep_live;             /* leave the live files of ended processes where they are */
+    bool no_index;              /* block_index stays empty: for those who do not merge */
+    bool quiet;                 /* say nothing of a folder without recordings */
+    uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
 };
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One user-visible call: the outermost hook on a thread's stack owns the event; calls that CUDA
- * itself makes inside it pass through (or add nested events, if wanted). The owner is known by where
- * its struct lies on the stack. siglongjmp, exceptions and cancellation leave calls by other doors:
- * an owner that is not on the stack above the caller any more is stale, and is closed as such when
- * the next call finds it. One that only seems to be there, because the stack was not written to
- * since, looks like one that a signal handler has interrupted: a call from the user's own code is
- * an event in either case, and what was open waits below it.
+ * itself makes inside it pass through (or add nested events, if wanted). The owner is known by
+ * where its struct lies on the stack. siglongjmp, exceptions and cancellation leave calls by other
+ * doors: an owner that is not on the stack above the caller any more is stale, and is closed as
+ * such when the next call finds it. One that only seems to be there, because the stack was not
+ * written to since, looks like one that a signal handler has interrupted: a call from the user's
+ * own code is an event in either case, and what was open waits below it.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -126,8 +126,8 @@ call_append(struct thread *t, const struct call *c, const struct call_site *site
     uint64_t *room = (uint64_t *)(void *)thread_room(t, bytes);
     if (unlikely(!room))
         return;
-    room[0] = record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code,
-                           site->count);
+    room[0] =
+        record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
     room[1] = c->begin;
     room[2] = end - c->begin;
     room[3] = (uint32_t)result;
@@ -153,13 +153,14 @@ call_end(struct call *c, const struct call_site *site, int result, const uint64_
         return; /* found stale by a call on another stack, and recorded then */
     t->inside = c;
     unsigned stream = call_arg_at(site, API_STREAM), event = call_arg_at(site, API_EVENT);
-    if (stream < site->count &&
-        unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
-        capture_has_stream(site->code, words[stream]))
-        flags |= RECORD_CAPTURED;
     if (site->role != CAPTURE_NONE && stream < site->count)
         call_note_capture(site->code, site->role, result, words[stream],
                           event < site->count ? words[event] : 0);
+    /* After that: the wait that draws a stream into a capture goes into the graph itself. */
+    if (stream < site->count && site->role != CAPTURE_BEGIN && site->role != CAPTURE_FINISH &&
+        unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
+        result == 0 && capture_has_stream(site->code, words[stream]))
+        flags |= RECORD_CAPTURED;
     call_append(t, c, site, flags, end, result, words);
     if (likely(c->mode == CALL_OWNER)) {
         __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);

@@ -8,10 +8,10 @@
 #include "futex.h"
 #include "objects.h"
 
-#define BINDINGS_MAX 16384
-#define BIND_LOCK_NS 2000000000u
-#define PAGE_BYTES   4096u
-#define KNOWN_MAX    16
+#define BINDINGS_MAX  16384
+#define BIND_LOCK_NS  2000000000u
+#define PAGE_BYTES    4096u
+#define LOOKED_AT_MAX 16
 
 _Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
 
@@ -20,48 +20,49 @@ static struct binding last_resort[HOOK_SLOT_COUNT]; /* when the arena is full or
 static _Atomic uint32_t arena_used;
 static struct lock bind_lock;
 
-/* Objects that were looked at: is one CUDA's, or stands in for it? Entries are never emptied. */
+/* Objects that were looked at: is one CUDA's, or stands in for it? resolve_refresh empties it. */
 static struct {
     _Atomic uint32_t version; /* odd while the entry is written */
     _Atomic uintptr_t low;
     _Atomic uintptr_t bytes;
     _Atomic bool is_cuda;
-} known[KNOWN_MAX];
+} looked_at[LOOKED_AT_MAX];
 
-static int find_known(uintptr_t address)
+static int find_looked_at(uintptr_t address)
 {
-    for (int i = 0; i < KNOWN_MAX; i++) {
-        uint32_t version = atomic_load(&known[i].version);
-        bool inside = address - atomic_load(&known[i].low) < atomic_load(&known[i].bytes);
-        bool is_cuda = atomic_load(&known[i].is_cuda);
-        if (inside && !(version & 1) && atomic_load(&known[i].version) == version)
+    for (int i = 0; i < LOOKED_AT_MAX; i++) {
+        uint32_t version = atomic_load(&looked_at[i].version);
+        bool inside = address - atomic_load(&looked_at[i].low) < atomic_load(&looked_at[i].bytes);
+        bool is_cuda = atomic_load(&looked_at[i].is_cuda);
+        if (inside && !(version & 1) && atomic_load(&looked_at[i].version) == version)
             return is_cuda;
     }
     return -1;
 }
 
-static void add_known(const struct object *o, bool is_cuda)
+static void add_looked_at(const struct object *o, bool is_cuda)
 {
     static _Atomic uint32_t next;
-    unsigned i = atomic_fetch_add(&next, 1) % KNOWN_MAX;
-    uint32_t version = atomic_load(&known[i].version);
-    if (version & 1 || !atomic_compare_exchange_strong(&known[i].version, &version, version + 1))
+    unsigned i = atomic_fetch_add(&next, 1) % LOOKED_AT_MAX;
+    uint32_t version = atomic_load(&looked_at[i].version);
+    if (version & 1 ||
+        !atomic_compare_exchange_strong(&looked_at[i].version, &version, version + 1))
         return;
-    atomic_store(&known[i].low, o->low);
-    atomic_store(&known[i].bytes, o->high - o->low);
-    atomic_store(&known[i].is_cuda, is_cuda);
-    atomic_store(&known[i].version, version + 2);
+    atomic_store(&looked_at[i].low, o->low);
+    atomic_store(&looked_at[i].bytes, o->high - o->low);
+    atomic_store(&looked_at[i].is_cuda, is_cuda);
+    atomic_store(&looked_at[i].version, version + 2);
 }
 
 bool resolve_is_cuda(uintptr_t caller)
 {
     struct object o;
-    int is_cuda = find_known(caller);
+    int is_cuda = find_looked_at(caller);
     if (is_cuda < 0 && object_at(caller, &o)) {
         is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so");
         for (uint32_t i = atomic_load(&arena_used); !is_cuda && i > 0; i--)
             is_cuda = (uintptr_t)arena[i - 1].real - o.low < o.high - o.low;
-        add_known(&o, is_cuda);
+        add_looked_at(&o, is_cuda);
     }
     return is_cuda > 0;
 }
@@ -202,6 +203,8 @@ void resolve_refresh(void)
     if (unloaded == seen)
         return;
     seen = unloaded;
+    for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
+        atomic_store(&looked_at[i].bytes, 0);
     uint32_t used = atomic_load(&arena_used);
     for (uint32_t i = 0; i < used; i++) {
         struct binding *b = &arena[i];

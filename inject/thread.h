@@ -12,8 +12,9 @@
 
 struct call;
 
-/* Calls of the user's open at once on a thread, one inside the other: signal handlers, callbacks. */
-#define OPEN_CALLS_MAX 4
+/* Calls of the user's open at once on a thread, one inside the other: signal handlers, callbacks.
+ */
+#define OPEN_CALLS_MAX 3
 
 /* An open call that another user's call came on top of, with its words in the live file. */
 struct open_call {
@@ -36,7 +37,7 @@ struct thread {
     struct open_call below[OPEN_CALLS_MAX - 1]; /* under `open`, oldest first */
 };
 
-/* TLS is initial-exec: the library is preloaded, and 400 bytes fit into the static reserve. */
+/* TLS is initial-exec: the library is preloaded, and 300 bytes fit into the static reserve. */
 extern __thread struct thread this_thread;
 
 /*

@@ -133,7 +133,8 @@ static bool chunk_local(struct sim_thread *thread, bool can_unmap)
     bool done = false;
     pthread_mutex_lock(&log_state.lock);
     if (log_state.file >= 0 && ftruncate(log_state.file, log_state.file_bytes + CHUNK_BYTES) == 0) {
-        char *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, log_state.file,
+        char *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_POPULATE, log_state.file,
                            log_state.file_bytes);
         if (chunk != MAP_FAILED) {
             log_state.file_bytes += CHUNK_BYTES;

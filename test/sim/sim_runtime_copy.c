@@ -123,9 +123,9 @@ RT(cudaGetSymbolSize, (size_t *bytes, const void *symbol),
 RT(cudaMemcpyPeer, (void *dst, int to, const void *src, int from, size_t bytes),
    D(cuMemcpyPeer, cuMemcpyPeer, 4000)(PTR(dst), NULL, PTR(src), NULL, bytes), A_X(dst), A_X(src),
    A_U(bytes))
-RT2(cudaMemcpyPeerAsync, _ptsz,
+RT(cudaMemcpyPeerAsync,
     (void *dst, int to, const void *src, int from, size_t bytes, cudaStream_t stream),
-    D2(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, 7000)(PTR(dst), NULL, PTR(src), NULL, bytes,
+    D(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000)(PTR(dst), NULL, PTR(src), NULL, bytes,
                                                          stream),
     A_X(dst), A_X(src), A_U(bytes), A_X(stream))
 

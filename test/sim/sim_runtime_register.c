@@ -14,7 +14,6 @@
 struct fatbin {
     void *image;
     CUlibrary library;
-    bool is_gone;
 };
 
 struct registered {
@@ -207,19 +206,29 @@ SIM_EXPORT void __cudaRegisterFatBinaryEnd(void **handle)
 {
 }
 
-SIM_EXPORT void __cudaUnregisterFatBinary(void **handle)
+static CUlibrary fatbin_forget(struct fatbin *fatbin)
 {
-    struct fatbin *fatbin = (struct fatbin *)(void *)handle;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; table && i < table->limit; i++)
         if (table->slots[i] && table->slots[i]->fatbin == fatbin)
             __atomic_store_n(&table->slots[i]->is_gone, true, __ATOMIC_RELAXED);
-    CUlibrary library = fatbin ? fatbin->library : NULL;
-    if (fatbin)
-        fatbin->is_gone = true;
     pthread_mutex_unlock(&lock);
-    if (library)
-        D(cuLibraryUnload, cuLibraryUnload, 12000)(library);
+    return fatbin->library;
+}
+
+/* Logged only if it reaches the driver: a program that did no CUDA must leave no log. */
+SIM_EXPORT void __cudaUnregisterFatBinary(void **handle)
+{
+    static struct sim_symbol symbol = {.name = "__cudaUnregisterFatBinary", .layer = 'R'};
+    CUlibrary library = handle ? fatbin_forget((struct fatbin *)(void *)handle) : NULL;
+    struct sim_call call;
+    if (!library)
+        return;
+    if (sim_mode != SIM_MODE_PLAIN)
+        runtime_begin(&call, &symbol, NULL, 0);
+    CUresult result = D(cuLibraryUnload, cuLibraryUnload, 12000)(library);
+    if (sim_mode != SIM_MODE_PLAIN)
+        sim_call_end(&call, (int)result);
 }
 
 SIM_EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *device,
@@ -266,13 +275,13 @@ static __thread struct {
     dim3 grid, block;
     size_t shared;
     struct CUstream_st *stream;
-} configurations[16] __attribute__((tls_model("initial-exec")));
+} configurations[4] __attribute__((tls_model("initial-exec")));
 static __thread unsigned configuration_count __attribute__((tls_model("initial-exec")));
 
 SIM_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                 struct CUstream_st *stream)
 {
-    if (configuration_count == 16)
+    if (configuration_count == 4)
         return 1;
     configurations[configuration_count].grid = grid;
     configurations[configuration_count].block = block;

@@ -9,11 +9,17 @@ void sim_text_char(struct sim_text *text, char value)
         *text->at++ = value;
 }
 
-/* Names come from the program: a tab or a newline in one must not break the line. */
 void sim_text_string(struct sim_text *text, const char *value)
 {
+    while (*value)
+        sim_text_char(text, *value++);
+}
+
+/* Names come from the program: a tab or a newline in one must not break the line. */
+static void text_name(struct sim_text *text, const char *value)
+{
     for (unsigned i = 0; value[i] && i < SIM_STRING_BYTES_MAX; i++)
-        sim_text_char(text, value[i] == '\n' ? ' ' : value[i]);
+        sim_text_char(text, (unsigned char)value[i] < ' ' ? ' ' : value[i]);
 }
 
 void sim_text_number(struct sim_text *text, uint64_t value)
@@ -61,7 +67,7 @@ void sim_text_arg(struct sim_text *text, const struct sim_arg *arg)
         text_hex(text, arg->value);
         break;
     case 's':
-        sim_text_string(text, arg->value ? (const char *)(uintptr_t)arg->value : "");
+        text_name(text, arg->value ? (const char *)(uintptr_t)arg->value : "");
         break;
     case 'd':
         if ((int64_t)arg->value < 0)

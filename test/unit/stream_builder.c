@@ -126,7 +126,7 @@ void builder_add(struct stream_builder *b, uint32_t thread, const struct record 
     b->raw_length += (size_t)size;
 }
 
-static void add_text(struct stream_builder *b, unsigned type, unsigned code, const char *text)
+void builder_text(struct stream_builder *b, unsigned type, unsigned code, const char *text)
 {
     struct record r = {.type = (uint8_t)type,
                        .code = (uint16_t)code,
@@ -145,13 +145,13 @@ void builder_api(struct stream_builder *b)
         for (unsigned k = 0; k < f->arg_count; k++)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", k ? "," : "",
                            api_arg_kind_name(f->args[k].kind), f->args[k].label);
-        add_text(b, RECORD_API, i, text);
+        builder_text(b, RECORD_API, i, text);
     }
 }
 
 void builder_meta(struct stream_builder *b, const char *text)
 {
-    add_text(b, RECORD_META, 0, text);
+    builder_text(b, RECORD_META, 0, text);
 }
 
 void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns)

@@ -43,6 +43,7 @@ void builder_flush(struct stream_builder *b);
 
 /* The records of gpuprof itself: one API record per row of api.def, a META, an END. */
 void builder_api(struct stream_builder *b);
+void builder_text(struct stream_builder *b, unsigned type, unsigned code, const char *text);
 void builder_meta(struct stream_builder *b, const char *text);
 void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns);
 void builder_counter(struct stream_builder *b, unsigned index, uint64_t value);

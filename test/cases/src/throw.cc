@@ -19,13 +19,12 @@ struct Guard {
 
 __attribute__((noinline)) static void deeper(int depth)
 {
-    volatile char frame[2000];
-    frame[0] = 1;
+    volatile char *frame = static_cast<char *>(__builtin_alloca(2000)); // not written to
     if (depth > 0)
         deeper(depth - 1);
     else
         cudaMalloc(nullptr, 9);
-    frame[1] = 2;
+    frame[0] = 2;
 }
 
 int main()

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way of reaching CUDA: what gpuprof recorded is what the simulated CUDA really did."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+import stream_reader
+import toolchain
+import truth
+
+STREAMS = {"legacy": (), "per-thread": ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",)}
+WORK = ["basic", "graph", "fail", "threads", "8", "300"]
+
+
+@pytest.fixture(name="compare")
+def fixture_compare(library, tmp_path):
+    """Runs a command and compares its processes with their logs; the processes."""
+    def compare(command, hidden="", nested=False, preload=None, status=3, stderr="", calls=1,
+                **settings):
+        log, out = tmp_path / "log", tmp_path / "out"
+        log.mkdir()
+        env = toolchain.environment(out, preload or library, SIMCUDA_LOG=log,
+                                    SIMCUDA_TIMELINE="off",
+                                    GPUPROF_NESTED="1" if nested else "0", **settings)
+        done = toolchain.run(command, env, status=status)
+        assert done.stderr == stderr
+        processes = stream_reader.read_folder(out)
+        logs = {int(p.name.partition(".")[0]): p for p in log.iterdir()}
+        assert {p.header.pid for p in processes} == set(logs), "a process is missing"
+        count, left = 0, set()
+        for process in processes:
+            found = truth.compare(process, logs[process.header.pid], hidden, nested)
+            count, left = count + found[0], left | found[1]
+            assert not process.losses and process.counters["stale"] == 0
+            assert process.end_reason == 1 and process.torn_bytes == 0
+            assert not os.path.exists(process.header.live_path)
+        assert count >= calls, f"only {count} calls were compared"
+        assert not left, f"arguments that the log does not have: {sorted(left)}"
+        return processes, done
+    return compare
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("major", [12, 13])
+def test_linked_runtime(compare, major, streams):
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(major), *STREAMS[streams])
+    compare([program, *WORK], calls=2000)
+
+
+def test_arguments(compare):
+    """Arguments that the log does not have, as the program's source says them."""
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(13))
+    [process], _ = compare([program, *WORK], nested=True, calls=4000)
+    calls = process.calls()
+    inner = {c.symbol: c.args for c in calls if c.flags & stream_reader.NESTED}
+    outer = {c.symbol: c.args for c in calls if not c.flags & stream_reader.NESTED}
+    for label in ("dst", "src", "bytes", "kind"):
+        assert inner["cuMemcpy2DAsync_v2"][label] == outer["cudaMemcpy2DAsync"][label]
+    for args in (inner["cuMemPrefetchAsync_v2"], outer["cudaMemPrefetchAsync"]):
+        assert (args["device"], args["flags"]) == (1, 0)
+    waits = [c for c in calls if c.symbol.endswith("StreamWaitEvent")]
+    assert waits and all(w.args["flags"] == 0 for w in waits)
+
+
+@pytest.mark.parametrize("way", ["linked", "static", "dlsym"])
+def test_nested(compare, way):
+    """Driver calls inside runtime calls: each once, and marked."""
+    flags = {"linked": toolchain.runtime(13), "static": toolchain.STATIC,
+             "dlsym": (*toolchain.runtime(12)[:1], '-DVIA_DLSYM="libcudart.so.12"')}[way]
+    program = toolchain.build("runtime_work.c", *flags)
+    [process], _ = compare([program, *WORK], nested=True, calls=4000 if way != "static" else 2000,
+                           hidden="R" if way == "static" else "")
+    nested = [c for c in process.calls() if c.flags & stream_reader.NESTED]
+    assert bool(nested) == (way != "static") and all(c.domain == "driver" for c in nested)
+
+
+@pytest.mark.parametrize("way", ["exact", "alias"])
+@pytest.mark.parametrize("streams", STREAMS)
+def test_static_runtime(compare, streams, way):
+    """Its symbols cannot be hooked: what it asks the driver for is what is seen."""
+    program = toolchain.build("runtime_work.c", *toolchain.STATIC, *STREAMS[streams])
+    settings = {"SIMCUDA_GETPROC": "alias"} if way == "alias" else {}
+    [process], _ = compare([program, *WORK], hidden="R", calls=2000, **settings)
+    assert {c.domain for c in process.calls()} == {"driver"}
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym", "getproc"])
+@pytest.mark.parametrize("streams", STREAMS)
+def test_driver(compare, way, streams):
+    flags = {"linked": toolchain.DRIVER, "dlsym": ("-DVIA_DLSYM",),
+             "getproc": ("-DVIA_GETPROC",)}[way]
+    program = toolchain.build("driver_work.c", *flags, *STREAMS[streams])
+    compare([program], calls=60)
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_runtime_by_dlsym(compare, major):
+    program = toolchain.build("runtime_work.c", toolchain.runtime(major)[0],
+                              f'-DVIA_DLSYM="libcudart.so.{major}"')
+    compare([program, *WORK], calls=2000)
+
+
+def plugin(major, *flags):
+    return toolchain.build("runtime_work.c", *toolchain.runtime(major), "-DPLUGIN", "-shared",
+                           "-fPIC", *flags)
+
+
+@pytest.mark.parametrize("majors", [(12,), (13,), (12, 13), (13, 12)])
+def test_plugins(compare, majors):
+    """As Python opens its extensions; two majors at once, whose functions have other arguments."""
+    host = toolchain.build("plugin_host.c")
+    plugins = ",".join(str(plugin(major)) for major in majors)
+    [process], done = compare([host, plugins, *WORK], calls=2000 * len(majors))
+    batches = [c for c in process.calls() if c.symbol == "cudaMemcpyBatchAsync"]
+    prefetches = [c for c in process.calls() if c.symbol == "cudaMemPrefetchAsync"]
+    assert len(batches) == len(prefetches) == len(majors)
+    for batch, prefetch in zip(batches, prefetches):
+        assert batch.args["count"] == 3 and batch.args["bytes"] == 175 and batch.result == 0
+        assert prefetch.args["device"] == 1 and prefetch.args["bytes"] == 8192
+    assert "errno 0" not in done.stdout
+
+
+def test_plugin_beside_linked_runtime(compare):
+    """The program is linked with one major, its plugin with the other."""
+    host = toolchain.build("plugin_host.c", *toolchain.runtime(12), "-Wl,--no-as-needed")
+    compare([host, plugin(13), *WORK], calls=2000)
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize("way", ["linked", "static", "dlsym", "driver"])
+def test_beside_another_hook(compare, library, order, way):
+    """A second preload that hooks dlsym, cudaMalloc and cuMemAlloc itself."""
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC")
+    preload = f"{other}:{library}" if order == "before" else f"{library}:{other}"
+    if way == "driver":
+        program = toolchain.build("driver_work.c", *toolchain.DRIVER)
+    else:
+        flags = {"linked": toolchain.runtime(12), "static": toolchain.STATIC,
+                 "dlsym": (toolchain.runtime(13)[0], '-DVIA_DLSYM="libcudart.so.13"')}[way]
+        program = toolchain.build("runtime_work.c", *flags)
+    _, done = compare([program, *(WORK if way != "driver" else ())], preload=preload, calls=60,
+                      hidden="R" if way == "static" else "")
+    seen = int(done.stdout.rpartition("other hook: ")[2].split()[0])
+    if way in ("linked", "driver"):
+        assert seen > 0, "the other hook was pushed aside"
+
+
+def test_failure_injection(compare):
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(13))
+    [process], _ = compare([program, *WORK], calls=2000,
+                           SIMCUDA_FAIL="cudaMalloc:2=2,cudaLaunchKernel:5=719,cuMemcpyHtoD:1=700")
+    results = {c.result for c in process.calls()}
+    assert results >= {2, 719}
+
+
+NVCC = shutil.which("nvcc")
+
+
+@pytest.mark.skipif(not NVCC, reason="nvcc is not installed")
+@pytest.mark.parametrize("streams", ["legacy", "per-thread"])
+@pytest.mark.parametrize("way", ["shared", "static"])
+def test_real_nvcc(compare, tmp_path, streams, way):
+    """A program as nvcc makes it, on the simulated runtime (or linked with the static archive)."""
+    program = tmp_path / "kernels"
+    source = toolchain.SOURCES / "kernels.cu"
+    command = [NVCC, "-arch=native" if False else "-arch=compute_80", "-cudart", "shared", source,
+               "-o", program, f"--default-stream={streams}"]
+    if way == "static":
+        command[2:4] = ["-cudart", "none"]
+        command += [str(toolchain.SIM / "libcudart_static.a"), "-lpthread", "-ldl"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [process], _ = compare([program], hidden="R" if way == "static" else "", calls=20)
+    kernels = {c.kernel for c in process.calls() if c.kernel}
+    assert kernels == {"_Z5scalePffi", "_Z7reverseIiEvPT_i", "_Z7reverseIdEvPT_i"}

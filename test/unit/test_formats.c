@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Round trips of columns, records, blocks and headers with random content. */
+#include "unit_test.h"
+
+#include "api.h"
+#include "block.h"
+#include "bytes.h"
+#include "column.h"
+#include "crc32c.h"
+#include "error.h"
+#include "record.h"
+#include "stream.h"
+#include "zframe.h"
+
+#define RECORDS 700
+
+static void column_trip(const uint64_t *values, size_t count, enum column_hint hint)
+{
+    uint64_t scratch[300];
+    uint8_t data[8 * 300 + 3000];
+    struct byte_writer w = byte_writer(data, column_bytes_max(count));
+    column_put(&w, values, scratch, count, hint);
+    assert_false(w.failed);
+    struct byte_reader r = byte_reader(data, w.length);
+    struct column_cursor c;
+    assert_int_equal(column_open(&c, &r, count), 0);
+    assert_int_equal(r.position, w.length);
+    for (size_t i = 0; i < count; i++)
+        assert_true(column_next(&c) == values[i]);
+    assert_true(column_next(&c) == 0);
+    for (size_t cut = 0; cut < w.length; cut++) {
+        struct byte_reader shorter = byte_reader(data, cut);
+        assert_int_equal(column_open(&c, &shorter, count), GPUPROF_DAMAGED);
+    }
+}
+
+static void test_columns(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (unsigned round = 0; round < 3000; round++) {
+        uint64_t values[300];
+        size_t count = 1 + random_of(&seed) % 300;
+        unsigned kind = (unsigned)(random_of(&seed) % 6);
+        uint64_t value = random_of(&seed) >> (random_of(&seed) % 64);
+        unsigned shift = (unsigned)(random_of(&seed) % 64);
+        for (size_t i = 0; i < count; i++) {
+            switch (kind) {
+            case 0: break;
+            case 1: value = random_of(&seed) >> shift; break;
+            case 2: value += random_of(&seed) % 1000; break;
+            case 3: value = (random_of(&seed) % 7) << shift; break;
+            case 4: value += (random_of(&seed) % 2000) - 1000; break;
+            default: value = i % 2 ? UINT64_MAX : 0; break;
+            }
+            values[i] = value;
+        }
+        column_trip(values, count, (enum column_hint)(random_of(&seed) % 3));
+    }
+}
+
+/* A random record with `text` as its place for bytes. */
+static struct record random_record(uint64_t *seed, uint8_t *text)
+{
+    struct record r = {.type = (uint8_t)(1 + random_of(seed) % 20),
+                       .flags = (uint8_t)(random_of(seed) % 8),
+                       .code = (uint16_t)(random_of(seed) % 40),
+                       .arg_count = (uint8_t)(random_of(seed) % (RECORD_ARGS_MAX + 1)),
+                       .result = (int32_t)(random_of(seed) % 5 ? 0 : random_of(seed)),
+                       .begin = 1000000 + random_of(seed) % 1000000,
+                       .duration = random_of(seed) % 10000};
+    if (random_of(seed) % 3 == 0)
+        r.correlation = (uint32_t)random_of(seed);
+    if (random_of(seed) % 4 == 0) {
+        r.stack_id = (uint32_t)random_of(seed);
+        r.weight = (uint32_t)random_of(seed);
+    }
+    for (unsigned i = 0; i < r.arg_count; i++)
+        r.args[i] = random_of(seed) >> (random_of(seed) % 64);
+    if (random_of(seed) % 5 == 0) {
+        r.byte_count = (uint32_t)(1 + random_of(seed) % 60);
+        for (uint32_t i = 0; i < r.byte_count; i++)
+            text[i] = (uint8_t)random_of(seed);
+        r.bytes = text;
+    }
+    return r;
+}
+
+static void assert_same(const struct record *a, const struct record *b)
+{
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->flags & 7, b->flags & 7);
+    assert_int_equal(a->code, b->code);
+    assert_int_equal(a->arg_count, b->arg_count);
+    assert_int_equal(a->result, b->result);
+    assert_int_equal(a->correlation, b->correlation);
+    assert_true(a->begin == b->begin);
+    assert_true(a->duration == b->duration);
+    if (a->stack_id || a->weight > 1) {
+        assert_int_equal(a->stack_id, b->stack_id);
+        assert_int_equal(a->weight, b->weight);
+    }
+    for (unsigned i = 0; i < a->arg_count; i++)
+        assert_true(a->args[i] == b->args[i]);
+    assert_int_equal(a->byte_count, b->byte_count);
+    if (a->byte_count)
+        assert_memory_equal(a->bytes, b->bytes, a->byte_count);
+}
+
+static void test_records(void **state)
+{
+    (void)state;
+    uint64_t seed = 2;
+    for (unsigned round = 0; round < 20000; round++) {
+        uint8_t text[64];
+        uint8_t raw[8 * 64];
+        struct record r = random_record(&seed, text);
+        struct record back;
+        int size = record_write(&r, raw, sizeof raw);
+        assert_true(size > 0 && size % 8 == 0);
+        assert_int_equal(record_parse(raw, (size_t)size, &back), size);
+        assert_same(&r, &back);
+        assert_int_equal(record_parse(raw, (size_t)size - 8, &back), GPUPROF_TRUNCATED);
+        assert_int_equal(record_write(&r, raw, (size_t)size - 1), GPUPROF_LIMIT);
+        /* Whatever a byte is changed to: a record within its bounds, or an error. */
+        raw[random_of(&seed) % (size_t)size] ^= (uint8_t)(1 + random_of(&seed) % 255);
+        int changed = record_parse(raw, (size_t)size, &back);
+        assert_true(changed < 0 || (changed <= size && back.byte_count <= (unsigned)changed));
+    }
+}
+
+struct kept {
+    struct record record;
+    uint8_t text[64];
+    unsigned order;
+};
+
+static int compare_kept(const void *left, const void *right)
+{
+    const struct kept *a = left;
+    const struct kept *b = right;
+    if (a->record.begin != b->record.begin)
+        return a->record.begin < b->record.begin ? -1 : 1;
+    if (a->record.duration != b->record.duration)
+        return a->record.duration > b->record.duration ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+static void block_trip(uint64_t *seed, unsigned count)
+{
+    static struct kept kept[RECORDS];
+    static uint8_t raw[RECORDS * 8 * 40];
+    static struct block_encoder encoder;
+    static const struct clock_scale scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+    size_t at = 0;
+    block_encoder_reset(&encoder);
+    unsigned added = 0;
+    for (; added < count; added++) {
+        kept[added].record = random_record(seed, kept[added].text);
+        kept[added].record.type = (uint8_t)(1 + random_of(seed) % 2);
+        kept[added].record.code %= 4;
+        kept[added].order = added;
+        int size = record_write(&kept[added].record, raw + at, sizeof raw - at);
+        assert_true(size > 0);
+        if (!block_encoder_add(&encoder, raw + at))
+            break;
+        at += (size_t)size;
+    }
+    size_t capacity = block_encode_bytes_max(&encoder);
+    uint8_t *payload = malloc(capacity);
+    struct block_header h = {0};
+    assert_int_equal(block_encode(&encoder, &scale, payload, capacity, &h), 0);
+    assert_int_equal(h.record_count, added);
+    for (unsigned i = 0; i < added; i++)
+        kept[i].record.bytes = kept[i].record.byte_count ? kept[i].text : NULL;
+    qsort(kept, added, sizeof kept[0], compare_kept);
+    for (unsigned i = 0; i < added; i++)
+        kept[i].record.bytes = kept[i].record.byte_count ? kept[i].text : NULL;
+    assert_true(h.min_ns == kept[0].record.begin);
+    struct block_decoder decoder;
+    struct record r;
+    assert_int_equal(block_decoder_init(&decoder, payload, h.payload_bytes, added), 0);
+    for (unsigned i = 0; i < added; i++) {
+        assert_int_equal(block_decoder_next(&decoder, &r), 1);
+        assert_same(&kept[i].record, &r);
+    }
+    assert_int_equal(block_decoder_next(&decoder, &r), 0);
+    block_decoder_release(&decoder);
+    /* Damage that a checksum would have found must not lead anywhere bad either. */
+    for (unsigned i = 0; i < 20; i++) {
+        size_t place = random_of(seed) % h.payload_bytes;
+        payload[place] ^= (uint8_t)(1 + random_of(seed) % 255);
+        size_t length = i % 4 ? h.payload_bytes : random_of(seed) % h.payload_bytes;
+        if (block_decoder_init(&decoder, payload, length, added) == 0) {
+            while (block_decoder_next(&decoder, &r) > 0)
+                ;
+            block_decoder_release(&decoder);
+        }
+    }
+    free(payload);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    for (unsigned round = 0; round < 60; round++)
+        block_trip(&seed, 1 + (unsigned)(random_of(&seed) % RECORDS));
+}
+
+static void test_block_headers(void **state)
+{
+    (void)state;
+    struct block_header h = {.thread = 3,
+                             .record_count = 17,
+                             .sequence = 5,
+                             .min_ns = 10,
+                             .max_ns = 1ull << 60,
+                             .position_begin = 8,
+                             .position_end = 800,
+                             .payload_bytes = 1000,
+                             .stored_bytes = 500,
+                             .stored_crc = 0xdeadbeef};
+    uint8_t data[BLOCK_HEADER_BYTES];
+    struct block_header back;
+    block_header_write(&h, data);
+    assert_int_equal(block_header_read(&back, data, sizeof data), BLOCK_HEADER_BYTES);
+    assert_memory_equal(&h, &back, sizeof h);
+    for (size_t length = 0; length < sizeof data; length++)
+        assert_int_equal(block_header_read(&back, data, length), GPUPROF_TRUNCATED);
+    for (size_t i = 0; i < sizeof data; i++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            data[i] ^= (uint8_t)(1u << bit);
+            assert_true(block_header_read(&back, data, sizeof data) <= 0);
+            data[i] ^= (uint8_t)(1u << bit);
+        }
+    }
+}
+
+static void test_stream_headers(void **state)
+{
+    (void)state;
+    struct stream_header h = {.pid = 12,
+                              .parent_pid = 3,
+                              .api_crc = 77,
+                              .start_time = 99,
+                              .scale = {.source = 1, .ticks_zero = 5, .mult = 6},
+                              .host = "node",
+                              .live_path = "/dev/shm/gpuprof.x.live"};
+    struct stream_header back = {0};
+    uint8_t data[STREAM_HEADER_BYTES_MAX];
+    int size = stream_header_write(&h, data, sizeof data);
+    assert_true(size > 0);
+    assert_int_equal(stream_header_read(&back, data, sizeof data), size);
+    assert_string_equal(back.host, h.host);
+    assert_string_equal(back.live_path, h.live_path);
+    assert_int_equal(back.pid, 12);
+    assert_true(back.scale.mult == 6 && back.scale.ticks_zero == 5 && back.start_time == 99);
+    for (int length = 0; length < size; length++)
+        assert_true(stream_header_read(&back, data, (size_t)length) < 0);
+    for (int i = 0; i < size; i++) {
+        data[i] ^= 0x41;
+        assert_true(stream_header_read(&back, data, sizeof data) < 0);
+        data[i] ^= 0x41;
+    }
+}
+
+static void test_crc32c(void **state)
+{
+    (void)state;
+    assert_int_equal(crc32c(0, "123456789", 9), 0xE3069283);
+    assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xE3069283);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c),        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_records),       cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_block_headers), cmocka_unit_test(test_stream_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

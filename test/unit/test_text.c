@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON text and numbers, the histogram, the clock map, names and descriptions. */
+#include "unit_test.h"
+
+#include "api.h"
+#include "clock_map.h"
+#include "cuda_error.h"
+#include "demangle.h"
+#include "error.h"
+#include "function_table.h"
+#include "histogram.h"
+#include "json_text.h"
+#include "kernel_names.h"
+#include "losses.h"
+#include "thread_table.h"
+
+static void assert_json(const char *text, size_t length, const char *expected)
+{
+    char *json = json_string(text, length);
+    assert_string_equal(json, expected);
+    free(json);
+}
+
+static void test_escape(void **state)
+{
+    (void)state;
+    assert_json("plain", 5, "\"plain\"");
+    assert_json("a\"b\\c\n\x01\x7f", 8, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\"");
+    assert_json("\xc3\xa9\xf0\x9f\x98\x80", 6, "\"\xc3\xa9\xf0\x9f\x98\x80\"");
+    assert_json("\xff" "a\xc3", 3, "\"\xef\xbf\xbd" "a\xef\xbf\xbd\"");
+    assert_json("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); /* a surrogate */
+    assert_json("\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* overlong */
+    assert_json("a\0b", 3, "\"a\\u0000b\"");
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (unsigned i = 0; i < 200000; i++) {
+        uint64_t value = i < 20000 ? i : random_of(&seed) >> (random_of(&seed) % 64);
+        char text[64], expected[64];
+        *json_decimal(text, value) = '\0';
+        snprintf(expected, sizeof expected, "%llu", (unsigned long long)value);
+        assert_string_equal(text, expected);
+        *json_hex(text, value) = '\0';
+        snprintf(expected, sizeof expected, "0x%llx", (unsigned long long)value);
+        assert_string_equal(text, expected);
+        *json_microseconds(text, value) = '\0';
+        snprintf(expected, sizeof expected, "%llu.%03u", (unsigned long long)(value / 1000),
+                 (unsigned)(value % 1000));
+        assert_string_equal(text, expected);
+    }
+    char text[64];
+    *json_decimal(text, UINT64_MAX) = '\0';
+    assert_string_equal(text, "18446744073709551615");
+}
+
+static int compare_values(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void test_histogram(void **state)
+{
+    (void)state;
+    static uint64_t values[5000];
+    uint64_t seed = 6;
+    for (unsigned round = 0; round < 40; round++) {
+        struct histogram h = {0};
+        for (unsigned i = 0; i < 5000; i++) {
+            values[i] = random_of(&seed) >> (random_of(&seed) % 64);
+            assert_int_equal(histogram_add(&h, values[i], 1), 0);
+        }
+        qsort(values, 5000, sizeof values[0], compare_values);
+        double fractions[] = {0.0001, 0.25, 0.5, 0.95, 0.999, 1};
+        for (unsigned i = 0; i < 6; i++) {
+            unsigned rank = (unsigned)(fractions[i] * 5000);
+            rank += rank < fractions[i] * 5000;
+            double exact = (double)values[rank - 1];
+            double got = (double)histogram_quantile(&h, fractions[i]);
+            assert_true(got >= exact * 0.99 - 0.5 && got <= exact * 1.01 + 0.5);
+        }
+        histogram_release(&h);
+    }
+}
+
+static void test_clock_map(void **state)
+{
+    (void)state;
+    struct stream_header h = {.monotonic_zero_ns = 1000000000, .realtime_zero_ns = 5000000000};
+    struct clock_map m;
+    assert_int_equal(clock_map_init(&m, &h), 0);
+    /* 20 ppm fast, more anchors than are kept, and some that make no sense. */
+    uint64_t seconds = 3 * CLOCK_ANCHORS_MAX;
+    for (uint64_t s = 1; s <= seconds; s++) {
+        clock_map_add(&m, s * 1000000000, 1000000000 + s * 1000020000);
+        if (s % 100 == 0)
+            clock_map_add(&m, s * 1000000000 + 500000000, 77);
+    }
+    clock_map_finish(&m);
+    assert_true(m.count <= CLOCK_ANCHORS_MAX + 1);
+    uint64_t seed = 7;
+    for (unsigned i = 0; i < 20000; i++) {
+        uint64_t ns = random_of(&seed) % ((seconds + 10) * 1000000000);
+        uint64_t exact = 5000000000 + ns + ns / 1000000 * 20;
+        uint64_t got = clock_map_ns(&m, ns);
+        assert_true(got + 50 >= exact && got <= exact + 50);
+    }
+    uint64_t before = 0;
+    for (uint64_t ns = 999999000; ns < 1000001000; ns++) {
+        uint64_t now = clock_map_ns(&m, ns);
+        assert_true(now >= before);
+        before = now;
+    }
+    assert_true(clock_map_ns(&m, UINT64_MAX) >= before);
+    clock_map_release(&m);
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    struct function_table t = {0};
+    struct function_codes a = {0}, b = {0};
+    const char *launch = "__cudaLaunchKernel_ptsz|runtime|launch|kernel:kernel,dim3:grid";
+    assert_int_equal(function_describe(&t, &a, 700, (const uint8_t *)launch, strlen(launch)), 0);
+    assert_int_equal(function_describe(&t, &b, 3, (const uint8_t *)launch, strlen(launch)), 0);
+    const struct function *f = function_of(&t, &a, 700);
+    assert_ptr_equal(f, function_of(&t, &b, 3));
+    assert_string_equal(f->symbol, "__cudaLaunchKernel_ptsz");
+    assert_string_equal(f->name, "cudaLaunchKernel");
+    assert_int_equal(f->arg_count, 2);
+    assert_int_equal(f->args[0].kind, API_KERNEL);
+    assert_string_equal(f->args[1].label, "grid");
+    assert_string_equal(function_of(&t, &a, 9999)->name, "function_9999");
+    assert_int_equal(function_of(&t, &a, 5)->domain, FUNCTION_DOMAIN_ANY);
+    const char *bad[] = {"",      "x",          "x|runtime", "|runtime|launch|",
+                         "x|y|z|nokind", "x|runtime|launch|kernel:"};
+    for (unsigned i = 0; i < 6; i++)
+        assert_true(function_describe(&t, &a, 1, (const uint8_t *)bad[i], strlen(bad[i])) < 0);
+    assert_int_equal(function_describe(&t, &a, FUNCTION_CODES_MAX, (const uint8_t *)launch,
+                                       strlen(launch)),
+                     GPUPROF_LIMIT);
+    function_codes_release(&a);
+    function_codes_release(&b);
+    assert_int_equal(function_builtin(&t, &a), 0);
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
+        f = function_of(&t, &a, i);
+        assert_string_equal(f->symbol, api_functions[i].symbol);
+        assert_int_equal(f->arg_count, api_functions[i].arg_count);
+        assert_int_equal(f->domain, api_functions[i].domain);
+        assert_int_equal(f->class, api_functions[i].class);
+        for (unsigned k = 0; k < f->arg_count; k++)
+            assert_int_equal(f->args[k].kind, api_functions[i].args[k].kind);
+    }
+    function_codes_release(&a);
+    function_table_release(&t);
+}
+
+/* Members of a call's args in the trace are its labels and these words; they must not collide. */
+static void test_labels(void **state)
+{
+    (void)state;
+    static const char *const taken[] = {"result", "error",  "correlation", "weight", "captured",
+                                        "nested", "stale",  "open",        "symbol", "thread",
+                                        "tid",    "begin",  "dur"};
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
+        for (unsigned k = 0; k < api_functions[i].arg_count; k++) {
+            const char *label = api_functions[i].args[k].label;
+            for (unsigned j = 0; j < sizeof taken / sizeof taken[0]; j++)
+                assert_string_not_equal(label, taken[j]);
+            for (unsigned j = 0; j < k; j++)
+                assert_string_not_equal(label, api_functions[i].args[j].label);
+        }
+    }
+}
+
+static void test_kernel_names(void **state)
+{
+    (void)state;
+    struct kernel_names names = {0};
+    struct kernel_handles a = {0}, b = {0};
+    for (uint64_t i = 1; i <= 3000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "_Z6kernelILi%lluEEvv", (unsigned long long)(i % 100));
+        assert_int_equal(
+            kernel_name_set(&names, &a, 64 * i, (const uint8_t *)name, strlen(name)), 0);
+        assert_int_equal(kernel_name_set(&names, &b, i, (const uint8_t *)name, strlen(name)), 0);
+    }
+    assert_int_equal(names.count, 100);
+    assert_string_equal(kernel_name_of(&a, 64 * 107)->shown, "void kernel<7>()");
+    assert_string_equal(kernel_name_of(&a, 64 * 107)->json, "\"void kernel<7>()\"");
+    assert_ptr_equal(kernel_name_of(&a, 64 * 7), kernel_name_of(&b, 7));
+    assert_null(kernel_name_of(&a, 63));
+    assert_int_equal(kernel_name_set(&names, &a, 64, (const uint8_t *)"plain", 5), 0);
+    assert_string_equal(kernel_name_of(&a, 64)->shown, "plain");
+    kernel_handles_release(&a);
+    kernel_handles_release(&b);
+    kernel_names_release(&names);
+}
+
+/* f(pair<int, int>, pair<S, S>, ...): each argument names the one before twice. */
+static void test_demangle_limits(void **state)
+{
+    (void)state;
+    char name[2048] = "_Z1f4pairIiiE";
+    unsigned failures = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        char more[32];
+        char digit[3] = "";
+        unsigned seq = i + 0;
+        if (seq < 36)
+            digit[0] = (char)(seq < 10 ? '0' + (int)seq : 'A' + (int)seq - 10);
+        else
+            snprintf(digit, sizeof digit, "1%c", (char)('0' + (int)(seq - 36) % 10));
+        snprintf(more, sizeof more, "S_IS%s_S%s_E", digit, digit);
+        strcat(name, more);
+    }
+    char *shown = demangle(name, KERNEL_NAME_BYTES_MAX, &failures);
+    assert_null(shown);
+    assert_int_equal(failures, 1);
+    shown = demangle("_Z3foov", KERNEL_NAME_BYTES_MAX, &failures);
+    assert_string_equal(shown, "foo()");
+    free(shown);
+    assert_null(demangle("main", KERNEL_NAME_BYTES_MAX, &failures));
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct thread_table t = {0};
+    for (uint32_t i = 0; i < 30000; i++)
+        assert_int_equal(thread_get(&t, i * 7919)->number, i * 7919);
+    for (uint32_t i = 0; i < 30000; i++)
+        assert_ptr_equal(thread_find(&t, i * 7919), t.threads[i]);
+    assert_null(thread_find(&t, 5));
+    assert_int_equal(t.count, 30000);
+    thread_table_release(&t);
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    struct losses l = {0}, sum = {0};
+    char text[512];
+    assert_int_equal(losses_weight(&l), LOSS_NONE);
+    assert_string_equal(losses_text(&l, text, sizeof text), "");
+    l.live_records = 5;
+    l.counters[COUNTER_WAITS] = 5;
+    assert_int_equal(losses_weight(&l), LOSS_NONE);
+    l.counters[COUNTER_DROPPED] = 3;
+    assert_int_equal(losses_weight(&l), LOSS_COUNTED);
+    l.damaged_blocks = 2;
+    assert_int_equal(losses_weight(&l), LOSS_DAMAGE);
+    losses_add(&sum, &l);
+    losses_add(&sum, &l);
+    assert_true(sum.damaged_blocks == 4 && sum.counters[COUNTER_DROPPED] == 6);
+    assert_string_equal(losses_text(&sum, text, sizeof text),
+                        "4 blocks damaged, 6 events dropped because every buffer was full");
+}
+
+static void test_error_names(void **state)
+{
+    (void)state;
+    assert_string_equal(cuda_error_name(API_RUNTIME, 2), "cudaErrorMemoryAllocation");
+    assert_string_equal(cuda_error_name(API_DRIVER, 2), "CUDA_ERROR_OUT_OF_MEMORY");
+    assert_string_equal(cuda_error_name(API_DRIVER, 999), "CUDA_ERROR_UNKNOWN");
+    assert_null(cuda_error_name(API_DRIVER, 0));
+    assert_null(cuda_error_name(API_RUNTIME, -4));
+    assert_null(cuda_error_name(API_RUNTIME, 123456));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escape),          cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_histogram),       cmocka_unit_test(test_clock_map),
+        cmocka_unit_test(test_functions),       cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_kernel_names),    cmocka_unit_test(test_demangle_limits),
+        cmocka_unit_test(test_threads),         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_error_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
