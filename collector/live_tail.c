@@ -159,6 +159,8 @@ static int take_open_call(struct tail_reader *r, const struct live_chunk *chunk)
     r->block_begin = r->thread->live_end;
     block_encoder_add(r->encoder, raw);
     r->tail->open_calls++;
+    r->thread->last_begin = chunk->open_begin; /* the next chunk may hold it as well */
+    r->thread->last_code = code;
     return flush(r, &identity_scale, r->thread->live_end);
 }
 

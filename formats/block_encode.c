@@ -11,6 +11,8 @@ void block_encoder_reset(struct block_encoder *e)
     e->shape_count = 0;
     e->raw_bytes = 0;
     e->text_bytes = 0;
+    e->any_word0 = 0;
+    e->any_word3 = 0;
 }
 
 /* The shapes of one thread are few and come in runs, so the last one is tried first. */
@@ -48,6 +50,8 @@ int block_encoder_add(struct block_encoder *e, const uint8_t *record)
         e->text_at[index] = at;
         e->text_bytes += (uint32_t)load_u64(record + 8 * at);
     }
+    e->any_word0 |= word0;
+    e->any_word3 |= load_u64(record + 24);
     e->records[index] = record;
     e->shape_of[index] = (uint16_t)shape;
     e->shape_counts[shape]++;
@@ -110,36 +114,54 @@ static void sort_by_begin(struct block_encoder *e, const struct clock_scale *sca
     }
 }
 
+enum word_part { PART_FLAGS, PART_RESULT, PART_CORRELATION, PART_STACK, PART_WEIGHT, PART_TEXT };
+
+static uint64_t part_of(const struct block_encoder *e, uint32_t i, enum word_part part)
+{
+    const uint8_t *record = e->records[i];
+    const uint8_t *extension = record[1] & RECORD_EXTENDED ? record + 8 * RECORD_HEAD_WORDS : NULL;
+    switch (part) {
+    case PART_FLAGS: return record[1] & ~(RECORD_EXTENDED | RECORD_BYTES);
+    case PART_RESULT: return zigzag((int32_t)load_u32(record + 24));
+    case PART_CORRELATION: return load_u32(record + 28);
+    case PART_STACK: return extension ? load_u32(extension) : 0;
+    case PART_WEIGHT: return extension ? load_u32(extension + 4) : 0;
+    case PART_TEXT: return e->text_at[i] ? load_u64(record + 8 * e->text_at[i]) : 0;
+    }
+    return 0;
+}
+
+/* A column that most blocks have nothing but zeros in: `any` is 0 then. */
+static void put_part(struct block_encoder *e, struct byte_writer *w, enum word_part part,
+                     uint64_t any)
+{
+    if (!any) {
+        column_put_const(w, 0);
+        return;
+    }
+    for (uint32_t i = 0; i < e->record_count; i++)
+        e->values[i] = part_of(e, i, part);
+    column_put(w, e->values, e->scratch, e->record_count, COLUMN_ANY);
+}
+
 static void put_common(struct block_encoder *e, struct byte_writer *w)
 {
     uint32_t n = e->record_count;
+    uint64_t flags = e->any_word0 >> 8 & 0xff;
     for (uint32_t i = 0; i < n; i++)
         e->values[i] = e->shape_of[i];
     column_put(w, e->values, e->scratch, n, COLUMN_ANY);
-    for (uint32_t i = 0; i < n; i++)
-        e->values[i] = e->records[i][1] & ~(RECORD_EXTENDED | RECORD_BYTES);
-    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    put_part(e, w, PART_FLAGS, flags & ~(uint64_t)(RECORD_EXTENDED | RECORD_BYTES));
     column_put(w, e->begin_ns, e->scratch, n, COLUMN_SORTED);
     column_put(w, e->duration_ns, e->scratch, n, COLUMN_NOISE);
-    for (uint32_t i = 0; i < n; i++)
-        e->values[i] = zigzag((int32_t)load_u32(e->records[i] + 24));
-    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
-    for (uint32_t i = 0; i < n; i++)
-        e->values[i] = load_u32(e->records[i] + 28);
-    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
-    for (unsigned half = 0; half < 2; half++) { /* stack id, sample weight */
-        for (uint32_t i = 0; i < n; i++)
-            e->values[i] = e->records[i][1] & RECORD_EXTENDED
-                               ? load_u32(e->records[i] + 8 * RECORD_HEAD_WORDS + 4 * half)
-                               : 0;
-        column_put(w, e->values, e->scratch, n, COLUMN_ANY);
-    }
-    for (uint32_t i = 0; i < n; i++)
-        e->values[i] = e->text_at[i] ? load_u64(e->records[i] + 8 * e->text_at[i]) : 0;
-    column_put(w, e->values, e->scratch, n, COLUMN_ANY);
+    put_part(e, w, PART_RESULT, e->any_word3 & UINT32_MAX);
+    put_part(e, w, PART_CORRELATION, e->any_word3 >> 32);
+    put_part(e, w, PART_STACK, flags & RECORD_EXTENDED);
+    put_part(e, w, PART_WEIGHT, flags & RECORD_EXTENDED);
+    put_part(e, w, PART_TEXT, flags & RECORD_BYTES);
 }
 
-/* Fills grouped with the record indexes, shape after shape, each in time order. */
+/* Fills `arguments` with views of the records' argument words, shape after shape, in time order. */
 static void group_by_shape(struct block_encoder *e)
 {
     uint32_t next[BLOCK_SHAPES_MAX];
@@ -148,8 +170,11 @@ static void group_by_shape(struct block_encoder *e)
         next[i] = sum;
         sum += e->shape_counts[i];
     }
-    for (uint32_t i = 0; i < e->record_count; i++)
-        e->grouped[next[e->shape_of[i]]++] = (uint16_t)i;
+    for (uint32_t i = 0; i < e->record_count; i++) {
+        const uint8_t *record = e->records[i];
+        unsigned head_words = RECORD_HEAD_WORDS + !!(record[1] & RECORD_EXTENDED);
+        e->arguments[next[e->shape_of[i]]++] = record + 8 * head_words;
+    }
 }
 
 static void put_arguments(struct block_encoder *e, struct byte_writer *w)
@@ -160,11 +185,8 @@ static void put_arguments(struct block_encoder *e, struct byte_writer *w)
         uint32_t count = e->shape_counts[s];
         unsigned arg_count = record_key_arg_count(e->shape_keys[s]);
         for (unsigned arg = 0; arg < arg_count; arg++) {
-            for (uint32_t i = 0; i < count; i++) {
-                const uint8_t *record = e->records[e->grouped[first + i]];
-                unsigned at = RECORD_HEAD_WORDS + !!(record[1] & RECORD_EXTENDED) + arg;
-                e->values[i] = load_u64(record + 8 * at);
-            }
+            for (uint32_t i = 0; i < count; i++)
+                e->values[i] = load_u64(e->arguments[first + i] + 8 * arg);
             column_put(w, e->values, e->scratch, count, COLUMN_ANY);
         }
         first += count;

@@ -71,50 +71,70 @@ static bool put_dict(struct byte_writer *w, const uint64_t *values, uint64_t *sc
     return true;
 }
 
+void column_put_const(struct byte_writer *w, uint64_t value)
+{
+    put_u8(w, COLUMN_CONST);
+    put_u8(w, 8);
+    put_u64(w, value);
+}
+
+/* False if the values are not sorted. */
+static bool put_increase(struct byte_writer *w, const uint64_t *values, uint64_t *scratch,
+                         size_t count)
+{
+    uint64_t increase = 0;
+    uint64_t decreases = 0;
+    scratch[0] = 0;
+    for (size_t i = 1; i < count; i++) {
+        decreases |= values[i] < values[i - 1];
+        scratch[i] = values[i] - values[i - 1];
+        increase |= scratch[i];
+    }
+    if (decreases)
+        return false;
+    put_u8(w, COLUMN_INCREASE);
+    put_u64(w, values[0]);
+    put_planes(w, scratch, count, byte_width(increase));
+    return true;
+}
+
+/* False if differences are not shorter than the values themselves. */
+static bool put_delta(struct byte_writer *w, const uint64_t *values, uint64_t *scratch,
+                      size_t count, unsigned plain_width)
+{
+    uint64_t steps = scratch[0] = zigzag((int64_t)values[0]);
+    for (size_t i = 1; i < count; i++) {
+        scratch[i] = zigzag((int64_t)(values[i] - values[i - 1]));
+        steps |= scratch[i];
+    }
+    if (byte_width(steps) >= plain_width)
+        return false;
+    put_u8(w, COLUMN_DELTA);
+    put_planes(w, scratch, count, byte_width(steps));
+    return true;
+}
+
 void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
                 enum column_hint hint)
 {
     assert(count > 0);
     uint64_t all = 0;
     uint64_t differ = 0;
-    uint64_t steps = 0;
-    bool sorted = true;
-    uint64_t previous = 0;
     for (size_t i = 0; i < count; i++) {
         all |= values[i];
         differ |= values[i] ^ values[0];
-        steps |= zigzag((int64_t)(values[i] - previous));
-        sorted &= i == 0 || values[i] >= previous;
-        previous = values[i];
-    }
-    if (!differ) {
-        put_u8(w, COLUMN_CONST);
-        put_u8(w, 8);
-        put_u64(w, values[0]);
-        return;
-    }
-    if (hint == COLUMN_SORTED && sorted) {
-        uint64_t increase = 0;
-        for (size_t i = 0; i < count; i++) {
-            scratch[i] = i ? values[i] - values[i - 1] : 0;
-            increase |= scratch[i];
-        }
-        put_u8(w, COLUMN_INCREASE);
-        put_u64(w, values[0]);
-        put_planes(w, scratch, count, byte_width(increase));
-        return;
     }
     unsigned plain_width = byte_width(all);
-    if (hint == COLUMN_ANY && plain_width > 1 && put_dict(w, values, scratch, count, plain_width))
-        return;
-    unsigned delta_width = byte_width(steps);
-    if (hint == COLUMN_ANY && delta_width < plain_width) {
-        for (size_t i = 0; i < count; i++)
-            scratch[i] = zigzag((int64_t)(values[i] - (i ? values[i - 1] : 0)));
-        put_u8(w, COLUMN_DELTA);
-        put_planes(w, scratch, count, delta_width);
+    if (!differ) {
+        column_put_const(w, values[0]);
         return;
     }
+    if (hint == COLUMN_SORTED && put_increase(w, values, scratch, count))
+        return;
+    if (hint == COLUMN_ANY && plain_width > 1 &&
+        (put_dict(w, values, scratch, count, plain_width) ||
+         put_delta(w, values, scratch, count, plain_width)))
+        return;
     put_u8(w, COLUMN_PLANES);
     put_planes(w, values, count, plain_width);
 }

@@ -29,6 +29,9 @@ enum column_hint { COLUMN_ANY, COLUMN_SORTED, COLUMN_NOISE };
 void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
                 enum column_hint hint);
 
+/* Appends a column whose values are all the same. */
+void column_put_const(struct byte_writer *w, uint64_t value);
+
 /* The most bytes that column_put can take for `count` values. */
 static inline size_t column_bytes_max(size_t count)
 {

@@ -12,7 +12,8 @@ static uint64_t *open_words(struct thread *t)
     return (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
 }
 
-void call_uncover(struct thread *t)
+/* The newest call has ended: the one below it is the newest again. */
+static void uncover(struct thread *t)
 {
     const struct open_call *newest = &t->below[--t->below_count];
     t->open = newest->call;
@@ -59,10 +60,11 @@ static void close_stale(struct thread *t)
     }
     t->open = NULL;
     if (t->below_count)
-        call_uncover(t);
+        uncover(t);
 }
 
-bool call_find_below(struct thread *t, struct call *c)
+/* `c` is not the newest open call. True if it waits below, and is the newest now. */
+static bool find_below(struct thread *t, struct call *c)
 {
     uint32_t i = 0;
     while (i < t->below_count && t->below[i].call != c)
@@ -74,11 +76,6 @@ bool call_find_below(struct thread *t, struct call *c)
         close_stale(t);
     t->inside = NULL;
     return true;
-}
-
-void call_store_late(void)
-{
-    writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
 /* True: not to be recorded, because we are inside our own code on this thread. */
@@ -94,17 +91,17 @@ static bool is_inside(struct thread *t, const struct call *c)
     return false;
 }
 
-bool call_begin_slow(struct thread *t, struct call *c, uintptr_t caller)
+enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t caller)
 {
     if (is_inside(t, c))
-        return false;
+        return CALL_PASS;
     if (t->epoch != atomic_load(&gp.page->epoch)) {
         c->canary = call_canary(c);
         t->inside = c;
         bool attached = thread_attach(t);
         t->inside = NULL;
         if (!attached)
-            return false;
+            return CALL_PASS;
     }
     if (t->open && !call_is_live(t->open, c)) {
         c->canary = call_canary(c);
@@ -114,15 +111,13 @@ bool call_begin_slow(struct thread *t, struct call *c, uintptr_t caller)
         t->inside = NULL;
     }
     if (!t->open)
-        return true;
-    if (resolve_is_cuda(caller)) {
-        c->mode = CALL_NESTED;
-        return gp.nested;
-    }
+        return CALL_OWNER;
+    if (resolve_is_cuda(caller))
+        return gp.nested ? CALL_NESTED : CALL_PASS;
     if (cover(t))
-        return true;
+        return CALL_OWNER;
     counter_add(COUNTER_UNRECORDED, 1);
-    return false;
+    return CALL_PASS;
 }
 
 void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
@@ -132,14 +127,51 @@ void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
     t->inside = NULL;
 }
 
-void call_note_capture(unsigned code, enum capture_role role, int result, uint64_t stream,
-                       uint64_t event)
+/* The first argument word of this kind, or NULL. */
+static const uint64_t *word_of(const struct call_site *site, const uint64_t *words,
+                               enum api_arg_kind kind)
 {
+    for (unsigned i = 0; i < site->count; i++)
+        if (site->kinds[i] == kind)
+            return &words[i];
+    return NULL;
+}
+
+/* Follows stream captures. True: the call's work was recorded into a graph. */
+static bool follow_capture(const struct call_site *site, int result, const uint64_t *words)
+{
+    const uint64_t *stream = word_of(site, words, API_STREAM);
+    const uint64_t *event = word_of(site, words, API_EVENT);
+    bool capturing = atomic_load(&gp.attention) % ATTENTION_LATE != 0;
+    bool begins_or_ends = site->role == CAPTURE_BEGIN || site->role == CAPTURE_FINISH;
+    if (!stream || !(capturing || begins_or_ends))
+        return false;
     /* A failed EndCapture ends the capture as well, but for the one that came on a wrong thread. */
-    if ((result != 0 && role != CAPTURE_FINISH) || result == CAPTURE_ERROR_WRONG_THREAD)
+    if (site->role != CAPTURE_NONE && (result == 0 || site->role == CAPTURE_FINISH) &&
+        result != CAPTURE_ERROR_WRONG_THREAD)
+        capture_note(site->role, site->code, *stream, event ? *event : 0);
+    /* After that: the wait that draws a stream into a capture goes into the graph itself. */
+    return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
+}
+
+void call_end_slow(struct thread *t, struct call *c, const struct call_site *site, uint64_t end,
+                   int result, const uint64_t *words)
+{
+    if (c->mode == CALL_PASS)
         return;
-    bool on_event = role == CAPTURE_EVENT_RECORD || role == CAPTURE_EVENT_WAIT;
-    if (on_event && atomic_load(&gp.capture_count) == 0)
-        return;
-    capture_note(role, code, stream, event);
+    if (c->mode == CALL_OWNER && t->open != c && !find_below(t, c))
+        return; /* found stale by a call on another stack, and recorded then */
+    t->inside = c;
+    unsigned flags = c->mode == CALL_NESTED ? RECORD_NESTED : 0;
+    if (follow_capture(site, result, words))
+        flags |= RECORD_CAPTURED;
+    call_append(t, c, site, flags, end, result, words);
+    if (c->mode == CALL_OWNER) {
+        call_close(t);
+        if (t->below_count)
+            uncover(t);
+    }
+    if (atomic_load(&gp.attention) >= ATTENTION_LATE)
+        writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
+    t->inside = NULL;
 }

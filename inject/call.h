@@ -54,54 +54,32 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
            *(const volatile uint64_t *)&outer->canary == call_canary(outer);
 }
 
-/* The rare ways into a call; true if it is to be recorded (mode is set). */
-bool call_begin_slow(struct thread *t, struct call *c, uintptr_t caller);
+/* Every way into a call but the usual one, and what is to become of it. */
+enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t caller);
 
-/* At its end: `c` is not the newest open call. True if it waits below, and is the newest now. */
-bool call_find_below(struct thread *t, struct call *c);
-
-/* The newest call has ended: the one below it is the newest again. */
-void call_uncover(struct thread *t);
-
-/* Follows stream captures after a call that means something for them. */
-void call_note_capture(unsigned code, enum capture_role role, int result, uint64_t stream,
-                       uint64_t event);
+/* What becomes of a call that call_end does not record by itself. `words` are site->count. */
+void call_end_slow(struct thread *t, struct call *c, const struct call_site *site, uint64_t end,
+                   int result, const uint64_t *words);
 
 /* Records the name of a kernel that is met for the first time. */
 void call_name_kernel(struct thread *t, struct call *c, uint64_t handle);
-
-/* After the library's destructor: has the event stored before the call returns. */
-void call_store_late(void);
-
-/* The position of the first argument of this kind, or `count`; known when it is compiled. */
-static inline __attribute__((always_inline)) unsigned call_arg_at(const struct call_site *site,
-                                                                  enum api_arg_kind kind)
-{
-    unsigned at = site->count;
-#pragma GCC unroll 16
-    for (unsigned i = API_ARGS_MAX; i > 0; i--)
-        if (i <= site->count && site->kinds[i - 1] == kind)
-            at = i - 1;
-    return at;
-}
 
 /* Before the real call. `words` are the arguments known at entry; a kernel is the first of them. */
 static inline __attribute__((always_inline)) void
 call_begin(struct call *c, const struct call_site *site, const uint64_t *words, uintptr_t caller)
 {
     struct thread *t = &this_thread;
-    c->mode = CALL_OWNER;
+    enum call_mode mode = CALL_OWNER;
     if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)) ||
-        unlikely(t->open != NULL) || unlikely(t->inside != NULL)) {
-        if (!call_begin_slow(t, c, caller)) {
-            c->mode = CALL_PASS;
-            return;
-        }
-    }
+        unlikely(((uintptr_t)t->open | (uintptr_t)t->inside) != 0))
+        mode = call_begin_slow(t, c, caller);
+    c->mode = mode;
+    if (mode == CALL_PASS)
+        return;
     c->canary = call_canary(c);
-    if (call_arg_at(site, API_KERNEL) == 0 && site->count && unlikely(!name_is_known(words[0])))
+    if (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))
         call_name_kernel(t, c, words[0]);
-    if (c->mode == CALL_OWNER) {
+    if (mode == CALL_OWNER) {
         uint64_t *open = (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
         t->open = c;
 #pragma GCC unroll 16
@@ -138,38 +116,36 @@ call_append(struct thread *t, const struct call *c, const struct call_site *site
     thread_commit(t, (uint8_t *)room, bytes);
 }
 
-/* After it; only if c->mode is not CALL_PASS. `words` are complete. */
+/* The newest of the user's calls has ended. */
+static inline void call_close(struct thread *t)
+{
+    __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
+    t->open = NULL;
+}
+
+/* After the real call. `words` are complete. */
 static inline __attribute__((always_inline)) void
 call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
     uint64_t end = ticks_now();
     struct thread *t = &this_thread;
     if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)))
-        return; /* this is the child of a fork made inside the call */
-    unsigned flags = 0;
-    if (unlikely(c->mode == CALL_NESTED))
-        flags = RECORD_NESTED;
-    else if (unlikely(t->open != c) && !call_find_below(t, c))
-        return; /* found stale by a call on another stack, and recorded then */
-    t->inside = c;
-    unsigned stream = call_arg_at(site, API_STREAM), event = call_arg_at(site, API_EVENT);
-    if (site->role != CAPTURE_NONE && stream < site->count)
-        call_note_capture(site->code, site->role, result, words[stream],
-                          event < site->count ? words[event] : 0);
-    /* After that: the wait that draws a stream into a capture goes into the graph itself. */
-    if (stream < site->count && site->role != CAPTURE_BEGIN && site->role != CAPTURE_FINISH &&
-        unlikely(atomic_load_explicit(&gp.capture_count, memory_order_relaxed) != 0) &&
-        result == 0 && capture_has_stream(site->code, words[stream]))
-        flags |= RECORD_CAPTURED;
-    call_append(t, c, site, flags, end, result, words);
-    if (likely(c->mode == CALL_OWNER)) {
-        __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
-        t->open = NULL;
-        if (unlikely(t->below_count != 0))
-            call_uncover(t);
+        return; /* passed through, or this is the child of a fork made inside the call */
+    if (site->role == CAPTURE_BEGIN || site->role == CAPTURE_FINISH || unlikely(t->open != c) ||
+        unlikely(t->below_count != 0) ||
+        unlikely(atomic_load_explicit(&gp.attention, memory_order_relaxed) != 0)) {
+        struct call_site its_site = *site; /* copies, so that ours need no address and no memory */
+        uint64_t its_words[API_ARGS_MAX];
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < API_ARGS_MAX; i++)
+            if (i < site->count)
+                its_words[i] = words[i];
+        call_end_slow(t, c, &its_site, end, result, its_words);
+        return;
     }
-    if (unlikely(atomic_load_explicit(&gp.late, memory_order_relaxed) != 0))
-        call_store_late();
+    t->inside = c;
+    call_append(t, c, site, 0, end, result, words);
+    call_close(t);
     t->inside = NULL;
 }
 

@@ -442,10 +442,11 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data, CUgraphNode node,
 /* The word of an API_DIM3 argument: x | y << 32 | z << 48, y and z saturated at 65535. */
 static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 {
-    uint64_t y16 = y < UINT16_MAX ? y : UINT16_MAX;
-    uint64_t z16 = z < UINT16_MAX ? z : UINT16_MAX;
-
-    return x | y16 << 32 | z16 << 48;
+    if (__builtin_expect((y | z) > UINT16_MAX, 0)) { /* more than a device can do */
+        y = y < UINT16_MAX ? y : UINT16_MAX;
+        z = z < UINT16_MAX ? z : UINT16_MAX;
+    }
+    return x | (uint64_t)y << 32 | (uint64_t)z << 48;
 }
 
 #define API_DIM3_XYZ(x, y, z) api_dim3(x, y, z)

@@ -12,6 +12,12 @@
 dlsym_fn real_dlsym;
 dlvsym_fn real_dlvsym;
 
+struct chain {
+    const char *name;
+    uintptr_t caller;
+    bool past_self;
+};
+
 struct next {
     bool past_self;
     void *dlsym;
@@ -83,11 +89,55 @@ static bool defined_without_us(const char *name, uintptr_t caller)
     return b && object_at((uintptr_t)b->real, &real) && object_needs(&o, object_soname(&real));
 }
 
+static int visit_precedes(const struct object *o, void *caller)
+{
+    if ((uintptr_t)&real_dlsym >= o->low && (uintptr_t)&real_dlsym < o->high)
+        return -1;
+    return (uintptr_t)caller >= o->low && (uintptr_t)caller < o->high;
+}
+
+/*
+ * A preload before us that hooks dlsym too looks for the next one by dlvsym, with glibc's version,
+ * which our definition does not carry: it would find libc's and pass us by.
+ */
+static void *next_dl_function(const char *name, uintptr_t caller)
+{
+    bool is_dlsym = strcmp(name, "dlsym") == 0;
+    if ((!is_dlsym && strcmp(name, "dlvsym") != 0) ||
+        objects_each(visit_precedes, (void *)caller) != 1)
+        return NULL;
+    return is_dlsym ? (void *)dlsym : (void *)dlvsym;
+}
+
+/* Stops at libc: 1 a preload after us, whose hook ours calls (see struct search in resolve.c). */
+static int visit_chain(const struct object *o, void *data)
+{
+    struct chain *chain = data;
+    if ((uintptr_t)&real_dlsym >= o->low && (uintptr_t)&real_dlsym < o->high)
+        chain->past_self = true;
+    else if (object_is(o, "libc.so"))
+        return -1;
+    else if (chain->past_self && chain->caller >= o->low && chain->caller < o->high)
+        return object_symbol(o, chain->name) ? 1 : -1;
+    return 0;
+}
+
+/* Is it another preload's hook of `name` that asks what to call? Ours would lead back to it. */
+static bool is_chained_hook(const char *name, uintptr_t caller)
+{
+    struct chain chain = {.name = name, .caller = caller};
+    return objects_each(visit_chain, &chain) == 1;
+}
+
 static struct filter_answer filter(void *handle, const char *name, const char *version,
                                    uintptr_t caller)
 {
     const struct filter_answer pass = {NULL, 0};
     dlsym_find_real();
+    if (version && handle == RTLD_NEXT && name && name[0] == 'd') {
+        void *ours = next_dl_function(name, caller);
+        return ours ? (struct filter_answer){ours, 1} : pass;
+    }
     if (!name || !hook_name_possible(name) || handle == RTLD_NEXT)
         return pass;
     const struct hook *hook = hook_find(name);
@@ -108,7 +158,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         return answer;
     }
     struct object o;
-    if (!object_at((uintptr_t)real, &o))
+    if (!object_at((uintptr_t)real, &o) || is_chained_hook(name, caller))
         return answer;
     if (hook->domain == API_DRIVER && object_is(&o, "libcuda.so"))
         resolve_driver(hook->slot, real);

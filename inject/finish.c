@@ -55,12 +55,12 @@ static void close_down(enum end_reason reason)
 {
     if (!is_recorder())
         return;
-    atomic_store(&gp.late, 1);
+    atomic_fetch_or(&gp.attention, ATTENTION_LATE);
     flush(reason);
     if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_alive())
         pool_unlink(&gp.header);
     else
-        atomic_store(&gp.late, 0);
+        atomic_fetch_and(&gp.attention, ~ATTENTION_LATE);
 }
 
 static void at_exit(void)

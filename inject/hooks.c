@@ -45,7 +45,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         call_begin(&gp_call, &gp_site, gp_words, caller);                                          \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
-    if (likely(gp_call.mode != CALL_PASS)) {                                                       \
+    {                                                                                              \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
         (void)gp_after;                                                                            \

@@ -131,7 +131,9 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     }
     write_head(pool, header);
     uint32_t allocated = pool->is_file ? first : pool->chunk_max;
-    atomic_store(&pool->allocated, allocated < pool->chunk_max ? allocated : pool->chunk_max);
+    allocated = allocated < pool->chunk_max ? allocated : pool->chunk_max;
+    atomic_store(&pool->free_count, allocated);
+    atomic_store(&pool->allocated, allocated);
     return 0;
 }
 
@@ -169,10 +171,12 @@ static bool grow(struct pool *pool)
         grown = more && posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes) == 0;
         close(fd);
     }
-    if (grown)
+    if (grown) {
         atomic_store(&pool->allocated, allocated + more);
-    else
+        atomic_fetch_add(&pool->free_count, more);
+    } else {
         pool->chunk_max = allocated; /* no room: what there is must do */
+    }
     atomic_store(&pool->grow_lock, 0);
     return grown;
 }
@@ -181,6 +185,8 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
 {
     uint32_t allocated = atomic_load(&pool->allocated);
     uint32_t hint = atomic_load_explicit(&pool->hint, memory_order_relaxed);
+    if (atomic_load(&pool->free_count) == 0)
+        return NULL;
     for (uint32_t i = 0; i < allocated; i++) {
         uint32_t index = (hint + i) % allocated;
         uint8_t *chunk = pool_chunk(pool, index);
@@ -190,6 +196,7 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
         /* Not OWNED at once: a reader must not take the old owner's numbers for ours. */
         if (!atomic_compare_exchange_strong(chunk_state(chunk), &state, LIVE_TAKEN))
             continue;
+        atomic_fetch_sub(&pool->free_count, 1);
         atomic_store_explicit(&pool->hint, index + 1, memory_order_relaxed);
         __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_THREAD), number, __ATOMIC_RELAXED);
         __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TID), tid, __ATOMIC_RELAXED);
@@ -226,4 +233,5 @@ void pool_free(struct pool *pool, uint8_t *chunk)
     chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
     atomic_fetch_sub(&pool->full_count, 1);
     atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
+    atomic_fetch_add(&pool->free_count, 1);
 }

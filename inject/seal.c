@@ -15,7 +15,7 @@
 #include "ticks.h"
 
 #define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
-#define GOOD_BLOCK_BYTES (256u << 10) /* raw records of a thread that make a good block */
+#define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */
 #define LIVENESS_NS      200000000u   /* how often owners are looked after */
 
 /* A chunk that holds unsealed records, as found at the beginning of a pass. */

@@ -50,6 +50,7 @@ struct pool {
     _Atomic uint32_t allocated; /* chunks backed by storage */
     _Atomic uint32_t grow_lock;
     _Atomic uint32_t hint;       /* where the last free one was found */
+    _Atomic uint32_t free_count; /* about: a look through all chunks is worth it */
     _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
     _Atomic uint32_t free_event; /* futex: raised when chunks become free */
     _Atomic uint32_t thread_count;
@@ -65,6 +66,10 @@ struct writer_control {
     _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
     _Atomic uint32_t running;    /* the thread exists */
 };
+
+/* What `attention` counts, in units that do not meet. */
+#define ATTENTION_CAPTURE 1u           /* a stream is capturing; see capture.c */
+#define ATTENTION_LATE    (1ull << 32) /* the live file goes: store each event at once; finish.c */
 
 struct state {
     struct fork_page *page; /* never NULL once the constructor ran */
@@ -84,8 +89,7 @@ struct state {
     _Atomic uint32_t said;               /* messages already said, a bit each */
     uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
     _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
-    _Atomic uint32_t capture_count;      /* streams that are capturing; see capture.c */
-    _Atomic uint32_t late; /* the live file is gone: store each event at once; finish.c */
+    _Atomic uint64_t attention;          /* 0: a call has nothing to see to but its record */
 };
 
 extern struct state gp;

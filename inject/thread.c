@@ -63,6 +63,12 @@ static uint8_t *wait_for_chunk(struct thread *t)
     return chunk;
 }
 
+static void copy_open(uint8_t *chunk, const uint64_t *open)
+{
+    memcpy(chunk + LIVE_CHUNK_OPEN_BEGIN, open + 1, (1 + LIVE_OPEN_ARGS) * sizeof *open);
+    chunk_set_u64(chunk, LIVE_CHUNK_OPEN, open[0]);
+}
+
 uint8_t *thread_room_slow(struct thread *t, size_t bytes)
 {
     int saved = errno;
@@ -70,17 +76,22 @@ uint8_t *thread_room_slow(struct thread *t, size_t bytes)
     if (old != spare_chunk) {
         uint64_t open[2 + LIVE_OPEN_ARGS];
         memcpy(open, old + LIVE_CHUNK_OPEN, sizeof open);
-        chunk_set_u64(old, LIVE_CHUNK_OPEN, 0);
         t->position += (uint64_t)(t->cursor - old) - LIVE_CHUNK_HEAD_BYTES;
-        use_chunk(t, NULL);
+        /* The open call is in one chunk or the other at any time: a kill must not lose it. */
+        uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
+        if (chunk) {
+            copy_open(chunk, open);
+            use_chunk(t, chunk);
+        } else {
+            use_chunk(t, NULL);
+        }
+        chunk_set_u64(old, LIVE_CHUNK_OPEN, 0);
         pool_leave(&gp.pool, old);
         if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
             writer_wake();
-        uint8_t *chunk = wait_for_chunk(t);
-        use_chunk(t, chunk);
-        if (chunk) {
-            memcpy(chunk + LIVE_CHUNK_OPEN_BEGIN, open + 1, sizeof open - sizeof open[0]);
-            chunk_set_u64(chunk, LIVE_CHUNK_OPEN, open[0]);
+        if (!chunk && (chunk = wait_for_chunk(t))) {
+            copy_open(chunk, open);
+            use_chunk(t, chunk);
         }
     } else {
         use_chunk(t, wait_for_chunk(t));

@@ -25,7 +25,7 @@ except ImportError:  # Debian's python3-zstandard is optional: the command does 
 HEADER_MAGIC, BLOCK_MAGIC = 0x184D2A5A, 0x184D2A5B
 HEADER_BYTES_MAX, BLOCK_HEADER_BYTES_MAX = 2048, 512
 HOST_BYTES_MAX, PATH_BYTES_MAX = 64, 1024
-RECORDS_MAX, SHAPES_MAX, ARGS_MAX, TEXT_MAX = 4096, 256, 16, 8192
+RECORDS_MAX, SHAPES_MAX, ARGS_MAX, TEXT_MAX = 8192, 256, 16, 8192
 PAYLOAD_MAX, STORED_MAX = 4194304, 4198400
 LIVE_MAGIC = 0x3145564950554700
 LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_ARGS = 4096, 128, 2176, 8
@@ -197,13 +197,12 @@ class Process:
 
     def monotonic(self):
         """A function from the process's own ns to CLOCK_MONOTONIC."""
-        header = self.header
-        points = sorted((r.begin, r.args[0]) for r in self.of_type(ANCHOR))
-        points = [p for i, p in enumerate(points) if i == 0 or p[0] > points[i - 1][0]]
-        if not points:
-            return lambda ns: ns + header.monotonic_zero
+        points = [(0, self.header.monotonic_zero)]
+        for record in sorted(self.of_type(ANCHOR), key=lambda r: r.begin):
+            if record.begin - points[-1][0] >= 1_000_000:
+                points.append((record.begin, record.args[0]))
         if len(points) == 1:
-            points.insert(0, (0, header.monotonic_zero))
+            return lambda ns: ns + self.header.monotonic_zero
         ours = [p[0] for p in points]
 
         def convert(ns):
@@ -473,17 +472,18 @@ def _open_call(chunk, thread, header):
 
 
 def read_live(path, header, afters):
-    """(records that are only in the live file, counters); `afters`: thread -> sealed position."""
+    """(records that are only in the live file, open calls, counters); `afters`: thread -> position
+    after its last block."""
     data = path.read_bytes()
     need(len(data) >= LIVE_HEAD, "live file: too short")
     if struct.unpack_from("<Q", data, 2048)[0] != LIVE_MAGIC:
-        return [], {}  # it was not ready yet
+        return [], [], {}  # it was not ready yet
     need(read_header(data[:2048]).process_id == header.process_id, "live file: another process's")
     version, chunk_bytes, chunk_count, first = struct.unpack_from("<4I", data, 2056)
     need(version == 1 and 16384 <= chunk_bytes <= 16777216 and chunk_count <= 65536 and
          first >= LIVE_HEAD, "live file: layout")
     counters = dict(zip(COUNTERS, struct.unpack_from(f"<{len(COUNTERS)}Q", data, COUNTERS_AT)))
-    records, seen = [], {}
+    records, seen, opened = [], {}, []
     for index in range(chunk_count):
         chunk = data[first + index * chunk_bytes:first + (index + 1) * chunk_bytes]
         if len(chunk) < CHUNK_HEAD:
@@ -504,13 +504,13 @@ def read_live(path, header, afters):
                                      thread, header))
             at += 8 * words
         if state == 1 and struct.unpack_from("<Q", chunk, 40)[0]:
-            records.append(_open_call(chunk, thread, header))
+            opened.append(_open_call(chunk, thread, header))
     for thread, spans in seen.items():
         at = afters.get(thread, 0)
         for low, high in sorted(spans):
             need(low == at, f"live file: thread {thread} continues at {low}, not at {at}")
             at = high
-    return records, counters
+    return records, opened, counters
 
 
 # ---- Whole processes ---------------------------------------------------------------------------
@@ -537,9 +537,14 @@ def read_stream(path):
         afters = {}
         for block in blocks:
             afters[block.thread] = max(block.after, afters.get(block.thread, 0))
-        found, process.live_counters = read_live(live, header, afters)
+        found, opened, process.live_counters = read_live(live, header, afters)
         process.live_path = live
         records += found
+        known = {(r.thread, r.begin, r.code) for r in records if r.type == CALL}
+        for call in opened:  # not those that had just been recorded
+            if (call.thread, call.begin, call.code) not in known:
+                known.add((call.thread, call.begin, call.code))
+                records.append(call)
     records.sort(key=lambda r: (r.thread, r.begin))
     for record in records:
         if record.type == API:

@@ -20,7 +20,7 @@ def fixture_record(library, tmp_path):
         assert done.stderr == ""
         [process] = stream_reader.read_folder(out)
         assert not process.losses
-        arrived = [tuple(line.split()[1:]) for line in log.read_text().splitlines()]
+        arrived = [tuple(line.split()[2:]) for line in log.read_text().splitlines()]
         return done, process, arrived
     return record
 

@@ -130,9 +130,10 @@ def test_plugin_beside_linked_runtime(compare):
 
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.parametrize("way", ["linked", "static", "dlsym", "driver"])
-def test_beside_another_hook(compare, library, order, way):
-    """A second preload that hooks dlsym, cudaMalloc and cuMemAlloc itself."""
-    other = toolchain.build("other_hook.c", "-shared", "-fPIC")
+@pytest.mark.parametrize("kind", ["dlsym", "PLAIN"])
+def test_beside_another_hook(compare, library, order, way, kind):
+    """A second preload that hooks cudaMalloc and cuMemAlloc itself, and dlsym or not."""
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC", *([f"-D{kind}"] if kind == "PLAIN" else []))
     preload = f"{other}:{library}" if order == "before" else f"{library}:{other}"
     if way == "driver":
         program = toolchain.build("driver_work.c", *toolchain.DRIVER)

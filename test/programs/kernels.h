@@ -52,7 +52,7 @@ struct kernel_row {
     }
 
 #define KERNEL_DEFINE_STUB(symbol, mangled) KERNEL_STUB(symbol)
-#define KERNEL_DEFINE_ROW(symbol, mangled) {(const void *)symbol, mangled},
+#define KERNEL_DEFINE_ROW(symbol, mangled)  {(const void *)symbol, mangled},
 #define KERNELS_DEFINE(list)                                                                       \
     list(KERNEL_DEFINE_STUB) static const struct kernel_row kernel_rows[] = {                      \
         list(KERNEL_DEFINE_ROW)};                                                                  \

@@ -27,46 +27,70 @@ sim: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
 
 $(SIM)/obj/rt12/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=12 -MMD -MP -c $< -o $@
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+		-DSIM_CUDART_MAJOR=12 -MMD -MP -c $< -o $@
 
 $(SIM)/obj/rt13/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=13 -MMD -MP -c $< -o $@
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+		-DSIM_CUDART_MAJOR=13 -MMD -MP -c $< -o $@
 
 # Internal calls never leave the library, as in the real one.
 $(SIM)/libcuda.so.1: $(SIM_DRIVER_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $^ -o $@ -pthread
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $^ -o $@ -pthread
 
 $(SIM)/libcudart.so.12: $(SIM_RUNTIME12_OBJ) $(SIM_DIR)/sim_cudart12.map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM_DIR)/sim_cudart12.map $(SIM_RUNTIME12_OBJ) -o $@ -pthread -ldl
 
 $(SIM)/libcudart.so.13: $(SIM_RUNTIME13_OBJ) $(SIM_DIR)/sim_cudart13.map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM_DIR)/sim_cudart13.map $(SIM_RUNTIME13_OBJ) -o $@ -pthread -ldl
 
 $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
-	ln -sf libcuda.so.1 $@
+	$(Q)ln -sf libcuda.so.1 $@
 
 $(SIM)/libcudart.so: | $(SIM)/libcudart.so.13
-	ln -sf libcudart.so.13 $@
+	$(Q)ln -sf libcudart.so.13 $@
 
 $(SIM)/obj/static/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SIM_CFLAGS) -DSIM_CUDART_MAJOR=13 -DSIM_STATIC -MMD -MP -c $< -o $@
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+		-DSIM_CUDART_MAJOR=13 -DSIM_STATIC -MMD -MP -c $< -o $@
 
 # One object: the API is hidden, the rest local, so that nothing outside can interpose or collide.
 $(SIM)/obj/cudart_static.o: $(SIM_STATIC_OBJ)
-	$(CC) $(CFLAGS) -r -nostdlib $^ -o $@.all
-	$(SIM_OBJCOPY) -w --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $@.all $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) -r -nostdlib $^ -o $@.all
+	$(Q)$(SIM_OBJCOPY) -w --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $@.all $@
 
 $(SIM)/libcudart_static.a: $(SIM)/obj/cudart_static.o
-	rm -f $@
-	$(SIM_AR) rcs $@ $^
+	$(Q)rm -f $@
+	$(call say,AR,$@) $(SIM_AR) rcs $@ $^
+
+# The self-test, against each of the three runtimes: `make sim-selftest` builds and runs it.
+SIM_SELFTEST := $(SIM)/sim_selftest12 $(SIM)/sim_selftest13 $(SIM)/sim_selftest_static
+SIM_SELFTEST_FLAGS = -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) -D_GNU_SOURCE -I$(SIM_DIR)/include \
+	$(SIM_DIR)/sim_selftest.c -o $@ $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -pthread
+
+$(SIM_SELFTEST): $(SIM_DIR)/sim_selftest.c test/programs/kernels.h $(SIM_LIBS)
+
+$(SIM)/sim_selftest12:
+	$(call say,CCLD,$@) $(CC) -DSIM_CUDART_MAJOR=12 $(SIM_SELFTEST_FLAGS) $(SIM)/libcudart.so.12 \
+		$(SIM)/libcuda.so.1
+
+$(SIM)/sim_selftest13:
+	$(call say,CCLD,$@) $(CC) $(SIM_SELFTEST_FLAGS) $(SIM)/libcudart.so.13 $(SIM)/libcuda.so.1
+
+$(SIM)/sim_selftest_static:
+	$(call say,CCLD,$@) $(CC) $(SIM_SELFTEST_FLAGS) $(SIM)/libcudart_static.a $(SIM)/libcuda.so.1 -ldl
+
+.PHONY: sim-selftest
+sim-selftest: $(SIM_SELFTEST)
+	$(Q)for test in $^; do $$test || exit 1; done
 
 -include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
 	$(SIM_STATIC_OBJ:.o=.d)

@@ -66,12 +66,12 @@ struct CUstream_st {
     int priority;
     uint64_t id;
     pthread_mutex_t lock;
-    uint64_t tail_ns;          /* when the work enqueued so far ends; atomic reads */
-    struct host_op *last_op;   /* the host operation that later work waits for */
-    struct capture *capture;   /* not NULL while capturing */
+    uint64_t tail_ns;        /* when the work enqueued so far ends; atomic reads */
+    struct host_op *last_op; /* the host operation that later work waits for */
+    struct capture *capture; /* not NULL while capturing */
     unsigned capture_tail_count;
     CUgraphNode capture_tails[CAPTURE_TAILS_MAX];
-    CUstream next;             /* in the context's list */
+    CUstream next; /* in the context's list */
 };
 
 struct CUctx_st {
@@ -90,7 +90,7 @@ struct CUctx_st {
     uint64_t legacy_tail_ns, blocking_tail_ns; /* atomic */
     size_t limits[CU_LIMIT_MAX];
     unsigned cache_config;
-    unsigned peers; /* bit per device */
+    unsigned peers;         /* bit per device */
     unsigned capture_count; /* of streams that capture in the global mode; atomic */
 };
 
@@ -172,6 +172,8 @@ CUresult context_current(CUcontext *context);
 CUcontext context_current_or_null(void);
 CUcontext context_check(CUcontext context);
 CUresult context_primary(struct sim_device *device, CUcontext *context);
+CUresult primary_release(CUdevice ordinal, bool reset);
+CUresult context_event(CUcontext context, CUevent event, bool record);
 
 /* sim_driver_stream.c */
 CUresult stream_resolve(CUstream handle, int pt, CUstream *stream);
@@ -184,7 +186,7 @@ void time_wait(uint64_t until_ns);
 
 /* sim_driver_work.c: work and its place in time. */
 struct work {
-    const char *what;          /* "kernel", "memcpy", "memset" ... in the log */
+    const char *what; /* "kernel", "memcpy", "memset" ... in the log */
     uint64_t duration_ns;
     uint64_t start_ns, end_ns; /* set by work_enqueue */
 };

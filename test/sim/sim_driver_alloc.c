@@ -54,7 +54,7 @@ static CUresult release(uint64_t address, unsigned kinds, bool wait)
     return memory_free(address, kinds);
 }
 
-static CUresult allocate_host(void **ptr, size_t bytes, unsigned flags)
+CUresult allocate_host(void **ptr, size_t bytes, unsigned flags)
 {
     CUdeviceptr address = 0;
     if (!ptr || flags > 7)
@@ -97,7 +97,7 @@ static CUresult allocate_managed(CUdeviceptr *ptr, size_t bytes, unsigned flags)
     return allocate(MEMORY_MANAGED, ptr, bytes, flags);
 }
 
-static CUresult memory_info(size_t *free_bytes, size_t *total)
+CUresult memory_info(size_t *free_bytes, size_t *total)
 {
     CUcontext context;
     CUresult result = context_current(&context);
@@ -150,21 +150,21 @@ static CUresult ipc_open(CUdeviceptr *ptr, CUipcMemHandle handle)
     return allocate(MEMORY_IPC, ptr, ipc.bytes, 0);
 }
 
-DRV(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), memory_info(free_bytes, total))
-DRV(cuMemAlloc_v2, (CUdeviceptr *ptr, size_t bytes), allocate(MEMORY_DEVICE, ptr, bytes, 0),
+DRV(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total))
+DRV(cuMemAlloc_v2, (CUdeviceptr * ptr, size_t bytes), allocate(MEMORY_DEVICE, ptr, bytes, 0),
     A_OUT("ptr", ptr), A_U(bytes))
 DRV(cuMemAllocPitch_v2,
-    (CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned element),
+    (CUdeviceptr * ptr, size_t *pitch, size_t width, size_t height, unsigned element),
     allocate_pitch(ptr, pitch, width, height, element), A_OUT("ptr", ptr), A_U(width), A_U(height))
 DRV(cuMemFree_v2, (CUdeviceptr ptr), release(ptr, KINDS_DEVICE, true), A_X(ptr))
-DRV(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr),
+DRV(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr ptr),
     address_range(base, bytes, ptr), A_X(ptr))
-DRV(cuMemAllocHost_v2, (void **ptr, size_t bytes), allocate_host(ptr, bytes, 0),
-    A_OUT("ptr", ptr), A_U(bytes))
+DRV(cuMemAllocHost_v2, (void **ptr, size_t bytes), allocate_host(ptr, bytes, 0), A_OUT("ptr", ptr),
+    A_U(bytes))
 DRV(cuMemFreeHost, (void *ptr), release((uintptr_t)ptr, KINDS_HOST, false), A_X(ptr))
 DRV(cuMemHostAlloc, (void **ptr, size_t bytes, unsigned flags), allocate_host(ptr, bytes, flags),
     A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
-DRV(cuMemHostGetDevicePointer_v2, (CUdeviceptr *device, void *host, unsigned flags),
+DRV(cuMemHostGetDevicePointer_v2, (CUdeviceptr * device, void *host, unsigned flags),
     host_pointer(device, host), A_X(host))
 DRV(cuMemHostGetFlags, (unsigned *flags, void *host), host_flags(flags, host), A_X(host))
 DRV(cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned flags),
@@ -174,11 +174,11 @@ DRV(cuMemHostRegister, (void *ptr, size_t bytes, unsigned flags),
     memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags), A_X(ptr), A_U(bytes),
     A_U(flags))
 DRV(cuMemHostUnregister, (void *ptr), unregister(ptr), A_X(ptr))
-DRV(cuMemAllocManaged, (CUdeviceptr *ptr, size_t bytes, unsigned flags),
+DRV(cuMemAllocManaged, (CUdeviceptr * ptr, size_t bytes, unsigned flags),
     allocate_managed(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
-DRV(cuIpcGetMemHandle, (CUipcMemHandle *handle, CUdeviceptr ptr), ipc_get(handle, ptr), A_X(ptr))
-DRV(cuIpcOpenMemHandle, (CUdeviceptr *ptr, CUipcMemHandle handle, unsigned flags),
+DRV(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr ptr), ipc_get(handle, ptr), A_X(ptr))
+DRV(cuIpcOpenMemHandle, (CUdeviceptr * ptr, CUipcMemHandle handle, unsigned flags),
     ipc_open(ptr, handle), A_OUT("ptr", ptr))
-DRV(cuIpcOpenMemHandle_v2, (CUdeviceptr *ptr, CUipcMemHandle handle, unsigned flags),
+DRV(cuIpcOpenMemHandle_v2, (CUdeviceptr * ptr, CUipcMemHandle handle, unsigned flags),
     ipc_open(ptr, handle), A_OUT("ptr", ptr))
 DRV(cuIpcCloseMemHandle, (CUdeviceptr ptr), release(ptr, KINDS_IPC, false), A_X(ptr))

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sim_driver.h"
+#include "sim_memory_kinds.h"
 
 /* Arrays are pitched memory; a mipmapped array is a list of arrays. */
 
@@ -20,21 +21,18 @@ static size_t format_bytes(CUarray_format format)
 {
     switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        return 1;
+    case CU_AD_FORMAT_SIGNED_INT8: return 1;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        return 2;
+    case CU_AD_FORMAT_HALF: return 2;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-        return 4;
+    case CU_AD_FORMAT_FLOAT: return 4;
     }
     return 0;
 }
 
-static CUresult array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
+CUresult array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
     CUcontext context;
     CUresult result = context_current(&context);
@@ -65,7 +63,7 @@ static CUresult array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc
     return CUDA_SUCCESS;
 }
 
-static CUresult array_create_2d(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
+CUresult array_create_2d(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
     if (!desc)
         return CUDA_ERROR_INVALID_VALUE;
@@ -151,18 +149,18 @@ static CUresult mipmap_level(CUarray *level, CUmipmappedArray mipmap, unsigned i
     return CUDA_SUCCESS;
 }
 
-DRV(cuArrayCreate_v2, (CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc),
+DRV(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *desc),
     array_create_2d(array, desc), A_OUT("array", array))
-DRV(cuArray3DCreate_v2, (CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc),
+DRV(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *desc),
     array_create(array, desc), A_OUT("array", array))
 DRV(cuArrayDestroy, (CUarray array), array_destroy(array, false), A_X(array))
-DRV(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR *desc, CUarray array),
+DRV(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * desc, CUarray array),
     array_describe_2d(desc, array), A_X(array))
-DRV(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR *desc, CUarray array),
+DRV(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * desc, CUarray array),
     array_describe(desc, array), A_X(array))
 DRV(cuMipmappedArrayCreate,
-    (CUmipmappedArray *mipmap, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels),
+    (CUmipmappedArray * mipmap, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels),
     mipmap_create(mipmap, desc, levels), A_OUT("mipmap", mipmap), A_U(levels))
 DRV(cuMipmappedArrayDestroy, (CUmipmappedArray mipmap), mipmap_destroy(mipmap), A_X(mipmap))
-DRV(cuMipmappedArrayGetLevel, (CUarray *level, CUmipmappedArray mipmap, unsigned index),
+DRV(cuMipmappedArrayGetLevel, (CUarray * level, CUmipmappedArray mipmap, unsigned index),
     mipmap_level(level, mipmap, index), A_X(mipmap), A_U(index))

@@ -145,10 +145,10 @@ bool capture_event_wait(CUstream stream, CUevent event, CUresult *result)
     if (__atomic_load_n(&captures.count, __ATOMIC_ACQUIRE) == 0)
         return false;
     pthread_mutex_lock(&captures.lock);
-    struct capture *from = event->capture && is_live(event->capture) &&
-                                   event->capture->id == event->capture_id
-                               ? event->capture
-                               : NULL;
+    struct capture *from =
+        event->capture && is_live(event->capture) && event->capture->id == event->capture_id
+            ? event->capture
+            : NULL;
     pthread_mutex_unlock(&captures.lock);
     if (!from && !stream->capture)
         return legacy_conflict(stream, result);
@@ -306,7 +306,7 @@ static CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status, cuu
     if (legacy_conflict(stream, &result))
         return result;
     struct capture *capture = stream->capture;
-    *status = !capture          ? CU_STREAM_CAPTURE_STATUS_NONE
+    *status = !capture           ? CU_STREAM_CAPTURE_STATUS_NONE
               : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                  : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
@@ -365,7 +365,8 @@ DRV2(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph *graph), capture_end(s
      A_X(stream), A_OUT("graph", graph))
 DRV2(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus *status),
      capture_info(stream, status, NULL, NULL, NULL, NULL, NULL, pt), A_X(stream))
-DRV2(cuStreamGetCaptureInfo, _ptsz, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id),
+DRV2(cuStreamGetCaptureInfo, _ptsz,
+     (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id),
      capture_info(stream, status, id, NULL, NULL, NULL, NULL, pt), A_X(stream))
 DRV2(cuStreamGetCaptureInfo_v2, _ptsz,
      (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
@@ -382,4 +383,4 @@ DRV2(cuStreamUpdateCaptureDependencies_v2, _ptsz,
      (CUstream stream, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
       unsigned flags),
      capture_update(stream, deps, count, flags, pt), A_X(stream))
-DRV(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), capture_mode(mode))
+DRV(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), capture_mode(mode))

@@ -160,27 +160,29 @@ static CUresult context_attach(CUcontext *context)
     return result;
 }
 
-DRV(cuCtxCreate, (CUcontext *context, unsigned flags, CUdevice device),
+DRV(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
-DRV(cuCtxCreate_v2, (CUcontext *context, unsigned flags, CUdevice device),
+DRV(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
 DRV(cuCtxCreate_v3,
-    (CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device),
+    (CUcontext * context, CUexecAffinityParam *affinity, int count, unsigned flags,
+     CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
-DRV(cuCtxCreate_v4, (CUcontext *context, CUctxCreateParams *params, unsigned flags, CUdevice device),
+DRV(cuCtxCreate_v4,
+    (CUcontext * context, CUctxCreateParams *params, unsigned flags, CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
 DRV(cuCtxDestroy, (CUcontext ctx), context_destroy(ctx), A_X(ctx))
 DRV(cuCtxDestroy_v2, (CUcontext ctx), context_destroy(ctx), A_X(ctx))
-DRV(cuCtxAttach, (CUcontext *context, unsigned flags), context_attach(context))
+DRV(cuCtxAttach, (CUcontext * context, unsigned flags), context_attach(context))
 DRV(cuCtxDetach, (CUcontext ctx), context_detach(ctx), A_X(ctx))
 DRV(cuCtxPushCurrent_v2, (CUcontext ctx), context_push(ctx), A_X(ctx))
 DRV(cuCtxPushCurrent, (CUcontext ctx), context_push(ctx), A_X(ctx))
-DRV(cuCtxPopCurrent_v2, (CUcontext *context), context_pop(context))
-DRV(cuCtxPopCurrent, (CUcontext *context), context_pop(context))
+DRV(cuCtxPopCurrent_v2, (CUcontext * context), context_pop(context))
+DRV(cuCtxPopCurrent, (CUcontext * context), context_pop(context))
 DRV(cuCtxSetCurrent, (CUcontext ctx), context_set(ctx), A_X(ctx))
-DRV(cuCtxGetCurrent, (CUcontext *context), context_get(context))
+DRV(cuCtxGetCurrent, (CUcontext * context), context_get(context))
 
-static CUresult primary_release(CUdevice ordinal, bool reset)
+CUresult primary_release(CUdevice ordinal, bool reset)
 {
     struct sim_device *device;
     CUcontext gone = NULL;
@@ -235,7 +237,7 @@ static CUresult primary_state(CUdevice ordinal, unsigned *flags, int *active)
     return result;
 }
 
-DRV(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device),
+DRV(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
     primary_retain(context, device), A_OUT("ctx", context), A_U(device))
 DRV(cuDevicePrimaryCtxRelease, (CUdevice device), primary_release(device, false), A_U(device))
 DRV(cuDevicePrimaryCtxRelease_v2, (CUdevice device), primary_release(device, false), A_U(device))

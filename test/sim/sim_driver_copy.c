@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_memory_kinds.h"
 
 /*
  * Copies. Every copy is a box of bytes between two places, each a pointer with a pitch or an
@@ -19,13 +20,9 @@ static bool place_of(struct place *place, CUmemorytype type, const void *host, C
                      CUarray array, size_t pitch, size_t height)
 {
     switch (type) {
-    case CU_MEMORYTYPE_HOST:
-        place->at = (char *)(uintptr_t)host;
-        break;
+    case CU_MEMORYTYPE_HOST: place->at = (char *)(uintptr_t)host; break;
     case CU_MEMORYTYPE_DEVICE:
-    case CU_MEMORYTYPE_UNIFIED:
-        place->at = (char *)(uintptr_t)device;
-        break;
+    case CU_MEMORYTYPE_UNIFIED: place->at = (char *)(uintptr_t)device; break;
     case CU_MEMORYTYPE_ARRAY:
         if (!sim_pool_has(&pool_arrays, array))
             return false;
@@ -33,8 +30,7 @@ static bool place_of(struct place *place, CUmemorytype type, const void *host, C
         pitch = array->pitch_bytes;
         height = array->height;
         break;
-    default:
-        return false;
+    default: return false;
     }
     place->pitch = pitch;
     place->slice = pitch * height;
@@ -150,10 +146,10 @@ CUresult copy_shape(const CUDA_MEMCPY3D *shape, CUstream handle, int pt, int syn
         work_log(stream, &work, args, 2);
     }
     /* A copy between device memories does not hold the host. */
-    bool pageable_out = !sync && kind[3] == 'H' && shape->dstMemoryType != CU_MEMORYTYPE_ARRAY &&
-                        memory_is_pageable(shape->dstMemoryType == CU_MEMORYTYPE_HOST
-                                               ? (uintptr_t)shape->dstHost
-                                               : shape->dstDevice);
+    bool pageable_out =
+        !sync && kind[3] == 'H' && shape->dstMemoryType != CU_MEMORYTYPE_ARRAY &&
+        memory_is_pageable(shape->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)shape->dstHost
+                                                                      : shape->dstDevice);
     if (result == CUDA_SUCCESS && ((sync && strcmp(kind, "DtoD") != 0) || pageable_out))
         result = stream_wait(stream);
     return result;
@@ -199,8 +195,8 @@ static CUresult array_linear(CUarray array, size_t offset, uint64_t other, size_
     return copy_shape(&shape, stream, pt, sync);
 }
 
-static CUresult array_array(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
-                            size_t bytes, int pt)
+CUresult array_array(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t bytes,
+                     int pt)
 {
     CUDA_MEMCPY3D shape = {.WidthInBytes = bytes,
                            .Height = 1,
@@ -233,15 +229,13 @@ DRV2(cuMemcpyDtoH_v2, _ptds, (void *dst, CUdeviceptr src, size_t bytes),
      copy_linear((uintptr_t)dst, src, bytes, NULL, pt, 1, "DtoH"), A_X(dst), A_X(src), A_U(bytes))
 DRV2(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t bytes),
      copy_linear(dst, src, bytes, NULL, pt, 1, "DtoD"), A_X(dst), A_X(src), A_U(bytes))
-DRV2(cuMemcpyHtoDAsync_v2, _ptsz,
-     (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
-     copy_linear(dst, (uintptr_t)src, bytes, stream, pt, 0, "HtoD"), A_X(dst), A_X(src),
-     A_U(bytes), A_X(stream))
+DRV2(cuMemcpyHtoDAsync_v2, _ptsz, (CUdeviceptr dst, const void *src, size_t bytes, CUstream stream),
+     copy_linear(dst, (uintptr_t)src, bytes, stream, pt, 0, "HtoD"), A_X(dst), A_X(src), A_U(bytes),
+     A_X(stream))
 DRV2(cuMemcpyDtoHAsync_v2, _ptsz, (void *dst, CUdeviceptr src, size_t bytes, CUstream stream),
-     copy_linear((uintptr_t)dst, src, bytes, stream, pt, 0, "DtoH"), A_X(dst), A_X(src),
-     A_U(bytes), A_X(stream))
-DRV2(cuMemcpyDtoDAsync_v2, _ptsz,
-     (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
+     copy_linear((uintptr_t)dst, src, bytes, stream, pt, 0, "DtoH"), A_X(dst), A_X(src), A_U(bytes),
+     A_X(stream))
+DRV2(cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
      copy_linear(dst, src, bytes, stream, pt, 0, "DtoD"), A_X(dst), A_X(src), A_U(bytes),
      A_X(stream))
 DRV2(cuMemcpyDtoA_v2, _ptds, (CUarray dst, size_t offset, CUdeviceptr src, size_t bytes),

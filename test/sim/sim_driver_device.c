@@ -181,36 +181,36 @@ static CUresult device_set_pool(struct sim_device *device, CUmemoryPool pool)
     return CUDA_SUCCESS;
 }
 
-DRV(cuDeviceGet, (CUdevice *device, int ordinal), device_get(device, ordinal), A_U(ordinal))
+DRV(cuDeviceGet, (CUdevice * device, int ordinal), device_get(device, ordinal), A_U(ordinal))
 DRV(cuDeviceGetCount, (int *count), device_count(count))
 DRV(cuDeviceGetName, (char *name, int bytes, CUdevice device),
     WITH_DEVICE(device, device_name(name, bytes)), A_U(device))
-DRV(cuDeviceGetUuid, (CUuuid *uuid, CUdevice device),
+DRV(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device),
     WITH_DEVICE(device, device_uuid(uuid, at->ordinal)), A_U(device))
-DRV(cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice device),
+DRV(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device),
     WITH_DEVICE(device, device_uuid(uuid, at->ordinal)), A_U(device))
 DRV(cuDeviceGetLuid, (char *luid, unsigned *mask, CUdevice device),
     WITH_DEVICE(device, device_luid(luid, mask, at->ordinal)), A_U(device))
-DRV(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device), WITH_DEVICE(device, device_total(bytes)),
-    A_U(device))
+DRV(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device),
+    WITH_DEVICE(device, device_total(bytes)), A_U(device))
 DRV(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device),
     WITH_DEVICE(device, device_attribute(value, attribute, at->ordinal)), A_U(attribute),
     A_U(device))
 DRV(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device),
     WITH_DEVICE(device, (*major = 9, *minor = 0, CUDA_SUCCESS)), A_U(device))
-DRV(cuDeviceGetProperties, (CUdevprop *prop, CUdevice device),
+DRV(cuDeviceGetProperties, (CUdevprop * prop, CUdevice device),
     WITH_DEVICE(device, device_properties(prop, at->ordinal)), A_U(device))
 DRV(cuDeviceGetPCIBusId, (char *id, int bytes, CUdevice device),
     WITH_DEVICE(device, device_pci(id, bytes, at->ordinal)), A_U(device))
-DRV(cuDeviceGetByPCIBusId, (CUdevice *device, const char *id), device_by_pci(device, id))
+DRV(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id), device_by_pci(device, id))
 DRV(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer),
     device_peer(can, device, peer), A_U(device), A_U(peer))
 DRV(cuDeviceGetP2PAttribute,
     (int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer),
     device_peer(value, device, peer), A_U(device), A_U(peer))
-DRV(cuDeviceGetDefaultMemPool, (CUmemoryPool *pool, CUdevice device),
+DRV(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device),
     WITH_DEVICE(device, device_pool(pool, at, true)), A_U(device))
-DRV(cuDeviceGetMemPool, (CUmemoryPool *pool, CUdevice device),
+DRV(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device),
     WITH_DEVICE(device, device_pool(pool, at, false)), A_U(device))
 DRV(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool),
     WITH_DEVICE(device, device_set_pool(at, pool)), A_U(device), A_X(pool))

@@ -118,7 +118,7 @@ static CUresult stream_wait_event(CUstream handle, CUevent event, int pt)
     return CUDA_SUCCESS;
 }
 
-static CUresult context_event(CUcontext context, CUevent event, bool record)
+CUresult context_event(CUcontext context, CUevent event, bool record)
 {
     if (!context_check(context))
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -145,7 +145,7 @@ static CUresult event_ipc_open(CUevent *event)
     return event_create(event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
 }
 
-DRV(cuEventCreate, (CUevent *event, unsigned flags), event_create(event, flags),
+DRV(cuEventCreate, (CUevent * event, unsigned flags), event_create(event, flags),
     A_OUT("event", event), A_U(flags))
 DRV(cuEventDestroy, (CUevent event), event_destroy(event), A_X(event))
 DRV(cuEventDestroy_v2, (CUevent event), event_destroy(event), A_X(event))
@@ -165,7 +165,7 @@ DRV(cuCtxRecordEvent, (CUcontext ctx, CUevent event), context_event(ctx, event, 
     A_X(event))
 DRV(cuCtxWaitEvent, (CUcontext ctx, CUevent event), context_event(ctx, event, false), A_X(ctx),
     A_X(event))
-DRV(cuIpcGetEventHandle, (CUipcEventHandle *handle, CUevent event), event_ipc_get(handle, event),
+DRV(cuIpcGetEventHandle, (CUipcEventHandle * handle, CUevent event), event_ipc_get(handle, event),
     A_X(event))
-DRV(cuIpcOpenEventHandle, (CUevent *event, CUipcEventHandle handle), event_ipc_open(event),
+DRV(cuIpcOpenEventHandle, (CUevent * event, CUipcEventHandle handle), event_ipc_open(event),
     A_OUT("event", event))

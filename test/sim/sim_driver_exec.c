@@ -64,7 +64,8 @@ static bool graph_flatten(struct flattening *flat, CUgraph graph, const unsigned
     while (done < count && progress) {
         progress = false;
         for (unsigned i = 0; i < count; i++)
-            if (!index[i] && node_place(flat, graph->nodes[i], index, &index[i], base, base_count)) {
+            if (!index[i] &&
+                node_place(flat, graph->nodes[i], index, &index[i], base, base_count)) {
                 done++;
                 progress = true;
             }
@@ -227,8 +228,8 @@ static struct work node_work(const struct exec_node *node)
         work.duration_ns = function_check(params->function) ? params->function->duration_ns : 0;
     } else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY) {
         work.what = "memcpy";
-        work.duration_ns = copy_duration(params->copy.WidthInBytes * params->copy.Height *
-                                         params->copy.Depth);
+        work.duration_ns =
+            copy_duration(params->copy.WidthInBytes * params->copy.Height * params->copy.Depth);
     } else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET) {
         work.what = "memset";
         work.duration_ns = copy_duration(params->fill.width * params->fill.height / 4);
@@ -253,8 +254,8 @@ static void node_run(CUgraphExec exec, struct exec_node *node, CUstream stream, 
         data_apply(stream, data_fill, &params->fill, sizeof params->fill);
     } else if (node->type == CU_GRAPH_NODE_TYPE_HOST) {
         stream_advance(stream, work.start_ns);
-        host_op_enqueue(stream, (struct host_action){params->host.fn, NULL, params->host.userData,
-                                                     false});
+        host_op_enqueue(stream,
+                        (struct host_action){params->host.fn, NULL, params->host.userData, false});
     } else if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD &&
                sim_pool_has(&pool_events, params->event)) {
         pthread_mutex_lock(&params->event->lock);
@@ -288,7 +289,8 @@ static CUresult exec_launch(CUgraphExec exec, CUstream handle, int pt)
     }
     pthread_mutex_lock(&exec->lock);
     uint64_t now_ns = sim_config.timeline || sim_log_gpu_wanted() ? sim_now_ns() : 0;
-    uint64_t start_ns = sim_config.timeline ? stream_start(stream, now_ns) + GRAPH_START_NS : now_ns;
+    uint64_t start_ns =
+        sim_config.timeline ? stream_start(stream, now_ns) + GRAPH_START_NS : now_ns;
     uint64_t end_ns = start_ns;
     for (unsigned i = 0; i < exec->node_count; i++) {
         node_run(exec, &exec->nodes[i], stream, start_ns);
@@ -322,8 +324,8 @@ static CUresult exec_params(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANT
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = exec_create(exec, graph, params->flags);
     params->hErrNode_out = NULL;
-    params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                                                : CUDA_GRAPH_INSTANTIATE_ERROR;
+    params->result_out =
+        result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
     return result;
 }
 
@@ -342,8 +344,7 @@ static CUresult exec_update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRe
     if (!exec_check(exec) || !graph_check(graph))
         return CUDA_ERROR_INVALID_VALUE;
     struct flattening flat = {calloc(graph_size(graph) + 1, sizeof *flat.nodes), 0};
-    bool same = flat.nodes && graph_flatten(&flat, graph, NULL, 0) &&
-                flat.used == exec->node_count;
+    bool same = flat.nodes && graph_flatten(&flat, graph, NULL, 0) && flat.used == exec->node_count;
     pthread_mutex_lock(&exec->lock);
     for (unsigned i = 0; same && i < flat.used; i++)
         same = flat.nodes[i].type == exec->nodes[i].type;
@@ -394,15 +395,15 @@ static CUresult exec_kernel_set(CUgraphExec exec, CUgraphNode node,
 }
 
 DRV(cuGraphInstantiate,
-    (CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *buffer, size_t bytes),
+    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *buffer, size_t bytes),
     exec_create(exec, graph, 0), A_OUT("exec", exec), A_X(graph))
 DRV(cuGraphInstantiate_v2,
-    (CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *buffer, size_t bytes),
+    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *buffer, size_t bytes),
     exec_create(exec, graph, 0), A_OUT("exec", exec), A_X(graph))
-DRV(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, unsigned long long flags),
+DRV(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags),
     exec_create(exec, graph, flags), A_OUT("exec", exec), A_X(graph), A_U(flags))
 DRV2(cuGraphInstantiateWithParams, _ptsz,
-     (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+     (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
      exec_params(exec, graph, params), A_OUT("exec", exec), A_X(graph))
 DRV(cuGraphExecGetFlags, (CUgraphExec exec, cuuint64_t *flags), exec_flags(exec, flags), A_X(exec))
 DRV(cuGraphExecUpdate,

@@ -61,22 +61,21 @@ static CUresult external_semaphores(const CUexternalSemaphore *list, unsigned co
     return result;
 }
 
-DRV(cuImportExternalMemory,
-    (CUexternalMemory *out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc),
+DRV(cuImportExternalMemory, (CUexternalMemory * out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc),
     external_import((void **)out, desc, false), A_OUT("handle", out))
 DRV(cuDestroyExternalMemory, (CUexternalMemory handle), external_destroy(handle, false),
     A_X(handle))
 DRV(cuExternalMemoryGetMappedBuffer,
-    (CUdeviceptr *ptr, CUexternalMemory handle, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc),
+    (CUdeviceptr * ptr, CUexternalMemory handle, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc),
     external_buffer(ptr, handle, desc), A_OUT("ptr", ptr), A_X(handle),
     A_KU("bytes", desc ? desc->size : 0))
 DRV(cuExternalMemoryGetMappedMipmappedArray,
-    (CUmipmappedArray *mipmap, CUexternalMemory handle,
+    (CUmipmappedArray * mipmap, CUexternalMemory handle,
      const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *desc),
     external_check(handle, false) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_HANDLE,
     A_X(handle))
 DRV(cuImportExternalSemaphore,
-    (CUexternalSemaphore *out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *desc),
+    (CUexternalSemaphore * out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *desc),
     external_import((void **)out, desc, true), A_OUT("handle", out))
 DRV(cuDestroyExternalSemaphore, (CUexternalSemaphore handle), external_destroy(handle, true),
     A_X(handle))
@@ -103,16 +102,15 @@ static CUcontext green_check(CUgreenCtx green)
     return context_check((CUcontext)green);
 }
 
-DRV(cuGreenCtxCreate,
-    (CUgreenCtx *green, CUdevResourceDesc desc, CUdevice device, unsigned flags),
+DRV(cuGreenCtxCreate, (CUgreenCtx * green, CUdevResourceDesc desc, CUdevice device, unsigned flags),
     green_create(green, device), A_OUT("ctx", green), A_U(device))
 DRV(cuGreenCtxDestroy, (CUgreenCtx ctx),
-    green_check(ctx) ? cuDevicePrimaryCtxRelease_v2(green_check(ctx)->device->ordinal)
+    green_check(ctx) ? primary_release(green_check(ctx)->device->ordinal, false)
                      : CUDA_ERROR_INVALID_HANDLE,
     A_X(ctx))
 DRV(cuGreenCtxRecordEvent, (CUgreenCtx ctx, CUevent event),
-    green_check(ctx) ? cuCtxRecordEvent(green_check(ctx), event) : CUDA_ERROR_INVALID_HANDLE,
+    green_check(ctx) ? context_event(green_check(ctx), event, true) : CUDA_ERROR_INVALID_HANDLE,
     A_X(ctx), A_X(event))
 DRV(cuGreenCtxWaitEvent, (CUgreenCtx ctx, CUevent event),
-    green_check(ctx) ? cuCtxWaitEvent(green_check(ctx), event) : CUDA_ERROR_INVALID_HANDLE,
+    green_check(ctx) ? context_event(green_check(ctx), event, false) : CUDA_ERROR_INVALID_HANDLE,
     A_X(ctx), A_X(event))

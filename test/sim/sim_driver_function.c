@@ -139,7 +139,7 @@ DRV(cuFuncGetName, (const char **name, CUfunction function), name_get(name, func
     A_X(function))
 DRV(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offset, size_t *bytes),
     CUDA_ERROR_INVALID_VALUE, A_X(function))
-DRV(cuFuncGetModule, (CUmodule *module, CUfunction function), module_of(module, function),
+DRV(cuFuncGetModule, (CUmodule * module, CUfunction function), module_of(module, function),
     A_X(function))
 DRV(cuFuncIsLoaded, (int *state, CUfunction function),
     function_check(function) ? (*state = 1, CUDA_SUCCESS) : CUDA_ERROR_INVALID_HANDLE,
@@ -164,7 +164,7 @@ DRV(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
     (int *blocks, CUfunction function, int block, size_t shared, unsigned flags),
     occupancy(blocks, function, block, shared), A_X(function))
 DRV(cuOccupancyAvailableDynamicSMemPerBlock,
-    (size_t *bytes, CUfunction function, int blocks, int block),
+    (size_t * bytes, CUfunction function, int blocks, int block),
     function_check(function) && bytes ? (*bytes = 49152, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE,
     A_X(function))
 DRV(cuOccupancyMaxPotentialClusterSize,

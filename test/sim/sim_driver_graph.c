@@ -280,10 +280,10 @@ static CUresult kernel_set(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *from
 
 #define DEPS CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count
 
-DRV(cuGraphCreate, (CUgraph *graph, unsigned flags), graph_create(graph, flags),
+DRV(cuGraphCreate, (CUgraph * graph, unsigned flags), graph_create(graph, flags),
     A_OUT("graph", graph))
 DRV(cuGraphDestroy, (CUgraph graph), graph_destroy(graph), A_X(graph))
-DRV(cuGraphClone, (CUgraph *clone, CUgraph graph), graph_copy(clone, graph), A_X(graph))
+DRV(cuGraphClone, (CUgraph * clone, CUgraph graph), graph_copy(clone, graph), A_X(graph))
 DRV(cuGraphAddKernelNode_v2, (DEPS, const CUDA_KERNEL_NODE_PARAMS *params),
     add_kernel(node, graph, deps, count, params), A_X(graph))
 DRV(cuGraphAddMemcpyNode, (DEPS, const CUDA_MEMCPY3D *copy, CUcontext context),

@@ -30,7 +30,8 @@ static struct {
     pthread_cond_t changed;
     struct host_op *first, **last;
     bool has_worker;
-} ops = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last = &ops.first};
+} ops = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last = &ops.first};
 
 static void op_unref_locked(struct host_op *op)
 {

@@ -14,10 +14,10 @@ CUresult launch_check(CUfunction function, const unsigned *grid, const unsigned 
     if (SIM_UNLIKELY(threads == 0 || threads > THREADS_MAX || block[2] > 64 || grid[0] == 0 ||
                      grid[0] > 0x7fffffffu || grid[1] - 1 > 65534 || grid[2] - 1 > 65534))
         return CUDA_ERROR_INVALID_VALUE;
-    if (SIM_UNLIKELY(shared > SHARED_MAX ||
-                     shared >
-                         (unsigned)function
-                             ->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]))
+    if (SIM_UNLIKELY(
+            shared > SHARED_MAX ||
+            shared >
+                (unsigned)function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -105,7 +105,7 @@ static CUresult launch_list(const CUDA_LAUNCH_PARAMS *list, unsigned count)
 }
 
 DRV(cuLaunchCooperativeKernelMultiDevice,
-    (CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags), launch_list(list, count),
+    (CUDA_LAUNCH_PARAMS * list, unsigned count, unsigned flags), launch_list(list, count),
     A_U(count), A_U(flags))
 
 /* The launches of CUDA 2, where the block belongs to the function. */
@@ -143,8 +143,8 @@ DRV(cuLaunchGrid, (CUfunction function, int width, int height),
 DRV(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
     launch_old(function, width, height, stream), A_KS("kernel", function_name(function)),
     A_X(function), A_3("grid", width, height, 1), A_X(stream))
-DRV(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z),
-    block_shape(function, x, y, z), A_X(function))
+DRV(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), block_shape(function, x, y, z),
+    A_X(function))
 DRV(cuFuncSetSharedSize, (CUfunction function, unsigned bytes), shared_size(function, bytes),
     A_X(function))
 DRV(cuParamSetSize, (CUfunction function, unsigned bytes), CUDA_SUCCESS, A_X(function))
@@ -199,6 +199,5 @@ static CUresult add_callback(CUstream handle, CUstreamCallback fn, void *data, i
     return CUDA_SUCCESS;
 }
 
-DRV2(cuStreamAddCallback, _ptsz,
-     (CUstream stream, CUstreamCallback fn, void *data, unsigned flags),
+DRV2(cuStreamAddCallback, _ptsz, (CUstream stream, CUstreamCallback fn, void *data, unsigned flags),
      add_callback(stream, fn, data, pt), A_X(stream), A_KX("fn", fn))

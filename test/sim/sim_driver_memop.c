@@ -24,12 +24,9 @@ static bool memop_is_met(void *data)
     case 0: /* greater or equal, cyclic */
         return op->is_wide ? (int64_t)(have - op->value) >= 0
                            : (int32_t)((uint32_t)have - (uint32_t)op->value) >= 0;
-    case 1:
-        return have == op->value;
-    case 2:
-        return (have & op->value) != 0;
-    default:
-        return ~(have | op->value) != 0;
+    case 1: return have == op->value;
+    case 2: return (have & op->value) != 0;
+    default: return ~(have | op->value) != 0;
     }
 }
 

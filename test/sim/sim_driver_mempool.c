@@ -105,23 +105,12 @@ static CUresult mempool_attribute(CUmemoryPool pool, CUmemPool_attribute attribu
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t *wide = NULL;
     switch (attribute) {
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        wide = &pool->threshold;
-        break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        wide = &pool->reserved;
-        break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        wide = &pool->reserved_high;
-        break;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        wide = &pool->used;
-        break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        wide = &pool->used_high;
-        break;
-    default:
-        break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: wide = &pool->threshold; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: wide = &pool->reserved; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: wide = &pool->reserved_high; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: wide = &pool->used; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: wide = &pool->used_high; break;
+    default: break;
     }
     if (!wide && (attribute < 1 || attribute > 3))
         return CUDA_ERROR_INVALID_VALUE;
@@ -186,15 +175,15 @@ static CUresult pointer_import(CUdeviceptr *ptr, CUmemoryPool pool,
     return result;
 }
 
-DRV2(cuMemAllocAsync, _ptsz, (CUdeviceptr *ptr, size_t bytes, CUstream stream),
+DRV2(cuMemAllocAsync, _ptsz, (CUdeviceptr * ptr, size_t bytes, CUstream stream),
      allocate_async(ptr, bytes, NULL, stream, pt), A_OUT("ptr", ptr), A_U(bytes), A_X(stream))
 DRV2(cuMemAllocFromPoolAsync, _ptsz,
-     (CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
+     (CUdeviceptr * ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
      pool ? allocate_async(ptr, bytes, pool, stream, pt) : CUDA_ERROR_INVALID_VALUE,
      A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream))
 DRV2(cuMemFreeAsync, _ptsz, (CUdeviceptr ptr, CUstream stream), free_async(ptr, stream, pt),
      A_X(ptr), A_X(stream))
-DRV(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *props),
+DRV(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props),
     mempool_create(pool, props), A_OUT("pool", pool))
 DRV(cuMemPoolDestroy, (CUmemoryPool pool), mempool_destroy(pool), A_X(pool))
 DRV(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes),
@@ -205,16 +194,16 @@ DRV(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, vo
     mempool_attribute(pool, attribute, value, false), A_X(pool))
 DRV(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *map, size_t count),
     mempool_check(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, A_X(pool))
-DRV(cuMemPoolGetAccess, (CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location),
+DRV(cuMemPoolGetAccess, (CUmemAccess_flags * flags, CUmemoryPool pool, CUmemLocation *location),
     mempool_access(flags, pool), A_X(pool))
-DRV(cuMemPoolExportPointer, (CUmemPoolPtrExportData *data, CUdeviceptr ptr),
+DRV(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr ptr),
     pointer_export(data, ptr), A_X(ptr))
-DRV(cuMemPoolImportPointer, (CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data),
+DRV(cuMemPoolImportPointer, (CUdeviceptr * ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data),
     pointer_import(ptr, pool, data), A_OUT("ptr", ptr), A_X(pool))
 DRV(cuMemGetDefaultMemPool,
-    (CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
+    (CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
     location_pool(pool, location, true), A_OUT("pool", pool))
-DRV(cuMemGetMemPool, (CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
+DRV(cuMemGetMemPool, (CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
     location_pool(pool, location, false), A_OUT("pool", pool))
-DRV(cuMemSetMemPool, (CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool),
+DRV(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
     location_set_pool(location, pool), A_X(pool))

@@ -185,52 +185,52 @@ static CUresult kernel_library(CUlibrary *library, CUkernel kernel)
     return CUDA_SUCCESS;
 }
 
-DRV(cuModuleLoad, (CUmodule *module, const char *path), module_load(module, NULL, path),
+DRV(cuModuleLoad, (CUmodule * module, const char *path), module_load(module, NULL, path),
     A_OUT("module", module), A_KS("path", path))
-DRV(cuModuleLoadData, (CUmodule *module, const void *image), module_load(module, image, NULL),
+DRV(cuModuleLoadData, (CUmodule * module, const void *image), module_load(module, image, NULL),
     A_OUT("module", module), A_X(image))
 DRV(cuModuleLoadDataEx,
-    (CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values),
+    (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
     module_load(module, image, NULL), A_OUT("module", module), A_X(image))
-DRV(cuModuleLoadFatBinary, (CUmodule *module, const void *image), module_load(module, image, NULL),
+DRV(cuModuleLoadFatBinary, (CUmodule * module, const void *image), module_load(module, image, NULL),
     A_OUT("module", module), A_X(image))
 DRV(cuModuleUnload, (CUmodule module), module_unload(module), A_X(module))
-DRV(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name),
+DRV(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
     function_find(function, module, name, false), A_OUT("function", function), A_X(module),
     A_KS("name", name))
 DRV(cuModuleGetFunctionCount, (unsigned *count, CUmodule module), function_count(count, module),
     A_X(module))
-DRV(cuModuleEnumerateFunctions, (CUfunction *functions, unsigned count, CUmodule module),
+DRV(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned count, CUmodule module),
     function_list((CUkernel *)functions, count, module), A_X(module))
-DRV(cuModuleGetGlobal_v2, (CUdeviceptr *ptr, size_t *bytes, CUmodule module, const char *name),
+DRV(cuModuleGetGlobal_v2, (CUdeviceptr * ptr, size_t *bytes, CUmodule module, const char *name),
     global_find(ptr, bytes, module, name), A_OUT("ptr", ptr), A_X(module), A_KS("name", name))
-DRV(cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode),
+DRV(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode),
     mode ? (*mode = CU_MODULE_LAZY_LOADING, CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE)
 DRV(cuLibraryLoadData,
-    (CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned jit_count,
-     CUlibraryOption *options, void **values, unsigned count),
+    (CUlibrary * library, const void *code, CUjit_option *jit, void **jit_values,
+     unsigned jit_count, CUlibraryOption *options, void **values, unsigned count),
     library_load(library, code, NULL), A_OUT("library", library), A_KX("image", code))
 DRV(cuLibraryLoadFromFile,
-    (CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values, unsigned jit_count,
-     CUlibraryOption *options, void **values, unsigned count),
+    (CUlibrary * library, const char *path, CUjit_option *jit, void **jit_values,
+     unsigned jit_count, CUlibraryOption *options, void **values, unsigned count),
     library_load(library, NULL, path), A_OUT("library", library), A_KS("path", path))
 DRV(cuLibraryUnload, (CUlibrary library), module_unload(LIB(library)), A_X(library))
-DRV(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name),
+DRV(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
     function_find((CUfunction *)kernel, LIB(library), name, true), A_OUT("kernel", kernel),
     A_X(library), A_KS("name", name))
 DRV(cuLibraryGetKernelCount, (unsigned *count, CUlibrary library),
     function_count(count, LIB(library)), A_X(library))
-DRV(cuLibraryEnumerateKernels, (CUkernel *kernels, unsigned count, CUlibrary library),
+DRV(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned count, CUlibrary library),
     function_list(kernels, count, LIB(library)), A_X(library))
-DRV(cuLibraryGetModule, (CUmodule *module, CUlibrary library), library_module(module, library),
+DRV(cuLibraryGetModule, (CUmodule * module, CUlibrary library), library_module(module, library),
     A_OUT("module", module), A_X(library))
-DRV(cuLibraryGetGlobal, (CUdeviceptr *ptr, size_t *bytes, CUlibrary library, const char *name),
+DRV(cuLibraryGetGlobal, (CUdeviceptr * ptr, size_t *bytes, CUlibrary library, const char *name),
     global_find(ptr, bytes, LIB(library), name), A_OUT("ptr", ptr), A_X(library),
     A_KS("name", name))
-DRV(cuLibraryGetManaged, (CUdeviceptr *ptr, size_t *bytes, CUlibrary library, const char *name),
+DRV(cuLibraryGetManaged, (CUdeviceptr * ptr, size_t *bytes, CUlibrary library, const char *name),
     global_find(ptr, bytes, LIB(library), name), A_OUT("ptr", ptr), A_X(library),
     A_KS("name", name))
-DRV(cuKernelGetFunction, (CUfunction *function, CUkernel kernel), kernel_function(function, kernel),
-    A_OUT("function", function), A_X(kernel))
-DRV(cuKernelGetLibrary, (CUlibrary *library, CUkernel kernel), kernel_library(library, kernel),
+DRV(cuKernelGetFunction, (CUfunction * function, CUkernel kernel),
+    kernel_function(function, kernel), A_OUT("function", function), A_X(kernel))
+DRV(cuKernelGetLibrary, (CUlibrary * library, CUkernel kernel), kernel_library(library, kernel),
     A_X(kernel))

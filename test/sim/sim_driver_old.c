@@ -143,7 +143,7 @@ static CUresult old_array(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc)
     if (!desc)
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY_DESCRIPTOR wide = {desc->Width, desc->Height, desc->Format, desc->NumChannels};
-    return cuArrayCreate_v2(array, &wide);
+    return array_create_2d(array, &wide);
 }
 
 static CUresult old_array_3d(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
@@ -152,13 +152,13 @@ static CUresult old_array_3d(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *d
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR wide = {desc->Width,  desc->Height,      desc->Depth,
                                     desc->Format, desc->NumChannels, desc->Flags};
-    return cuArray3DCreate_v2(array, &wide);
+    return array_create(array, &wide);
 }
 
 static CUresult old_info(u32 *free_bytes, u32 *total)
 {
     size_t wide_free, wide_total;
-    CUresult result = cuMemGetInfo_v2(&wide_free, &wide_total);
+    CUresult result = memory_info(&wide_free, &wide_total);
     if (result == CUDA_SUCCESS) {
         *free_bytes = wide_free > UINT32_MAX ? UINT32_MAX : (u32)wide_free;
         *total = wide_total > UINT32_MAX ? UINT32_MAX : (u32)wide_total;
@@ -168,16 +168,17 @@ static CUresult old_info(u32 *free_bytes, u32 *total)
 
 #define PTR32 CUdeviceptr_v1
 #define LINEAR(kind, dst, src, stream, sync)                                                       \
-    copy_linear((uint64_t)(uintptr_t)(dst), (uint64_t)(uintptr_t)(src), bytes, stream, 0, sync, kind)
+    copy_linear((uint64_t)(uintptr_t)(dst), (uint64_t)(uintptr_t)(src), bytes, stream, 0, sync,    \
+                kind)
 #define COPY_ARGS A_X(dst), A_X(src), A_U(bytes)
 
-DRV(cuMemAlloc, (PTR32 *ptr, u32 bytes), low_allocate(ptr, bytes), A_U(bytes))
-DRV(cuMemAllocPitch, (PTR32 *ptr, u32 *pitch, u32 width, u32 height, u32 element),
+DRV(cuMemAlloc, (PTR32 * ptr, u32 bytes), low_allocate(ptr, bytes), A_U(bytes))
+DRV(cuMemAllocPitch, (PTR32 * ptr, u32 *pitch, u32 width, u32 height, u32 element),
     low_pitch(ptr, pitch, width, height), A_U(width), A_U(height))
 DRV(cuMemFree, (PTR32 ptr), low_free(ptr), A_X(ptr))
-DRV(cuMemAllocHost, (void **ptr, u32 bytes), cuMemAllocHost_v2(ptr, bytes), A_OUT("ptr", ptr),
+DRV(cuMemAllocHost, (void **ptr, u32 bytes), allocate_host(ptr, bytes, 0), A_OUT("ptr", ptr),
     A_U(bytes))
-DRV(cuMemGetInfo, (u32 *free_bytes, u32 *total), old_info(free_bytes, total))
+DRV(cuMemGetInfo, (u32 * free_bytes, u32 *total), old_info(free_bytes, total))
 DRV(cuMemcpyHtoD, (PTR32 dst, const void *src, u32 bytes), LINEAR("HtoD", dst, src, NULL, 1),
     COPY_ARGS)
 DRV(cuMemcpyDtoH, (void *dst, PTR32 src, u32 bytes), LINEAR("DtoH", dst, src, NULL, 1), COPY_ARGS)
@@ -197,7 +198,7 @@ DRV(cuMemcpyHtoA, (CUarray dst, u32 offset, const void *src, u32 bytes),
 DRV(cuMemcpyAtoH, (void *dst, CUarray src, u32 offset, u32 bytes),
     old_array_copy(src, offset, (uintptr_t)dst, bytes, NULL, 1, false, true), COPY_ARGS)
 DRV(cuMemcpyAtoA, (CUarray dst, u32 dst_offset, CUarray src, u32 src_offset, u32 bytes),
-    cuMemcpyAtoA_v2(dst, dst_offset, src, src_offset, bytes), COPY_ARGS)
+    array_array(dst, dst_offset, src, src_offset, bytes, 0), COPY_ARGS)
 DRV(cuMemcpyHtoAAsync, (CUarray dst, u32 offset, const void *src, u32 bytes, CUstream stream),
     old_array_copy(dst, offset, (uintptr_t)src, bytes, stream, 0, true, true), COPY_ARGS,
     A_X(stream))
@@ -224,7 +225,7 @@ SET(16, 2, unsigned short)
 SET(32, 4, unsigned int)
 #undef SET
 
-DRV(cuArrayCreate, (CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), old_array(array, desc),
+DRV(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), old_array(array, desc),
     A_OUT("array", array))
-DRV(cuArray3DCreate, (CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc),
+DRV(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc),
     old_array_3d(array, desc), A_OUT("array", array))

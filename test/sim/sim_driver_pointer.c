@@ -15,47 +15,26 @@ static CUresult attribute_get(void *value, CUpointer_attribute attribute, CUdevi
         return CUDA_ERROR_INVALID_VALUE;
     bool is_host = (KINDS_HOST | KINDS_REGISTERED) & 1u << memory.kind;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = memory.context;
-        break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = memory.context; break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = is_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        *(CUdeviceptr *)value = ptr;
-        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = ptr; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!is_host && memory.kind != MEMORY_MANAGED)
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)value = (void *)(uintptr_t)ptr;
         break;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(uint64_t *)value = memory.id;
-        break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned *)value = memory.kind == MEMORY_MANAGED;
-        break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = memory.device->ordinal;
-        break;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = memory.base;
-        break;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = memory.bytes;
-        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(uint64_t *)value = memory.id; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)value = memory.kind == MEMORY_MANAGED; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = memory.device->ordinal; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = memory.base; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = memory.bytes; break;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(int *)value = 1;
-        break;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(unsigned *)value = 0;
-        break;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)value = memory.pool;
-        break;
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(int *)value = 1; break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(unsigned *)value = 0; break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(CUmemoryPool *)value = memory.pool; break;
+    default: return CUDA_ERROR_NOT_SUPPORTED;
     }
     return CUDA_SUCCESS;
 }

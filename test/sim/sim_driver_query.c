@@ -78,21 +78,21 @@ static CUresult context_peer(CUcontext peer, bool enable)
     return CUDA_SUCCESS;
 }
 
-DRV(cuCtxGetDevice, (CUdevice *device), context_device(device, NULL))
-DRV(cuCtxGetDevice_v2, (CUdevice *device, CUcontext ctx), context_device(device, ctx), A_X(ctx))
+DRV(cuCtxGetDevice, (CUdevice * device), context_device(device, NULL))
+DRV(cuCtxGetDevice_v2, (CUdevice * device, CUcontext ctx), context_device(device, ctx), A_X(ctx))
 DRV(cuCtxGetFlags, (unsigned *flags), WITH_CONTEXT(store(flags, (int)context->flags)))
 DRV(cuCtxSetFlags, (unsigned flags), WITH_CONTEXT((context->flags = flags, CUDA_SUCCESS)))
 DRV(cuCtxGetId, (CUcontext ctx, unsigned long long *id), context_number(ctx, id), A_X(ctx))
 DRV(cuCtxGetApiVersion, (CUcontext ctx, unsigned *version), store(version, 3020), A_X(ctx))
-DRV(cuCtxGetLimit, (size_t *value, CUlimit limit),
+DRV(cuCtxGetLimit, (size_t * value, CUlimit limit),
     WITH_CONTEXT(context_limit(context, limit, value, NULL)))
 DRV(cuCtxSetLimit, (CUlimit limit, size_t value),
     WITH_CONTEXT(context_limit(context, limit, NULL, &value)), A_U(limit), A_U(value))
-DRV(cuCtxGetCacheConfig, (CUfunc_cache *config),
+DRV(cuCtxGetCacheConfig, (CUfunc_cache * config),
     WITH_CONTEXT(store(config, (int)context->cache_config)))
 DRV(cuCtxSetCacheConfig, (CUfunc_cache config),
     WITH_CONTEXT((context->cache_config = config, CUDA_SUCCESS)))
-DRV(cuCtxGetSharedMemConfig, (CUsharedconfig *config), WITH_CONTEXT(store(config, 1)))
+DRV(cuCtxGetSharedMemConfig, (CUsharedconfig * config), WITH_CONTEXT(store(config, 1)))
 DRV(cuCtxSetSharedMemConfig, (CUsharedconfig config), WITH_CONTEXT(CUDA_SUCCESS))
 DRV(cuCtxGetStreamPriorityRange, (int *least, int *greatest),
     WITH_CONTEXT(context_priorities(least, greatest)))

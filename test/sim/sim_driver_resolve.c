@@ -68,6 +68,9 @@ static CUresult proc_address(const char *name, void **pfn, int version, cuuint64
     bool known = false;
     if (!name || !pfn || flags > 2 || version < 0)
         return CUDA_ERROR_INVALID_VALUE;
+    *pfn = NULL;
+    if (version > sim_config.version)
+        return CUDA_ERROR_INVALID_VALUE;
     const struct proc *proc =
         proc_find(name, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &known);
     *pfn = proc ? (void *)(uintptr_t)(sim_config.alias ? proc->alias : proc->function) : NULL;

@@ -60,9 +60,9 @@ CUresult fill_memory(struct fill fill, CUstream handle, int pt, int sync)
     return CUDA_SUCCESS;
 }
 
-#define FILL(size) ((struct fill){dst, 0, count, 1, value, size})
+#define FILL(size)    ((struct fill){dst, 0, count, 1, value, size})
 #define FILL_2D(size) ((struct fill){dst, pitch, width, height, value, size})
-#define ARGS(size) A_X(dst), A_KU("value", value), A_KU("bytes", count *size)
+#define ARGS(size)    A_X(dst), A_KU("value", value), A_KU("bytes", count *size)
 #define ARGS_2D(size) A_X(dst), A_KU("value", value), A_KU("bytes", width *height *size)
 
 #define SET(bits, size, type)                                                                      \
@@ -74,10 +74,10 @@ CUresult fill_memory(struct fill fill, CUstream handle, int pt, int sync)
     DRV2(cuMemsetD2D##bits##_v2, _ptds,                                                            \
          (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),                 \
          fill_memory(FILL_2D(size), NULL, pt, 1), ARGS_2D(size))                                   \
-    DRV2(cuMemsetD2D##bits##Async, _ptsz,                                                          \
-         (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,                  \
-          CUstream stream),                                                                        \
-         fill_memory(FILL_2D(size), stream, pt, 0), ARGS_2D(size), A_X(stream))
+    DRV2(                                                                                          \
+        cuMemsetD2D##bits##Async, _ptsz,                                                           \
+        (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream), \
+        fill_memory(FILL_2D(size), stream, pt, 0), ARGS_2D(size), A_X(stream))
 
 SET(8, 1, unsigned char)
 SET(16, 2, unsigned short)

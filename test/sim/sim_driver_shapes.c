@@ -52,8 +52,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, in
     return copy_shape(&shape, stream, pt, sync);
 }
 
-#define COPY_BYTES(copy, depth)                                                                    \
-    A_KU("bytes", copy ? copy->WidthInBytes * copy->Height * (depth) : 0)
+#define COPY_BYTES(copy, depth) A_KU("bytes", copy ? copy->WidthInBytes * copy->Height *(depth) : 0)
 
 DRV2(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *copy), copy_2d(copy, NULL, pt, 1),
      COPY_BYTES(copy, 1))
@@ -143,12 +142,12 @@ static CUresult copy_3d_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP *list, 
 }
 
 DRV2(cuMemcpyBatchAsync, _ptsz,
-     (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+     (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
       size_t *attr_index, size_t attr_count, size_t *fail, CUstream stream),
      copy_batch(dsts, srcs, sizes, count, fail, stream, pt), A_U(count),
      A_KU("bytes", sum(sizes, count)), A_X(stream))
 DRV2(cuMemcpyBatchAsync_v2, _ptsz,
-     (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+     (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
       size_t *attr_index, size_t attr_count, CUstream stream),
      copy_batch(dsts, srcs, sizes, count, NULL, stream, pt), A_U(count),
      A_KU("bytes", sum(sizes, count)), A_X(stream))
@@ -196,19 +195,19 @@ DRV2(cuMemPrefetchAsync_v2, _ptsz,
      (CUdeviceptr ptr, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream),
      prefetch(ptr, bytes, stream, pt), A_X(ptr), A_U(bytes), A_X(stream))
 DRV2(cuMemPrefetchBatchAsync, _ptsz,
-     (CUdeviceptr *ptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *index,
+     (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *index,
       size_t location_count, unsigned long long flags, CUstream stream),
      prefetch_batch(ptrs, sizes, count, stream, pt), A_U(count), A_KU("bytes", sum(sizes, count)),
      A_X(stream))
 DRV2(cuMemDiscardBatchAsync, _ptsz,
-     (CUdeviceptr *ptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream stream),
+     (CUdeviceptr * ptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream stream),
      prefetch_batch(ptrs, sizes, count, stream, pt), A_U(count), A_KU("bytes", sum(sizes, count)),
      A_X(stream))
 DRV2(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
-     (CUdeviceptr *ptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *index,
+     (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *index,
       size_t location_count, unsigned long long flags, CUstream stream),
      prefetch_batch(ptrs, sizes, count, stream, pt), A_U(count), A_KU("bytes", sum(sizes, count)),
      A_X(stream))
 DRV2(cuMemBatchDecompressAsync, _ptsz,
-     (CUmemDecompressParams *params, size_t count, unsigned flags, size_t *fail, CUstream stream),
+     (CUmemDecompressParams * params, size_t count, unsigned flags, size_t *fail, CUstream stream),
      CUDA_ERROR_NOT_SUPPORTED, A_U(count), A_X(stream))

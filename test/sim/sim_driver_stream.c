@@ -58,8 +58,7 @@ static CUstream stream_of_thread(CUcontext context)
     for (unsigned i = 0; i < THREAD_STREAMS_MAX; i++) {
         if (thread_streams[i].context == context && thread_streams[i].serial == context->serial)
             return thread_streams[i].stream;
-        if (!thread_streams[i].context ||
-            !context_check(thread_streams[i].context))
+        if (!thread_streams[i].context || !context_check(thread_streams[i].context))
             slot = i;
     }
     CUstream stream = stream_make(context, CU_STREAM_DEFAULT, 0);
@@ -122,7 +121,8 @@ static uint64_t stream_end(CUstream stream)
 {
     uint64_t end_ns = __atomic_load_n(&stream->tail_ns, __ATOMIC_ACQUIRE);
     if (stream == stream->context->legacy) {
-        uint64_t blocking_ns = __atomic_load_n(&stream->context->blocking_tail_ns, __ATOMIC_ACQUIRE);
+        uint64_t blocking_ns =
+            __atomic_load_n(&stream->context->blocking_tail_ns, __ATOMIC_ACQUIRE);
         if (blocking_ns > end_ns)
             end_ns = blocking_ns;
     }
@@ -225,9 +225,9 @@ static CUresult stream_query(CUstream handle, int pt)
         result == CUDA_SUCCESS ? (expression, CUDA_SUCCESS) : result;                              \
     })
 
-DRV(cuStreamCreate, (CUstream *stream, unsigned flags), stream_create(stream, flags, 0),
+DRV(cuStreamCreate, (CUstream * stream, unsigned flags), stream_create(stream, flags, 0),
     A_OUT("stream", stream), A_U(flags))
-DRV(cuStreamCreateWithPriority, (CUstream *stream, unsigned flags, int priority),
+DRV(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority),
     stream_create(stream, flags, priority), A_OUT("stream", stream), A_U(flags),
     {"priority", 'd', (uint64_t)(int64_t)priority, 0, 0})
 DRV(cuStreamDestroy, (CUstream stream), stream_destroy(stream), A_X(stream))

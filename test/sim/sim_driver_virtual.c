@@ -58,8 +58,7 @@ static CUresult range_reserve(CUdeviceptr *ptr, size_t bytes)
 {
     if (!ptr || bytes == 0 || bytes % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
-    void *range =
-        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ptr = (uintptr_t)range;
@@ -94,8 +93,8 @@ static CUresult range_access(CUdeviceptr ptr, size_t bytes, const CUmemAccessDes
     struct memory memory;
     if (!desc || !memory_find(ptr, &memory) || memory.kind != MEMORY_VIRTUAL)
         return CUDA_ERROR_INVALID_VALUE;
-    int protection = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? PROT_NONE
-                                                                  : PROT_READ | PROT_WRITE;
+    int protection =
+        desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? PROT_NONE : PROT_READ | PROT_WRITE;
     return mprotect((void *)(uintptr_t)ptr, bytes, protection) == 0 ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_INVALID_VALUE;
 }
@@ -130,30 +129,28 @@ static CUresult multicast_check(CUmemGenericAllocationHandle handle, size_t byte
 }
 
 DRV(cuMemCreate,
-    (CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+    (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *prop,
      unsigned long long flags),
     prop ? allocation_create(handle, bytes, prop->location.id) : CUDA_ERROR_INVALID_VALUE,
     A_OUT("handle", handle), A_U(bytes))
 DRV(cuMemRelease, (CUmemGenericAllocationHandle handle), allocation_release(handle), A_X(handle))
 DRV(cuMemAddressReserve,
-    (CUdeviceptr *ptr, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags),
+    (CUdeviceptr * ptr, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags),
     range_reserve(ptr, bytes), A_OUT("ptr", ptr), A_U(bytes))
-DRV(cuMemAddressFree, (CUdeviceptr ptr, size_t bytes), range_free(ptr, bytes), A_X(ptr),
-    A_U(bytes))
+DRV(cuMemAddressFree, (CUdeviceptr ptr, size_t bytes), range_free(ptr, bytes), A_X(ptr), A_U(bytes))
 DRV(cuMemMap,
     (CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
      unsigned long long flags),
     range_map(ptr, bytes, handle), A_X(ptr), A_U(bytes), A_X(handle))
 DRV(cuMemUnmap, (CUdeviceptr ptr, size_t bytes), range_unmap(ptr, bytes), A_X(ptr), A_U(bytes))
-DRV(cuMemSetAccess,
-    (CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count),
+DRV(cuMemSetAccess, (CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count),
     range_access(ptr, bytes, desc), A_X(ptr), A_U(bytes))
 DRV(cuMemGetAllocationGranularity,
-    (size_t *bytes, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags flags),
+    (size_t * bytes, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags flags),
     granularity(bytes))
-DRV2(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo *list, unsigned count, CUstream stream),
+DRV2(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * list, unsigned count, CUstream stream),
      CUDA_ERROR_NOT_SUPPORTED, A_U(count), A_X(stream))
-DRV(cuMulticastCreate, (CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop),
+DRV(cuMulticastCreate, (CUmemGenericAllocationHandle * handle, const CUmulticastObjectProp *prop),
     multicast_create(handle, prop), A_OUT("handle", handle))
 DRV(cuMulticastBindMem,
     (CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory,

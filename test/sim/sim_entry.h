@@ -19,13 +19,34 @@
 #endif
 #define SIM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#define A_U(value) {#value, 'u', (uint64_t)(value), 0, 0}
-#define A_X(value) {#value, 'x', (uint64_t)(value), 0, 0}
-#define A_OUT(key, pointer) {key, 'o', (uint64_t)(uintptr_t)(pointer), 0, 0}
-#define A_KU(key, number) {key, 'u', (uint64_t)(number), 0, 0}
-#define A_KX(key, pointer) {key, 'x', (uint64_t)(uintptr_t)(pointer), 0, 0}
-#define A_KS(key, string) {key, 's', (uint64_t)(uintptr_t)(string), 0, 0}
-#define A_3(key, x, y, z) {key, '3', (uint64_t)(x), (uint32_t)(y), (uint32_t)(z)}
+#define A_U(value)                                                                                 \
+    {                                                                                              \
+#value, 'u', (uint64_t)(value), 0, 0                                                       \
+    }
+#define A_X(value)                                                                                 \
+    {                                                                                              \
+#value, 'x', (uint64_t)(value), 0, 0                                                       \
+    }
+#define A_OUT(key, pointer)                                                                        \
+    {                                                                                              \
+        key, 'o', (uint64_t)(uintptr_t)(pointer), 0, 0                                             \
+    }
+#define A_KU(key, number)                                                                          \
+    {                                                                                              \
+        key, 'u', (uint64_t)(number), 0, 0                                                         \
+    }
+#define A_KX(key, pointer)                                                                         \
+    {                                                                                              \
+        key, 'x', (uint64_t)(uintptr_t)(pointer), 0, 0                                             \
+    }
+#define A_KS(key, string)                                                                          \
+    {                                                                                              \
+        key, 's', (uint64_t)(uintptr_t)(string), 0, 0                                              \
+    }
+#define A_3(key, x, y, z)                                                                          \
+    {                                                                                              \
+        key, '3', (uint64_t)(x), (uint32_t)(y), (uint32_t)(z)                                      \
+    }
 
 #define SIM_ENTRY(type, kind, sym, per_thread, params, begin, body, ...)                           \
     SIM_EXPORT type sym params                                                                     \

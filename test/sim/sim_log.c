@@ -40,8 +40,8 @@ struct sim_thread {
 
 static struct {
     pthread_mutex_t lock;
-    uint32_t *epoch;  /* wiped on fork */
-    uint32_t epochs;  /* how many processes this memory has lived in */
+    uint32_t *epoch; /* wiped on fork */
+    uint32_t epochs; /* how many processes this memory has lived in */
     const char *directory;
     bool counts;
     bool gpu;
@@ -133,9 +133,8 @@ static bool chunk_local(struct sim_thread *thread, bool can_unmap)
     bool done = false;
     pthread_mutex_lock(&log_state.lock);
     if (log_state.file >= 0 && ftruncate(log_state.file, log_state.file_bytes + CHUNK_BYTES) == 0) {
-        char *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_POPULATE, log_state.file,
-                           log_state.file_bytes);
+        char *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                           log_state.file, log_state.file_bytes);
         if (chunk != MAP_FAILED) {
             log_state.file_bytes += CHUNK_BYTES;
             if (thread->chunk && can_unmap && !log_state.counts)
@@ -174,8 +173,8 @@ static struct sim_thread *thread_get_local(void)
     }
     pthread_mutex_unlock(&log_state.lock);
     size_t bytes = sizeof(struct sim_thread) + COUNT_SLOTS * sizeof(uint64_t *);
-    struct sim_thread *thread =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct sim_thread *thread = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (thread == MAP_FAILED)
         return NULL;
     thread->epoch = *log_state.epoch;
@@ -382,7 +381,8 @@ void sim_call_end(struct sim_call *call, int result)
     if (!thread || thread != thread_current())
         return;
     thread->open_count = call->depth;
-    bool captured = call->depth == 0 ? thread->captured || thread->outer_captured : thread->captured;
+    bool captured =
+        call->depth == 0 ? thread->captured || thread->outer_captured : thread->captured;
     thread->outer_captured |= captured;
     if (call->line)
         line_end(call, result, captured);

@@ -31,9 +31,10 @@ struct sim_pool {
 };
 
 #define SIM_POOL(type, limit)                                                                      \
-    {.item_bytes = (sizeof(type) + 63) / 64 * 64,                                                  \
-     .capacity = (limit),                                                                          \
-     .lock = PTHREAD_MUTEX_INITIALIZER}
+    {                                                                                              \
+        .item_bytes = (sizeof(type) + 63) / 64 * 64, .capacity = (limit),                          \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
 
 /* Zeroed apart from the handle; NULL when the pool is full. */
 void *sim_pool_get(struct sim_pool *pool);

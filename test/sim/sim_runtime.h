@@ -30,8 +30,8 @@ extern void *runtime_driver[LOOKUP_COUNT];
 #define D(type, name, version) ((__typeof__(type) *)runtime_driver[LOOKUP_##name##_##version##_0])
 /* The same with its per-thread-default-stream variant, where `pt` is set. */
 #define D2(type, name, version, pt_version)                                                        \
-    ((__typeof__(type) *)runtime_driver[pt ? LOOKUP_##name##_##pt_version##_2                      \
-                                           : LOOKUP_##name##_##version##_0])
+    ((__typeof__(type) *)                                                                          \
+         runtime_driver[pt ? LOOKUP_##name##_##pt_version##_2 : LOOKUP_##name##_##version##_0])
 
 #define SIM_INJECTED(code) runtime_return((cudaError_t)(code))
 

@@ -28,16 +28,11 @@ static struct cudaChannelFormatDesc channels_of(const CUDA_ARRAY3D_DESCRIPTOR *d
     enum cudaChannelFormatKind kind = cudaChannelFormatKindUnsigned;
     switch (desc->Format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        bits = 8;
-        break;
+    case CU_AD_FORMAT_SIGNED_INT8: bits = 8; break;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        bits = 16;
-        break;
-    default:
-        break;
+    case CU_AD_FORMAT_HALF: bits = 16; break;
+    default: break;
     }
     if (desc->Format >= CU_AD_FORMAT_HALF)
         kind = cudaChannelFormatKindFloat;
@@ -51,10 +46,8 @@ static struct cudaChannelFormatDesc channels_of(const CUDA_ARRAY3D_DESCRIPTOR *d
 static CUresult describe(CUDA_ARRAY3D_DESCRIPTOR *out, const struct cudaChannelFormatDesc *desc,
                          struct cudaExtent extent, unsigned flags)
 {
-    *out = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width,
-                                     .Height = extent.height,
-                                     .Depth = extent.depth,
-                                     .Flags = flags};
+    *out = (CUDA_ARRAY3D_DESCRIPTOR){
+        .Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
     return (CUresult)format_of(desc, &out->Format, &out->NumChannels);
 }
 
@@ -77,7 +70,7 @@ static CUresult mipmap_create(cudaMipmappedArray_t *array,
     if (result != CUDA_SUCCESS)
         return result;
     return D(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000)((CUmipmappedArray *)array, &desc,
-                                                                  levels);
+                                                                   levels);
 }
 
 static CUresult array_info(struct cudaChannelFormatDesc *channels, struct cudaExtent *extent,
@@ -98,21 +91,21 @@ static CUresult array_info(struct cudaChannelFormatDesc *channels, struct cudaEx
 }
 
 RT(cudaMallocArray,
-   (cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
+   (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
     unsigned flags),
    array_create(array, desc, (struct cudaExtent){width, height, 0}, flags), A_OUT("array", array),
    A_U(width), A_U(height))
 RT(cudaMalloc3DArray,
-   (cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+   (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
     unsigned flags),
    array_create(array, desc, extent, flags), A_OUT("array", array),
    A_3("extent", extent.width, extent.height, extent.depth))
 RT(cudaMallocMipmappedArray,
-   (cudaMipmappedArray_t *array, const struct cudaChannelFormatDesc *desc,
+   (cudaMipmappedArray_t * array, const struct cudaChannelFormatDesc *desc,
     struct cudaExtent extent, unsigned levels, unsigned flags),
    mipmap_create(array, desc, extent, levels, flags), A_OUT("array", array), A_U(levels))
 RT(cudaGetMipmappedArrayLevel,
-   (cudaArray_t *level, cudaMipmappedArray_const_t array, unsigned index),
+   (cudaArray_t * level, cudaMipmappedArray_const_t array, unsigned index),
    D(cuMipmappedArrayGetLevel, cuMipmappedArrayGetLevel,
      5000)((CUarray *)level, (CUmipmappedArray)(uintptr_t)array, index),
    A_X(array), A_U(index))
@@ -123,10 +116,10 @@ RT(cudaFreeMipmappedArray, (cudaMipmappedArray_t array),
          : CUDA_SUCCESS,
    A_X(array))
 RT(cudaArrayGetInfo,
-   (struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned *flags,
+   (struct cudaChannelFormatDesc * desc, struct cudaExtent *extent, unsigned *flags,
     cudaArray_t array),
    array_info(desc, extent, flags, array), A_X(array))
-RT(cudaGetChannelDesc, (struct cudaChannelFormatDesc *desc, cudaArray_const_t array),
+RT(cudaGetChannelDesc, (struct cudaChannelFormatDesc * desc, cudaArray_const_t array),
    array_info(desc, NULL, NULL, array), A_X(array))
 
 SIM_EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,

@@ -102,8 +102,8 @@ RT2(cudaMemcpyFromSymbol, _ptds,
 RT2(cudaMemcpyFromSymbolAsync, _ptsz,
     (void *dst, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
      cudaStream_t stream),
-    from_symbol(dst, symbol, bytes, offset, kind, stream, pt, 0), A_X(dst), A_X(symbol),
-    A_U(bytes), A_U(kind), A_X(stream))
+    from_symbol(dst, symbol, bytes, offset, kind, stream, pt, 0), A_X(dst), A_X(symbol), A_U(bytes),
+    A_U(kind), A_X(stream))
 
 static CUresult symbol_address(void **ptr, const void *symbol)
 {
@@ -116,7 +116,7 @@ static CUresult symbol_address(void **ptr, const void *symbol)
 
 RT(cudaGetSymbolAddress, (void **ptr, const void *symbol), symbol_address(ptr, symbol),
    A_OUT("ptr", ptr), A_X(symbol))
-RT(cudaGetSymbolSize, (size_t *bytes, const void *symbol),
+RT(cudaGetSymbolSize, (size_t * bytes, const void *symbol),
    bytes ? runtime_symbol(symbol, NULL, bytes) : cudaErrorInvalidValue, A_X(symbol))
 
 /* Peers are told by device; the copy itself needs no contexts here. */
@@ -124,10 +124,9 @@ RT(cudaMemcpyPeer, (void *dst, int to, const void *src, int from, size_t bytes),
    D(cuMemcpyPeer, cuMemcpyPeer, 4000)(PTR(dst), NULL, PTR(src), NULL, bytes), A_X(dst), A_X(src),
    A_U(bytes))
 RT(cudaMemcpyPeerAsync,
-    (void *dst, int to, const void *src, int from, size_t bytes, cudaStream_t stream),
-    D(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000)(PTR(dst), NULL, PTR(src), NULL, bytes,
-                                                         stream),
-    A_X(dst), A_X(src), A_U(bytes), A_X(stream))
+   (void *dst, int to, const void *src, int from, size_t bytes, cudaStream_t stream),
+   D(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000)(PTR(dst), NULL, PTR(src), NULL, bytes, stream),
+   A_X(dst), A_X(src), A_U(bytes), A_X(stream))
 
 static CUresult fill_2d(void *dst, size_t pitch, int value, size_t width, size_t height, int pt)
 {
@@ -142,8 +141,8 @@ static CUresult fill_2d_async(void *dst, size_t pitch, int value, size_t width, 
 {
     if (width > pitch)
         return CUDA_ERROR_INVALID_VALUE;
-    return D2(cuMemsetD2D8Async, cuMemsetD2D8Async, 3020, 7000)(
-        PTR(dst), pitch, (unsigned char)value, width, height, stream);
+    return D2(cuMemsetD2D8Async, cuMemsetD2D8Async, 3020,
+              7000)(PTR(dst), pitch, (unsigned char)value, width, height, stream);
 }
 
 RT2(cudaMemset, _ptds, (void *dst, int value, size_t bytes),

@@ -83,12 +83,12 @@ static CUresult properties_old(void *prop, int device)
     return result;
 }
 
-RT_INIT(cudaGetDeviceProperties, (struct cudaDeviceProp *prop, int device),
+RT_INIT(cudaGetDeviceProperties, (struct cudaDeviceProp * prop, int device),
         properties_old(prop, device), A_U(device))
-RT_INIT(cudaGetDeviceProperties_v2, (struct cudaDeviceProp *prop, int device),
+RT_INIT(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * prop, int device),
         properties(prop, device), A_U(device))
 #else
-RT_INIT(cudaGetDeviceProperties, (struct cudaDeviceProp *prop, int device),
+RT_INIT(cudaGetDeviceProperties, (struct cudaDeviceProp * prop, int device),
         properties(prop, device), A_U(device))
 #endif
 
@@ -133,10 +133,9 @@ RT_INIT(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr which, int devi
         D(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000)(value, (CUdevice_attribute)which,
                                                             device),
         A_U(which), A_U(device))
-RT_INIT(cudaDeviceGetP2PAttribute,
-        (int *value, enum cudaDeviceP2PAttr which, int device, int peer),
-        D(cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute, 8000)(
-            value, (CUdevice_P2PAttribute)which, device, peer),
+RT_INIT(cudaDeviceGetP2PAttribute, (int *value, enum cudaDeviceP2PAttr which, int device, int peer),
+        D(cuDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,
+          8000)(value, (CUdevice_P2PAttribute)which, device, peer),
         A_U(device), A_U(peer))
 RT_INIT(cudaDeviceGetPCIBusId, (char *id, int bytes, int device),
         D(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010)(id, bytes, device), A_U(device))
@@ -147,15 +146,15 @@ RT_INIT(cudaDeviceCanAccessPeer, (int *can, int device, int peer),
         A_U(peer))
 RT(cudaDeviceEnablePeerAccess, (int peer, unsigned flags), peer_access(peer, true), A_U(peer))
 RT(cudaDeviceDisablePeerAccess, (int peer), peer_access(peer, false), A_U(peer))
-RT(cudaDeviceGetLimit, (size_t *value, enum cudaLimit limit),
+RT(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit),
    D(cuCtxGetLimit, cuCtxGetLimit, 3010)(value, (CUlimit)limit), A_U(limit))
 RT(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value),
    D(cuCtxSetLimit, cuCtxSetLimit, 3010)((CUlimit)limit, value), A_U(limit), A_U(value))
-RT(cudaDeviceGetCacheConfig, (enum cudaFuncCache *config),
+RT(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config),
    D(cuCtxGetCacheConfig, cuCtxGetCacheConfig, 3020)((CUfunc_cache *)config))
 RT(cudaDeviceSetCacheConfig, (enum cudaFuncCache config),
    D(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020)((CUfunc_cache)config))
-RT(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig *config),
+RT(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig * config),
    D(cuCtxGetSharedMemConfig, cuCtxGetSharedMemConfig, 4020)((CUsharedconfig *)config))
 RT(cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig config),
    D(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020)((CUsharedconfig)config))
@@ -163,10 +162,10 @@ RT(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
    D(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050)(least, greatest))
 RT(cudaCtxResetPersistingL2Cache, (void),
    D(cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, 11000)())
-RT_INIT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *pool, int device),
+RT_INIT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
         D(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020)(pool, device),
         A_OUT("pool", pool), A_U(device))
-RT_INIT(cudaDeviceGetMemPool, (cudaMemPool_t *pool, int device),
+RT_INIT(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device),
         D(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020)(pool, device), A_OUT("pool", pool),
         A_U(device))
 RT_INIT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool),

@@ -12,8 +12,8 @@ RT2(cudaStreamBeginCapture, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureM
 RT2(cudaStreamBeginCaptureToGraph, _ptsz,
     (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *deps,
      const cudaGraphEdgeData *edges, size_t count, enum cudaStreamCaptureMode mode),
-    D2(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030, 12030)(
-        stream, graph, deps, edges, count, (CUstreamCaptureMode)mode),
+    D2(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030,
+       12030)(stream, graph, deps, edges, count, (CUstreamCaptureMode)mode),
     A_X(stream), A_X(graph), A_U(mode))
 RT2(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t *graph),
     D2(cuStreamEndCapture, cuStreamEndCapture, 10000, 10000)(stream, graph), A_X(stream),
@@ -22,35 +22,35 @@ RT2(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureSt
     D2(cuStreamIsCapturing, cuStreamIsCapturing, 10000, 10000)(stream,
                                                                (CUstreamCaptureStatus *)status),
     A_X(stream))
-RT(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode *mode),
+RT(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
    D(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,
      10010)((CUstreamCaptureMode *)mode))
 
 #define INFO_V3                                                                                    \
-    (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,            \
+    (cudaStream_t stream, enum cudaStreamCaptureStatus * status, unsigned long long *id,           \
      cudaGraph_t *graph, const cudaGraphNode_t **deps, const cudaGraphEdgeData **edges,            \
      size_t *count)
 #define CALL_INFO_V3                                                                               \
-    D2(cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo, 12030, 12030)(                           \
-        stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, deps, edges, count)
+    D2(cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo, 12030, 12030)                            \
+    (stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, deps, edges, count)
 
 #if SIM_CUDART_MAJOR == 12
 RT2(cudaStreamGetCaptureInfo, _ptsz,
     (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id),
-    D2(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, 10010, 10010)(
-        stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id),
+    D2(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, 10010,
+       10010)(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id),
     A_X(stream))
 RT2(cudaStreamGetCaptureInfo_v2, _ptsz,
     (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
      cudaGraph_t *graph, const cudaGraphNode_t **deps, size_t *count),
-    D2(cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo, 11030, 11030)(
-        stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, deps, count),
+    D2(cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo, 11030,
+       11030)(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, deps, count),
     A_X(stream))
 RT2(cudaStreamGetCaptureInfo_v3, _ptsz, INFO_V3, CALL_INFO_V3, A_X(stream))
 RT2(cudaStreamUpdateCaptureDependencies, _ptsz,
     (cudaStream_t stream, cudaGraphNode_t *deps, size_t count, unsigned flags),
-    D2(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, 11030, 11030)(
-        stream, deps, count, flags),
+    D2(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, 11030,
+       11030)(stream, deps, count, flags),
     A_X(stream))
 #define GRAPH_EDGES
 #else
@@ -58,8 +58,8 @@ RT2(cudaStreamGetCaptureInfo, _ptsz, INFO_V3, CALL_INFO_V3, A_X(stream))
 RT2(cudaStreamUpdateCaptureDependencies, _ptsz,
     (cudaStream_t stream, cudaGraphNode_t *deps, const cudaGraphEdgeData *edges, size_t count,
      unsigned flags),
-    D2(cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies, 12030, 12030)(
-        stream, deps, edges, count, flags),
+    D2(cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies, 12030,
+       12030)(stream, deps, edges, count, flags),
     A_X(stream))
 #define GRAPH_EDGES const cudaGraphEdgeData *edges,
 #endif
@@ -102,7 +102,7 @@ static CUresult add_kernel(DEPS, const struct cudaKernelNodeParams *from)
     if (result != CUDA_SUCCESS)
         return result;
     return D(cuGraphAddKernelNode_v2, cuGraphAddKernelNode, 12000)(node, graph, deps, count,
-                                                                  &params);
+                                                                   &params);
 }
 
 static CUresult add_copy(DEPS, const struct cudaMemcpy3DParms *from)
@@ -144,15 +144,15 @@ static CUresult exec_kernel(cudaGraphExec_t exec, cudaGraphNode_t node,
     CUresult result = kernel_params(from, &params);
     if (result != CUDA_SUCCESS)
         return result;
-    return D(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams,
-             12000)(exec, node, &params);
+    return D(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams, 12000)(exec, node,
+                                                                                       &params);
 }
 
-RT(cudaGraphCreate, (cudaGraph_t *graph, unsigned flags),
+RT(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags),
    D(cuGraphCreate, cuGraphCreate, 10000)(graph, flags), A_OUT("graph", graph))
 RT(cudaGraphDestroy, (cudaGraph_t graph), D(cuGraphDestroy, cuGraphDestroy, 10000)(graph),
    A_X(graph))
-RT(cudaGraphClone, (cudaGraph_t *clone, cudaGraph_t graph),
+RT(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t graph),
    D(cuGraphClone, cuGraphClone, 10000)(clone, graph), A_X(graph))
 RT(cudaGraphAddKernelNode, (DEPS, const struct cudaKernelNodeParams *params),
    add_kernel(node, graph, deps, count, params), A_X(graph))
@@ -193,17 +193,17 @@ RT(cudaGraphDestroyNode, (cudaGraphNode_t node),
 RT(cudaGraphExecKernelNodeSetParams,
    (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *params),
    exec_kernel(exec, node, params), A_X(exec), A_X(node))
-RT(cudaGraphInstantiate, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags),
+RT(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
    D(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040)(exec, graph, flags),
    A_OUT("exec", exec), A_X(graph), A_U(flags))
 RT(cudaGraphInstantiateWithFlags,
-   (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags),
+   (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
    D(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040)(exec, graph, flags),
    A_OUT("exec", exec), A_X(graph), A_U(flags))
 RT2(cudaGraphInstantiateWithParams, _ptsz,
-    (cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphInstantiateParams *params),
-    D2(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 12000)(
-        exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params),
+    (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams *params),
+    D2(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000,
+       12000)(exec, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)params),
     A_OUT("exec", exec), A_X(graph))
 RT(cudaGraphExecGetFlags, (cudaGraphExec_t exec, unsigned long long *flags),
    D(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000)(exec, (cuuint64_t *)flags), A_X(exec))

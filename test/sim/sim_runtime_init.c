@@ -107,9 +107,8 @@ static cudaError_t driver_connect(void)
 {
     void *old = NULL, *again = NULL;
     int version = 0;
-    get_proc *first = state.library
-                          ? (get_proc *)(uintptr_t)dlsym(state.library, "cuGetProcAddress_v2")
-                          : NULL;
+    get_proc *first =
+        state.library ? (get_proc *)(uintptr_t)dlsym(state.library, "cuGetProcAddress_v2") : NULL;
     if (!first)
         return cudaErrorInsufficientDriver;
     CUdriverProcAddressQueryResult found;
@@ -150,8 +149,8 @@ static cudaError_t context_bind(void)
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&state.lock);
     if (!state.primary[thread.device])
-        result = D(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)(
-            &state.primary[thread.device], thread.device);
+        result = D(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,
+                   7000)(&state.primary[thread.device], thread.device);
     context = state.primary[thread.device];
     pthread_mutex_unlock(&state.lock);
     if (result == CUDA_SUCCESS)

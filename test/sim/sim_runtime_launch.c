@@ -62,7 +62,7 @@ static cudaError_t launch_config(const cudaLaunchConfig_t *from, const void *fun
         .numAttrs = from->numAttrs,
     };
     return (cudaError_t)D2(cuLaunchKernelEx, cuLaunchKernelEx, 11060, 11060)(&config, function,
-                                                                            args, NULL);
+                                                                             args, NULL);
 }
 
 #define LAUNCH_ARGS(func, grid, block, bytes, queue)                                               \
@@ -103,7 +103,7 @@ RT2(__cudaLaunchKernel, _ptsz,
     (cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
     launch(kernel, grid, block, args, shared, stream, pt),
     LAUNCH_ARGS(kernel, grid, block, shared, stream))
-RT_INIT(__cudaGetKernel, (cudaKernel_t *kernel, const void *host), kernel_get(kernel, host),
+RT_INIT(__cudaGetKernel, (cudaKernel_t * kernel, const void *host), kernel_get(kernel, host),
         A_OUT("kernel", kernel), A_KX("func", host))
 #endif
 
@@ -122,8 +122,8 @@ static cudaError_t attributes_get(struct cudaFuncAttributes *out, const void *fu
         return cudaErrorInvalidValue;
     int values[CU_FUNC_ATTRIBUTE_MAX] = {0};
     for (int i = 0; i <= CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT; i++)
-        D(cuFuncGetAttribute, cuFuncGetAttribute, 2020)(&values[i], (CUfunction_attribute)i,
-                                                        function);
+        D(cuFuncGetAttribute, cuFuncGetAttribute, 2020)
+        (&values[i], (CUfunction_attribute)i, function);
     *out = (struct cudaFuncAttributes){
         .sharedSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
         .constSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES],
@@ -172,30 +172,29 @@ static cudaError_t kernel_of_symbol(cudaKernel_t *kernel, const void *symbol)
     return error;
 }
 
-RT(cudaFuncGetAttributes, (struct cudaFuncAttributes *out, const void *func),
+RT(cudaFuncGetAttributes, (struct cudaFuncAttributes * out, const void *func),
    attributes_get(out, func), A_X(func))
 RT(cudaFuncSetAttribute, (const void *func, enum cudaFuncAttribute attribute, int value),
-   WITH_FUNCTION(func, D(cuFuncSetAttribute, cuFuncSetAttribute, 9000)(
-                           function, (CUfunction_attribute)attribute, value)),
+   WITH_FUNCTION(func, D(cuFuncSetAttribute, cuFuncSetAttribute,
+                         9000)(function, (CUfunction_attribute)attribute, value)),
    A_X(func))
 RT(cudaFuncSetCacheConfig, (const void *func, enum cudaFuncCache config),
-   WITH_FUNCTION(func, D(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000)(
-                           function, (CUfunc_cache)config)),
+   WITH_FUNCTION(func, D(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000)(function,
+                                                                           (CUfunc_cache)config)),
    A_X(func))
 RT(cudaFuncSetSharedMemConfig, (const void *func, enum cudaSharedMemConfig config),
    WITH_FUNCTION(func, function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE), A_X(func))
 RT(cudaFuncGetName, (const char **name, const void *func),
    WITH_FUNCTION(func, D(cuFuncGetName, cuFuncGetName, 12030)(name, function)), A_X(func))
-RT(cudaGetFuncBySymbol, (cudaFunction_t *out, const void *symbol),
+RT(cudaGetFuncBySymbol, (cudaFunction_t * out, const void *symbol),
    WITH_FUNCTION(symbol, (*out = function, CUDA_SUCCESS)), A_X(symbol))
-RT(cudaGetKernel, (cudaKernel_t *kernel, const void *symbol), kernel_of_symbol(kernel, symbol),
+RT(cudaGetKernel, (cudaKernel_t * kernel, const void *symbol), kernel_of_symbol(kernel, symbol),
    A_X(symbol))
 RT(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
    (int *blocks, const void *func, int block, size_t shared),
-   WITH_FUNCTION(func,
-                 D(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-                   cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000)(blocks, function,
-                                                                               block, shared, 0)),
+   WITH_FUNCTION(func, D(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                         7000)(blocks, function, block, shared, 0)),
    A_X(func))
 RT(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
    (int *blocks, const void *func, int block, size_t shared, unsigned flags),
@@ -204,23 +203,23 @@ RT(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
                          7000)(blocks, function, block, shared, flags)),
    A_X(func))
 RT(cudaLibraryLoadData,
-   (cudaLibrary_t *library, const void *code, enum cudaJitOption *jit, void **jit_values,
+   (cudaLibrary_t * library, const void *code, enum cudaJitOption *jit, void **jit_values,
     unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count),
    D(cuLibraryLoadData, cuLibraryLoadData, 12000)(library, code, NULL, NULL, 0, NULL, NULL, 0),
    A_OUT("library", library), A_KX("image", code))
 RT(cudaLibraryLoadFromFile,
-   (cudaLibrary_t *library, const char *path, enum cudaJitOption *jit, void **jit_values,
+   (cudaLibrary_t * library, const char *path, enum cudaJitOption *jit, void **jit_values,
     unsigned jit_count, enum cudaLibraryOption *options, void **values, unsigned count),
    D(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000)(library, path, NULL, NULL, 0, NULL, NULL,
                                                           0),
    A_OUT("library", library), A_KS("path", path))
-RT(cudaLibraryUnload, (cudaLibrary_t library),
-   D(cuLibraryUnload, cuLibraryUnload, 12000)(library), A_X(library))
-RT(cudaLibraryGetKernel, (cudaKernel_t *kernel, cudaLibrary_t library, const char *name),
+RT(cudaLibraryUnload, (cudaLibrary_t library), D(cuLibraryUnload, cuLibraryUnload, 12000)(library),
+   A_X(library))
+RT(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char *name),
    kernel_find(kernel, library, name), A_OUT("kernel", kernel), A_X(library), A_KS("name", name))
 RT(cudaLibraryGetKernelCount, (unsigned *count, cudaLibrary_t library),
    D(cuLibraryGetKernelCount, cuLibraryGetKernelCount, 12040)(count, library), A_X(library))
-RT(cudaLibraryEnumerateKernels, (cudaKernel_t *kernels, unsigned count, cudaLibrary_t library),
+RT(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned count, cudaLibrary_t library),
    kernel_list(kernels, count, library), A_X(library))
 RT(cudaLibraryGetGlobal, (void **ptr, size_t *bytes, cudaLibrary_t library, const char *name),
    D(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000)((CUdeviceptr *)ptr, bytes, library, name),

@@ -24,7 +24,7 @@ static CUresult release(void *ptr)
 static CUresult allocate_pitch(void **ptr, size_t *pitch, size_t width, size_t height)
 {
     return D(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)((CUdeviceptr *)ptr, pitch, width, height,
-                                                       4);
+                                                        4);
 }
 
 static CUresult allocate_3d(struct cudaPitchedPtr *out, struct cudaExtent extent)
@@ -33,8 +33,8 @@ static CUresult allocate_3d(struct cudaPitchedPtr *out, struct cudaExtent extent
     size_t pitch = 0;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = D(cuMemAllocPitch_v2, cuMemAllocPitch,
-                        3020)(&ptr, &pitch, extent.width, extent.height * extent.depth, 4);
+    CUresult result = D(cuMemAllocPitch_v2, cuMemAllocPitch, 3020)(&ptr, &pitch, extent.width,
+                                                                   extent.height * extent.depth, 4);
     *out = (struct cudaPitchedPtr){(void *)(uintptr_t)ptr, pitch, extent.width, extent.height};
     return result;
 }
@@ -55,10 +55,10 @@ static cudaError_t pointer_attributes(struct cudaPointerAttributes *out, const v
     CUresult result = D(cuPointerGetAttributes, cuPointerGetAttributes,
                         7000)(sizeof values / sizeof values[0], attributes, values, PTR(ptr));
     *out = (struct cudaPointerAttributes){
-        .type = managed                          ? cudaMemoryTypeManaged
-                : type == CU_MEMORYTYPE_HOST     ? cudaMemoryTypeHost
-                : type == CU_MEMORYTYPE_DEVICE   ? cudaMemoryTypeDevice
-                                                 : cudaMemoryTypeUnregistered,
+        .type = managed                        ? cudaMemoryTypeManaged
+                : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost
+                : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
+                                               : cudaMemoryTypeUnregistered,
         .device = device,
         .devicePointer = device_ptr,
         .hostPointer = type ? host_ptr : (void *)(uintptr_t)ptr,
@@ -69,13 +69,13 @@ static cudaError_t pointer_attributes(struct cudaPointerAttributes *out, const v
 RT(cudaMalloc, (void **ptr, size_t bytes), allocate(ptr, bytes), A_OUT("ptr", ptr), A_U(bytes))
 RT(cudaFree, (void *ptr), release(ptr), A_X(ptr))
 RT(cudaMallocHost, (void **ptr, size_t bytes),
-   D(cuMemHostAlloc, cuMemHostAlloc, 2020)(ptr, bytes, CU_MEMHOSTALLOC_PORTABLE),
-   A_OUT("ptr", ptr), A_U(bytes))
+   D(cuMemHostAlloc, cuMemHostAlloc, 2020)(ptr, bytes, CU_MEMHOSTALLOC_PORTABLE), A_OUT("ptr", ptr),
+   A_U(bytes))
 RT(cudaHostAlloc, (void **ptr, size_t bytes, unsigned flags),
    D(cuMemHostAlloc, cuMemHostAlloc, 2020)(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes),
    A_U(flags))
-RT(cudaFreeHost, (void *ptr),
-   ptr ? D(cuMemFreeHost, cuMemFreeHost, 2000)(ptr) : CUDA_SUCCESS, A_X(ptr))
+RT(cudaFreeHost, (void *ptr), ptr ? D(cuMemFreeHost, cuMemFreeHost, 2000)(ptr) : CUDA_SUCCESS,
+   A_X(ptr))
 RT(cudaHostRegister, (void *ptr, size_t bytes, unsigned flags),
    D(cuMemHostRegister_v2, cuMemHostRegister, 6050)(ptr, bytes, flags), A_X(ptr), A_U(bytes),
    A_U(flags))
@@ -92,24 +92,23 @@ RT(cudaMallocManaged, (void **ptr, size_t bytes, unsigned flags),
    A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
 RT(cudaMallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height),
    allocate_pitch(ptr, pitch, width, height), A_OUT("ptr", ptr), A_U(width), A_U(height))
-RT(cudaMalloc3D, (struct cudaPitchedPtr *ptr, struct cudaExtent extent), allocate_3d(ptr, extent),
+RT(cudaMalloc3D, (struct cudaPitchedPtr * ptr, struct cudaExtent extent), allocate_3d(ptr, extent),
    A_OUT("ptr", ptr), A_KU("bytes", extent.width *extent.height *extent.depth))
-RT(cudaMemGetInfo, (size_t *free_bytes, size_t *total),
+RT(cudaMemGetInfo, (size_t * free_bytes, size_t *total),
    D(cuMemGetInfo_v2, cuMemGetInfo, 3020)(free_bytes, total))
-RT(cudaPointerGetAttributes, (struct cudaPointerAttributes *attributes, const void *ptr),
+RT(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *ptr),
    pointer_attributes(attributes, ptr), A_X(ptr))
-RT(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle, void *ptr),
+RT(cudaIpcGetMemHandle, (cudaIpcMemHandle_t * handle, void *ptr),
    D(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010)((CUipcMemHandle *)handle, PTR(ptr)), A_X(ptr))
 RT(cudaIpcOpenMemHandle, (void **ptr, cudaIpcMemHandle_t handle, unsigned flags),
-   D(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle,
-     11000)((CUdeviceptr *)ptr, *(CUipcMemHandle *)&handle, flags),
+   D(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000)((CUdeviceptr *)ptr,
+                                                       *(CUipcMemHandle *)&handle, flags),
    A_OUT("ptr", ptr))
-RT(cudaIpcCloseMemHandle, (void *ptr),
-   D(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)(PTR(ptr)), A_X(ptr))
-RT(cudaIpcGetEventHandle, (cudaIpcEventHandle_t *handle, cudaEvent_t event),
-   D(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010)((CUipcEventHandle *)handle, event),
-   A_X(event))
-RT(cudaIpcOpenEventHandle, (cudaEvent_t *event, cudaIpcEventHandle_t handle),
+RT(cudaIpcCloseMemHandle, (void *ptr), D(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)(PTR(ptr)),
+   A_X(ptr))
+RT(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event),
+   D(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010)((CUipcEventHandle *)handle, event), A_X(event))
+RT(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle),
    D(cuIpcOpenEventHandle, cuIpcOpenEventHandle, 4010)(event, *(CUipcEventHandle *)&handle),
    A_OUT("event", event))
 
@@ -124,7 +123,7 @@ RT2(cudaMallocFromPoolAsync, _ptsz,
     D2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, 11020)((CUdeviceptr *)ptr, bytes,
                                                                        pool, stream),
     A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream))
-RT(cudaMemPoolCreate, (cudaMemPool_t *pool, const struct cudaMemPoolProps *props),
+RT(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *props),
    D(cuMemPoolCreate, cuMemPoolCreate, 11020)(pool, (const CUmemPoolProps *)props),
    A_OUT("pool", pool))
 RT(cudaMemPoolDestroy, (cudaMemPool_t pool), D(cuMemPoolDestroy, cuMemPoolDestroy, 11020)(pool),
@@ -139,37 +138,36 @@ RT(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
    D(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020)(pool, (CUmemPool_attribute)attribute,
                                                           value),
    A_X(pool))
-RT(cudaMemPoolSetAccess,
-   (cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count),
+RT(cudaMemPoolSetAccess, (cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count),
    D(cuMemPoolSetAccess, cuMemPoolSetAccess, 11020)(pool, (const CUmemAccessDesc *)list, count),
    A_X(pool))
 RT(cudaMemPoolGetAccess,
-   (enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *location),
+   (enum cudaMemAccessFlags * flags, cudaMemPool_t pool, struct cudaMemLocation *location),
    D(cuMemPoolGetAccess, cuMemPoolGetAccess, 11020)((CUmemAccess_flags *)flags, pool,
                                                     (CUmemLocation *)location),
    A_X(pool))
-RT(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData *data, void *ptr),
+RT(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData * data, void *ptr),
    D(cuMemPoolExportPointer, cuMemPoolExportPointer, 11020)((CUmemPoolPtrExportData *)data,
                                                             PTR(ptr)),
    A_X(ptr))
 RT(cudaMemPoolImportPointer,
    (void **ptr, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data),
-   D(cuMemPoolImportPointer, cuMemPoolImportPointer,
-     11020)((CUdeviceptr *)ptr, pool, (CUmemPoolPtrExportData *)data),
+   D(cuMemPoolImportPointer, cuMemPoolImportPointer, 11020)((CUdeviceptr *)ptr, pool,
+                                                            (CUmemPoolPtrExportData *)data),
    A_OUT("ptr", ptr), A_X(pool))
 #if SIM_CUDART_MAJOR >= 13
 RT(cudaMemGetDefaultMemPool,
-   (cudaMemPool_t *pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+   (cudaMemPool_t * pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
    D(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000)(pool, (CUmemLocation *)location,
                                                             (CUmemAllocationType)type),
    A_OUT("pool", pool))
 RT(cudaMemGetMemPool,
-   (cudaMemPool_t *pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+   (cudaMemPool_t * pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
    D(cuMemGetMemPool, cuMemGetMemPool, 13000)(pool, (CUmemLocation *)location,
                                               (CUmemAllocationType)type),
    A_OUT("pool", pool))
 RT(cudaMemSetMemPool,
-   (struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t pool),
+   (struct cudaMemLocation * location, enum cudaMemAllocationType type, cudaMemPool_t pool),
    D(cuMemSetMemPool, cuMemSetMemPool, 13000)((CUmemLocation *)location, (CUmemAllocationType)type,
                                               pool),
    A_X(pool))
@@ -177,7 +175,7 @@ RT(cudaMemSetMemPool,
 
 /* External memory. */
 RT(cudaImportExternalMemory,
-   (cudaExternalMemory_t *out, const struct cudaExternalMemoryHandleDesc *desc),
+   (cudaExternalMemory_t * out, const struct cudaExternalMemoryHandleDesc *desc),
    D(cuImportExternalMemory, cuImportExternalMemory,
      10000)((CUexternalMemory *)out, (const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)desc),
    A_OUT("handle", out))
@@ -191,7 +189,7 @@ RT(cudaExternalMemoryGetMappedBuffer,
             (const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *)desc),
    A_OUT("ptr", ptr), A_X(handle), A_KU("bytes", desc ? desc->size : 0))
 RT(cudaExternalMemoryGetMappedMipmappedArray,
-   (cudaMipmappedArray_t *out, cudaExternalMemory_t handle,
+   (cudaMipmappedArray_t * out, cudaExternalMemory_t handle,
     const struct cudaExternalMemoryMipmappedArrayDesc *desc),
    D(cuExternalMemoryGetMappedMipmappedArray, cuExternalMemoryGetMappedMipmappedArray,
      10000)((CUmipmappedArray *)out, (CUexternalMemory)handle,

@@ -111,7 +111,7 @@ static CUresult fatbin_load(struct fatbin *fatbin)
     if (!fatbin->library) {
         CUlibrary library = NULL;
         result = D(cuLibraryLoadData, cuLibraryLoadData, 12000)(&library, fatbin->image, NULL, NULL,
-                                                               0, NULL, NULL, 0);
+                                                                0, NULL, NULL, 0);
         __atomic_store_n(&fatbin->library, library, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
@@ -125,8 +125,8 @@ static cudaError_t kernel_of(struct registered *entry, CUkernel *kernel)
         CUkernel made = NULL;
         result = fatbin_load(entry->fatbin);
         if (result == CUDA_SUCCESS)
-            result = D(cuLibraryGetKernel, cuLibraryGetKernel, 12000)(
-                &made, entry->fatbin->library, entry->name);
+            result = D(cuLibraryGetKernel, cuLibraryGetKernel, 12000)(&made, entry->fatbin->library,
+                                                                      entry->name);
         if (result != CUDA_SUCCESS)
             return cudaErrorInvalidDeviceFunction;
         __atomic_store_n(&entry->kernel, made, __ATOMIC_RELEASE);
@@ -180,11 +180,17 @@ cudaError_t runtime_symbol(const void *host, CUdeviceptr *ptr, size_t *bytes)
     if (!entry || !entry->fatbin || entry->bytes == 0)
         return cudaErrorInvalidSymbol;
     CUresult result = CUDA_SUCCESS;
-    if (!entry->address[device]) {
+    if (entry->managed && !entry->address[0]) {
+        /* Its memory was there before the driver: now the driver hears of it. */
+        result = D(cuMemHostRegister_v2, cuMemHostRegister, 6050)(*entry->managed, entry->bytes, 0);
+        for (device = RUNTIME_DEVICE_MAX - 1; device > 0; device--)
+            entry->address[device] = (uintptr_t)*entry->managed;
+        entry->address[0] = (uintptr_t)*entry->managed;
+    } else if (!entry->address[device]) {
         result = fatbin_load(entry->fatbin);
         if (result == CUDA_SUCCESS)
-            result = D(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000)(
-                &entry->address[device], &have, entry->fatbin->library, entry->name);
+            result = D(cuLibraryGetGlobal, cuLibraryGetGlobal,
+                       12000)(&entry->address[device], &have, entry->fatbin->library, entry->name);
     }
     if (ptr)
         *ptr = entry->address[device];
@@ -238,8 +244,8 @@ SIM_EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *de
     add(host, name, handle);
 }
 
-SIM_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
-                                  size_t bytes, int constant, int global)
+SIM_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name,
+                                  int ext, size_t bytes, int constant, int global)
 {
     struct registered *entry = add(host, name, handle);
     if (entry)

@@ -61,8 +61,8 @@ static CUresult copy_box(struct side dst, struct side src, size_t width, size_t 
 }
 
 #define FROM_PTR(pointer, pitch) ((struct side){(void *)(uintptr_t)(pointer), NULL, pitch, 0, 0})
-#define FROM_ARRAY(array, x, y) ((struct side){NULL, (CUarray)(uintptr_t)(array), 0, x, y})
-#define BOX A_X(dst), A_X(src), A_KU("bytes", width *height), A_U(kind)
+#define FROM_ARRAY(array, x, y)  ((struct side){NULL, (CUarray)(uintptr_t)(array), 0, x, y})
+#define BOX                      A_X(dst), A_X(src), A_KU("bytes", width *height), A_U(kind)
 
 RT2(cudaMemcpy2D, _ptds,
     (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
@@ -71,8 +71,8 @@ RT2(cudaMemcpy2D, _ptds,
 RT2(cudaMemcpy2DAsync, _ptsz,
     (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
      enum cudaMemcpyKind kind, cudaStream_t stream),
-    copy_box(FROM_PTR(dst, dpitch), FROM_PTR(src, spitch), width, height, kind, stream, pt, 0),
-    BOX, A_X(stream))
+    copy_box(FROM_PTR(dst, dpitch), FROM_PTR(src, spitch), width, height, kind, stream, pt, 0), BOX,
+    A_X(stream))
 RT2(cudaMemcpy2DToArray, _ptds,
     (cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch, size_t width,
      size_t height, enum cudaMemcpyKind kind),
@@ -80,8 +80,8 @@ RT2(cudaMemcpy2DToArray, _ptds,
 RT2(cudaMemcpy2DToArrayAsync, _ptsz,
     (cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch, size_t width,
      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-    copy_box(FROM_ARRAY(dst, x, y), FROM_PTR(src, spitch), width, height, kind, stream, pt, 0),
-    BOX, A_X(stream))
+    copy_box(FROM_ARRAY(dst, x, y), FROM_PTR(src, spitch), width, height, kind, stream, pt, 0), BOX,
+    A_X(stream))
 RT2(cudaMemcpy2DFromArray, _ptds,
     (void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
      size_t height, enum cudaMemcpyKind kind),
@@ -89,8 +89,8 @@ RT2(cudaMemcpy2DFromArray, _ptds,
 RT2(cudaMemcpy2DFromArrayAsync, _ptsz,
     (void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-    copy_box(FROM_PTR(dst, dpitch), FROM_ARRAY(src, x, y), width, height, kind, stream, pt, 0),
-    BOX, A_X(stream))
+    copy_box(FROM_PTR(dst, dpitch), FROM_ARRAY(src, x, y), width, height, kind, stream, pt, 0), BOX,
+    A_X(stream))
 RT2(cudaMemcpy2DArrayToArray, _ptds,
     (cudaArray_t dst, size_t dx, size_t dy, cudaArray_const_t src, size_t sx, size_t sy,
      size_t width, size_t height, enum cudaMemcpyKind kind),
@@ -126,8 +126,9 @@ static size_t element_bytes(CUarray array)
     CUDA_ARRAY3D_DESCRIPTOR desc = {.Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     D(cuArray3DGetDescriptor_v2, cuArray3DGetDescriptor, 3020)(&desc, array);
     unsigned bits = desc.Format == CU_AD_FORMAT_FLOAT ? 32
-                    : desc.Format == CU_AD_FORMAT_HALF ? 16
-                                                       : 8u << ((desc.Format & 7) - (desc.Format < 8));
+                    : desc.Format == CU_AD_FORMAT_HALF
+                        ? 16
+                        : 8u << ((desc.Format & 7) - (desc.Format < 8));
     if (desc.Format >= 8 && desc.Format <= 10)
         bits = 8u << (desc.Format - 8);
     return bits / 8 * desc.NumChannels;

@@ -3,15 +3,15 @@
 
 /* Streams, events, and the semaphores of other APIs. */
 
-RT(cudaStreamCreate, (cudaStream_t *stream),
+RT(cudaStreamCreate, (cudaStream_t * stream),
    D(cuStreamCreate, cuStreamCreate, 2000)(stream, cudaStreamDefault), A_OUT("stream", stream))
-RT(cudaStreamCreateWithFlags, (cudaStream_t *stream, unsigned flags),
+RT(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags),
    D(cuStreamCreate, cuStreamCreate, 2000)(stream, flags), A_OUT("stream", stream), A_U(flags))
-RT(cudaStreamCreateWithPriority, (cudaStream_t *stream, unsigned flags, int priority),
+RT(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority),
    D(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050)(stream, flags, priority),
    A_OUT("stream", stream), A_U(flags), {"priority", 'd', (uint64_t)(int64_t)priority, 0, 0})
-RT(cudaStreamDestroy, (cudaStream_t stream),
-   D(cuStreamDestroy_v2, cuStreamDestroy, 4000)(stream), A_X(stream))
+RT(cudaStreamDestroy, (cudaStream_t stream), D(cuStreamDestroy_v2, cuStreamDestroy, 4000)(stream),
+   A_X(stream))
 RT2(cudaStreamSynchronize, _ptsz, (cudaStream_t stream),
     D2(cuStreamSynchronize, cuStreamSynchronize, 2000, 7000)(stream), A_X(stream))
 RT2(cudaStreamQuery, _ptsz, (cudaStream_t stream),
@@ -32,8 +32,7 @@ RT2(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long *id),
     D2(cuStreamGetId, cuStreamGetId, 12000, 12000)(stream, id), A_X(stream))
 RT2(cudaStreamGetDevice, _ptsz, (cudaStream_t stream, int *device),
     D2(cuStreamGetDevice, cuStreamGetDevice, 12080, 12080)(stream, device), A_X(stream))
-RT2(cudaStreamAttachMemAsync, _ptsz,
-    (cudaStream_t stream, void *ptr, size_t bytes, unsigned flags),
+RT2(cudaStreamAttachMemAsync, _ptsz, (cudaStream_t stream, void *ptr, size_t bytes, unsigned flags),
     D2(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000, 7000)(stream, (uintptr_t)ptr, bytes,
                                                                    flags),
     A_X(stream), A_X(ptr), A_U(bytes))
@@ -46,9 +45,9 @@ RT2(cudaStreamSetAttribute, _ptsz,
     (cudaStream_t stream, cudaLaunchAttributeID id, const cudaLaunchAttributeValue *value),
     D2(cuStreamSetAttribute, cuStreamSetAttribute, 11000, 11000)(stream, id, value), A_X(stream))
 
-RT(cudaEventCreate, (cudaEvent_t *event),
+RT(cudaEventCreate, (cudaEvent_t * event),
    D(cuEventCreate, cuEventCreate, 2000)(event, cudaEventDefault), A_OUT("event", event))
-RT(cudaEventCreateWithFlags, (cudaEvent_t *event, unsigned flags),
+RT(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags),
    D(cuEventCreate, cuEventCreate, 2000)(event, flags), A_OUT("event", event), A_U(flags))
 RT(cudaEventDestroy, (cudaEvent_t event), D(cuEventDestroy_v2, cuEventDestroy, 4000)(event),
    A_X(event))
@@ -64,7 +63,7 @@ RT(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end),
    D(cuEventElapsedTime, cuEventElapsedTime, 2000)(ms, start, end), A_X(start), A_X(end))
 
 RT(cudaImportExternalSemaphore,
-   (cudaExternalSemaphore_t *out, const struct cudaExternalSemaphoreHandleDesc *desc),
+   (cudaExternalSemaphore_t * out, const struct cudaExternalSemaphoreHandleDesc *desc),
    D(cuImportExternalSemaphore, cuImportExternalSemaphore,
      10000)((CUexternalSemaphore *)out, (const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *)desc),
    A_OUT("handle", out))

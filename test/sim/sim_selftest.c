@@ -140,8 +140,7 @@ static void test_launch(void)
     IS(cudaLaunchKernel((void *)gemm, one, bad, args, 0, 0), cudaErrorInvalidConfiguration);
     IS(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
     IS(cudaGetLastError(), cudaErrorInvalidConfiguration);
-    IS(cudaLaunchKernel((void *)test_memory, one, one, args, 0, 0),
-       cudaErrorInvalidDeviceFunction);
+    IS(cudaLaunchKernel((void *)test_memory, one, one, args, 0, 0), cudaErrorInvalidDeviceFunction);
     IS(launch(gemm, 1, 1, 0, (cudaStream_t)0x1234500), cudaErrorInvalidResourceHandle);
     struct cudaFuncAttributes attributes;
     OK(cudaFuncGetAttributes(&attributes, (void *)softmax));
@@ -299,8 +298,7 @@ static void test_driver(void)
     IS(cuLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL),
        CUDA_ERROR_INVALID_VALUE);
     OK(cuModuleUnload(module));
-    IS(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL),
-       CUDA_ERROR_INVALID_HANDLE);
+    IS(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
     OK(cuLibraryLoadData(&library, "image", NULL, NULL, 0, NULL, NULL, 0));
     OK(cuLibraryGetKernel(&kernel, library, "relu"));
     OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));

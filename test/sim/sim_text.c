@@ -3,18 +3,6 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-void sim_text_char(struct sim_text *text, char value)
-{
-    if (text->at < text->limit)
-        *text->at++ = value;
-}
-
-void sim_text_string(struct sim_text *text, const char *value)
-{
-    while (*value)
-        sim_text_char(text, *value++);
-}
-
 /* Names come from the program: a tab or a newline in one must not break the line. */
 static void text_name(struct sim_text *text, const char *value)
 {
@@ -63,12 +51,8 @@ void sim_text_arg(struct sim_text *text, const struct sim_arg *arg)
 {
     switch (arg->type) {
     case 'x':
-    case 'o':
-        text_hex(text, arg->value);
-        break;
-    case 's':
-        text_name(text, arg->value ? (const char *)(uintptr_t)arg->value : "");
-        break;
+    case 'o': text_hex(text, arg->value); break;
+    case 's': text_name(text, arg->value ? (const char *)(uintptr_t)arg->value : ""); break;
     case 'd':
         if ((int64_t)arg->value < 0)
             sim_text_char(text, '-');
@@ -81,8 +65,6 @@ void sim_text_arg(struct sim_text *text, const struct sim_arg *arg)
         sim_text_char(text, ',');
         sim_text_number(text, arg->z);
         break;
-    default:
-        sim_text_number(text, arg->value);
-        break;
+    default: sim_text_number(text, arg->value); break;
     }
 }

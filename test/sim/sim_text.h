@@ -13,8 +13,18 @@ struct sim_text {
     char *limit;
 };
 
-void sim_text_char(struct sim_text *text, char value);
-void sim_text_string(struct sim_text *text, const char *value);
+static inline void sim_text_char(struct sim_text *text, char value)
+{
+    if (text->at < text->limit)
+        *text->at++ = value;
+}
+
+static inline void sim_text_string(struct sim_text *text, const char *value)
+{
+    while (*value)
+        sim_text_char(text, *value++);
+}
+
 void sim_text_number(struct sim_text *text, uint64_t value);
 void sim_text_digits(struct sim_text *text, uint64_t value, unsigned digits);
 void sim_text_arg(struct sim_text *text, const struct sim_arg *arg);

@@ -2,7 +2,8 @@
 /*
  * Somebody else's preload, such as a memory limiter: hooks dlsym by way of dlvsym, counts cudaMalloc
  * and cuMemAlloc on their way, and hands out its own functions where a program asks dlsym for them.
- * What it calls itself it finds with RTLD_NEXT, or in the libcuda that it opens.
+ * What it calls itself it finds with RTLD_NEXT, or in the libcuda that it opens. With -DPLAIN it
+ * hooks no dlsym, and asks the one that everybody sees.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,10 +17,13 @@ typedef int (*alloc_fn)(unsigned long long *, size_t);
 
 static unsigned count;
 
-EXPORT void *dlsym(void *handle, const char *name);
 EXPORT int cudaMalloc(void **memory, size_t bytes);
 EXPORT int cuMemAlloc_v2(unsigned long long *memory, size_t bytes);
 
+#ifdef PLAIN
+#define next_dlsym dlsym
+#else
+EXPORT void *dlsym(void *handle, const char *name);
 static void *next_dlsym(void *handle, const char *name)
 {
     static dlsym_fn real;
@@ -34,6 +38,7 @@ EXPORT void *dlsym(void *handle, const char *name)
         return (void *)cuMemAlloc_v2;
     return next_dlsym(handle, name);
 }
+#endif
 
 EXPORT int cudaMalloc(void **memory, size_t bytes)
 {

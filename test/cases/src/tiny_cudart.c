@@ -2,7 +2,7 @@
 /*
  * A libcudart.so.12 of a few functions that do nothing but what a test hangs into them: the program
  * sets tiny_during, which runs inside every call, and may jump, throw, block, fork or call back. Each
- * call that arrives is a line "tid symbol argument" in the file named by TINY_LOG.
+ * call that arrives is a line "pid tid symbol argument" in the file named by TINY_LOG.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@ static void note(const char *symbol, uint64_t argument)
     int saved = errno;
     int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) {
-        int length = snprintf(line, sizeof line, "%ld %s %llu\n", (long)syscall(SYS_gettid), symbol,
-                              (unsigned long long)argument);
+        int length = snprintf(line, sizeof line, "%ld %ld %s %llu\n", (long)syscall(SYS_getpid),
+                              (long)syscall(SYS_gettid), symbol, (unsigned long long)argument);
         if (write(fd, line, (size_t)length) != length)
             abort();
         close(fd);

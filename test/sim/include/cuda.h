@@ -12,8 +12,8 @@
 
 #define CUDA_VERSION 13000
 
-#include "sim_cuda_types.h"
 #include "sim_cuda_protos.h"
 #include "sim_cuda_renames.h"
+#include "sim_cuda_types.h"
 
 #endif

@@ -17,8 +17,8 @@
 #define CUDART_VERSION 13000
 #endif
 
-#include "sim_cudart_types.h"
 #include "sim_cudart_protos.h"
 #include "sim_cudart_renames.h"
+#include "sim_cudart_types.h"
 
 #endif

@@ -123,7 +123,8 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function);
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z);
 CUresult cuFuncSetSharedSize(CUfunction function, sim_u bytes);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *, CUfunction, int block, size_t shared);
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *, CUfunction, int, size_t, sim_u);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *, CUfunction, int, size_t,
+                                                              sim_u);
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *, CUfunction, int blocks, int block);
 CUresult cuOccupancyMaxPotentialClusterSize(int *, CUfunction, const CUlaunchConfig *);
 CUresult cuOccupancyMaxActiveClusters(int *, CUfunction, const CUlaunchConfig *);

@@ -44,14 +44,14 @@ typedef struct CUipcEventHandle_st {
     char reserved[64];
 } CUipcEventHandle;
 
-#define CU_STREAM_LEGACY ((CUstream)0x1)
-#define CU_STREAM_PER_THREAD ((CUstream)0x2)
-#define CU_LAUNCH_PARAM_END ((void *)0)
+#define CU_STREAM_LEGACY               ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD           ((CUstream)0x2)
+#define CU_LAUNCH_PARAM_END            ((void *)0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
-#define CU_MEMHOSTALLOC_PORTABLE 1
-#define CU_MEMHOSTALLOC_DEVICEMAP 2
-#define CU_MEMHOSTALLOC_WRITECOMBINED 4
+#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
+#define CU_MEMHOSTALLOC_PORTABLE       1
+#define CU_MEMHOSTALLOC_DEVICEMAP      2
+#define CU_MEMHOSTALLOC_WRITECOMBINED  4
 
 typedef enum cudaError_enum {
     CUDA_SUCCESS = 0,
@@ -249,7 +249,9 @@ typedef enum CUmoduleLoadingMode_enum {
     CU_MODULE_LAZY_LOADING = 2
 } CUmoduleLoadingMode;
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0 } CUjit_option;
-typedef enum CUlibraryOption_enum { CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0 } CUlibraryOption;
+typedef enum CUlibraryOption_enum {
+    CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0
+} CUlibraryOption;
 typedef enum CUdriverProcAddress_flags_enum {
     CU_GET_PROC_ADDRESS_DEFAULT = 0,
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,

@@ -41,8 +41,8 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *, size_t *fa
                               unsigned long long flags, CUstream);
 CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long flags,
                                  CUstream);
-CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *, size_t count, sim_u flags,
-                                   size_t *fail, CUstream);
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *, size_t count, sim_u flags, size_t *fail,
+                                   CUstream);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count);
 CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count);
 CUresult cuMemsetD32_v2(CUdeviceptr dst, sim_u value, size_t count);
@@ -59,7 +59,8 @@ CUresult cuMemPrefetchAsync(CUdeviceptr, size_t bytes, CUdevice, CUstream);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t bytes, CUmemLocation, sim_u flags, CUstream);
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr *, size_t *, size_t count, CUmemLocation *, size_t *,
                                  size_t, unsigned long long flags, CUstream);
-CUresult cuMemDiscardBatchAsync(CUdeviceptr *, size_t *, size_t count, unsigned long long, CUstream);
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *, size_t *, size_t count, unsigned long long,
+                                CUstream);
 CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *, size_t *, size_t count, CUmemLocation *,
                                            size_t *, size_t, unsigned long long flags, CUstream);
 

@@ -28,8 +28,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3 grid, dim3 block, void **args, size_t shared,
                                cudaStream_t);
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3 grid, dim3 block, void **args,
-                                    size_t shared, cudaStream_t);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3 grid, dim3 block, void **args, size_t shared,
+                                    cudaStream_t);
 
 /* Devices and errors. */
 cudaError_t cudaGetDeviceCount(int *count);
@@ -147,7 +147,8 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr, void *value);
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr, void *value);
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const struct cudaMemAccessDesc *, size_t count);
-cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *, cudaMemPool_t, struct cudaMemLocation *);
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *, cudaMemPool_t,
+                                 struct cudaMemLocation *);
 cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *data, void *ptr);
 cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t, struct cudaMemPoolPtrExportData *);
 cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *,
@@ -155,9 +156,9 @@ cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *,
 cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t);
 cudaError_t cudaExternalMemoryGetMappedBuffer(void **, cudaExternalMemory_t,
                                               const struct cudaExternalMemoryBufferDesc *);
-cudaError_t cudaExternalMemoryGetMappedMipmappedArray(
-    cudaMipmappedArray_t *, cudaExternalMemory_t,
-    const struct cudaExternalMemoryMipmappedArrayDesc *);
+cudaError_t
+cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *, cudaExternalMemory_t,
+                                          const struct cudaExternalMemoryMipmappedArrayDesc *);
 cudaError_t cudaImportExternalSemaphore(cudaExternalSemaphore_t *,
                                         const struct cudaExternalSemaphoreHandleDesc *);
 cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t);

@@ -69,24 +69,24 @@ typedef struct CUexternalMemory_st *cudaExternalMemory_t;
 typedef struct CUexternalSemaphore_st *cudaExternalSemaphore_t;
 typedef CUuuid cudaUUID_t;
 
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaStreamPerThread ((cudaStream_t)0x2)
-#define cudaStreamDefault 0x00
-#define cudaStreamNonBlocking 0x01
-#define cudaEventDefault 0x00
-#define cudaEventBlockingSync 0x01
-#define cudaEventDisableTiming 0x02
-#define cudaEventInterprocess 0x04
-#define cudaHostAllocDefault 0x00
-#define cudaHostAllocPortable 0x01
-#define cudaHostAllocMapped 0x02
-#define cudaHostAllocWriteCombined 0x04
-#define cudaHostRegisterDefault 0x00
-#define cudaMemAttachGlobal 0x01
-#define cudaMemAttachHost 0x02
+#define cudaStreamLegacy               ((cudaStream_t)0x1)
+#define cudaStreamPerThread            ((cudaStream_t)0x2)
+#define cudaStreamDefault              0x00
+#define cudaStreamNonBlocking          0x01
+#define cudaEventDefault               0x00
+#define cudaEventBlockingSync          0x01
+#define cudaEventDisableTiming         0x02
+#define cudaEventInterprocess          0x04
+#define cudaHostAllocDefault           0x00
+#define cudaHostAllocPortable          0x01
+#define cudaHostAllocMapped            0x02
+#define cudaHostAllocWriteCombined     0x04
+#define cudaHostRegisterDefault        0x00
+#define cudaMemAttachGlobal            0x01
+#define cudaMemAttachHost              0x02
 #define cudaIpcMemLazyEnablePeerAccess 0x01
-#define cudaCpuDeviceId ((int)-1)
-#define cudaInvalidDeviceId ((int)-2)
+#define cudaCpuDeviceId                ((int)-1)
+#define cudaInvalidDeviceId            ((int)-2)
 
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost = 0,
@@ -123,11 +123,7 @@ enum cudaFuncAttribute {
 };
 enum cudaFuncCache { cudaFuncCachePreferNone = 0, cudaFuncCachePreferShared = 1 };
 enum cudaSharedMemConfig { cudaSharedMemBankSizeDefault = 0 };
-enum cudaLimit {
-    cudaLimitStackSize = 0,
-    cudaLimitPrintfFifoSize = 1,
-    cudaLimitMallocHeapSize = 2
-};
+enum cudaLimit { cudaLimitStackSize = 0, cudaLimitPrintfFifoSize = 1, cudaLimitMallocHeapSize = 2 };
 enum cudaDeviceAttr {
     cudaDevAttrMaxThreadsPerBlock = 1,
     cudaDevAttrWarpSize = 10,
@@ -136,10 +132,7 @@ enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMinor = 76
 };
 enum cudaDeviceP2PAttr { cudaDevP2PAttrAccessSupported = 2 };
-enum cudaMemoryAdvise {
-    cudaMemAdviseSetReadMostly = 1,
-    cudaMemAdviseSetPreferredLocation = 3
-};
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseSetPreferredLocation = 3 };
 enum cudaMemRangeAttribute { cudaMemRangeAttributeReadMostly = 1 };
 enum cudaMemLocationType {
     cudaMemLocationTypeInvalid = 0,
@@ -165,10 +158,7 @@ enum cudaDriverEntryPointQueryResult {
     cudaDriverEntryPointVersionNotSufficent = 2
 };
 enum cudaMemcpySrcAccessOrder { cudaMemcpySrcAccessOrderStream = 1 };
-enum cudaMemcpy3DOperandType {
-    cudaMemcpyOperandTypePointer = 1,
-    cudaMemcpyOperandTypeArray = 2
-};
+enum cudaMemcpy3DOperandType { cudaMemcpyOperandTypePointer = 1, cudaMemcpyOperandTypeArray = 2 };
 #define cudaEnableDefault 0x0
 
 typedef struct sim_uint3 {

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make bench`: figures, one a line, and the same in $(BUILD)/bench.json. Included by the Makefile.
+
+BENCH := $(BUILD)/bench
+BENCH_DIR := test/bench
+BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats
+BENCH_MIX := $(BENCH_DIR)/training-step.mix
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix replay_mix)
+
+# Only where LTTng-UST is installed; bench.py says so where it is not.
+ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h),)
+BENCH_PROGRAMS += $(BENCH)/lttng_cost
+endif
+
+.PHONY: bench-programs
+bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)
+
+bench: lib collector-bin bench-programs
+	$(Q)/usr/bin/python3 $(BENCH_DIR)/bench.py $(BUILD)
+
+$(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) -fPIC -shared \
+		-Wl,-soname,$(@F) $< -o $@
+
+BENCH_LINK = $(BENCH)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN' -pthread
+
+$(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_LINK) -o $@
+
+# For uftrace: the same program, compiled as uftrace wants it.
+$(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_LINK) -o $@
+
+$(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h $(FORMATS_SRC) \
+		$(wildcard formats/*.h formats/*.def)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -lm -o $@
+
+$(BENCH)/replay_mix: $(BENCH_DIR)/replay_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
+		$(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(BENCH_LINK) -lm -o $@
+
+$(BENCH)/lttng_cost: $(BENCH_DIR)/lttng_cost.c $(BENCH_DIR)/lttng_events.h $(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(STD) $(CFLAGS) -I$(BENCH_DIR) $< $(BENCH_LINK) -llttng-ust -ldl -o $@

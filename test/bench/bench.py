@@ -1,0 +1,318 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes the
+same to <build>/bench.json. bench.py BUILD [PART ...], parts: call peers bytes collector.
+
+Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
+the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
+BENCH = os.path.join(BUILD, "bench")
+LIBRARY = os.path.join(BUILD, "libgpuprof.so")
+COLLECTOR = os.path.join(BUILD, "gpuprof-collector")
+MIX = os.path.join(os.path.dirname(os.path.abspath(__file__)), "training-step.mix")
+WORK = tempfile.mkdtemp(prefix="gpuprof-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+RUN_SECONDS_MAX = 120
+
+figures = []
+
+
+def tell(name, value, unit, goal=None, most=None, at_least=False, spread=None):
+    """`goal` is wished for; `most` (or, at_least, goal itself) is the bound that ok or over refers to."""
+    bound = most if most is not None else goal
+    verdict = ""
+    if bound is not None:
+        verdict = "ok" if (value >= bound if at_least else value <= bound) else "over"
+        if at_least and verdict == "over":
+            verdict = "under"
+    wish = "" if goal is None else f"goal {goal:g}" + (f", at most {most:g}" if most is not None else "")
+    wide = "" if spread is None else f"[{spread[0]:.3g}..{spread[1]:.3g}]"
+    print(f"{name:34} {value:12.4g} {unit:14} {wide:18} {wish:24} {verdict}".rstrip(), flush=True)
+    figures.append({"name": name, "value": value, "unit": unit, "goal": goal, "at_most": most,
+                    "quartiles": spread, "verdict": verdict or None})
+
+
+def not_run(name, reason):
+    print(f"{name:34} not run: {reason}", flush=True)
+    figures.append({"name": name, "value": None, "not_run": reason})
+
+
+def quartiles(values):
+    values = sorted(values)
+    return [values[len(values) // 4], values[(3 * len(values)) // 4]]
+
+
+def run(command, preload=False, **settings):
+    """Runs a program of the bench, under the library or not; its lines as lists of words."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUPROF_")}
+    if preload:
+        environment.update(settings, LD_PRELOAD=LIBRARY, GPUPROF_OUT=os.path.join(WORK, "out"))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=WORK,
+                          timeout=RUN_SECONDS_MAX, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{os.path.basename(command[0])}: {done.stderr.strip()[-300:]}")
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def drop_output():
+    size = sum(os.path.getsize(os.path.join(d, f))
+               for d, _, files in os.walk(os.path.join(WORK, "out")) for f in files)
+    shutil.rmtree(os.path.join(WORK, "out"), ignore_errors=True)
+    return size
+
+
+class Cost:
+    """Rounds of call_cost with and without the library, in turns."""
+
+    def __init__(self, function, threads, calls, rounds, repetitions):
+        self.rounds = {False: [], True: []}
+        self.writer = []
+        for _ in range(repetitions):
+            for preload in (False, True):
+                # Sealed often, so that the writer is through when its CPU time is read.
+                lines = run([os.path.join(BENCH, "call_cost"), function, str(threads), str(calls), str(rounds)],
+                            preload, GPUPROF_SEAL="50ms")
+                self.rounds[preload] += [[float(x) for x in l[1:]] for l in lines if l[0] == "round"]
+                self.writer += [float(l[1]) for l in lines if l[0] == "writer"]
+                drop_output()
+
+    def over_floor(self, wall):
+        """(hooked call - bare call) / floor: medians; quartiles over the hooked rounds."""
+        floor, call = (0, 2) if wall else (1, 3)
+        bare = statistics.median(r[call] for r in self.rounds[False])
+        ratios = [(r[call] - bare) / r[floor] for r in self.rounds[True]]
+        return statistics.median(ratios), quartiles(ratios)
+
+    def floor_ns(self):
+        return statistics.median(r[1] for r in self.rounds[True])
+
+    def call_ns(self, column=3):
+        bare = statistics.median(r[column] for r in self.rounds[False])
+        return statistics.median(r[column] for r in self.rounds[True]) - bare
+
+
+def bench_call():
+    """A hooked call less the same call without the library, over the floor; the real function is empty.
+
+    'cpu' is CPU time of the calling threads: what others do on this machine is left out, a wait for the
+    writer too. 'wall' is all of it, per core, the writer on another core or on the same ones included."""
+    writer = []
+    for function, note in (("launch", "cudaLaunchKernel"), ("malloc", "cudaMalloc"),
+                           ("sync", "cudaStreamSynchronize")):
+        cost = Cost(function, 1, 50000, 24, 4)
+        value, spread = cost.over_floor(wall=False)
+        if function == "launch":
+            tell("floor", cost.floor_ns(), "ns")
+        tell(f"call.{function}.cpu", value, "x floor", 1.3, 1.5, spread=spread)
+        value, spread = cost.over_floor(wall=True)
+        tell(f"call.{function}.wall", value, "x floor", 1.3, 1.5, spread=spread)
+        tell(f"call.{function}.ns", cost.call_ns(), f"ns ({note})")
+        if function == "launch":
+            writer = cost.writer
+            writer_floor = cost.floor_ns()
+    for threads in (1, 2, 8):
+        cost = Cost("launch", threads, 500000 // threads, 3, 2)
+        value, spread = cost.over_floor(wall=False)
+        tell(f"call.threads{threads}.cpu", value, "x floor", spread=spread)
+        value, spread = cost.over_floor(wall=True)
+        tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
+    tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
+    tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_uftrace():
+    if not shutil.which("uftrace"):
+        return not_run("peer.uftrace", "uftrace is not installed")
+    data = os.path.join(WORK, "uftrace")
+    program = [os.path.join(BENCH, "call_cost_pg"), "sync", "1", "20000", "5"]
+    record = ["uftrace", "record", "--no-event", "-d", data]
+    ours, theirs = [], []
+    for _ in range(3):
+        shutil.rmtree(data, ignore_errors=True)
+        bare = statistics.median(float(l[4]) for l in run(program) if l[0] == "round")
+        theirs += [(float(l[4]) - bare) / float(l[2]) for l in run(record + program) if l[0] == "round"]
+        base = statistics.median(
+            float(l[4]) for l in run([os.path.join(BENCH, "call_cost")] + program[1:]) if l[0] == "round")
+        ours += [(float(l[4]) - base) / float(l[2])
+                 for l in run([os.path.join(BENCH, "call_cost")] + program[1:], True) if l[0] == "round"]
+        drop_output()
+    tell("peer.uftrace", statistics.median(theirs), "x floor", spread=quartiles(theirs))
+    tell("peer.uftrace.ratio", statistics.median(theirs) / statistics.median(ours), "x gpuprof")
+    size = sum(os.path.getsize(os.path.join(data, f)) for f in os.listdir(data) if f.endswith(".dat"))
+    tell("peer.uftrace.bytes", size / 100000, "B/call")
+    return shutil.rmtree(data, ignore_errors=True)
+
+
+def lttng_session(floor, daemon, environment):
+    def lttng(*arguments):
+        subprocess.run(["lttng", "--no-sessiond", *arguments], env=environment, check=True,
+                       capture_output=True, timeout=30)
+
+    data = os.path.join(WORK, "lttng-data")
+    end = time.monotonic() + 20
+    while True:
+        try:
+            lttng("create", "gpuprof-bench", "--output", data)
+            break
+        except subprocess.CalledProcessError:
+            if time.monotonic() > end or daemon.poll() is not None:
+                raise
+            time.sleep(0.2)
+    lttng("enable-channel", "-u", "--subbuf-size", "8M", "--num-subbuf", "8", "channel")
+    lttng("enable-event", "-u", "-c", "channel", "gpuprof_bench:*")
+    lttng("start")
+    calls, rounds = 100000, 8
+    done = subprocess.run([os.path.join(BENCH, "lttng_cost"), str(calls), str(rounds)], env=environment,
+                          capture_output=True, text=True, timeout=60, check=True)
+    lttng("stop")
+    lttng("destroy", "gpuprof-bench")
+    lines = [[float(x) for x in l.split()[1:]] for l in done.stdout.splitlines()]
+    size = sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(data)
+               for f in files if "channel_" in f and not f.endswith(".idx"))
+    if size < calls * rounds * 2 * 8:
+        return not_run("peer.lttng", f"its session recorded {size} bytes only")
+    costs = [(traced - bare) / floor for bare, traced in lines]
+    tell("peer.lttng", statistics.median(costs), "x floor", spread=quartiles(costs))
+    return tell("peer.lttng.bytes", size / (calls * rounds), "B/call")
+
+
+def bench_lttng():
+    if not shutil.which("lttng-sessiond") or not os.path.exists(os.path.join(BENCH, "lttng_cost")):
+        return not_run("peer.lttng", "lttng-tools or liblttng-ust-dev is not installed")
+    home = os.path.join(WORK, "lttng-home")
+    os.makedirs(home, exist_ok=True)
+    environment = dict(os.environ, LTTNG_HOME=home, LTTNG_UST_REGISTER_TIMEOUT="3000")
+    floor = statistics.median(
+        float(l[2]) for l in run([os.path.join(BENCH, "call_cost"), "sync", "1", "50000", "20"]) if l[0] == "round")
+    daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        return lttng_session(floor, daemon, environment)
+    except (subprocess.SubprocessError, OSError) as error:
+        return not_run("peer.lttng", str(error)[:150])
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        try:
+            daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+
+
+def bench_peers():
+    bench_uftrace()
+    bench_lttng()
+
+
+def bench_bytes():
+    encode = os.path.join(BENCH, "encode_mix")
+    results = [dict(zip(line[0][::2], map(float, line[0][1::2])))
+               for line in (run([encode, MIX, "500000"]) for _ in range(3))]
+    tell("bytes.encoder", results[0]["bytes"], "B/call", 4, 6)
+    tell("encoder.cpu", statistics.median(r["encode"] for r in results), "ns/event")
+    tell("encoder.zstd", statistics.median(r["compress"] for r in results), "ns/event")
+    calls = int(run([os.path.join(BENCH, "replay_mix"), MIX, "8"], True)[0][1])
+    tell("bytes.library", drop_output() / calls, "B/call", 4, 6)
+
+
+def measured(command):
+    """Wall seconds, CPU seconds and peak KiB of one command, and its exit status."""
+    begin = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    errors = child.stderr.read().decode(errors="replace")
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return (time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+            child.returncode, errors.strip()[-200:])
+
+
+def recording(calls):
+    folder = os.path.join(WORK, f"recording-{calls}")
+    os.makedirs(folder, exist_ok=True)
+    run([os.path.join(BENCH, "encode_mix"), MIX, str(calls), os.path.join(folder, "bench.4242.1000-62656e63.gpuprof")])
+    return folder
+
+
+def uftrace_dump():
+    """Calls per second of `uftrace dump --chrome`, on a recording of its own."""
+    if not shutil.which("uftrace"):
+        return None
+    data = os.path.join(WORK, "uftrace-dump")
+    run(["uftrace", "record", "--no-event", "-d", data, os.path.join(BENCH, "call_cost_pg"), "sync", "1",
+         "400000", "2"])
+    size = sum(os.path.getsize(os.path.join(data, f)) for f in os.listdir(data) if re.fullmatch(r"\d+\.dat", f))
+    calls = size / 32  # two records of 16 bytes a call
+    rates = []
+    for _ in range(3):
+        _, cpu, _, code, error = measured(["uftrace", "dump", "--chrome", "-d", data])
+        if code:
+            raise RuntimeError(error)
+        rates.append(calls / cpu)
+    shutil.rmtree(data, ignore_errors=True)
+    return rates
+
+
+def bench_collector():
+    calls = 2000000
+    folder = recording(calls)
+    out = os.path.join(WORK, "trace.json")
+    rates, sizes = {"-": [], out: []}, []
+    for _ in range(3):
+        for target, list_of in rates.items():
+            seconds, cpu, _, code, error = measured([COLLECTOR, "merge", folder, "-o", target])
+            if code != 0:
+                not_run("collector.merge", f"exit code {code}: {error}")
+                return
+            list_of.append((calls / cpu, calls / seconds))
+            if target == out:
+                sizes.append(os.path.getsize(out) / seconds / 1e6)
+                os.unlink(out)
+    cpu = [r[0] for r in rates["-"]]
+    tell("collector.null", statistics.median(cpu) / 1e6, "M calls/CPU s", 5, at_least=True,
+         spread=[x / 1e6 for x in quartiles(cpu)])
+    cpu = [r[0] for r in rates[out]]
+    tell("collector.tmpfs", statistics.median(cpu) / 1e6, "M calls/CPU s", 5, at_least=True,
+         spread=[x / 1e6 for x in quartiles(cpu)])
+    tell("collector.tmpfs.MB", statistics.median(sizes), "MB/s of JSON")
+    peer = uftrace_dump()
+    if peer:
+        tell("peer.uftrace.dump", statistics.median(peer) / 1e6, "M calls/CPU s",
+             spread=[x / 1e6 for x in quartiles(peer)])
+    else:
+        not_run("peer.uftrace.dump", "uftrace is not installed")
+    shutil.rmtree(folder)
+    for count in (30000, 300000, 3000000):
+        folder = recording(count)
+        peak = measured([COLLECTOR, "merge", folder, "-o", "-"])[2]
+        tell(f"collector.memory.{count}", peak / 1024, "MiB peak")
+        shutil.rmtree(folder)
+
+
+def main():
+    parts = {"call": bench_call, "peers": bench_peers, "bytes": bench_bytes, "collector": bench_collector}
+    try:
+        for name in sys.argv[2:] or parts:
+            try:
+                parts[name]()
+            except (RuntimeError, subprocess.SubprocessError, OSError) as error:
+                not_run(name, str(error)[:300])
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+    with open(os.path.join(BUILD, "bench.json"), "w", encoding="utf-8") as file:
+        json.dump({"machine": platform.processor() or platform.machine(), "cpus": os.cpu_count(),
+                   "load": os.getloadavg(), "figures": figures}, file, indent=1)
+        file.write("\n")
+
+
+main()

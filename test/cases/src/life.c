@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Beginnings and ends of processes and threads, with calls on both sides of them: life SCENARIO. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tiny_cudart.h"
+
+#define DESCRIPTOR_COUNT 1024
+
+extern char **environ;
+static const char *self;
+
+static void calls(size_t count)
+{
+    for (size_t i = 1; i <= count; i++)
+        cudaMemset(NULL, 0, i);
+}
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static pid_t raw_clone(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* The child calls `in_child` times and ends by exit or _exit. */
+static void with_child(pid_t (*make)(void), size_t before, size_t in_child, void (*end)(int))
+{
+    calls(before);
+    pid_t child = make();
+    if (child == 0) {
+        calls(in_child);
+        end(7);
+    }
+    printf("child %d\n", wait_for(child));
+    calls(2);
+}
+
+static void leave(int status)
+{
+    _exit(status);
+}
+
+static void double_fork(void)
+{
+    calls(3);
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            calls(5);
+            exit(4);
+        }
+        calls(1);
+        exit(wait_for(grandchild));
+    }
+    printf("child %d\n", wait_for(child));
+}
+
+static void fork_inside(const char *symbol, uint64_t argument)
+{
+    (void)argument;
+    if (strcmp(symbol, "cudaStreamSynchronize") != 0)
+        return;
+    tiny_during = NULL;
+    if (fork() == 0) {
+        calls(3);
+        exit(5);
+    }
+    wait(NULL);
+}
+
+static void vfork_and_spawn(void)
+{
+    pid_t child;
+    char *arguments[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)"calls", NULL};
+    calls(4);
+    child = vfork();
+    if (child == 0)
+        _exit(9);
+    printf("vfork %d\n", wait_for(child));
+    child = vfork();
+    if (child == 0) {
+        execv(self, arguments);
+        _exit(127);
+    }
+    printf("vfork and exec %d\n", wait_for(child));
+    posix_spawn(&child, self, NULL, NULL, arguments, environ);
+    printf("spawn %d\n", wait_for(child));
+    calls(2);
+}
+
+static void *short_life(void *data)
+{
+    calls(1 + (size_t)data % 3);
+    return NULL;
+}
+
+static void many_threads(unsigned count)
+{
+    pthread_t threads[8];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    for (size_t i = 0; i < count; i += 8) {
+        for (size_t k = 0; k < 8; k++)
+            if (pthread_create(&threads[k], &attributes, short_life, (void *)(i + k)) != 0)
+                abort();
+        for (size_t k = 0; k < 8; k++)
+            pthread_join(threads[k], NULL);
+    }
+}
+
+static pthread_key_t key;
+
+static void at_thread_end(void *value)
+{
+    size_t round = (size_t)value;
+    cudaMalloc(NULL, round);
+    if (round < 3)
+        pthread_setspecific(key, (void *)(round + 1));
+}
+
+static void *with_destructor(void *data)
+{
+    pthread_setspecific(key, (void *)1);
+    if (data)
+        calls(2);
+    return NULL;
+}
+
+static void destructors(void)
+{
+    pthread_t threads[2];
+    pthread_key_create(&key, at_thread_end);
+    for (size_t i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, with_destructor, (void *)i);
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *call_for_ever(void *data)
+{
+    for (size_t i = 1;; i++)
+        cudaMemset(data, 0, i);
+    return NULL;
+}
+
+static void start_callers(void)
+{
+    for (size_t i = 1; i <= 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, call_for_ever, (void *)i);
+    }
+    calls(100);
+    usleep(150000);
+}
+
+static void exit_handler(void)
+{
+    cudaMalloc(NULL, 4001);
+}
+
+__attribute__((destructor)) static void last_words(void)
+{
+    if (getenv("LIFE_DESTRUCTOR"))
+        cudaMalloc(NULL, 4002);
+}
+
+static void end_by(const char *way)
+{
+    struct sigaction action = {.sa_handler = leave};
+    if (strcmp(way, "exit-handlers") == 0) {
+        atexit(exit_handler);
+        calls(2);
+        exit(3);
+    }
+    start_callers();
+    if (strcmp(way, "return") == 0)
+        return;
+    if (strcmp(way, "_exit") == 0)
+        _exit(3);
+    if (strcmp(way, "_Exit") == 0)
+        _Exit(3);
+    if (strcmp(way, "quick_exit") == 0)
+        quick_exit(3);
+    if (strcmp(way, "abort") == 0)
+        abort();
+    if (strcmp(way, "kill") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(way, "segv") == 0)
+        raise(SIGSEGV);
+    if (strcmp(way, "term") == 0)
+        kill(getpid(), SIGTERM);
+    if (strcmp(way, "handler") == 0) {
+        sigaction(SIGTERM, &action, NULL);
+        raise(SIGTERM);
+    }
+    for (;;)
+        pause();
+}
+
+/* Closes what it does not know, as daemons do, and counts on the numbers that it then gets. */
+static void daemonise(const char *folder)
+{
+    char path[4096], text[64];
+    calls(5);
+    if (fork() != 0)
+        _exit(3);
+    setsid();
+    calls(3);
+    for (int round = 0; round < 20; round++) {
+        for (int fd = 3; fd < DESCRIPTOR_COUNT; fd++)
+            close(fd);
+        int files[40];
+        for (int i = 0; i < 40; i++) {
+            snprintf(path, sizeof path, "%s/own.%d", folder, i);
+            files[i] = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        }
+        calls(50);
+        usleep(20000);
+        for (int i = 0; i < 40; i++) {
+            int length = snprintf(text, sizeof text, "file %d round %d\n", i, round);
+            if (write(files[i], text, (size_t)length) != length)
+                abort();
+        }
+    }
+    snprintf(path, sizeof path, "%s/done", folder);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *scenario = argc > 1 ? argv[1] : "";
+    int count;
+    self = argv[0];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (strcmp(scenario, "queries") == 0)
+        return cudaGetDeviceCount(&count) == 0 ? 3 : 1;
+    if (strcmp(scenario, "calls") == 0)
+        calls(6);
+    else if (strcmp(scenario, "fork-after") == 0)
+        with_child(fork, 3, 4, exit);
+    else if (strcmp(scenario, "fork-before") == 0)
+        with_child(fork, 0, 4, exit);
+    else if (strcmp(scenario, "fork-_exit") == 0)
+        with_child(fork, 3, 4, leave);
+    else if (strcmp(scenario, "fork-silent") == 0)
+        with_child(fork, 3, 0, exit);
+    else if (strcmp(scenario, "_Fork") == 0)
+        with_child(_Fork, 3, 4, leave);
+    else if (strcmp(scenario, "clone") == 0)
+        with_child(raw_clone, 3, 4, leave);
+    else if (strcmp(scenario, "double-fork") == 0)
+        double_fork();
+    else if (strcmp(scenario, "fork-inside") == 0)
+        tiny_during = fork_inside, cudaStreamSynchronize((void *)0x55);
+    else if (strcmp(scenario, "vfork") == 0)
+        vfork_and_spawn();
+    else if (strcmp(scenario, "exec") == 0)
+        calls(4), execl(self, self, "calls", NULL);
+    else if (strcmp(scenario, "threads") == 0)
+        many_threads((unsigned)atoi(argv[2]));
+    else if (strcmp(scenario, "destructors") == 0)
+        destructors();
+    else if (strcmp(scenario, "end") == 0)
+        end_by(argv[2]);
+    else if (strcmp(scenario, "daemon") == 0)
+        daemonise(argv[2]);
+    else if (strcmp(scenario, "chdir") == 0)
+        calls(1), count = chdir("/"), calls(atoi(argv[2])), usleep(50000), calls(2);
+    else if (strcmp(scenario, "many") == 0)
+        calls((size_t)atol(argv[2]));
+    else
+        return 2;
+    return 3;
+}

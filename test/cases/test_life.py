@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes and threads that begin and end in every way: each call is recorded, once."""
+
+import collections
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import stream_reader
+import toolchain
+
+
+class Runner:
+    def __init__(self, library, folder):
+        self.library, self.folder = library, folder
+        self.out, self.live, self.log = folder / "out", folder / "live", folder / "tiny.log"
+        self.live.mkdir()
+        self.tiny, link = toolchain.tiny()
+        self.program = toolchain.build("life.c", *link)
+
+    def env(self, **settings):
+        settings = {"GPUPROF_LIVE": self.live, "TINY_LOG": self.log, "LD_LIBRARY_PATH": self.tiny,
+                    **settings}
+        return toolchain.environment(self.out, self.library, **settings)
+
+    def __call__(self, *arguments, status=3, stderr="", settings=None, **options):
+        env = self.env(**(settings or {}))
+        done = toolchain.run([self.program, *arguments], env, status=status, **options)
+        if stderr is not None:
+            assert done.stderr == stderr
+        return done
+
+    def arrived(self):
+        """(pid, tid) -> calls that arrived at the runtime, in order."""
+        threads = collections.defaultdict(list)
+        for line in self.log.read_text().splitlines():
+            pid, tid, symbol, argument = line.split()
+            threads[int(pid), int(tid)].append((symbol, int(argument)))
+        return dict(threads)
+
+    def recorded(self, processes=None):
+        """The same from the recording; calls that were open at the end come last."""
+        threads = collections.defaultdict(list)
+        processes = processes or self.processes()
+        for process in sorted(processes, key=lambda p: p.header.monotonic_zero):
+            assert not process.losses
+            for call in process.calls():
+                label = "stream" if "stream" in call.args else "bytes"
+                threads[process.header.pid, call.tid].append((call.symbol, call.args[label]))
+        return dict(threads)
+
+    def processes(self):
+        processes = stream_reader.read_folder(self.out)
+        for process in processes:
+            done = subprocess.run(["zstd", "-tq", process.path], capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr
+        return processes
+
+    def leftovers(self):
+        return sorted(self.live.iterdir())
+
+
+@pytest.fixture(name="life")
+def fixture_life(library, tmp_path):
+    return Runner(library, tmp_path)
+
+
+# ---- Nothing before the first recorded call ------------------------------------------------------
+
+def nothing_left(life):
+    return not life.out.exists() and not life.leftovers()
+
+
+def test_queries_leave_nothing(life):
+    life("queries")
+    assert nothing_left(life)
+
+
+def test_driver_queries_leave_nothing(life):
+    program = toolchain.build("queries.c", *toolchain.DRIVER)
+    toolchain.run([program], life.env(LD_LIBRARY_PATH=toolchain.SIM), status=3)
+    assert nothing_left(life)
+
+
+@pytest.mark.parametrize("command", [
+    ["bash", "-c", "for i in 1 2 3; do (echo $i | cat; bash -c 'true; sleep 0'); done; exit 3"],
+    ["bash", "-c", "echo 'int main(void){return 0;}' | gcc -x c - -o $0 && $0; exit 3"],
+    [sys.executable, "-c", "import json, threading, subprocess, ctypes, sqlite3, sys\n"
+                           "subprocess.run(['true'])\nsys.exit(3)"],
+    [sys.executable, "-c", "import multiprocessing, sys\nif __name__ == '__main__':\n"
+                           " with multiprocessing.Pool(2) as p: print(p.map(abs, [1, -2]))\n"
+                           " sys.exit(3)"]],
+    ids=["shell", "compiler", "python", "multiprocessing"])
+def test_others_leave_nothing(life, command):
+    command = [str(life.folder / "a.out") if c == "$0" else c for c in command]
+    if "gcc" in command[-1]:
+        command.append(str(life.folder / "a.out"))
+    plain = subprocess.run(command, capture_output=True, check=False)
+    done = toolchain.run(command, life.env(), status=3)
+    assert done.stdout.encode() == plain.stdout and done.stderr.encode() == plain.stderr
+    assert nothing_left(life)
+
+
+# ---- Children ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("scenario, count, output", [
+    ("fork-after", 2, "child 7\n"), ("fork-before", 2, "child 7\n"),
+    ("fork-_exit", 2, "child 7\n"), ("fork-silent", 1, "child 7\n"), ("_Fork", 2, "child 7\n"),
+    ("clone", 2, "child 7\n"), ("double-fork", 3, "child 4\n"), ("fork-inside", 2, ""),
+    ("vfork", 3, "vfork 9\nvfork and exec 3\nspawn 3\n"), ("exec", 2, "")])
+def test_children(life, scenario, count, output):
+    done = life(scenario)
+    assert done.stdout == output
+    processes = life.processes()
+    assert len(processes) == count
+    assert life.recorded(processes) == life.arrived()
+    assert len({p.header.process_id for p in processes}) == count
+    assert len({p.path.name for p in processes}) == count
+    by_pid = {p.header.pid: p for p in processes}
+    for process in processes:
+        parent = by_pid.get(process.header.parent_pid)
+        if parent and scenario != "exec":
+            assert parent.header.start_time <= process.header.start_time
+        assert process.meta["cmdline"].startswith(str(life.program))
+    if scenario == "exec":  # nobody told us: the rest is in the live file
+        assert len(life.leftovers()) == 1 and len({p.header.pid for p in processes}) == 1
+        assert [p.end_reason for p in processes].count(None) == 1
+    else:
+        assert life.leftovers() == []
+        assert {p.end_reason for p in processes} <= {1, 2}
+    assert sum(p.counters["stale"] for p in processes) == 0
+
+
+def test_names_do_not_collide(life):
+    """One folder, processes with one pid and one start time: as in containers."""
+    for _ in range(3):
+        life("calls")
+    names = [p.path.name for p in life.processes()]
+    assert len(set(names)) == 3
+    host = os.uname().nodename.replace("/", "_")[:64]
+    for process in life.processes():
+        head = f"{host}.{process.header.pid}.{process.header.start_time}-"
+        assert process.path.name.startswith(head)
+        assert process.path.name[len(head):] == process.header.process_id[:4].hex() + ".gpuprof"
+
+
+def test_pid_namespace(life):
+    """Two containers' processes with pid 1."""
+    unshare = ["unshare", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("pid namespaces are not allowed here")
+    for _ in range(2):
+        toolchain.run([*unshare, life.program, "calls"], life.env(), status=3)
+    first, second = life.processes()
+    assert first.header.pid == second.header.pid == 1
+    assert first.header.pid_namespace not in (0, second.header.pid_namespace)
+
+
+# ---- Threads -------------------------------------------------------------------------------------
+
+def test_many_threads(life):
+    begin = time.monotonic()
+    life("threads", "10000", settings={"TINY_LOG": ""})
+    took = time.monotonic() - begin
+    [process] = life.processes()
+    assert not process.losses
+    threads = collections.Counter(c.thread for c in process.calls())
+    assert len(threads) == 10000
+    assert collections.Counter(threads.values()) == {1: 3334, 2: 3333, 3: 3333}
+    assert len(process.of_type(stream_reader.THREAD)) == 10000
+    assert len(process.blocks) < 2 * 10000 + 100
+    assert life.leftovers() == []
+    assert took < 30
+
+
+def test_destructors_of_threads(life):
+    life("destructors")
+    assert life.recorded() == life.arrived()
+    assert sorted(len(calls) for calls in life.arrived().values()) == [3, 5]
+
+
+# ---- Ends ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("way, status, reason", [
+    ("return", 3, 1), ("_exit", 3, 2), ("_Exit", 3, 2), ("quick_exit", 3, 2), ("handler", 15, 2),
+    ("abort", -signal.SIGABRT, None), ("kill", -signal.SIGKILL, None),
+    ("segv", -signal.SIGSEGV, None), ("term", -signal.SIGTERM, None)])
+def test_end_with_threads_calling(life, way, status, reason):
+    """Whatever arrived at CUDA before the end is in the stream file or in the live file."""
+    life("end", way, status=status, preexec_fn=no_core)
+    [process] = life.processes()
+    recorded, arrived = life.recorded([process]), life.arrived()
+    assert set(recorded) == set(arrived) and len(arrived) == 4
+    opened = {c.tid for c in process.calls() if c.flags & stream_reader.OPEN}
+    assert len(opened) <= 3 + (way == "kill")
+    for (pid, tid), calls in arrived.items():
+        got = recorded[pid, tid]
+        if tid in opened and len(got) == len(calls) + 1:
+            got.pop()  # it had begun, and not come to CUDA
+        assert got == calls
+    assert process.end_reason == reason
+
+
+def no_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def test_live_file_moved_beside(life):
+    """A collector may keep a dead process's live file next to its stream file."""
+    life("end", "kill", status=-signal.SIGKILL)
+    kept = life.recorded()
+    [live] = life.leftovers()
+    [stream] = life.out.glob("*.gpuprof")
+    shutil.move(live, stream.with_suffix(".live"))
+    [process] = life.processes()
+    assert process.live_path == stream.with_suffix(".live")
+    assert life.recorded([process]) == kept
+
+
+def test_calls_in_exit_handlers(life):
+    life("end", "exit-handlers", settings={"LIFE_DESTRUCTOR": "1"})
+    [process] = life.processes()
+    assert life.recorded([process]) == life.arrived()
+    assert [c.args["bytes"] for c in process.calls()] == [1, 2, 4001, 4002]
+    assert life.leftovers() == []
+
+
+def test_standard_live_file_is_removed(life):
+    life("calls", settings={"GPUPROF_LIVE": ""})
+    [process] = life.processes()
+    path = pathlib.Path(process.header.live_path)
+    assert path.parent in (pathlib.Path("/dev/shm"), life.out) and not path.exists()
+
+
+# ---- Descriptors, folders, disks -----------------------------------------------------------------
+
+def test_daemon(life):
+    own = life.folder / "own"
+    own.mkdir()
+    life("daemon", own, settings={"GPUPROF_SEAL": "10ms"})
+    for _ in range(300):
+        if (own / "done").exists() and not life.leftovers():
+            break
+        time.sleep(0.05)
+    assert (own / "done").exists()
+    for i in range(40):
+        assert (own / f"own.{i}").read_text() == f"file {i} round 19\n"
+    assert life.recorded() == life.arrived()
+    assert sum(map(len, life.arrived().values())) == 5 + 3 + 20 * 50
+
+
+def test_chdir(life):
+    env = {"GPUPROF_OUT": "relative/folder", "GPUPROF_SEAL": "10ms", "GPUPROF_LIVE": "live"}
+    life("chdir", "5", settings=env, cwd=life.folder)
+    life.out = life.folder / "relative" / "folder"
+    assert life.recorded() == life.arrived()
+
+
+def one_line(text):
+    return text.count("\n") == 1 and text.startswith("gpuprof: ")
+
+
+@pytest.mark.parametrize("folder", ["/dev/null/x", "/proc/x", "/sys/kernel/x/y", "x" * 300])
+def test_folder_cannot_be_made(life, folder):
+    done = life("calls", settings={"GPUPROF_OUT": folder}, stderr=None)
+    assert one_line(done.stderr) and folder[:100] in done.stderr
+    assert life.leftovers() == []
+    assert len(next(iter(life.arrived().values()))) == 6
+
+
+def test_live_folder_cannot_be_used(life):
+    """Then there is no live file; the recording still is whole."""
+    done = life("calls", settings={"GPUPROF_LIVE": "/proc/x"}, stderr=None)
+    assert one_line(done.stderr)
+    [process] = life.processes()
+    assert process.header.live_path == "" and process.meta["live"] == "memory"
+    assert life.recorded([process]) == life.arrived()
+
+
+def small_disk(folder, size):
+    """A tmpfs of that size; unmounted by unmount()."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder],
+                          capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("mounting is not allowed here; see test_file_size_limit")
+
+
+@pytest.fixture(name="disk")
+def fixture_disk(tmp_path):
+    folder = tmp_path / "disk"
+    yield folder
+    subprocess.run(["umount", folder], capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("size", ["4k", "48k"])
+def test_full_disk(life, disk, size):
+    small_disk(disk, size)
+    life.out = disk / "out"
+    done = life("many", "200000", stderr=None,
+                settings={"GPUPROF_SEAL": "10ms", "TINY_LOG": "", "GPUPROF_OUT": life.out})
+    assert one_line(done.stderr), done.stderr
+    assert life.leftovers() == [] or size != "4k"
+    whole_prefix(life)
+
+
+def whole_prefix(life):
+    """What is on disk can be read, and begins with the first calls."""
+    for process in life.processes():
+        assert process.torn_bytes == 0
+        sizes = [c.args["bytes"] for c in process.calls() if not c.live]
+        assert sizes == list(range(1, len(sizes) + 1))
+
+
+def test_full_live_disk(life, disk):
+    small_disk(disk, "600k")
+    life.live = disk
+    done = life("many", "20000", stderr=None, settings={"GPUPROF_LIVE": disk, "TINY_LOG": ""})
+    assert one_line(done.stderr), done.stderr
+    [process] = life.processes()
+    assert not process.losses
+    assert [c.args["bytes"] for c in process.calls()] == list(range(1, 20001))
+
+
+@pytest.mark.parametrize("limit", [0, 100, 20000, 5 << 20])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_file_size_limit(life, limit, ignored):
+    """RLIMIT_FSIZE: neither our stream nor our live file may bring SIGXFSZ upon the program."""
+    def prepare():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    done = life("many", "200000", stderr=None, preexec_fn=prepare,
+                settings={"GPUPROF_SEAL": "10ms", "TINY_LOG": ""})
+    assert done.stderr.count("\n") <= 2 and "gpuprof: " in done.stderr or limit >= 5 << 20
+    if life.out.exists():
+        whole_prefix(life)
+
+

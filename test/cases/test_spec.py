@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""formats/event-stream.md says what the code says: tables, offsets, limits."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import conftest
+import pytest
+import stream_reader
+
+FORMATS = conftest.ROOT / "formats"
+SPEC = (FORMATS / "event-stream.md").read_text(encoding="utf-8")
+
+
+def section(title):
+    """The text under a heading, up to the next one of its level or above."""
+    level, _, _ = title.partition(" ")
+    start = SPEC.index(f"\n{title}\n") + len(title) + 2
+    end = re.search(rf"^#{{1,{len(level)}}} ", SPEC[start:], re.MULTILINE)
+    return SPEC[start:start + end.start()] if end else SPEC[start:]
+
+
+def table(text, index=0):
+    """The rows of the index-th table of a text, without its head."""
+    tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")]
+            for line in tables[index].splitlines()]
+    assert set("".join(rows[1])) <= {"-"}, rows[:2]
+    return rows[2:]
+
+
+def definitions(*files):
+    """#defines that are numbers, from headers of formats/."""
+    values = {}
+    for name in files:
+        text = (FORMATS / name).read_text(encoding="utf-8")
+        for key, value in re.findall(r"^#define (\w+) +([^/\n]+?) *(?:/\*.*)?$", text, re.MULTILINE):
+            value = re.sub(r"(?<=[0-9a-fA-F])(u|ull|U|ULL)\b", "", value)
+            value = re.sub(r"\b[A-Z]\w+\b", lambda m: str(values.get(m[0], m[0])), value)
+            if re.fullmatch(r"[0-9a-fA-Fx()+*/<< -]+", value):
+                values[key] = eval(value.replace("/", "//"), {})  # pylint: disable=eval-used
+    return values
+
+
+LIVE = definitions("record.h", "live.h")
+BLOCK = definitions("record.h", "column.h", "block.h")
+STREAM = definitions("stream.h")
+
+
+def macro_rows(name, macro):
+    text = (FORMATS / name).read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.findall(rf"^{macro}\((\w+), (.*?)\)$", text, re.MULTILINE | re.DOTALL)
+
+
+def fields(text):
+    return [int(f) if re.fullmatch(r"[0-9]+", f) else f[1:-1]
+            for f in re.findall(r'"[^"]*"|[0-9]+', text)]
+
+
+def test_records():
+    spec = table(section("## Records"))
+    code = [fields(rest) for _, rest in macro_rows("events.def", "EVENT")]
+    assert len(code) == 9
+    assert [[int(n), name, text] for n, name, _, _, text in spec] == \
+        [[number, name, text] for number, name, _, text in code]
+    for (_, name, _, arguments, _), row in zip(spec, code):
+        assert arguments == ("by the function's description" if row[2] == "*" else row[2]), name
+    assert stream_reader.TYPE_NAMES == {int(row[0]): row[1] for row in spec}
+
+
+def test_counters():
+    spec = table(section("### Counters"))
+    code = [fields(rest) for _, rest in macro_rows("counters.def", "COUNTER")]
+    assert len(code) >= 8
+    assert [row[1:] for row in spec] == [[name, str(loss), what] for name, loss, what in code]
+    assert [int(row[0]) for row in spec] == list(range(len(code)))
+    assert stream_reader.COUNTERS == tuple(row[1] for row in spec)
+    assert stream_reader.LOSSES == tuple(row[1] for row in spec if row[2] == "1")
+
+
+def test_flags():
+    text = (FORMATS / "record.h").read_text(encoding="utf-8")
+    code = dict(re.findall(r"RECORD_([A-Z]+) = ([0-9]+),", text[text.index("enum record_flag"):]))
+    spec = {row[1].upper(): row[0] for row in table(section("### Flags"))}
+    assert spec == code and len(spec) == 6
+    for name, bit in spec.items():
+        assert getattr(stream_reader, name) == int(bit)
+
+
+def test_end_reasons():
+    text = (FORMATS / "record.h").read_text(encoding="utf-8")
+    assert "END_EXIT = 1, END_QUICK = 2" in text
+    assert "the process ended by 1 exit, 2 `_exit` or quick_exit" in section("## Records")
+
+
+def test_function_description():
+    text = (FORMATS / "api.h").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z0-9_]+)`", section("### Functions")))
+    for enum, prefix in (("api_domain", "API_"), ("api_class", "API_"), ("api_arg_kind", "API_")):
+        body = re.search(rf"enum {enum} \{{(.*?)\}}", text, re.DOTALL)[1]
+        names = {name.removeprefix(prefix).lower() for name in re.findall(r"API_\w+", body)
+                 if not name.endswith("_COUNT") or name == "API_COUNT"}
+        assert len(names) >= 2 and names <= named, (enum, names - named)
+
+
+def numbers(rows, column=0):
+    return [int(row[column]) for row in rows if row[column].isdigit()]
+
+
+def test_limits():
+    for key, value in {
+            "BLOCK_RECORDS_MAX": stream_reader.RECORDS_MAX,
+            "BLOCK_SHAPES_MAX": stream_reader.SHAPES_MAX,
+            "BLOCK_PAYLOAD_BYTES_MAX": stream_reader.PAYLOAD_MAX,
+            "BLOCK_STORED_BYTES_MAX": stream_reader.STORED_MAX,
+            "BLOCK_HEADER_BYTES_MAX": stream_reader.BLOCK_HEADER_BYTES_MAX,
+            "BLOCK_FRAME_MAGIC": stream_reader.BLOCK_MAGIC,
+            "RECORD_ARGS_MAX": stream_reader.ARGS_MAX,
+            "RECORD_BYTES_MAX": stream_reader.TEXT_MAX}.items():
+        assert BLOCK[key] == value, key
+        assert re.search(rf"\b{value}\b|{value:#X}".replace("0X", "0x"), SPEC), (key, value)
+    for key, value in {
+            "STREAM_FRAME_MAGIC": stream_reader.HEADER_MAGIC,
+            "STREAM_HEADER_BYTES_MAX": stream_reader.HEADER_BYTES_MAX,
+            "STREAM_HOST_BYTES_MAX": stream_reader.HOST_BYTES_MAX,
+            "STREAM_PATH_BYTES_MAX": stream_reader.PATH_BYTES_MAX, "STREAM_VERSION": 1}.items():
+        assert STREAM[key] == value, key
+        assert re.search(rf"\b{value}\b|{value:#X}".replace("0X", "0x"), SPEC), (key, value)
+    assert f"{BLOCK['BLOCK_HEADER_BYTES']} bytes in this version" in SPEC
+    assert STREAM["STREAM_MAGIC"].to_bytes(8, "little") == b"GPUPROF\0"
+    assert BLOCK["BLOCK_MAGIC"].to_bytes(4, "little") == b"GPB1"
+    assert BLOCK["COLUMN_DICT_MAX"] == 255
+
+
+def test_live_layout():
+    text = section("## The live file")
+    head, chunk = table(text, 0), table(text, 1)
+    assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
+        "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "COUNTERS")]
+    assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
+        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "OPEN", "OPEN_BEGIN",
+        "OPEN_ARGS", "HEAD_BYTES")]
+    assert f"{LIVE['LIVE_MAGIC']:#x}" in text.lower()
+    assert LIVE["LIVE_MAGIC"] == stream_reader.LIVE_MAGIC
+    low, high = LIVE["LIVE_CHUNK_BYTES_MIN"], LIVE["LIVE_CHUNK_BYTES_MAX"]
+    assert f"{low} to {high}" in text and f"at most {LIVE['LIVE_CHUNK_COUNT_MAX']}" in text
+    assert f"({LIVE['LIVE_HEAD_BYTES']})" in text
+    assert f"8 x {LIVE['LIVE_OPEN_ARGS']}" in text
+    enum = (FORMATS / "live.h").read_text(encoding="utf-8")
+    states = dict(re.findall(r"LIVE_(FREE|OWNED|FULL|TAKEN) = ([0-9])", enum))
+    state = chunk[0][2]
+    for name, word in zip(("FREE", "OWNED", "FULL", "TAKEN"), ("free", "owned", "full", "being t")):
+        assert f"{states[name]} {word}" in state
+
+
+def test_column_encodings():
+    text = (FORMATS / "column.h").read_text(encoding="utf-8")
+    code = re.findall(r"COLUMN_([A-Z]+) = ([0-9]),", text)
+    assert [row[0] for row in table(section("### Columns"))] == [f"{n} {name}" for name, n in code]
+
+
+WRITER = r"""
+#include <stdio.h>
+#include <string.h>
+#include "block.h"
+#include "stream.h"
+
+/* Every field its own value, so that a swapped one shows. */
+int main(void)
+{
+    unsigned char frame[STREAM_HEADER_BYTES_MAX];
+    struct stream_header h = {.pid_namespace = 1001, .start_time = 1002, .pid = 1003,
+        .parent_pid = 1004, .api_crc = 1005, .monotonic_zero_ns = 1006, .realtime_zero_ns = 1007,
+        .host = "a host", .live_path = "/a/path"};
+    memset(h.process_id, 0x11, 16);
+    memset(h.boot_id, 0x22, 16);
+    h.scale.source = 2;
+    h.scale.ticks_zero = 1008;
+    h.scale.mult = 1009;
+    int bytes = stream_header_write(&h, frame, sizeof frame);
+    struct block_header b = {2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2009, 2010};
+    fwrite(frame, 1, (size_t)bytes, stdout);
+    block_header_write(&b, frame);
+    fwrite(frame, 1, BLOCK_HEADER_BYTES, stdout);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(name="written", scope="module")
+def fixture_written(tmp_path_factory):
+    """What the code writes for known values."""
+    folder = tmp_path_factory.mktemp("spec")
+    source = folder / "writer.c"
+    source.write_text(WRITER)
+    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", f"-I{FORMATS}", source, "-o",
+                    folder / "writer", *(FORMATS / f"{name}.c" for name in
+                                         ("stream", "block", "crc32c"))], check=True)
+    return subprocess.run([folder / "writer"], check=True, capture_output=True).stdout
+
+
+def test_headers(written):
+    """The reader, made from the spec, finds every field where the code has put it."""
+    h = stream_reader.read_header(written)
+    assert (h.pid_namespace, h.start_time, h.pid, h.parent_pid, h.api_crc, h.monotonic_zero,
+            h.realtime_zero, h.ticks_zero, h.mult, h.clock_source) == (
+                1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 2)
+    assert (h.process_id, h.boot_id) == (b"\x11" * 16, b"\x22" * 16)
+    assert (h.host, h.live_path, h.version) == ("a host", "/a/path", 1)
+    assert len(written) - h.bytes == BLOCK["BLOCK_HEADER_BYTES"]
+    frame = written + bytes(2009)
+    b = stream_reader._read_block(frame, h.bytes)  # pylint: disable=protected-access
+    assert (b.thread, b.record_count, b.sequence, b.begin, b.end, b.before, b.after,
+            b.payload_bytes, b.stored_bytes, b.stored_crc) == tuple(range(2001, 2011))
+
+
+def test_reader_sees_damage(written):
+    for at in range(0, len(written), 7):
+        damaged = bytearray(written + bytes(2009))
+        damaged[at] ^= 0x40
+        with pytest.raises(stream_reader.StreamError):
+            h = stream_reader.read_header(bytes(damaged))
+            assert stream_reader._read_block(bytes(damaged), h.bytes)  # pylint: disable=protected-access
+            raise AssertionError(f"byte {at} may be anything")
+
+
+def test_reader_stands_alone():
+    """It must not know more than the specification: no module of the project, no table of ours."""
+    source = pathlib.Path(stream_reader.__file__).read_text(encoding="utf-8")
+    modules = set(re.findall(r"^\s*(?:import|from) (\w+)", source, re.MULTILINE))
+    assert modules - {"zstandard"} <= set(sys.stdlib_module_names)
+    assert ".def" not in source and "formats/" not in source.replace("formats/event-stream.md", "")
