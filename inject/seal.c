@@ -262,6 +262,7 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
         return false;
     bool due = now_ns - s->sealed_ns >= gp.settings.numbers[SETTING_SEAL];
     bool pressed =
+        atomic_exchange(&gp.pool.wanted, 0) ||
         4 * (uint64_t)atomic_load(&gp.pool.full_count) >= 3 * (uint64_t)gp.pool.chunk_max;
     bool look_after = all || pressed || now_ns - s->liveness_ns >= LIVENESS_NS;
     if (look_after)

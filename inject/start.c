@@ -2,6 +2,7 @@
 #include "start.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -138,6 +139,26 @@ static bool start(void)
     return true;
 }
 
+/*
+ * No handler of the program's runs in the middle of it (it might call CUDA, or never return), and a
+ * file that grows beyond RLIMIT_FSIZE is an error to us, not the end of the program.
+ */
+static bool start_undisturbed(void)
+{
+    sigset_t all, old, too_large;
+    const struct timespec no_time = {0};
+    sigfillset(&all);
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = start();
+    if (!sigismember(&old, SIGXFSZ))
+        while (sigtimedwait(&too_large, NULL, &no_time) > 0)
+            ;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return started;
+}
+
 bool start_recording(void)
 {
     if (gp.off) {
@@ -157,7 +178,7 @@ bool start_recording(void)
             leave_parent();
         gp.used = true;
         atomic_store(&page->owner, pid);
-        bool started = start();
+        bool started = start_undisturbed();
         atomic_store(&page->phase, started ? START_DONE : START_FAILED);
         futex_wake_all(&page->phase);
         return started;

@@ -52,6 +52,7 @@ static uint8_t *wait_for_chunk(struct thread *t)
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
     while (!chunk) {
         uint32_t event = atomic_load(&gp.pool.free_event);
+        atomic_store(&gp.pool.wanted, 1);
         writer_wake();
         chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
         uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

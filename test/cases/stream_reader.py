@@ -523,6 +523,11 @@ def find_live(path, header):
     return None
 
 
+def _function(record):
+    symbol, domain, cls, args = record.text.decode().split("|")
+    return Function(symbol, domain, cls, [tuple(a.split(":")) for a in args.split(",") if a])
+
+
 def read_stream(path):
     path = pathlib.Path(path)
     data = path.read_bytes()
@@ -548,26 +553,35 @@ def read_stream(path):
     records.sort(key=lambda r: (r.thread, r.begin))
     for record in records:
         if record.type == API:
-            symbol, domain, cls, args = record.text.decode().split("|")
-            process.functions[record.code] = Function(
-                symbol, domain, cls, [tuple(a.split(":")) for a in args.split(",") if a])
+            process.functions[record.code] = _function(record)
     return process
 
 
 def read_folder(folder):
     """Every process that recorded into `folder`, by pid and start time."""
     processes = [read_stream(p) for p in sorted(pathlib.Path(folder).glob("*.gpuprof"))]
+    tables = {p.header.api_crc: p.functions for p in processes if p.functions}
+    for process in processes:
+        process.functions = process.functions or tables.get(process.header.api_crc, {})
     return sorted(processes, key=lambda p: (p.header.start_time, p.header.pid))
 
 
 def count_calls(path):
-    """Call records of a stream file, without making an object of each: for very large files."""
+    """((thread, code) -> call records, functions, counters) of a stream file, without making an
+    object of each call: for very large files."""
     data = pathlib.Path(path).read_bytes()
     header = read_header(data)
     blocks, torn = read_blocks(data, header.bytes, check=False)
     need(torn == 0, "torn")
-    counts = {}
+    counts, functions, counters = {}, {}, {}
     for block, payload in zip(blocks, _decompress(data, blocks)):
+        if block.thread == 0:
+            for record in decode_payload(payload, block):
+                if record.type == API:
+                    functions[record.code] = _function(record)
+                elif record.type == COUNTER:
+                    counters[record.text.decode()] = record.args[0]
+            continue
         p = _Payload(payload)
         need(p.u8() == 1 and p.varint() == block.record_count, "payload")
         for _ in range(p.varint()):
@@ -575,7 +589,7 @@ def count_calls(path):
             if kind == CALL:
                 key = (block.thread, code)
                 counts[key] = counts.get(key, 0) + members
-    return counts
+    return counts, functions, counters
 
 
 def main():

@@ -127,7 +127,8 @@ def test_children(life, scenario, count, output):
         parent = by_pid.get(process.header.parent_pid)
         if parent and scenario != "exec":
             assert parent.header.start_time <= process.header.start_time
-        assert process.meta["cmdline"].startswith(str(life.program))
+        if process.end_reason:  # else it may have ended before that was written
+            assert process.meta["cmdline"].startswith(str(life.program))
     if scenario == "exec":  # nobody told us: the rest is in the live file
         assert len(life.leftovers()) == 1 and len({p.header.pid for p in processes}) == 1
         assert [p.end_reason for p in processes].count(None) == 1
@@ -306,7 +307,6 @@ def test_full_disk(life, disk, size):
     done = life("many", "200000", stderr=None,
                 settings={"GPUPROF_SEAL": "10ms", "TINY_LOG": "", "GPUPROF_OUT": life.out})
     assert one_line(done.stderr), done.stderr
-    assert life.leftovers() == [] or size != "4k"
     whole_prefix(life)
 
 
@@ -314,6 +314,9 @@ def whole_prefix(life):
     """What is on disk can be read, and begins with the first calls."""
     for process in life.processes():
         assert process.torn_bytes == 0
+        if not process.functions:  # there was not even room for the first block
+            assert not process.blocks
+            continue
         sizes = [c.args["bytes"] for c in process.calls() if not c.live]
         assert sizes == list(range(1, len(sizes) + 1))
 
@@ -328,16 +331,16 @@ def test_full_live_disk(life, disk):
     assert [c.args["bytes"] for c in process.calls()] == list(range(1, 20001))
 
 
-@pytest.mark.parametrize("limit", [0, 100, 20000, 5 << 20])
+@pytest.mark.parametrize("limit", [0, 100, 20000, 1 << 20])
 @pytest.mark.parametrize("ignored", [False, True])
 def test_file_size_limit(life, limit, ignored):
     """RLIMIT_FSIZE: neither our stream nor our live file may bring SIGXFSZ upon the program."""
     def prepare():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN if ignored else signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    done = life("many", "200000", stderr=None, preexec_fn=prepare,
+    done = life("many", "60000", stderr=None, preexec_fn=prepare,
                 settings={"GPUPROF_SEAL": "10ms", "TINY_LOG": ""})
-    assert done.stderr.count("\n") <= 2 and "gpuprof: " in done.stderr or limit >= 5 << 20
+    assert done.stderr.count("\n") <= 2 and "gpuprof: " in done.stderr or limit >= 1 << 20
     if life.out.exists():
         whole_prefix(life)
 

@@ -13,7 +13,7 @@ static __thread struct {
     CUcontext context;
     uint64_t serial;
     CUstream stream;
-} thread_streams[THREAD_STREAMS_MAX] __attribute__((tls_model("initial-exec")));
+} thread_streams[THREAD_STREAMS_MAX];
 
 CUstream stream_make(CUcontext context, unsigned flags, int priority)
 {

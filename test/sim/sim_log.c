@@ -64,11 +64,16 @@ uint64_t sim_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint32_t *fork_fallback;
+/* Where the page is not wiped (emulators accept the advice and ignore it), plain fork still is
+ * seen. */
+enum { FORK_PAGES_MAX = 4 };
+static uint32_t *fork_pages[FORK_PAGES_MAX];
+static unsigned fork_page_count;
 
-static void fork_fallback_child(void)
+static void fork_child(void)
 {
-    *fork_fallback = 0;
+    for (unsigned i = 0; i < fork_page_count; i++)
+        *fork_pages[i] = 0;
 }
 
 uint32_t *sim_fork_page(void)
@@ -76,10 +81,11 @@ uint32_t *sim_fork_page(void)
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         abort();
-    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {
-        fork_fallback = page;
-        pthread_atfork(NULL, NULL, fork_fallback_child);
-    }
+    madvise(page, 4096, MADV_WIPEONFORK);
+    if (fork_page_count == 0)
+        pthread_atfork(NULL, NULL, fork_child);
+    if (fork_page_count < FORK_PAGES_MAX)
+        fork_pages[fork_page_count++] = page;
     return page;
 }
 

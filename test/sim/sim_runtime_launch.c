@@ -123,7 +123,7 @@ static cudaError_t attributes_get(struct cudaFuncAttributes *out, const void *fu
     int values[CU_FUNC_ATTRIBUTE_MAX] = {0};
     for (int i = 0; i <= CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT; i++)
         D(cuFuncGetAttribute, cuFuncGetAttribute, 2020)
-        (&values[i], (CUfunction_attribute)i, function);
+    (&values[i], (CUfunction_attribute)i, function);
     *out = (struct cudaFuncAttributes){
         .sharedSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
         .constSizeBytes = (size_t)values[CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES],

@@ -277,12 +277,13 @@ SIM_EXPORT char __cudaInitModule(void **handle)
     return 1;
 }
 
+/* Not initial-exec, as the small ones are: that space is scarce in a process that dlopens us. */
 static __thread struct {
     dim3 grid, block;
     size_t shared;
     struct CUstream_st *stream;
 } configurations[4] __attribute__((tls_model("initial-exec")));
-static __thread unsigned configuration_count __attribute__((tls_model("initial-exec")));
+static __thread unsigned configuration_count;
 
 SIM_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                 struct CUstream_st *stream)

@@ -18,7 +18,7 @@ import tempfile
 import threading
 
 PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
-SIZE = (1500, 560)
+SIZE = (1400, 220)
 STATIC_FOLDERS = "/usr/share/go-*/src/cmd/trace/static"
 
 

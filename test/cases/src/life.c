@@ -90,7 +90,7 @@ static void fork_inside(const char *symbol, uint64_t argument)
 static void vfork_and_spawn(void)
 {
     pid_t child;
-    char *arguments[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)"calls", NULL};
+    char *arguments[] = {(char *)(uintptr_t)self, (char *)(uintptr_t) "calls", NULL};
     calls(4);
     child = vfork();
     if (child == 0)

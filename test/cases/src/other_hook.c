@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Somebody else's preload, such as a memory limiter: hooks dlsym by way of dlvsym, counts cudaMalloc
- * and cuMemAlloc on their way, and hands out its own functions where a program asks dlsym for them.
- * What it calls itself it finds with RTLD_NEXT, or in the libcuda that it opens. With -DPLAIN it
- * hooks no dlsym, and asks the one that everybody sees.
+ * Somebody else's preload, such as a memory limiter: hooks dlsym by way of dlvsym, counts
+ * cudaMalloc and cuMemAlloc on their way, and hands out its own functions where a program asks
+ * dlsym for them. What it calls itself it finds with RTLD_NEXT, or in the libcuda that it opens.
+ * With -DPLAIN it hooks no dlsym, and asks the one that everybody sees.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,6 +14,12 @@
 typedef void *(*dlsym_fn)(void *, const char *);
 typedef int (*malloc_fn)(void **, size_t);
 typedef int (*alloc_fn)(unsigned long long *, size_t);
+
+#ifdef __aarch64__
+#define OLDEST_GLIBC "GLIBC_2.17"
+#else
+#define OLDEST_GLIBC "GLIBC_2.2.5"
+#endif
 
 static unsigned count;
 
@@ -28,7 +34,7 @@ static void *next_dlsym(void *handle, const char *name)
 {
     static dlsym_fn real;
     if (!real)
-        real = (dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+        real = (dlsym_fn)dlvsym(RTLD_NEXT, "dlsym", OLDEST_GLIBC);
     return real(handle, name);
 }
 

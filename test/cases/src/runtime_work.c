@@ -331,8 +331,8 @@ int run(int argc, char **argv)
             run_graph();
         } else if (strcmp(argv[i], "fail") == 0) {
             run_fail();
-        } else if (i + 2 < argc && (strcmp(argv[i], "threads") == 0 ||
-                                    strcmp(argv[i], "launches") == 0)) {
+        } else if (i + 2 < argc &&
+                   (strcmp(argv[i], "threads") == 0 || strcmp(argv[i], "launches") == 0)) {
             call_count = strtoul(argv[i + 2], NULL, 10);
             run_threads(argv[i][0] == 't' ? many : only_launches,
                         (unsigned)strtoul(argv[i + 1], NULL, 10));

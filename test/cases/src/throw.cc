@@ -14,7 +14,10 @@ static void throw_inside(const char *symbol, uint64_t argument)
 }
 
 struct Guard {
-    ~Guard() { cudaFree(reinterpret_cast<void *>(0x42)); }
+    ~Guard()
+    {
+        cudaFree(reinterpret_cast<void *>(0x42));
+    }
 };
 
 __attribute__((noinline)) static void deeper(int depth)

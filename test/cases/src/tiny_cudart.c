@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libcudart.so.12 of a few functions that do nothing but what a test hangs into them: the program
- * sets tiny_during, which runs inside every call, and may jump, throw, block, fork or call back. Each
- * call that arrives is a line "pid tid symbol argument" in the file named by TINY_LOG.
+ * sets tiny_during, which runs inside every call, and may jump, throw, block, fork or call back.
+ * Each call that arrives is a line "pid tid symbol argument" in the file named by TINY_LOG.
  */
 #include <errno.h>
 #include <fcntl.h>

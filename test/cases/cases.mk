@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make check-aarch64`: the comparison with the truth log, cross-built and run by qemu-user.
+
+AARCH64 := aarch64-linux-gnu
+AARCH64_TESTS := linked_runtime or arguments or nested or static_runtime or driver or dlsym \
+	or plugins or siglongjmp or coroutines
+
+check-aarch64: $(BUILD)/gpuprof-collector
+	$(Q)$(MAKE) --no-print-directory CROSS=$(AARCH64)- BUILD=$(BUILD)/$(AARCH64) lib sim
+	$(Q)BUILD=$(BUILD)/$(AARCH64) GPUPROF_TEST_CROSS=$(AARCH64) /usr/bin/python3 -m pytest -n 2 \
+		test/cases/test_truth.py test/cases/test_leave.py -k '$(AARCH64_TESTS)'

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core of the suite on the other processor: `make check-aarch64`, under qemu-user."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import toolchain
+
+from conftest import ROOT
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="this is that run")
+def test_aarch64():
+    for tool in ("aarch64-linux-gnu-gcc", "qemu-aarch64"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("LD_", "PYTEST_", "MAKE")) and k != "BUILD"}
+    done = subprocess.run(["make", "-s", "check-aarch64"], cwd=ROOT, env=env, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=900)
+    passed = re.search(r"^(\d+) passed", done.stdout, re.M)
+    assert done.returncode == 0 and passed and int(passed.group(1)) >= 40, done.stdout[-8000:]
+    print(passed.group(0))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Much at once: nothing lost, nothing doubled; and a recording without a compressor."""
+
+import collections
+import pathlib
+import subprocess
+
+import pytest
+import stream_reader
+import toolchain
+
+THREADS, LAUNCHES = 8, 1_000_000
+
+
+def counted(log):
+    """symbol -> calls of the outermost layer, from a log in counts mode."""
+    counts = collections.Counter()
+    text = pathlib.Path(log).read_bytes().replace(b"\0", b"").decode()
+    for line in text.splitlines():
+        kind, _, _, depth, symbol, _, digits = line.split("\t")
+        if kind == "C" and depth == "0":
+            counts[symbol] += int(digits)
+    return counts
+
+
+def test_eight_million_launches(library, tmp_path):
+    log, out = tmp_path / "log", tmp_path / "out"
+    log.mkdir()
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(12), "-O2")
+    env = toolchain.environment(out, library, SIMCUDA_LOG=log, SIMCUDA_LOG_MODE="counts",
+                                SIMCUDA_TIMELINE="off", GPUPROF_WAIT="60s")
+    done = toolchain.run([program, "launches", THREADS, LAUNCHES], env, status=3)
+    assert done.stderr == ""
+    [stream], [counts] = out.glob("*.gpuprof"), log.iterdir()
+    truth = counted(counts)
+    assert truth["cudaLaunchKernel"] == THREADS * LAUNCHES
+    subprocess.run(["zstd", "-tq", stream], check=True)
+    found, functions, counters = stream_reader.count_calls(stream)
+    symbols = collections.Counter()
+    threads = collections.Counter()
+    for (thread, code), count in found.items():
+        symbols[functions[code].symbol] += count
+        threads[thread] += count if functions[code].symbol == "cudaLaunchKernel" else 0
+    assert symbols["cudaLaunchKernel"] == truth["cudaLaunchKernel"]
+    assert symbols["cudaDeviceSynchronize"] == truth["cudaDeviceSynchronize"] == 1
+    assert sorted(n for n in threads.values() if n) == [LAUNCHES] * THREADS
+    assert not any(counters.get(name) for name in stream_reader.LOSSES), counters
+    assert stream.stat().st_size < 8 * THREADS * LAUNCHES
+
+
+@pytest.mark.parametrize("on_full", ["wait", "drop"])
+def test_small_buffer(library, tmp_path, on_full):
+    """The least of buffers: what does not fit is counted, and nothing else is missing."""
+    log, out = tmp_path / "log", tmp_path / "out"
+    log.mkdir()
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(12), "-O2")
+    env = toolchain.environment(out, library, SIMCUDA_LOG=log, SIMCUDA_LOG_MODE="counts",
+                                SIMCUDA_TIMELINE="off", GPUPROF_BUFFER="1M", GPUPROF_CHUNK="16K",
+                                GPUPROF_ON_FULL=on_full, GPUPROF_WAIT="60s")
+    done = toolchain.run([program, "launches", "8", "40000"], env, status=3)
+    [stream], [counts] = out.glob("*.gpuprof"), log.iterdir()
+    found, functions, counters = stream_reader.count_calls(stream)
+    recorded = sum(n for (_, code), n in found.items() if functions[code].domain == "runtime")
+    truth = counted(counts)
+    total = truth["cudaLaunchKernel"] + truth["cudaDeviceSynchronize"]
+    dropped = counters.get("dropped", 0)
+    assert recorded + dropped == total == 320001
+    assert done.stderr.count("\n") == (1 if dropped else 0)
+    if on_full == "wait":
+        assert dropped == 0 and counters.get("waits", 0) > 0
+
+
+def test_without_compressor(library, tmp_path):
+    """A libzstd that cannot be loaded: frames of raw blocks, which `zstd -t` accepts too."""
+    broken, out, log = tmp_path / "broken", tmp_path / "out", tmp_path / "log"
+    broken.mkdir()
+    log.mkdir()
+    (broken / "libzstd.so.1").write_text("not a library")
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(12))
+    env = toolchain.environment(out, library, SIMCUDA_LOG=log, SIMCUDA_TIMELINE="off")
+    env["LD_LIBRARY_PATH"] = f"{broken}:{toolchain.SIM}"
+    done = toolchain.run([program, "basic", "threads", "8", "2000"], env, status=3)
+    if done.stderr == "":
+        pytest.skip("another libzstd.so.1 was found behind the broken one")
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("gpuprof: libzstd.so.1 ")
+    [stream] = out.glob("*.gpuprof")
+    subprocess.run(["zstd", "-tq", stream], check=True)
+    process = stream_reader.read_stream(stream)
+    assert len(process.calls()) > 16000 and not process.losses
+    assert all(b.stored_bytes > b.payload_bytes for b in process.blocks)
