@@ -237,6 +237,8 @@ void name_first_sight(struct thread *t, uint64_t handle)
         r.byte_count = (uint32_t)length;
         r.begin = ticks_now();
         e->written = thread_append(t, &r);
+        if (!e->written) /* tried again with the next call: no event is lost by it */
+            counter_add(COUNTER_DROPPED, (uint64_t)-1);
     }
     /* A handle without a name goes into the cache too: looking again would find nothing again. */
     if (!due || e->written)
