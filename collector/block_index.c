@@ -86,7 +86,8 @@ static int compare_entries(const void *left, const void *right)
 
 void block_index_sort(struct block_index *x)
 {
-    qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
+    if (x->count)
+        qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
 }
 
 void block_index_release(struct block_index *x)

@@ -469,6 +469,32 @@ static int put_losses(struct trace_writer *w, const struct process *p)
     return put_object(w, object, ",\n");
 }
 
+/* Key and value of the META records; a key that occurs more than once has an array. */
+static cJSON *meta_object(const struct process *p)
+{
+    cJSON *object = cJSON_CreateObject();
+    for (uint32_t i = 0; i < p->meta_count; i++) {
+        const char *equals = strchr(p->meta[i], '=');
+        char *key = json_clean(p->meta[i], (size_t)(equals - p->meta[i]));
+        char *value = json_clean(equals + 1, strlen(equals + 1));
+        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+        if (key && value && !there) {
+            cJSON_AddStringToObject(object, key, value);
+        } else if (key && value) {
+            if (!cJSON_IsArray(there)) {
+                cJSON *array = cJSON_CreateArray();
+                cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
+                cJSON_AddItemToObject(object, key, array);
+                there = array;
+            }
+            cJSON_AddItemToArray(there, cJSON_CreateString(value));
+        }
+        free(key);
+        free(value);
+    }
+    return object;
+}
+
 static cJSON *process_object(const struct process *p)
 {
     char id[2 * sizeof p->header.process_id + 1];
@@ -484,14 +510,7 @@ static cJSON *process_object(const struct process *p)
     if (process_rank(p))
         add_text(object, "rank", process_rank(p));
     cJSON_AddStringToObject(object, "process_id", id);
-    cJSON *meta = cJSON_AddObjectToObject(object, "meta");
-    for (uint32_t i = 0; i < p->meta_count; i++) {
-        char *equals = strchr(p->meta[i], '=');
-        char *key = json_clean(p->meta[i], (size_t)(equals - p->meta[i]));
-        if (key)
-            add_text(meta, key, equals + 1);
-        free(key);
-    }
+    cJSON_AddItemToObject(object, "meta", meta_object(p));
     cJSON *notes = cJSON_AddArrayToObject(object, "notes");
     for (uint32_t i = 0; i < p->note_count; i++) {
         char *note = json_clean(p->notes[i], strlen(p->notes[i]));
@@ -516,7 +535,7 @@ static int chrome_end(struct trace_writer *w)
     cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
     cJSON_AddStringToObject(other, "origin_ns", origin);
     cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
-    cJSON_AddStringToObject(other, "gpu_rows", "absent: this version records host calls only");
+    add_text(other, "gpu_rows", recording_gpu_rows(w->rec));
     cJSON_AddNumberToObject(other, "calls", (double)w->calls);
     cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));

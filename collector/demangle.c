@@ -1,85 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mangled name of a few hundred bytes can stand for gigabytes (f(pair<A,A>, pair<B,B>, ...), each
- * naming the one before), and the C++ library's demangler has no bound of its own. So its memory is
- * bounded from outside, by the process's address space limit while it runs; the collector has only
- * one thread. After DEMANGLE_FAILURES_MAX names that ran into the limit no more are tried.
+ * A mangled name of a few hundred bytes can stand for gigabytes and keep the C++ library's
+ * demangler busy for years: f(pair<A, A>, pair<B, B>, ...) where each argument names the one before
+ * twice. The demangler has no bound of its own. So a name with more back references than can do
+ * harm is demangled in a child process, which a timer ends.
  */
 #include "demangle.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define DEMANGLE_MEMORY_MAX (32ull << 20)
+#define HARMLESS_REFERENCES 16     /* 2^8 or 3^5 times as long at the worst */
+#define CHILD_TIME_US       200000 /* names of tens of kilobytes take some milliseconds */
 
 /* Of the C++ ABI library: <cxxabi.h> is no C header. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ADDRESS_SPACE_LIMIT 0 /* the sanitizers' own memory is mapped in terabytes */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define ADDRESS_SPACE_LIMIT 0
-#endif
-#endif
-#ifndef ADDRESS_SPACE_LIMIT
-#define ADDRESS_SPACE_LIMIT 1
-#endif
-
-/* Without a limit from outside: few enough references that the name cannot grow much. */
-static int grows_little(const char *mangled)
+/* Few references to what the name said before (S_, S1_, T_), no expansion of a pack (Dp, sp). */
+static bool is_harmless(const char *mangled)
 {
     unsigned references = 0;
-    for (const char *p = mangled; *p; p++)
-        references += *p == 'S' || *p == 'T';
-    return references < 16;
-}
-
-static unsigned long long address_space_bytes(void)
-{
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%llu", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
-}
-
-static char *demangle_limited(const char *mangled)
-{
-    struct rlimit old;
-    unsigned long long now = ADDRESS_SPACE_LIMIT ? address_space_bytes() : 0;
-    int limited = now != 0 && getrlimit(RLIMIT_AS, &old) == 0;
-    if (limited && old.rlim_cur > now + DEMANGLE_MEMORY_MAX) {
-        struct rlimit low = {.rlim_cur = now + DEMANGLE_MEMORY_MAX, .rlim_max = old.rlim_max};
-        limited = setrlimit(RLIMIT_AS, &low) == 0;
+    for (const char *p = mangled; *p; p++) {
+        bool numbered = p[1] == '_' || (p[1] >= '0' && p[1] <= '9') || (p[1] >= 'A' && p[1] <= 'Z');
+        references += (*p == 'S' || *p == 'T') && numbered;
+        if (p[0] != '\0' && p[1] == 'p' && (p[0] == 'D' || p[0] == 's'))
+            return false;
     }
-    if (!limited && !grows_little(mangled))
-        return NULL;
+    return references <= HARMLESS_REFERENCES;
+}
+
+/* Writes what the name stands for; nothing if it is no C++ name. */
+_Noreturn static void child_demangle(const char *mangled, int to)
+{
+    struct itimerval limit = {.it_value = {.tv_usec = CHILD_TIME_US}};
+    sigset_t none;
     int status = 0;
+    signal(SIGALRM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setitimer(ITIMER_REAL, &limit, NULL);
     char *shown = __cxa_demangle(mangled, NULL, NULL, &status);
-    if (limited)
-        setrlimit(RLIMIT_AS, &old);
-    return shown;
+    size_t left = shown ? strlen(shown) : 0;
+    for (ssize_t put; left && (put = write(to, shown, left)) > 0; left -= (size_t)put)
+        shown += put;
+    _exit(left ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* The child's answer up to bytes_max + 1 bytes, terminated; their number. */
+static size_t read_answer(int from, char *text, size_t bytes_max)
+{
+    size_t length = 0;
+    while (length <= bytes_max) {
+        ssize_t got = read(from, text + length, bytes_max + 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    return length;
+}
+
+/* As demangle; *harmful if the child was cut off or the name is too long. */
+static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful)
+{
+    int ends[2];
+    char *text = malloc(bytes_max + 2);
+    if (!text || pipe(ends) < 0) {
+        free(text);
+        return NULL;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        child_demangle(mangled, ends[1]);
+    }
+    close(ends[1]);
+    size_t length = child > 0 ? read_answer(ends[0], text, bytes_max) : 0;
+    close(ends[0]);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    *harmful = child > 0 && (status != 0 || length > bytes_max);
+    if (*harmful || length == 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
 {
-    if (mangled[0] != '_' || mangled[1] != 'Z' || *failures >= DEMANGLE_FAILURES_MAX)
+    if (mangled[0] != '_' || mangled[1] != 'Z')
         return NULL;
-    char *shown = demangle_limited(mangled);
-    size_t length = shown ? strlen(shown) : 0;
-    if (length > bytes_max) {
-        ++*failures;
-        free(shown);
-        return NULL;
+    bool harmful = false;
+    char *shown = NULL;
+    if (is_harmless(mangled)) {
+        int status = 0;
+        shown = __cxa_demangle(mangled, NULL, NULL, &status);
+        if (shown && strlen(shown) > bytes_max) {
+            free(shown);
+            shown = NULL;
+        }
+    } else if (*failures < DEMANGLE_FAILURES_MAX) {
+        shown = demangle_aside(mangled, bytes_max, &harmful);
     }
-    if (!shown)
-        ++*failures; /* or no C++ name, which is as rare */
+    *failures += harmful;
     return shown;
 }

@@ -4,12 +4,13 @@
 
 #include <stddef.h>
 
-#define DEMANGLE_FAILURES_MAX 64
+#define DEMANGLE_FAILURES_MAX 8
 
 /*
  * The C++ name that `mangled` stands for, in new memory; NULL if it is none, if the name would be
- * longer than `bytes_max` or took too much memory to make. *failures counts the last two, and from
- * DEMANGLE_FAILURES_MAX on everything stays mangled: the input is not an honest one.
+ * longer than `bytes_max` or took too long to make. *failures counts the last two of names that can
+ * grow without bound; from DEMANGLE_FAILURES_MAX on such names stay mangled, for the input is not
+ * an honest one.
  */
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures);
 

@@ -28,8 +28,8 @@ struct kernel_names {
     uint32_t slot_count;
     uint32_t count;
     uint64_t text_bytes;
-    uint64_t dropped; /* names not kept because of the limits above */
-    unsigned demangle_failures;
+    uint64_t dropped;           /* names not kept because of the limits above */
+    unsigned demangle_failures; /* see demangle.h */
 };
 
 struct kernel_handle {

@@ -143,7 +143,9 @@ static int take_open_call(struct tail_reader *r, const struct live_chunk *chunk)
     uint16_t code = (uint16_t)chunk->open;
     unsigned arg_count = (unsigned)(chunk->open >> 16) & 0xffff;
     if (r->thread->last_begin == chunk->open_begin && r->thread->last_code == code)
-        return 0; /* it had just been recorded when the process died */
+        return 0; /* it had just been recorded when the process died, or two chunks name it */
+    r->thread->last_begin = chunk->open_begin;
+    r->thread->last_code = code;
     struct record open = {.type = RECORD_CALL,
                           .code = code,
                           .begin = clock_scale_ns(r->scale, chunk->open_begin),

@@ -126,6 +126,16 @@ const char *process_rank(const struct process *p)
     return NULL;
 }
 
+const char *recording_gpu_rows(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "gpu_rows");
+        if (text && text[0])
+            return text;
+    }
+    return "absent: this version records host calls only";
+}
+
 char *process_title(const struct process *p, char *text, size_t capacity)
 {
     const char *rank = process_rank(p);

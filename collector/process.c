@@ -115,7 +115,7 @@ static void take_meta(struct process *p, const struct record *r)
     p->meta_bytes += r->byte_count;
 }
 
-/* Counters only grow, so the largest value is the last; the name counts, numbers may move. */
+/* The last value holds; the name counts, numbers may move. */
 static void take_counter(struct process *p, const struct record *r)
 {
     unsigned index = r->code;
@@ -125,7 +125,7 @@ static void take_counter(struct process *p, const struct record *r)
                 memcmp(counter_infos[index].name, r->bytes, r->byte_count) == 0)
                 break;
     }
-    if (index < COUNTER_COUNT && r->arg_count >= 1 && r->args[0] > p->losses.counters[index])
+    if (index < COUNTER_COUNT && r->arg_count >= 1)
         p->losses.counters[index] = r->args[0];
 }
 
@@ -272,9 +272,7 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.live_damaged_bytes = p->live.damaged_bytes;
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.running = live->owner == LIVE_OWNER_RUNNING;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++)
-        if (live->counters[i] > p->losses.counters[i])
-            p->losses.counters[i] = live->counters[i];
+    memcpy(p->losses.counters, live->counters, sizeof live->counters); /* newer than any record */
     return error;
 }
 

@@ -56,6 +56,9 @@ int recording_verdict(const struct recording *rec, bool strict);
 /* "train.py --x (pid 12 host)", with the rank before it if there is one. Returns `text`. */
 char *process_title(const struct process *p, char *text, size_t capacity);
 
+/* "absent: " and why, as the first process that knows says it. */
+const char *recording_gpu_rows(const struct recording *rec);
+
 /* The value of the rank variable that the process had, or NULL. */
 const char *process_rank(const struct process *p);
 

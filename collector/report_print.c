@@ -9,7 +9,6 @@
 
 #define NUMBER_BYTES_MAX    32
 #define PROCESSES_SHOWN_MAX 16
-#define GPU_ROWS_ABSENT     "GPU rows absent: this version records host calls only"
 
 static const char *time_text(char *text, uint64_t ns)
 {
@@ -111,7 +110,7 @@ void report_print_text(const struct report *r, FILE *out)
             r->rec->thread_count == 1 ? "" : "s", count_text(a, r->calls),
             time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
-    fprintf(out, "%s\n\n", GPU_ROWS_ABSENT);
+    fprintf(out, "GPU rows %s\n\n", recording_gpu_rows(r->rec));
     fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
             "mean", "median", "p95", "max", "bytes", "errors", "function");
     for (uint32_t i = 0; i < r->row_count; i++) {
@@ -167,8 +166,11 @@ void report_print_json(const struct report *r, FILE *out)
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
             r->rec->thread_count, (unsigned long long)r->calls);
-    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": \"%s\",\n",
-            (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files, GPU_ROWS_ABSENT);
+    char *gpu_rows = json_string(recording_gpu_rows(r->rec), strlen(recording_gpu_rows(r->rec)));
+    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n",
+            (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files,
+            gpu_rows ? gpu_rows : "null");
+    free(gpu_rows);
     fprintf(out, "\"losses\": {");
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         if (!loss_value(&r->losses, i))

@@ -106,10 +106,16 @@ static bool before_at_same_time(const struct open_block *a, const struct open_bl
         return !a->thread;
     if (a->process->index != b->process->index)
         return a->process->index < b->process->index;
-    if (a->thread && a->thread->number != b->thread->number)
-        return a->thread->number < b->thread->number;
-    if (a->thread && a->end_ns != b->end_ns)
-        return a->end_ns > b->end_ns;
+    if (a->thread) {
+        bool a_call = a->record.type == RECORD_CALL;
+        bool b_call = b->record.type == RECORD_CALL;
+        if (a_call != b_call)
+            return b_call;
+        if (a->thread->number != b->thread->number)
+            return a->thread->number < b->thread->number;
+        if (a_call && a->end_ns != b->end_ns)
+            return a->end_ns > b->end_ns;
+    }
     if (a->place.header.position_begin != b->place.header.position_begin)
         return a->place.header.position_begin < b->place.header.position_begin;
     return a->place.offset < b->place.offset;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All events of a recording in one order: by time, then process, thread, the longer first, then
- * the place in the thread's records. A heap holds the blocks that are open; the next block of the
- * index is opened when the time has come to its first record. Memory: an open block takes its
- * payload (about 40 bytes a record, at most BLOCK_PAYLOAD_BYTES_MAX) and 50 bytes per column; a
- * thread has one block open, two where a call reaches over a block's end. A block that would take
- * more than OPEN_BYTES_MAX together with the others keeps only its next WINDOW_RECORDS records
- * (11 KB) and is decompressed again when they are used up.
+ * All events of a recording in one order: by time, then process, what is no call (a kernel's name
+ * before its launch), thread, the longer first, then the place in the thread's records. A heap
+ * holds the blocks that are open; the next block of the index is opened when the time has come to
+ * its first record. Memory: an open block takes its payload (about 40 bytes a record, at most
+ * BLOCK_PAYLOAD_BYTES_MAX) and 50 bytes per column; a thread has one block open, two where a call
+ * reaches over a block's end. A block that would take more than OPEN_BYTES_MAX together with the
+ * others keeps only its next WINDOW_RECORDS records (11 KB) and is decompressed again when they are
+ * used up.
  */
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H

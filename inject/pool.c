@@ -200,6 +200,8 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
         atomic_store_explicit(&pool->hint, index + 1, memory_order_relaxed);
         __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_THREAD), number, __ATOMIC_RELAXED);
         __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TID), tid, __ATOMIC_RELAXED);
+        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TAKE),
+                         1 + atomic_fetch_add(&pool->take_count, 1), __ATOMIC_RELAXED);
         chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
         chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
         atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);

@@ -164,8 +164,13 @@ static void sort_parts(struct part *parts, uint32_t count)
     }
 }
 
+/*
+ * Threads go on meanwhile. A chunk that was taken after the walk began is left for the next pass:
+ * what its thread had put into the one before, after that was looked at, would be passed over.
+ */
 static void collect_parts(struct sealer *s, bool look_after)
 {
+    uint32_t takes = atomic_load(&gp.pool.take_count);
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     s->part_count = 0;
     for (uint32_t i = 0; i < allocated; i++) {
@@ -175,7 +180,8 @@ static void collect_parts(struct sealer *s, bool look_after)
             look_after_owner(chunk);
             state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
         }
-        if (state == LIVE_OWNED || state == LIVE_FULL)
+        bool is_older = (int32_t)(takes - chunk_u32(chunk, LIVE_CHUNK_TAKE)) >= 0;
+        if (is_older && (state == LIVE_OWNED || state == LIVE_FULL))
             add_part(s, chunk, state);
     }
     sort_parts(s->parts, s->part_count);

@@ -54,6 +54,7 @@ struct pool {
     _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
     _Atomic uint32_t free_event; /* futex: raised when chunks become free */
     _Atomic uint32_t wanted;     /* a thread waits for one: the next pass is to free what it can */
+    _Atomic uint32_t take_count; /* chunks taken so far */
     _Atomic uint32_t thread_count;
     bool is_file; /* survives a kill */
 };

@@ -32,8 +32,8 @@ $(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)
 $(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_LINK) -o $@
 
-$(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h $(FORMATS_SRC) \
-		$(wildcard formats/*.h formats/*.def)
+$(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
+		$(FORMATS_SRC) $(wildcard formats/*.h formats/*.def)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -lm -o $@
 

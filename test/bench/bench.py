@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes the
-same to <build>/bench.json. bench.py BUILD [PART ...], parts: call peers bytes collector.
+"""`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call peers bytes collector.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -23,21 +23,23 @@ BENCH = os.path.join(BUILD, "bench")
 LIBRARY = os.path.join(BUILD, "libgpuprof.so")
 COLLECTOR = os.path.join(BUILD, "gpuprof-collector")
 MIX = os.path.join(os.path.dirname(os.path.abspath(__file__)), "training-step.mix")
-WORK = tempfile.mkdtemp(prefix="gpuprof-bench-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+TMPFS = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+WORK = tempfile.mkdtemp(prefix="gpuprof-bench-", dir=TMPFS)
 RUN_SECONDS_MAX = 120
 
 figures = []
 
 
 def tell(name, value, unit, goal=None, most=None, at_least=False, spread=None):
-    """`goal` is wished for; `most` (or, at_least, goal itself) is the bound that ok or over refers to."""
+    """`goal` is wished for; ok or over refer to `most`, or to the goal where there is no `most`."""
     bound = most if most is not None else goal
     verdict = ""
     if bound is not None:
         verdict = "ok" if (value >= bound if at_least else value <= bound) else "over"
         if at_least and verdict == "over":
             verdict = "under"
-    wish = "" if goal is None else f"goal {goal:g}" + (f", at most {most:g}" if most is not None else "")
+    wish = "" if goal is None else f"goal {goal:g}"
+    wish += "" if most is None else f", at most {most:g}"
     wide = "" if spread is None else f"[{spread[0]:.3g}..{spread[1]:.3g}]"
     print(f"{name:34} {value:12.4g} {unit:14} {wide:18} {wish:24} {verdict}".rstrip(), flush=True)
     figures.append({"name": name, "value": value, "unit": unit, "goal": goal, "at_most": most,
@@ -67,10 +69,22 @@ def run(command, preload=False, **settings):
 
 
 def drop_output():
-    size = sum(os.path.getsize(os.path.join(d, f))
-               for d, _, files in os.walk(os.path.join(WORK, "out")) for f in files)
+    size = bytes_below(os.path.join(WORK, "out"))
     shutil.rmtree(os.path.join(WORK, "out"), ignore_errors=True)
     return size
+
+
+def program(name):
+    return os.path.join(BENCH, name)
+
+
+def rounds_of(lines):
+    return [[float(x) for x in line[1:]] for line in lines if line[0] == "round"]
+
+
+def bytes_below(folder, wanted=lambda name: True):
+    return sum(os.path.getsize(os.path.join(d, f))
+               for d, _, files in os.walk(folder) for f in files if wanted(f))
 
 
 class Cost:
@@ -82,9 +96,9 @@ class Cost:
         for _ in range(repetitions):
             for preload in (False, True):
                 # Sealed often, so that the writer is through when its CPU time is read.
-                lines = run([os.path.join(BENCH, "call_cost"), function, str(threads), str(calls), str(rounds)],
-                            preload, GPUPROF_SEAL="50ms")
-                self.rounds[preload] += [[float(x) for x in l[1:]] for l in lines if l[0] == "round"]
+                command = [program("call_cost"), function, str(threads), str(calls), str(rounds)]
+                lines = run(command, preload, GPUPROF_SEAL="50ms")
+                self.rounds[preload] += rounds_of(lines)
                 self.writer += [float(l[1]) for l in lines if l[0] == "writer"]
                 drop_output()
 
@@ -104,10 +118,12 @@ class Cost:
 
 
 def bench_call():
-    """A hooked call less the same call without the library, over the floor; the real function is empty.
+    """A hooked call less the same call without the library, over the floor; the real one is empty.
 
-    'cpu' is CPU time of the calling threads: what others do on this machine is left out, a wait for the
-    writer too. 'wall' is all of it, per core, the writer on another core or on the same ones included."""
+    'cpu' is CPU time of the calling threads: what others do on this machine is left out, and a
+    wait for the writer too. 'wall' is all of it, per core: with the writer on another core, or on
+    the same ones. The threads' figures are of 500,000 calls back to back, more than the writer
+    takes in that time; the others are of 50,000 at a time, which fit into the buffer."""
     writer = []
     for function, note in (("launch", "cudaLaunchKernel"), ("malloc", "cudaMalloc"),
                            ("sync", "cudaStreamSynchronize")):
@@ -136,21 +152,20 @@ def bench_uftrace():
     if not shutil.which("uftrace"):
         return not_run("peer.uftrace", "uftrace is not installed")
     data = os.path.join(WORK, "uftrace")
-    program = [os.path.join(BENCH, "call_cost_pg"), "sync", "1", "20000", "5"]
+    work = ["sync", "1", "20000", "5"]
     record = ["uftrace", "record", "--no-event", "-d", data]
     ours, theirs = [], []
     for _ in range(3):
         shutil.rmtree(data, ignore_errors=True)
-        bare = statistics.median(float(l[4]) for l in run(program) if l[0] == "round")
-        theirs += [(float(l[4]) - bare) / float(l[2]) for l in run(record + program) if l[0] == "round"]
-        base = statistics.median(
-            float(l[4]) for l in run([os.path.join(BENCH, "call_cost")] + program[1:]) if l[0] == "round")
-        ours += [(float(l[4]) - base) / float(l[2])
-                 for l in run([os.path.join(BENCH, "call_cost")] + program[1:], True) if l[0] == "round"]
+        for name, before, preload, ratios in (("call_cost_pg", record, False, theirs),
+                                              ("call_cost", [], True, ours)):
+            command = [program(name)] + work
+            bare = statistics.median(r[3] for r in rounds_of(run(command)))
+            ratios += [(r[3] - bare) / r[1] for r in rounds_of(run(before + command, preload))]
         drop_output()
     tell("peer.uftrace", statistics.median(theirs), "x floor", spread=quartiles(theirs))
     tell("peer.uftrace.ratio", statistics.median(theirs) / statistics.median(ours), "x gpuprof")
-    size = sum(os.path.getsize(os.path.join(data, f)) for f in os.listdir(data) if f.endswith(".dat"))
+    size = bytes_below(data, lambda name: name.endswith(".dat"))
     tell("peer.uftrace.bytes", size / 100000, "B/call")
     return shutil.rmtree(data, ignore_errors=True)
 
@@ -170,17 +185,16 @@ def lttng_session(floor, daemon, environment):
             if time.monotonic() > end or daemon.poll() is not None:
                 raise
             time.sleep(0.2)
-    lttng("enable-channel", "-u", "--subbuf-size", "8M", "--num-subbuf", "8", "channel")
+    lttng("enable-channel", "-u", "--subbuf-size", "4M", "--num-subbuf", "4", "channel")
     lttng("enable-event", "-u", "-c", "channel", "gpuprof_bench:*")
     lttng("start")
     calls, rounds = 100000, 8
-    done = subprocess.run([os.path.join(BENCH, "lttng_cost"), str(calls), str(rounds)], env=environment,
+    done = subprocess.run([program("lttng_cost"), str(calls), str(rounds)], env=environment,
                           capture_output=True, text=True, timeout=60, check=True)
     lttng("stop")
     lttng("destroy", "gpuprof-bench")
     lines = [[float(x) for x in l.split()[1:]] for l in done.stdout.splitlines()]
-    size = sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(data)
-               for f in files if "channel_" in f and not f.endswith(".idx"))
+    size = bytes_below(data, lambda name: "channel_" in name and not name.endswith(".idx"))
     if size < calls * rounds * 2 * 8:
         return not_run("peer.lttng", f"its session recorded {size} bytes only")
     costs = [(traced - bare) / floor for bare, traced in lines]
@@ -189,13 +203,13 @@ def lttng_session(floor, daemon, environment):
 
 
 def bench_lttng():
-    if not shutil.which("lttng-sessiond") or not os.path.exists(os.path.join(BENCH, "lttng_cost")):
+    if not shutil.which("lttng-sessiond") or not os.path.exists(program("lttng_cost")):
         return not_run("peer.lttng", "lttng-tools or liblttng-ust-dev is not installed")
     home = os.path.join(WORK, "lttng-home")
     os.makedirs(home, exist_ok=True)
     environment = dict(os.environ, LTTNG_HOME=home, LTTNG_UST_REGISTER_TIMEOUT="3000")
-    floor = statistics.median(
-        float(l[2]) for l in run([os.path.join(BENCH, "call_cost"), "sync", "1", "50000", "20"]) if l[0] == "round")
+    rounds = rounds_of(run([program("call_cost"), "sync", "1", "50000", "20"]))
+    floor = statistics.median(r[1] for r in rounds)
     daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -216,13 +230,13 @@ def bench_peers():
 
 
 def bench_bytes():
-    encode = os.path.join(BENCH, "encode_mix")
+    encode = program("encode_mix")
     results = [dict(zip(line[0][::2], map(float, line[0][1::2])))
                for line in (run([encode, MIX, "500000"]) for _ in range(3))]
     tell("bytes.encoder", results[0]["bytes"], "B/call", 4, 6)
     tell("encoder.cpu", statistics.median(r["encode"] for r in results), "ns/event")
     tell("encoder.zstd", statistics.median(r["compress"] for r in results), "ns/event")
-    calls = int(run([os.path.join(BENCH, "replay_mix"), MIX, "8"], True)[0][1])
+    calls = int(run([program("replay_mix"), MIX, "8"], True)[0][1])
     tell("bytes.library", drop_output() / calls, "B/call", 4, 6)
 
 
@@ -240,7 +254,8 @@ def measured(command):
 def recording(calls):
     folder = os.path.join(WORK, f"recording-{calls}")
     os.makedirs(folder, exist_ok=True)
-    run([os.path.join(BENCH, "encode_mix"), MIX, str(calls), os.path.join(folder, "bench.4242.1000-62656e63.gpuprof")])
+    stream = os.path.join(folder, "bench.4242.1000-62656e63.gpuprof")
+    run([program("encode_mix"), MIX, str(calls), stream])
     return folder
 
 
@@ -249,9 +264,9 @@ def uftrace_dump():
     if not shutil.which("uftrace"):
         return None
     data = os.path.join(WORK, "uftrace-dump")
-    run(["uftrace", "record", "--no-event", "-d", data, os.path.join(BENCH, "call_cost_pg"), "sync", "1",
+    run(["uftrace", "record", "--no-event", "-d", data, program("call_cost_pg"), "sync", "1",
          "400000", "2"])
-    size = sum(os.path.getsize(os.path.join(data, f)) for f in os.listdir(data) if re.fullmatch(r"\d+\.dat", f))
+    size = bytes_below(data, lambda name: re.fullmatch(r"\d+\.dat", name))
     calls = size / 32  # two records of 16 bytes a call
     rates = []
     for _ in range(3):
@@ -300,7 +315,8 @@ def bench_collector():
 
 
 def main():
-    parts = {"call": bench_call, "peers": bench_peers, "bytes": bench_bytes, "collector": bench_collector}
+    parts = {"call": bench_call, "peers": bench_peers, "bytes": bench_bytes,
+             "collector": bench_collector}
     try:
         for name in sys.argv[2:] or parts:
             try:

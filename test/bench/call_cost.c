@@ -21,7 +21,7 @@
 
 #define FLOOR_WORDS 8192
 #define THREADS_MAX 64
-#define SETTLE_US   300000 /* the writer's last pass is over by then; see GPUPROF_SEAL in bench.py */
+#define SETTLE_US   300000 /* the writer is through by then: GPUPROF_SEAL in bench.py */
 
 static unsigned thread_count, round_count;
 static uint64_t call_count;

@@ -20,7 +20,7 @@
 #include "mix.h"
 #include "stream.h"
 
-#define RECORD_WORDS 16
+#define RECORD_WORDS   16
 #define HANDLE(kernel) (0x55D0C4000000ull + 16 * (kernel))
 
 static struct {

@@ -11,14 +11,14 @@
 #include <lttng/tracepoint.h>
 
 LTTNG_UST_TRACEPOINT_EVENT(gpuprof_bench, enter,
-    LTTNG_UST_TP_ARGS(unsigned, function, unsigned long, argument),
-    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned, function, function)
-                        lttng_ust_field_integer(unsigned long, argument, argument)))
+                           LTTNG_UST_TP_ARGS(unsigned, function, unsigned long, argument),
+                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned, function, function)
+                                                   lttng_ust_field_integer(unsigned long, argument,
+                                                                           argument)))
 
-LTTNG_UST_TRACEPOINT_EVENT(gpuprof_bench, leave,
-    LTTNG_UST_TP_ARGS(unsigned, function, int, result),
-    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned, function, function)
-                        lttng_ust_field_integer(int, result, result)))
+LTTNG_UST_TRACEPOINT_EVENT(gpuprof_bench, leave, LTTNG_UST_TP_ARGS(unsigned, function, int, result),
+                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned, function, function)
+                                                   lttng_ust_field_integer(int, result, result)))
 
 #endif
 

@@ -13,15 +13,16 @@ GAP_SIGMA = 0.30
 DURATION_SIGMA = 0.25
 
 HEAD = f"""\
-# One step of training a small transformer, as its CUDA calls reach libcudart: what `make bench` replays.
-# Made by make_mix.py (seed {SEED}), modelled on what profilers show of PyTorch steps: {LAUNCHES} launches of
-# {KERNELS} kernels (few of them take most launches: rank^-0.8), batches and a loss copied, gradients cleared,
-# events between two streams, one synchronisation. Sizes of grids and copies are powers of two and odd ones.
+# One step of training a small transformer, as its CUDA calls reach libcudart: what `make bench`
+# replays. Made by make_mix.py (seed {SEED}), modelled on what profilers show of PyTorch steps:
+# {LAUNCHES} launches of {KERNELS} kernels (few take most launches: rank^-0.8), batches and a loss
+# copied, gradients cleared, events between two streams, one synchronisation.
 #
 # A line: name, gap (ns of the program's own time before the call), duration (ns), argument words.
-# Both are medians, log-normal over the lines. A replay multiplies each by exp(sigma x normal) anew in every
-# step; the sigmas stand in the `noise` line. One value in a hundred is ten times as long (the scheduler).
-# Copies with slots > 1 take another buffer in every step, as pinned staging buffers do.
+# Both times are medians, log-normal over the lines. A replay multiplies each by
+# exp(sigma x normal) anew in every step; the sigmas stand in the `noise` line. One value in a
+# hundred is ten times as long (the scheduler). Copies with slots > 1 take another source buffer in
+# every step, as pinned staging buffers do.
 #
 # noise  gap_sigma duration_sigma
 # kernel name
@@ -60,8 +61,8 @@ def main():
     shapes = []
     for i in range(KERNELS):
         print("kernel", kernel_name(i))
-        grid = [rng.choice([1, 8, 32, 108, 216, 512, 1536, 4096, 12288]), rng.choice([1, 1, 1, 4, 12]),
-                rng.choice([1, 1, 1, 8])]
+        grid = [rng.choice([1, 8, 32, 108, 216, 512, 1536, 4096, 12288]),
+                rng.choice([1, 1, 1, 4, 12]), rng.choice([1, 1, 1, 8])]
         block = rng.choice([[128, 1, 1], [256, 1, 1], [512, 1, 1], [32, 4, 1], [64, 1, 1]])
         shared = rng.choice([0, 0, 0, 1024, 16384, 49152, 65536])
         shapes.append((grid, block, shared))
@@ -90,9 +91,11 @@ def main():
         elif call == "set":
             print("set", gap, log_normal(3500, 0.3), address, 0, size, stream)
         elif call == "record":
-            print("record", gap, log_normal(1400, 0.3), 0x55D0C4B00000 + 64 * rng.randrange(24), stream)
+            event = 0x55D0C4B00000 + 64 * rng.randrange(24)
+            print("record", gap, log_normal(1400, 0.3), event, stream)
         elif call == "wait":
-            print("wait", gap, log_normal(1100, 0.3), STREAM_COMM, 0x55D0C4B00000 + 64 * rng.randrange(24))
+            event = 0x55D0C4B00000 + 64 * rng.randrange(24)
+            print("wait", gap, log_normal(1100, 0.3), STREAM_COMM, event)
         else:
             print("sync", gap, log_normal(900000, 0.1), 0)
 

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONG_ONE_IN  100
-#define LONG_FACTOR  10
-#define KIND_COUNT   6
+#define LONG_ONE_IN 100
+#define LONG_FACTOR 10
+#define KIND_COUNT  6
 
 static const struct {
     const char *name;
     unsigned words;
-} kinds[KIND_COUNT] = {{"launch", 9}, {"copy", 6}, {"set", 4}, {"record", 2}, {"wait", 2}, {"sync", 1}};
+} kinds[KIND_COUNT] = {{"launch", 9}, {"copy", 6}, {"set", 4},
+                       {"record", 2}, {"wait", 2}, {"sync", 1}};
 
 static void give_up(const char *what, const char *detail)
 {

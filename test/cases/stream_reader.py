@@ -567,13 +567,13 @@ def read_folder(folder):
 
 
 def count_calls(path):
-    """((thread, code) -> call records, functions, counters) of a stream file, without making an
-    object of each call: for very large files."""
+    """((thread, code) -> call records, functions, counters, THREAD records) of a stream file,
+    without making an object of each call: for very large files."""
     data = pathlib.Path(path).read_bytes()
     header = read_header(data)
     blocks, torn = read_blocks(data, header.bytes, check=False)
     need(torn == 0, "torn")
-    counts, functions, counters = {}, {}, {}
+    counts, functions, counters, named = {}, {}, {}, 0
     for block, payload in zip(blocks, _decompress(data, blocks)):
         if block.thread == 0:
             for record in decode_payload(payload, block):
@@ -589,7 +589,8 @@ def count_calls(path):
             if kind == CALL:
                 key = (block.thread, code)
                 counts[key] = counts.get(key, 0) + members
-    return counts, functions, counters
+            named += members if kind == THREAD else 0
+    return counts, functions, counters, named
 
 
 def main():

@@ -141,7 +141,7 @@ def test_live_layout():
     assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
         "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
-        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "OPEN", "OPEN_BEGIN",
+        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "OPEN", "OPEN_BEGIN",
         "OPEN_ARGS", "HEAD_BYTES")]
     assert f"{LIVE['LIVE_MAGIC']:#x}" in text.lower()
     assert LIVE["LIVE_MAGIC"] == stream_reader.LIVE_MAGIC

@@ -148,6 +148,43 @@ def test_beside_another_hook(compare, library, order, way, kind):
         assert seen > 0, "the other hook was pushed aside"
 
 
+@pytest.mark.parametrize("way", ["linked", "static"])
+def test_fork_after_use(compare, way):
+    """The child's calls fail, as they do without us, and are in a file of its own."""
+    flags = toolchain.runtime(13) if way == "linked" else toolchain.STATIC
+    program = toolchain.build("runtime_work.c", *flags)
+    processes, done = compare([program, "fork"], hidden="R" if way == "static" else "", calls=3)
+    assert "child 0\n" in done.stdout
+    first, second = sorted(processes, key=lambda p: p.header.monotonic_zero)
+    parent, child = (first, second) if second.header.parent_pid == first.header.pid else \
+        (second, first)
+    assert child.header.parent_pid == parent.header.pid
+    assert {c.result for c in child.calls()} == {3}  # cudaErrorInitializationError, and CUDA's
+
+
+def look_ups(log):
+    lines = [line for thread in truth.read_log(log) for line in thread]
+    return sorted((line.args["name"], line.args["version"], line.args["flags"], line.result)
+                  for line in lines if line.symbol.startswith("cuGetProcAddress"))
+
+
+@pytest.mark.parametrize("way", ["exact", "alias"])
+def test_all_look_ups_are_answered(library, tmp_path, way):
+    """A static runtime asks for 440 functions: each answer is as it would be without us."""
+    program = toolchain.build("runtime_work.c", *toolchain.STATIC)
+    answers = []
+    for preload in (None, library):
+        log = tmp_path / ("with" if preload else "without")
+        log.mkdir()
+        settings = {"SIMCUDA_GETPROC": "alias"} if way == "alias" else {}
+        env = toolchain.environment(tmp_path / "out", preload, SIMCUDA_LOG=log,
+                                    SIMCUDA_TIMELINE="off", **settings)
+        toolchain.run([program, "variants"], env, status=3)
+        [path] = log.iterdir()
+        answers.append(look_ups(path))
+    assert answers[0] == answers[1] and len(answers[0]) >= 440
+
+
 def test_failure_injection(compare):
     program = toolchain.build("runtime_work.c", *toolchain.runtime(13))
     [process], _ = compare([program, *WORK], calls=2000,
@@ -166,11 +203,10 @@ def test_real_nvcc(compare, tmp_path, streams, way):
     """A program as nvcc makes it, on the simulated runtime (or linked with the static archive)."""
     program = tmp_path / "kernels"
     source = toolchain.SOURCES / "kernels.cu"
-    command = [NVCC, "-arch=native" if False else "-arch=compute_80", "-cudart", "shared", source,
-               "-o", program, f"--default-stream={streams}"]
+    command = [NVCC, "-arch=compute_80", source, "-o", program, f"--default-stream={streams}",
+               "-cudart", "shared" if way == "shared" else "none"]
     if way == "static":
-        command[2:4] = ["-cudart", "none"]
-        command += [str(toolchain.SIM / "libcudart_static.a"), "-lpthread", "-ldl"]
+        command += [toolchain.SIM / "libcudart_static.a", "-lpthread", "-ldl"]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     [process], _ = compare([program], hidden="R" if way == "static" else "", calls=20)

@@ -141,7 +141,11 @@ static int compare_kept(const void *left, const void *right)
     const struct kept *b = right;
     if (a->record.begin != b->record.begin)
         return a->record.begin < b->record.begin ? -1 : 1;
-    if (a->record.duration != b->record.duration)
+    bool a_call = a->record.type == RECORD_CALL;
+    bool b_call = b->record.type == RECORD_CALL;
+    if (a_call != b_call)
+        return b_call ? -1 : 1;
+    if (a_call && a->record.duration != b->record.duration)
         return a->record.duration > b->record.duration ? -1 : 1;
     return a->order < b->order ? -1 : 1;
 }
@@ -211,18 +215,20 @@ static void test_blocks(void **state)
 static void test_block_headers(void **state)
 {
     (void)state;
-    struct block_header h = {.thread = 3,
-                             .record_count = 17,
-                             .sequence = 5,
-                             .min_ns = 10,
-                             .max_ns = 1ull << 60,
-                             .position_begin = 8,
-                             .position_end = 800,
-                             .payload_bytes = 1000,
-                             .stored_bytes = 500,
-                             .stored_crc = 0xdeadbeef};
+    struct block_header h, back;
     uint8_t data[BLOCK_HEADER_BYTES];
-    struct block_header back;
+    memset(&h, 0, sizeof h); /* the padding, too */
+    memset(&back, 0, sizeof back);
+    h.thread = 3;
+    h.record_count = 17;
+    h.sequence = 5;
+    h.min_ns = 10;
+    h.max_ns = 1ull << 60;
+    h.position_begin = 8;
+    h.position_end = 800;
+    h.payload_bytes = 1000;
+    h.stored_bytes = 500;
+    h.stored_crc = 0xdeadbeef;
     block_header_write(&h, data);
     assert_int_equal(block_header_read(&back, data, sizeof data), BLOCK_HEADER_BYTES);
     assert_memory_equal(&h, &back, sizeof h);

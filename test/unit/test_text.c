@@ -27,7 +27,11 @@ static void test_escape(void **state)
     assert_json("plain", 5, "\"plain\"");
     assert_json("a\"b\\c\n\x01\x7f", 8, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\"");
     assert_json("\xc3\xa9\xf0\x9f\x98\x80", 6, "\"\xc3\xa9\xf0\x9f\x98\x80\"");
-    assert_json("\xff" "a\xc3", 3, "\"\xef\xbf\xbd" "a\xef\xbf\xbd\"");
+    assert_json("\xff"
+                "a\xc3",
+                3,
+                "\"\xef\xbf\xbd"
+                "a\xef\xbf\xbd\"");
     assert_json("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); /* a surrogate */
     assert_json("\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* overlong */
     assert_json("a\0b", 3, "\"a\\u0000b\"");
@@ -136,13 +140,13 @@ static void test_functions(void **state)
     assert_string_equal(f->args[1].label, "grid");
     assert_string_equal(function_of(&t, &a, 9999)->name, "function_9999");
     assert_int_equal(function_of(&t, &a, 5)->domain, FUNCTION_DOMAIN_ANY);
-    const char *bad[] = {"",      "x",          "x|runtime", "|runtime|launch|",
-                         "x|y|z|nokind", "x|runtime|launch|kernel:"};
+    const char *bad[] = {
+        "", "x", "x|runtime", "|runtime|launch|", "x|y|z|nokind", "x|runtime|launch|kernel:"};
     for (unsigned i = 0; i < 6; i++)
         assert_true(function_describe(&t, &a, 1, (const uint8_t *)bad[i], strlen(bad[i])) < 0);
-    assert_int_equal(function_describe(&t, &a, FUNCTION_CODES_MAX, (const uint8_t *)launch,
-                                       strlen(launch)),
-                     GPUPROF_LIMIT);
+    assert_int_equal(
+        function_describe(&t, &a, FUNCTION_CODES_MAX, (const uint8_t *)launch, strlen(launch)),
+        GPUPROF_LIMIT);
     function_codes_release(&a);
     function_codes_release(&b);
     assert_int_equal(function_builtin(&t, &a), 0);
@@ -163,9 +167,9 @@ static void test_functions(void **state)
 static void test_labels(void **state)
 {
     (void)state;
-    static const char *const taken[] = {"result", "error",  "correlation", "weight", "captured",
-                                        "nested", "stale",  "open",        "symbol", "thread",
-                                        "tid",    "begin",  "dur"};
+    static const char *const taken[] = {"result", "error", "correlation", "weight", "captured",
+                                        "nested", "stale", "open",        "symbol", "thread",
+                                        "tid",    "begin", "dur"};
     for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
         for (unsigned k = 0; k < api_functions[i].arg_count; k++) {
             const char *label = api_functions[i].args[k].label;
@@ -185,8 +189,8 @@ static void test_kernel_names(void **state)
     for (uint64_t i = 1; i <= 3000; i++) {
         char name[32];
         snprintf(name, sizeof name, "_Z6kernelILi%lluEEvv", (unsigned long long)(i % 100));
-        assert_int_equal(
-            kernel_name_set(&names, &a, 64 * i, (const uint8_t *)name, strlen(name)), 0);
+        assert_int_equal(kernel_name_set(&names, &a, 64 * i, (const uint8_t *)name, strlen(name)),
+                         0);
         assert_int_equal(kernel_name_set(&names, &b, i, (const uint8_t *)name, strlen(name)), 0);
     }
     assert_int_equal(names.count, 100);
@@ -275,11 +279,11 @@ static void test_error_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),          cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_histogram),       cmocka_unit_test(test_clock_map),
-        cmocka_unit_test(test_functions),       cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_kernel_names),    cmocka_unit_test(test_demangle_limits),
-        cmocka_unit_test(test_threads),         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_escape),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_histogram),    cmocka_unit_test(test_clock_map),
+        cmocka_unit_test(test_functions),    cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_kernel_names), cmocka_unit_test(test_demangle_limits),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_losses),
         cmocka_unit_test(test_error_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmocka with what it wants included first, a reproducible random sequence, and a scratch folder. */
+/* cmocka with what it wants included first, a reproducible random sequence, and a scratch folder.
+ */
 #ifndef GPUPROF_TEST_UNIT_TEST_H
 #define GPUPROF_TEST_UNIT_TEST_H
 
@@ -35,7 +36,7 @@ static inline const char *scratch_folder(void)
 /* Removes it with everything in it. */
 static inline void scratch_remove(const char *path)
 {
-    char command[300];
+    char command[400];
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     assert_int_equal(system(command), 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program of the runtime API, for comparing what gpuprof saw with what the simulated CUDA did.
- *   runtime_work basic|graph|fail|threads COUNT CALLS ...
+ *   runtime_work basic|variants|graph|fail|fork|threads COUNT CALLS|launches COUNT CALLS ...
  * Built as an executable, as a plugin (-DPLUGIN: run() is exported and there is no main), with
  * per-thread default streams, and with every function from dlsym (-DVIA_DLSYM=\"libcudart.so.12\").
  * It prints each result, so that its output with and without gpuprof can be compared.
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define KERNEL_COUNT 3
 #define BATCH        3
@@ -269,6 +271,23 @@ static void run_fail(void)
     TRY(R(cudaDeviceSynchronize)());
 }
 
+/* The child of a process that has used CUDA cannot use it; its calls are events all the same. */
+static void run_fork(void)
+{
+    void *memory = NULL;
+    int status = 0;
+    TRY(R(cudaMalloc)(&memory, 1000));
+    fflush(stdout);
+    if (fork() == 0) {
+        TRY(R(cudaMalloc)(&memory, 2000));
+        TRY(R(cudaDeviceSynchronize)());
+        exit(0);
+    }
+    wait(&status);
+    printf("child %d\n", status);
+    TRY(R(cudaFree)(memory));
+}
+
 static unsigned long call_count;
 
 /* Quiet: output of threads would mix. */
@@ -331,6 +350,8 @@ int run(int argc, char **argv)
             run_graph();
         } else if (strcmp(argv[i], "fail") == 0) {
             run_fail();
+        } else if (strcmp(argv[i], "fork") == 0) {
+            run_fork();
         } else if (i + 2 < argc &&
                    (strcmp(argv[i], "threads") == 0 || strcmp(argv[i], "launches") == 0)) {
             call_count = strtoul(argv[i + 2], NULL, 10);

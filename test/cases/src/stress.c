@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks, pool, writer, names and captures under threads that come and go, without CUDA: the calls
+ * are begun and ended here as a wrapper does it. Built together with inject/ for the sanitizers.
+ *   stress THREADS CALLS
+ * It prints how many calls it made; the recording must hold as many.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "call.h"
+#include "dlsym_filter.h"
+#include "getproc.h"
+#include "hook_table.h"
+
+/* In place of the parts that meet CUDA. */
+dlsym_fn real_dlsym;
+dlvsym_fn real_dlvsym;
+
+void dlsym_find_real(void)
+{
+    __atomic_store_n(&real_dlsym, dlsym, __ATOMIC_RELEASE);
+}
+
+uint32_t getproc_version_asked(void)
+{
+    return 0;
+}
+
+static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
+static const uint8_t stream_kinds[] = {API_STREAM};
+static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
+
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, CAPTURE_NONE, 5, launch_kinds};
+static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, CAPTURE_BEGIN, 1,
+                                               stream_kinds};
+static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, CAPTURE_FINISH, 1,
+                                             stream_kinds};
+static const struct call_site record = {API_INDEX_cudaEventRecord, CAPTURE_EVENT_RECORD, 2,
+                                        event_kinds};
+
+static unsigned long call_count;
+static _Atomic unsigned long made;
+
+static void make_call(const struct call_site *site, const uint64_t *words)
+{
+    struct call call;
+    call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
+    if (call.mode != CALL_PASS)
+        call_end(&call, site, 0, words);
+    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+}
+
+static void calls_of(uint64_t thread, unsigned long count)
+{
+    for (unsigned long i = 0; i < count; i++) {
+        uint64_t kernel = 0x1000 + 16 * (i % 300), stream = 0x100 + thread;
+        const uint64_t words[] = {kernel, 1, 1, i, stream};
+        const uint64_t event_words[] = {0x5000 + i % 7, stream};
+        if (i % 50 == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "kernel_%lu_%lu", (unsigned long)thread, i);
+            name_define(kernel, name, true, 0x77);
+        }
+        make_call(&launch, words);
+        if (i % 100 == 0)
+            make_call(&begin_capture, &stream);
+        if (i % 10 == 0)
+            make_call(&record, event_words);
+        if (i % 100 == 30)
+            make_call(&end_capture, &stream);
+        if (i % 1000 == 999)
+            names_drop_module(0x77);
+    }
+}
+
+static void *long_life(void *data)
+{
+    calls_of((uint64_t)(uintptr_t)data, call_count);
+    return NULL;
+}
+
+static void *short_life(void *data)
+{
+    calls_of((uint64_t)(uintptr_t)data, 20);
+    return NULL;
+}
+
+static void *parent_of_many(void *data)
+{
+    for (unsigned long i = 0; i < call_count / 100; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, short_life, data) == 0)
+            pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[64];
+    unsigned count = argc > 2 ? (unsigned)atoi(argv[1]) : 0;
+    call_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    for (unsigned i = 0; i < count && i < 64; i++)
+        pthread_create(&threads[i], NULL, i % 4 == 3 ? parent_of_many : long_life,
+                       (void *)(uintptr_t)i);
+    for (unsigned i = 0; i < count && i < 64; i++)
+        pthread_join(threads[i], NULL);
+    printf("%lu\n", atomic_load(&made));
+    return 3;
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The buffers of the injected library under ThreadSanitizer, AddressSanitizer and UBSan."""
+
+import subprocess
+
+import conftest
+import pytest
+import stream_reader
+import toolchain
+
+# The parts that meet CUDA or hook the process cannot be in a program with a sanitizer of its own.
+LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish"}
+
+
+def sources():
+    inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT]
+    formats = [conftest.ROOT / "formats" / f"{name}.c" for name in
+               "api block block_encode column crc32c record settings stream zframe".split()]
+    return inject + formats
+
+
+@pytest.fixture(name="stress", scope="module")
+def fixture_stress(tmp_path_factory):
+    made = {}
+
+    def build(kind):
+        if kind in made:
+            return made[kind]
+        made[kind] = target = tmp_path_factory.mktemp("stress") / f"stress-{kind.partition(',')[0]}"
+        subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                        "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
+                        '-DGPUPROF_RELEASE="test"', f"-I{conftest.ROOT}/inject",
+                        f"-I{conftest.ROOT}/formats", toolchain.SOURCES / "stress.c",
+                        toolchain.SOURCES / "stress_finish.c", *sources(), "-o", target,
+                        "-pthread", "-ldl"], check=True)
+        return target
+    return build
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("buffer", ["1M", "64M"])
+def test_stress(stress, tmp_path, kind, buffer):
+    done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,
+                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_BUFFER": buffer,
+                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
+                               "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
+                               "TSAN_OPTIONS": "exitcode=66"})
+    assert done.returncode == 3, done.stderr[:5000]
+    assert done.stderr == ""
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert not process.losses
+    assert len(process.calls()) == int(done.stdout)
