@@ -7,11 +7,13 @@
 #include "error.h"
 #include "process.h"
 
-/* Can `b`, which follows `a`, join it? Only blocks of one file, and not stored with live ones. */
+/* Can `b`, which follows `a`, join it? Only neighbours of one file, and not stored with live ones.
+ */
 static bool joins(const struct block_index *x, const struct index_entry *a,
                   const struct index_entry *b)
 {
-    return a->process == b->process && (a->offset & LIVE_BLOCK) == (b->offset & LIVE_BLOCK) &&
+    return !b->apart && a->process == b->process &&
+           (a->offset & LIVE_BLOCK) == (b->offset & LIVE_BLOCK) &&
            (uint64_t)a->count + b->count <= x->run_max;
 }
 
@@ -25,7 +27,7 @@ static void join(struct index_entry *a, const struct index_entry *b)
 /* Doubles what an entry may stand for until a quarter of the room is free. */
 static void coalesce(struct block_index *x)
 {
-    while (x->count > x->entries_max / 4 * 3 && x->run_max < UINT32_MAX / 4) {
+    while (x->count > x->entries_max / 4 * 3 && x->run_max < BLOCK_RUN_MAX) {
         uint32_t kept = 0;
         x->run_max *= 2;
         for (uint32_t i = 1; i < x->count; i++) {
@@ -38,9 +40,11 @@ static void coalesce(struct block_index *x)
     }
 }
 
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns)
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns,
+                    bool apart)
 {
-    struct index_entry entry = {.offset = offset, .time = min_ns, .process = process, .count = 1};
+    struct index_entry entry = {
+        .offset = offset, .time = min_ns, .process = process, .count = 1, .apart = apart};
     if (!x->run_max) {
         x->run_max = 1;
         if (!x->entries_max)
@@ -87,7 +91,8 @@ static int compare_entries(const void *left, const void *right)
 void block_index_sort(struct block_index *x)
 {
     if (x->count)
-        qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
+        if (x->count)
+            qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
 }
 
 void block_index_release(struct block_index *x)

@@ -8,16 +8,19 @@
 #ifndef GPUPROF_COLLECTOR_BLOCK_INDEX_H
 #define GPUPROF_COLLECTOR_BLOCK_INDEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define BLOCK_INDEX_MAX 65536
+#define BLOCK_RUN_MAX   (1u << 24)
 
 struct index_entry {
-    uint64_t offset;  /* as struct block_place */
-    uint64_t time;    /* the least begin: process ns, shared ns once it is sorted */
-    uint32_t process; /* number in the order of loading */
-    uint32_t count;   /* blocks of the run */
+    uint64_t offset;     /* as struct block_place */
+    uint64_t time;       /* the least begin: process ns, shared ns once it is sorted */
+    uint32_t process;    /* number in the order of loading */
+    uint32_t count : 31; /* blocks of the run */
+    uint32_t apart : 1;  /* the block before it in the file is not to be used */
 };
 
 struct block_index {
@@ -28,8 +31,12 @@ struct block_index {
     uint32_t run_max;     /* blocks that an entry may stand for now */
 };
 
-/* Blocks are added in the order in which their files are walked. 0 or GPUPROF_NO_MEMORY. */
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns);
+/*
+ * Blocks are added in the order in which their files are walked; `apart` if one was left out before
+ * this one. 0 or GPUPROF_NO_MEMORY.
+ */
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns,
+                    bool apart);
 
 /* Takes out the entries of a process that is not used after all. */
 void block_index_drop(struct block_index *x, uint32_t process);

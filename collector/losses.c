@@ -107,9 +107,9 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
         if (!value || info.weight == LOSS_NONE)
             continue;
         put(&t, "%s", t.length ? ", " : "");
-        if (info.is_count)
-            put(&t, "%llu ", (unsigned long long)value);
         put(&t, "%s", info.text);
+        if (info.is_count)
+            put(&t, ": %llu", (unsigned long long)value);
     }
     return text;
 }
@@ -167,11 +167,12 @@ int recording_verdict(const struct recording *rec, bool strict)
         const struct losses *l = &p->losses;
         char text[2048];
         if (l->live_records || l->open_calls)
-            message("%s: %llu events and %llu unfinished calls read from the live file (%s)",
+            message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
                     p->file.path, (unsigned long long)l->live_records,
                     (unsigned long long)l->open_calls,
-                    l->running ? "the process still runs: this is a snapshot"
-                               : "the process was killed");
+                    l->running      ? "the process still runs: this is a snapshot"
+                    : p->end_reason ? "they came while the process ended"
+                                    : "the process was killed");
         enum loss_weight weight = losses_weight(l);
         if (weight != LOSS_NONE)
             message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));

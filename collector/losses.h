@@ -15,7 +15,7 @@ enum loss_weight {
 
 struct loss_info {
     const char *key;  /* as in otherData.losses */
-    const char *text; /* to stand behind the count; if it is a yes or no, alone */
+    const char *text; /* what the count counts, or what is so */
     enum loss_weight weight;
     bool is_count;
 };

@@ -212,8 +212,11 @@ static int take_block(struct loader *l, struct block_place *place)
     return error < 0 ? error : l->on_block ? l->on_block(l->context, p, place) : 0;
 }
 
-/* What the numbers in the headers say about blocks that are not there. */
-static void check_order(struct loader *l, const struct block_header *h)
+/*
+ * What the numbers in the headers say about blocks that are not there. False: all records of this
+ * one were in blocks before it.
+ */
+static bool check_order(struct loader *l, const struct block_header *h)
 {
     struct losses *losses = &l->process->losses;
     if (h->sequence > l->sequence)
@@ -222,13 +225,17 @@ static void check_order(struct loader *l, const struct block_header *h)
         l->sequence = h->sequence + 1;
     struct thread *thread = thread_get(&l->process->threads, h->thread);
     if (!thread || h->thread == 0)
-        return;
+        return true;
+    if (h->position_end <= thread->position_end && h->position_end) {
+        losses->repeated_blocks++;
+        return false;
+    }
     if (h->position_begin > thread->position_end)
         losses->missing_bytes += h->position_begin - thread->position_end;
     else if (h->position_begin < thread->position_end)
         losses->repeated_blocks++;
-    if (h->position_end > thread->position_end)
-        thread->position_end = h->position_end;
+    thread->position_end = h->position_end;
+    return true;
 }
 
 static int take_stream(struct loader *l)
@@ -237,10 +244,11 @@ static int take_stream(struct loader *l)
     struct scanned_block block;
     stream_scan_init(l->scan, &p->file, &l->reader->pool, p->file.first_block);
     int more;
+    bool apart = false;
     while ((more = stream_scan_next(l->scan, &block)) > 0) {
-        struct block_place place = {.offset = block.offset, .header = block.header};
-        check_order(l, &block.header);
-        int error = take_block(l, &place);
+        struct block_place place = {.offset = block.offset, .header = block.header, .apart = apart};
+        apart = !check_order(l, &block.header);
+        int error = apart ? 0 : take_block(l, &place);
         if (error < 0)
             return error;
     }

@@ -35,7 +35,7 @@ struct losses {
     uint64_t skipped_bytes;      /* that belong to no block */
     uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
     uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;    /* whose records an earlier block had already */
+    uint64_t repeated_blocks;    /* whose records an earlier block had: left out if it had all */
     uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
     uint64_t live_damaged_bytes; /* of the live file's records */
     uint64_t unknown_functions;  /* calls whose function nobody described */
@@ -49,6 +49,7 @@ struct losses {
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
+    bool apart; /* the block before it in the file is left out */
 };
 #define LIVE_BLOCK (1ull << 63)
 

@@ -76,7 +76,8 @@ static int list_folder(const char *folder, struct path_list *list)
 static int add_block(void *context, struct process *p, struct block_place *place)
 {
     struct recording *rec = context;
-    return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns);
+    return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns,
+                           place->apart);
 }
 
 static bool is_loaded(const struct recording *rec, const struct process *p)

@@ -262,7 +262,7 @@ static void test_losses(void **state)
     losses_add(&sum, &l);
     assert_true(sum.damaged_blocks == 4 && sum.counters[COUNTER_DROPPED] == 6);
     assert_string_equal(losses_text(&sum, text, sizeof text),
-                        "4 blocks damaged, 6 events dropped because every buffer was full");
+                        "blocks damaged: 4, events dropped because every buffer was full: 6");
 }
 
 static void test_error_names(void **state)

@@ -21,15 +21,17 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
-$(BUILD)/make_stream: $(BUILD)/obj/test/unit/make_stream.c.o \
+# Makers of stream files: make_stream for measuring, make_corpus for test/corpus/.
+UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus
+$(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o \
 		$(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o) $(FORMATS_OBJ)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lzstd -o $@
 
-unit-programs: $(UNIT_BIN) $(BUILD)/make_stream
+unit-programs: $(UNIT_BIN) $(UNIT_MAKERS)
 .PHONY: unit-programs
 
 unit: unit-programs $(BUILD)/gpuprof-collector
 	$(Q)failed=0; for t in $(UNIT_BIN); do \
 		CMOCKA_MESSAGE_OUTPUT=TAP $$t || failed=1; done; exit $$failed
 
--include $(UNIT_OBJ:.o=.d) $(BUILD)/obj/test/unit/make_stream.c.d
+-include $(UNIT_OBJ:.o=.d) $(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d)

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * make_corpus DIR: writes the malformed and odd files of test/corpus/ there. What each must lead to
+ * stands in test/corpus/expected.txt. The files are kept in the tree, so that they stay what they
+ * are when the library changes; this program says how they came about and makes new ones.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "block_layout.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "stream_builder.h"
+
+#define CALLS 12
+
+static const char *folder;
+
+static void save_bytes(const char *name, const void *data, size_t length)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    builder_write_file(path, data, length);
+}
+
+static void begin(struct stream_builder *b)
+{
+    builder_init(b, 0);
+    b->header.api_crc = 0; /* not this build's table, whichever that is */
+    builder_text(b, RECORD_API, 0, "cudaMalloc|runtime|alloc|address:ptr,bytes:bytes");
+    builder_text(b, RECORD_API, 1, "cudaLaunchKernel|runtime|launch|kernel:kernel,dim3:grid");
+    builder_text(b, RECORD_META, 0, "cmdline=train");
+    builder_flush(b);
+}
+
+static void add_calls(struct stream_builder *b)
+{
+    for (uint64_t i = 0; i < CALLS; i++) {
+        uint64_t args[2] = {0x1000 * i, 64};
+        builder_call(b, 1 + i / 6, 0, 1000 + 100 * i, 50, i == 3 ? 2 : 0, 2, args);
+        if (i % 3 == 2)
+            builder_flush(b);
+    }
+}
+
+static void save(struct stream_builder *b, const char *name)
+{
+    builder_end(b);
+    builder_flush(b);
+    save_bytes(name, b->data, b->length);
+}
+
+/* The good file with its block `index` (1 is the first of calls) changed by `change`. */
+static void save_changed(const char *name, size_t index,
+                         void (*change)(struct stream_builder *b, size_t at, size_t end))
+{
+    struct stream_builder b;
+    begin(&b);
+    add_calls(&b);
+    builder_end(&b);
+    builder_flush(&b);
+    change(&b, b.block_offsets[index], b.block_offsets[index + 1]);
+    save_bytes(name, b.data, b.length);
+    builder_release(&b);
+}
+
+static void change_payload(struct stream_builder *b, size_t at, size_t end)
+{
+    (void)end;
+    b->data[at + BLOCK_HEADER_BYTES + 12] ^= 1;
+}
+
+static void change_header(struct stream_builder *b, size_t at, size_t end)
+{
+    (void)end;
+    b->data[at + 30] ^= 1;
+}
+
+static void cut_inside(struct stream_builder *b, size_t at, size_t end)
+{
+    b->length = (at + end) / 2;
+}
+
+static void take_out(struct stream_builder *b, size_t at, size_t end)
+{
+    memmove(b->data + at, b->data + end, b->length - end);
+    b->length -= end - at;
+}
+
+static void put_in(struct stream_builder *b, size_t at, const void *data, size_t length)
+{
+    uint8_t *joined = malloc(b->length + length);
+    if (!joined)
+        abort();
+    memcpy(joined, b->data, at);
+    memcpy(joined + at, data, length);
+    memcpy(joined + at + length, b->data + at, b->length - at);
+    free(b->data);
+    b->data = joined;
+    b->length += length;
+    b->capacity = b->length;
+}
+
+static void repeat(struct stream_builder *b, size_t at, size_t end)
+{
+    uint8_t block[4096];
+    memcpy(block, b->data + at, end - at);
+    put_in(b, end, block, end - at);
+}
+
+static void add_frame(struct stream_builder *b, size_t at, size_t end)
+{
+    uint8_t frame[24] = {0};
+    (void)end;
+    store_u32(frame, 0x184D2A5Cu); /* a skippable frame of a later version */
+    store_u32(frame + 4, sizeof frame - 8);
+    put_in(b, at, frame, sizeof frame);
+}
+
+static void add_wild_frame(struct stream_builder *b, size_t at, size_t end)
+{
+    uint8_t frame[8];
+    (void)end;
+    store_u32(frame, 0x184D2A50u);
+    store_u32(frame + 4, 0xfffffff0u);
+    put_in(b, at, frame, sizeof frame);
+}
+
+/* A block whose checksums hold, with this payload and what the header says of it. */
+static void append_block(struct stream_builder *b, const void *payload, size_t length,
+                         uint32_t payload_bytes, uint32_t record_count)
+{
+    uint8_t stored[65536];
+    uint8_t head[BLOCK_HEADER_BYTES];
+    builder_flush(b);
+    size_t size = ZSTD_compress(stored, sizeof stored, payload, length, 1);
+    struct block_header h = {.thread = 1,
+                             .record_count = record_count,
+                             .sequence = b->sequence++,
+                             .min_ns = 500,
+                             .max_ns = 900,
+                             .payload_bytes = payload_bytes,
+                             .stored_bytes = (uint32_t)size,
+                             .stored_crc = crc32c(0, stored, size)};
+    block_header_write(&h, head);
+    put_in(b, b->length, head, sizeof head);
+    put_in(b, b->length, stored, size);
+}
+
+static void save_payloads(void)
+{
+    static uint8_t payload[1 << 20];
+    static const struct {
+        const char *name;
+        const char *bytes;
+        size_t length;
+        uint32_t payload_bytes;
+        uint32_t record_count;
+    } cases[] = {
+        {"payload-bomb.gpuprof", "", sizeof payload, 100, 5},
+        {"payload-short.gpuprof", "", 100, 4u << 20, 5},
+        {"payload-version.gpuprof", "\2\1\1", 100, 100, 1},
+        {"payload-no-shapes.gpuprof", "\1\1\0", 100, 100, 1},
+        {"payload-shape-sum.gpuprof", "\1\5\1\1\0\0\4", 100, 100, 5},
+        {"payload-shape-args.gpuprof", "\1\5\1\1\0\377\5", 100, 100, 5},
+        {"payload-count.gpuprof", "\1\5\1\1\0\0\5", 100, 100, 4},
+        {"payload-columns.gpuprof", "\1\5\1\1\0\0\5\1\10", 12, 12, 5},
+        {"payload-varint.gpuprof", "\1\377\377\377\377\377\377\377\377\377\377\377", 100, 100, 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct stream_builder b;
+        memset(payload, 0, sizeof payload);
+        memcpy(payload, cases[i].bytes, 12 < cases[i].length && cases[i].bytes[0] ? 12 : 0);
+        begin(&b);
+        append_block(&b, payload, cases[i].length, cases[i].payload_bytes, cases[i].record_count);
+        add_calls(&b);
+        save(&b, cases[i].name);
+        builder_release(&b);
+    }
+}
+
+static void save_headers(void)
+{
+    struct stream_builder b;
+    begin(&b);
+    size_t header = b.block_offsets[0];
+    save_bytes("empty.gpuprof", "", 0);
+    save_bytes("text.gpuprof", "this is no recording\n", 21);
+    save_bytes("header-only.gpuprof", b.data, header);
+    save_bytes("header-torn.gpuprof", b.data, header / 2);
+    b.data[16] = 2;
+    save_bytes("version.gpuprof", b.data, b.length);
+    b.data[16] = 1;
+    b.data[40] ^= 1;
+    save_bytes("header-crc.gpuprof", b.data, b.length);
+    builder_release(&b);
+}
+
+static void save_extremes(void)
+{
+    struct stream_builder b;
+    static const uint64_t times[] = {0, 1, 1ull << 61, 1ull << 62, 1ull << 63, UINT64_MAX};
+    begin(&b);
+    for (unsigned i = 0; i < 6; i++) {
+        for (unsigned k = 0; k < 6; k++) {
+            uint64_t args[2] = {times[i], times[k]};
+            builder_call(&b, 1 + i, 0, times[i], times[k], (int32_t)(0x80000000u + k), 2, args);
+        }
+    }
+    save(&b, "extreme-times.gpuprof");
+    builder_release(&b);
+
+    builder_init(&b, 0);
+    b.header.scale.mult = UINT64_MAX;
+    b.header.monotonic_zero_ns = UINT64_MAX;
+    b.header.realtime_zero_ns = UINT64_MAX;
+    b.header.pid = 0;
+    builder_text(&b, RECORD_API, 0, "cudaMalloc|runtime|alloc|address:ptr,bytes:bytes");
+    b.header.scale.mult = 1ull << CLOCK_SCALE_SHIFT;
+    builder_anchor(&b, UINT64_MAX, 0);
+    builder_anchor(&b, 5, UINT64_MAX);
+    builder_thread(&b, 1, 0, 0, "");
+    add_calls(&b);
+    save(&b, "extreme-clock.gpuprof");
+    builder_release(&b);
+
+    /* Slices of a row that overlap or touch, as calls left by longjmp do. */
+    begin(&b);
+    static const uint64_t slices[][2] = {{100, 100}, {150, 100}, {200, 10}, {210, 10},
+                                         {220, 0},   {220, 0},   {221, 5},  {226, 5}};
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t args[2] = {i, 1};
+        struct record r = {.type = RECORD_CALL,
+                           .flags = i < 2 ? RECORD_STALE : 0,
+                           .begin = slices[i][0],
+                           .duration = slices[i][1],
+                           .arg_count = 2,
+                           .args = {args[0], args[1]}};
+        builder_add(&b, 1, &r);
+    }
+    save(&b, "overlap.gpuprof");
+    builder_release(&b);
+}
+
+static void save_texts(void)
+{
+    struct stream_builder b;
+    char name[1024] = "_Z1f4pairIiiE";
+    uint64_t args[16] = {0x1000, 1, 2, 3, 0x1000, 0x1000, 0x1000};
+    begin(&b);
+    builder_text(&b, RECORD_API, 2, "odd\"\\\x01\xff|runtime|launch|kernel:a\"\\\x02\xc3,bytes:b");
+    builder_text(&b, RECORD_API, 3,
+                 "k16|driver|launch|kernel:a,kernel:b,kernel:c,kernel:d,kernel:e,kernel:f,"
+                 "kernel:g,kernel:h,kernel:i,kernel:j,kernel:k,kernel:l,kernel:m,kernel:n");
+    builder_text(&b, RECORD_META, 0, "cmdline=a\"b\\c\x01\xed\xa0\x80 \xf0\x9f\x98\x80");
+    builder_text(&b, RECORD_META, 0, "library=one");
+    builder_text(&b, RECORD_META, 0, "library=two");
+    builder_text(&b, RECORD_META, 0, "=empty key");
+    builder_text(&b, RECORD_META, 0, "no equals sign");
+    builder_text(&b, RECORD_NOTE, 0, "a note \x02\xff");
+    builder_thread(&b, 1, 0, 77, "\xffname\"\n");
+    builder_name(&b, 1, 0, 0x1000, "kernel\"\\\n\xc3(");
+    for (unsigned i = 1; i < 4; i++)
+        builder_call(&b, 1, i, 1000 * i, 5, 0, i == 3 ? 14 : 2, args);
+    save(&b, "texts.gpuprof");
+    builder_release(&b);
+
+    for (unsigned i = 0; i < 60; i++) {
+        char more[32];
+        char digits[3] = {i < 36 ? 0 : '1', 0, 0};
+        digits[i < 36 ? 0 : 1] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36];
+        snprintf(more, sizeof more, "S_IS%s_S%s_E", digits, digits);
+        strcat(name, more);
+    }
+    begin(&b);
+    builder_name(&b, 1, 0, 0x1000, name);
+    builder_call(&b, 1, 1, 1000, 5, 0, 2, args);
+    save(&b, "demangle-bomb.gpuprof");
+    builder_release(&b);
+
+    begin(&b);
+    builder_text(&b, RECORD_API, 5, "no bars");
+    builder_text(&b, RECORD_API, 65535, "far|runtime|alloc|");
+    builder_text(&b, RECORD_API, 6, "x|new domain|new class|new kind:a,bytes:b");
+    for (unsigned i = 4; i < 8; i++)
+        builder_call(&b, 1, i, 1000 * i, 5, 0, 3, args);
+    save(&b, "api-unknown.gpuprof");
+    builder_release(&b);
+}
+
+static void save_records(void)
+{
+    struct stream_builder b;
+    begin(&b);
+    add_calls(&b);
+    for (unsigned type = 10; type < 256; type += 35) {
+        struct record r = {.type = (uint8_t)type,
+                           .flags = 0xe0,
+                           .code = 999,
+                           .begin = 1000 + type,
+                           .arg_count = 16,
+                           .correlation = 7,
+                           .bytes = (const uint8_t *)"later",
+                           .byte_count = 5};
+        builder_add(&b, 1, &r);
+    }
+    /* Known types with arguments and texts missing. */
+    for (unsigned type = 2; type < 10; type++) {
+        struct record r = {.type = (uint8_t)type, .code = 60000, .begin = 5};
+        builder_add(&b, 0, &r);
+        builder_add(&b, 2, &r);
+    }
+    save(&b, "unknown-records.gpuprof");
+    builder_release(&b);
+}
+
+static void save_live(const char *name, void (*change)(struct live_builder *l))
+{
+    struct stream_builder b;
+    struct live_builder l;
+    char file[128];
+    begin(&b);
+    add_calls(&b);
+    builder_flush(&b);
+    live_builder_init(&l, &b.header, LIVE_CHUNK_BYTES_MIN, 2);
+    live_builder_chunk(&l, 0, LIVE_OWNED, 2, 44, b.positions[2]);
+    for (uint64_t i = 0; i < 5; i++) {
+        struct record r = {.type = RECORD_CALL,
+                           .begin = 3000 + 100 * i,
+                           .duration = 50,
+                           .arg_count = 2,
+                           .args = {i, 64}};
+        live_builder_add(&l, 0, &r);
+    }
+    change(&l);
+    snprintf(file, sizeof file, "%s.gpuprof", name);
+    save_bytes(file, b.data, b.length);
+    snprintf(file, sizeof file, "%s.live", name);
+    save_bytes(file, l.data, LIVE_HEAD_BYTES + 1024); /* cut: the rest is zeros anyway */
+    live_builder_release(&l);
+    builder_release(&b);
+}
+
+static void live_as_is(struct live_builder *l)
+{
+    uint64_t args[2] = {9, 9};
+    live_builder_open_call(l, 0, 0, 4000, 2, args);
+}
+
+static void live_geometry(struct live_builder *l)
+{
+    store_u32(l->data + LIVE_OFFSET_CHUNK_BYTES, 0xfffffff0u);
+}
+
+static void live_committed(struct live_builder *l)
+{
+    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_COMMITTED, UINT64_MAX);
+}
+
+static void live_record(struct live_builder *l)
+{
+    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_HEAD_BYTES + 48 * 2, UINT64_MAX);
+}
+
+static void live_position(struct live_builder *l)
+{
+    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_POSITION, 1ull << 60);
+}
+
+static void live_open(struct live_builder *l)
+{
+    uint64_t args[2] = {9, 9};
+    live_builder_open_call(l, 0, 65535, 1, 2, args);
+    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_OPEN, UINT64_MAX);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: make_corpus DIR\n");
+        return 2;
+    }
+    folder = argv[1];
+    struct stream_builder b;
+    begin(&b);
+    add_calls(&b);
+    save(&b, "good.gpuprof");
+    builder_release(&b);
+    save_headers();
+    save_changed("block-payload.gpuprof", 2, change_payload);
+    save_changed("block-header.gpuprof", 2, change_header);
+    save_changed("block-torn.gpuprof", 4, cut_inside);
+    save_changed("block-missing.gpuprof", 2, take_out);
+    save_changed("block-repeated.gpuprof", 2, repeat);
+    save_changed("frame-unknown.gpuprof", 2, add_frame);
+    save_changed("frame-wild.gpuprof", 2, add_wild_frame);
+    save_payloads();
+    save_extremes();
+    save_texts();
+    save_records();
+    save_live("live-good", live_as_is);
+    save_live("live-geometry", live_geometry);
+    save_live("live-committed", live_committed);
+    save_live("live-record", live_record);
+    save_live("live-position", live_position);
+    save_live("live-open", live_open);
+    return 0;
+}
