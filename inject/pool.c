@@ -235,5 +235,9 @@ void pool_free(struct pool *pool, uint8_t *chunk)
     chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
     atomic_fetch_sub(&pool->full_count, 1);
     atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
+    /* The lowest are used again first: their pages are mapped already, and perhaps in a cache. */
+    uint32_t index = (uint32_t)((size_t)(chunk - pool->base - LIVE_HEAD_BYTES) / pool->chunk_bytes);
+    if (index < atomic_load_explicit(&pool->hint, memory_order_relaxed))
+        atomic_store_explicit(&pool->hint, index, memory_order_relaxed);
     atomic_fetch_add(&pool->free_count, 1);
 }

@@ -49,7 +49,7 @@ struct pool {
     uint32_t chunk_max;         /* the cap */
     _Atomic uint32_t allocated; /* chunks backed by storage */
     _Atomic uint32_t grow_lock;
-    _Atomic uint32_t hint;       /* where the last free one was found */
+    _Atomic uint32_t hint;       /* where to look for a free one */
     _Atomic uint32_t free_count; /* about: a look through all chunks is worth it */
     _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
     _Atomic uint32_t free_event; /* futex: raised when chunks become free */
@@ -67,6 +67,7 @@ struct writer_control {
     _Atomic uint32_t done;       /* futex: number of the last flush done */
     _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
     _Atomic uint32_t running;    /* the thread exists */
+    _Atomic uint32_t loaded;     /* futex: it has loaded what it needs */
 };
 
 /* What `attention` counts, in units that do not meet. */

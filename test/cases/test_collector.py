@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collector's verbs on generated recordings: options, exit codes, outputs, limits."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, ROOT, built
+
+CORPUS = ROOT / "test" / "corpus"
+
+
+@pytest.fixture
+def make_stream(tmp_path):
+    """make_stream(calls, processes, threads): a folder of recordings."""
+    def make(calls, processes=1, threads=1, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_stream"), folder, str(calls), str(processes),
+                        str(threads)], check=True, timeout=300)
+        return folder
+    return make
+
+
+def calls_of(trace):
+    return [e for e in trace["traceEvents"] if e["ph"] == "X"]
+
+
+@pytest.mark.parametrize("arguments,text", [
+    ([], "no verb"),
+    (["frobnicate"], "unknown verb 'frobnicate'"),
+    (["--frobnicate"], "unknown option '--frobnicate'"),
+    (["merge"], "merge: no folder or file named"),
+    (["merge", "--frobnicate", "x"], "merge: unknown option '--frobnicate'"),
+    (["merge", "-o"], "needs a file name"),
+    (["merge", "--blocks", "x"], "unknown option '--blocks'"),
+    (["report", "-o", "x", "y"], "report: unknown option '-o'"),
+    (["report", "--format=xml", "x"], "--format needs text, json or csv"),
+    (["dump", "--strict=yes", "x"], "unknown option '--strict=yes'"),
+    (["merge", "not-there"], "not-there: No such file or directory"),
+    (["merge", "."], "no recording found in ."),
+    (["merge", "/dev/null"], "/dev/null: not a gpuprof file"),
+])
+def test_wrong_usage(run_collector, arguments, text):
+    result = run_collector(*arguments)
+    assert result.returncode == 2
+    assert result.stderr.startswith("gpuprof: ") and result.stderr.count("\n") == 1
+    assert text in result.stderr
+    assert result.stdout == ""
+
+
+def test_version(run_collector):
+    assert run_collector("--version").stdout.startswith("gpuprof ")
+
+
+def test_fifo_is_not_waited_for(run_collector, tmp_path):
+    os.mkfifo(tmp_path / "a.gpuprof")
+    result = run_collector("merge", tmp_path / "a.gpuprof", timeout=10)
+    assert result.returncode == 2
+
+
+def test_folder_takes_only_stream_files(run_collector, tmp_path):
+    shutil.copy(CORPUS / "good.gpuprof", tmp_path)
+    (tmp_path / "notes.txt").write_text("something else")
+    (tmp_path / "sub").mkdir()
+    shutil.copy(CORPUS / "text.gpuprof", tmp_path / "sub")
+    result = run_collector("merge", "--strict", tmp_path)
+    assert result.returncode == 0 and result.stderr == ""
+
+
+def test_outputs_are_the_same(run_collector, make_stream, tmp_path):
+    folder = make_stream(20000, 3, 4)
+    to_stdout = run_collector("merge", folder)
+    assert run_collector("merge", "-o", "-", folder).stdout == to_stdout.stdout
+    for option in (["-o", "a.json"], ["-oa.json"], ["--output", "a.json"], ["--output=a.json"]):
+        result = run_collector("merge", folder, *option)
+        assert result.returncode == 0 and result.stdout == "" and result.stderr == ""
+        assert (tmp_path / "a.json").read_text() == to_stdout.stdout
+        (tmp_path / "a.json").unlink()
+    assert run_collector("merge", "-o", "a.json.gz", folder).returncode == 0
+    assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()).decode() == to_stdout.stdout
+    files = sorted(folder.iterdir(), reverse=True)
+    assert run_collector("merge", *files).stdout == to_stdout.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.gz", "data"]
+
+
+def test_trace(run_collector, make_stream):
+    trace = json.loads(run_collector("merge", make_stream(30000, 2, 3)).stdout)
+    calls = calls_of(trace)
+    assert len(calls) == 30000
+    times = [e["ts"] for e in calls]
+    assert times[0] == 0 and times == sorted(times)
+    assert {(e["pid"], e["tid"]) for e in calls} == {(p, p + t) for p in (1000, 1001)
+                                                    for t in range(3)}
+    assert {e["cat"] for e in calls} == {"cuda_runtime"}
+    launch = next(e for e in calls if e["name"] == "cudaLaunchKernel")
+    assert launch["args"]["kernel"].startswith("void at::native::kernel_number<")
+    assert launch["args"]["grid"] == [108, 1, 1] and launch["args"]["block"] == [256, 1, 1]
+    assert launch["args"]["cuda_stream"] == "0x7f0000001000" and "stream" not in launch["args"]
+    copy = next(e for e in calls if e["name"] == "cudaMemcpyAsync")
+    assert copy["args"]["kind"] == "HtoD" and copy["args"]["bytes"] >= 1024
+    names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
+             if e["name"] == "process_name"}
+    assert names[1000] == "python train.py --steps 100 (pid 1000 testhost)"
+    assert trace["displayTimeUnit"] == "ns"
+    assert str(trace["baseTimeNanoseconds"]) == trace["otherData"]["origin_ns"]
+    assert trace["otherData"]["losses"] == {}
+
+
+def test_report_agrees_with_trace(run_collector, make_stream):
+    folder = make_stream(20000, 2, 2)
+    calls = calls_of(json.loads(run_collector("merge", folder).stdout))
+    report = json.loads(run_collector("report", "--format=json", folder).stdout)
+    rows = {row["function"]: row for row in report["functions"]}
+    table = list(csv.DictReader(io.StringIO(run_collector("report", "--format", "csv",
+                                                          folder).stdout)))
+    assert report["calls"] == len(calls) and report["processes"] == 2 and report["threads"] == 4
+    assert {row["function"] for row in table} == set(rows) == {e["name"] for e in calls}
+    for name, row in rows.items():
+        durations = sorted(round(e["dur"] * 1000) for e in calls if e["name"] == name)
+        assert row["calls"] == len(durations) and row["total_ns"] == sum(durations)
+        assert row["max_ns"] == durations[-1]
+        for key, fraction in (("median_ns", 0.5), ("p95_ns", 0.95)):
+            exact = durations[int(fraction * len(durations))]
+            assert abs(row[key] - exact) <= 0.015 * exact
+        assert row["bytes"] == sum(e["args"].get("bytes", 0) for e in calls if e["name"] == name)
+    text = run_collector("report", folder).stdout
+    assert "20,000 calls" in text and "GPU rows absent" in text and "losses" not in text
+
+
+def test_report_shows_losses(run_collector):
+    result = run_collector("report", CORPUS / "block-payload.gpuprof")
+    assert result.returncode == 3
+    assert "losses and what else to know" in result.stdout
+    assert "1  blocks damaged" in result.stdout
+
+
+def test_dump(run_collector):
+    lines = run_collector("dump", CORPUS / "good.gpuprof").stdout.splitlines()
+    assert lines[0].startswith("file ") and lines[1].startswith("header process_id=01")
+    assert "call cudaMalloc begin=1300 dur=50 result=2 error=cudaErrorMemoryAllocation" \
+           " ptr=0x3000 bytes=64 thread=1 tid=0" in lines
+    assert sum(line.startswith("call ") for line in lines) == 12
+    assert lines[-1] == "losses"
+    blocks = run_collector("dump", "--blocks", CORPUS / "good.gpuprof").stdout.splitlines()
+    assert blocks == [line for line in lines if line.split()[0] in
+                      ("file", "header", "block", "losses")]
+
+
+def test_zstd_accepts_the_files():
+    if not shutil.which("zstd"):
+        pytest.skip("zstd is not installed")
+    subprocess.run(["zstd", "-tq", CORPUS / "good.gpuprof"], check=True)
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "-"])
+def test_full_disk(run_collector, make_stream, output):
+    folder = make_stream(20000)
+    with open("/dev/full", "w", encoding="ascii") as full:
+        result = subprocess.run([built(BUILD / "gpuprof-collector"), "merge", "-o", output, folder],
+                                stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                timeout=60)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1 and "No space left on device" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_partial_file_is_removed(make_stream, tmp_path, name):
+    folder = make_stream(100000)
+    (tmp_path / name).write_text("the old trace")
+    # Python ignores SIGXFSZ, and so does the child then: write gives EFBIG.
+    result = subprocess.run([built(BUILD / "gpuprof-collector"), "merge", "-o", name, folder],
+                            cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False,
+                            timeout=60, restore_signals=False,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                  (300000, 300000)))
+    assert result.returncode == 1
+    assert "File too large" in result.stderr and result.stderr.count("\n") == 1
+    assert (tmp_path / name).read_text() == "the old trace"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["data", name])
+
+
+def test_more_files_than_descriptors(run_collector, make_stream):
+    folder = make_stream(6000, 300)
+    limit = (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    result = run_collector("merge", "--strict", folder, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, limit))
+    assert result.returncode == 0, result.stderr
+    assert len(calls_of(json.loads(result.stdout))) == 6000
+
+
+def peak_kib(collector, folder):
+    result = subprocess.run(["/usr/bin/env", "python3", "-c",
+                             "import resource, subprocess, sys;"
+                             "subprocess.run(sys.argv[1:], check=True);"
+                             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+                             collector, "merge", "-o", "/dev/null", folder],
+                            check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    return int(result.stdout)
+
+
+def test_memory_is_flat(collector, make_stream):
+    small = peak_kib(collector, make_stream(100_000, 2, 2, "small"))
+    large = peak_kib(collector, make_stream(3_000_000, 2, 2, "large"))
+    assert large < 1.2 * small + 1024, (small, large)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Malformed and odd files: every verb gives the expected exit code and words, and valid output."""
+
+import json
+import pathlib
+import shlex
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def read_table():
+    for line in (HERE / "expected.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, code, strict, calls, text = shlex.split(line)
+            yield name, int(code), int(strict), calls, text
+
+
+CASES = list(read_table())
+
+
+def check_rows(events):
+    """Slices of one row nest or stay apart; times are numbers in order of their begin."""
+    rows = {}
+    for e in events:
+        begin = round(e["ts"] * 1000)
+        end = begin + round(e["dur"] * 1000)
+        assert begin >= 0 and end >= begin
+        assert 0 <= e["pid"] < 2**32 and 0 <= e["tid"] < 2**32
+        stack = rows.setdefault((e["pid"], e["tid"]), [])
+        while stack and stack[-1] < begin:
+            stack.pop()
+        assert not stack or end <= stack[-1], e
+        stack.append(end)
+
+
+def test_table_is_complete():
+    files = {path.stem for path in HERE.glob("*.gpuprof")}
+    assert files == {case[0] for case in CASES}
+
+
+@pytest.mark.parametrize("name,code,strict,calls,text", CASES, ids=[case[0] for case in CASES])
+def test_file(run_collector, name, code, strict, calls, text):
+    path = HERE / f"{name}.gpuprof"
+    merged = run_collector("merge", "--keep-live", path, encoding="utf-8")
+    assert merged.returncode == code, merged.stderr
+    assert text in merged.stderr
+    assert text or not merged.stderr, merged.stderr
+    assert run_collector("merge", "--keep-live", "--strict", path).returncode == strict
+    assert merged.stderr.count("\n") <= 2
+    if calls == "-":
+        assert merged.stdout == ""
+    else:
+        trace = json.loads(merged.stdout)
+        events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        assert len(events) == int(calls) == trace["otherData"]["calls"]
+        check_rows(events)
+        lost = [e for e in trace["traceEvents"] if e["ph"] == "i"]
+        assert bool(lost) == (strict == 3)
+    for verb in ("report", "dump"):
+        options = ["--keep-live"] if verb == "report" else []
+        result = run_collector(verb, *options, path, errors="replace")
+        assert result.returncode == code, result.stderr
+        assert text in result.stderr
+        assert (calls == "-") == (result.stdout == "")
+    result = run_collector("report", "--keep-live", "--format=json", path)
+    if calls != "-":
+        assert json.loads(result.stdout)["calls"] == int(calls)
+
+
+def test_texts(run_collector):
+    trace = json.loads(run_collector("merge", HERE / "texts.gpuprof", encoding="utf-8").stdout)
+    launch, odd, many = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert launch["args"] == {"kernel": 'kernel"\\\n\ufffd(', "grid": [1, 0, 0]}
+    assert odd["name"] == 'odd"\\\x01\ufffd' and odd["cat"] == "cuda_runtime"
+    assert odd["args"] == {'a"\\\x02\ufffd': 'kernel"\\\n\ufffd(', "b": 1}
+    assert many["cat"] == "cuda_driver" and len(many["args"]) == 14
+    assert many["args"]["a"] == many["args"]["e"].replace("0x1000", 'kernel"\\\n\ufffd(')
+    names = {e["name"]: e["args"] for e in trace["traceEvents"] if e["ph"] == "M"}
+    assert names["thread_name"] == {"name": '\ufffdname"\n (tid 77)'} or \
+        names["thread_name"] == {"name": '\ufffdname"\n'}
+    process, = trace["otherData"]["processes"]
+    assert process["meta"]["library"] == ["one", "two"] and process["meta"][""] == "empty key"
+    assert process["notes"] == ["a note \ufffd\ufffd"]
+
+
+def test_whole_folder(run_collector):
+    """A folder in which much is broken: what is whole comes out, the exit code says the rest."""
+    merged = run_collector("merge", "--keep-live", HERE, encoding="utf-8")
+    assert merged.returncode == 3
+    trace = json.loads(merged.stdout)
+    assert trace["otherData"]["unread_files"] == 5
+    # All files were made for one and the same process.
+    assert "the same process again, left out" in merged.stderr

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fuzzing of everything that reads files. The first byte says what the rest is:
+ *   0  a stream file
+ *   1  a stream file whose checksums are put right first, so that what lies behind them is reached
+ *   2  a block's payload
+ *   3  a live file (its header put right), beside an empty stream file
+ *   4  raw records
+ * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "block.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "live.h"
+#include "recording.h"
+#include "trace_writer.h"
+#include "verbs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define INPUT_BYTES_MAX (1u << 20)
+
+static char folder[64];
+static char stream_path[96];
+static char live_path[96];
+
+static void make_folder(void)
+{
+    if (folder[0])
+        return;
+    snprintf(folder, sizeof folder, "%s/gpuprof-fuzz-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(stream_path, sizeof stream_path, "%s/a.gpuprof", folder);
+    snprintf(live_path, sizeof live_path, "%s/a.live", folder);
+}
+
+static void remove_folder(void)
+{
+    unlink(stream_path);
+    unlink(live_path);
+    rmdir(folder);
+}
+
+static void write_file(const char *path, const uint8_t *data, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0)
+        abort();
+}
+
+/* Reads the folder as merge does; the trace goes nowhere. */
+static void read_folder(void)
+{
+    struct recording rec;
+    struct output out;
+    struct event event;
+    struct recording_options options = {.keep_live = true};
+    char *paths[] = {folder};
+    if (recording_open(&rec, paths, 1, &options) == EXIT_OK) {
+        if (output_open(&out, "/dev/null") < 0)
+            abort();
+        struct trace_writer *writer = chrome_format.create(&out, &rec);
+        struct timeline *timeline =
+            timeline_create(&rec, rec.processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX);
+        bool begun = false;
+        while (writer && timeline && timeline_next(timeline, &event) > 0) {
+            if (event.record->type != RECORD_CALL)
+                continue;
+            if (!begun)
+                chrome_format.begin(writer, event.begin_ns);
+            begun = true;
+            chrome_format.call(writer, &event);
+        }
+        if (begun)
+            chrome_format.end(writer);
+        chrome_format.free(writer);
+        timeline_free(timeline);
+        output_finish(&out, 0);
+    }
+    recording_release(&rec);
+}
+
+/* Makes every checksum hold that stands where one should. */
+static void repair(uint8_t *data, size_t size)
+{
+    if (size < 132)
+        return;
+    size_t at = 8 + (size_t)load_u32(data + 4);
+    if (at < 12 || at > size)
+        return;
+    store_u32(data + at - 4, crc32c(0, data, at - 4));
+    while (size - at >= BLOCK_HEADER_BYTES) {
+        uint8_t *head = data + at;
+        size_t head_bytes = 8 + (size_t)load_u32(head + 4);
+        if (head_bytes < BLOCK_HEADER_BYTES || head_bytes > size - at)
+            return;
+        size_t stored = load_u32(head + 64);
+        if (stored <= size - at - head_bytes)
+            store_u32(head + 68, crc32c(0, head + head_bytes, stored));
+        store_u32(head + head_bytes - 4, crc32c(0, head, head_bytes - 4));
+        at += head_bytes;
+        at += stored <= size - at ? stored : size - at;
+    }
+}
+
+static void read_payload(const uint8_t *data, size_t size)
+{
+    struct block_decoder decoder;
+    struct record record;
+    if (size < 2)
+        return;
+    /* In memory of its own, so that a read behind its end is seen. */
+    uint8_t *payload = malloc(size - 2);
+    if (!payload)
+        abort();
+    memcpy(payload, data + 2, size - 2);
+    if (block_decoder_init(&decoder, payload, size - 2, load_u16(data)) == 0) {
+        while (block_decoder_next(&decoder, &record) > 0)
+            ;
+        block_decoder_release(&decoder);
+    }
+    free(payload);
+}
+
+static void read_records(const uint8_t *data, size_t size)
+{
+    struct record record;
+    uint8_t raw[8 * RECORD_WORDS_MAX];
+    size_t at = 0;
+    int length;
+    while (at < size && (length = record_parse(data + at, size - at, &record)) > 0) {
+        if (record_write(&record, raw, sizeof raw) <= 0)
+            abort(); /* what could be read can be written */
+        at += (size_t)length;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t copy[INPUT_BYTES_MAX];
+    if (size < 1 || size > INPUT_BYTES_MAX)
+        return 0;
+    unsigned mode = data[0];
+    data++;
+    size--;
+    memcpy(copy, data, size);
+    make_folder();
+    switch (mode) {
+    case 1: repair(copy, size); /* fall through */
+    case 0:
+        write_file(stream_path, copy, size);
+        read_folder();
+        break;
+    case 2: read_payload(data, size); break;
+    case 3:
+        repair(copy, size < STREAM_HEADER_BYTES_MAX ? size : STREAM_HEADER_BYTES_MAX);
+        write_file(stream_path, copy, 0);
+        write_file(live_path, copy, size);
+        read_folder();
+        break;
+    case 4: read_records(data, size); break;
+    default: break;
+    }
+    remove_folder();
+    folder[0] = '\0';
+    return 0;
+}
