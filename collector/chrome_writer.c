@@ -15,12 +15,12 @@
 #include "json_text.h"
 #include "losses.h"
 #include "trace_writer.h"
+#include "value_text.h"
 
-#define ROW_DEPTH_MAX     8            /* slices open at a time in a row */
-#define EXACT_INTEGER_MAX (1ull << 53) /* larger ones are rounded by JavaScript */
-#define CALL_FIXED_BYTES  768          /* of a call without its arguments */
-#define ARG_FIXED_BYTES   160          /* of an argument without its label and kernel name */
-#define CALL_KERNELS_MAX  4            /* kernels named in one call; more are shown as handles */
+#define ROW_DEPTH_MAX    8   /* slices open at a time in a row */
+#define CALL_FIXED_BYTES 768 /* of a call without its arguments */
+#define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
+#define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
 _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
                        CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) <
                    OUTPUT_BUFFER_BYTES,
@@ -57,6 +57,7 @@ struct trace_writer {
     uint64_t origin_ns;
     uint64_t last_ns;
     uint64_t calls;
+    struct value_cache values;
 };
 
 static struct trace_writer *chrome_create(struct output *out, struct recording *rec)
@@ -274,69 +275,30 @@ static inline char *put(char *out, const char *text, size_t length)
 }
 #define PUT(out, literal) put(out, literal, sizeof(literal) - 1)
 
-static char *put_number(char *out, uint64_t value)
-{
-    if (value <= EXACT_INTEGER_MAX)
-        return json_decimal(out, value);
-    *out++ = '"';
-    out = json_decimal(out, value);
-    *out++ = '"';
-    return out;
-}
-
-/* Ordinals are C ints, and -1 is the host. */
-static char *put_signed(char *out, uint64_t value)
-{
-    int32_t number = (int32_t)(uint32_t)value;
-    if (number < 0)
-        *out++ = '-';
-    return json_decimal(out, number < 0 ? -(uint64_t)(int64_t)number : (uint64_t)number);
-}
-
-static char *put_dim3(char *out, uint64_t value)
-{
-    *out++ = '[';
-    out = json_decimal(out, (uint32_t)value);
-    *out++ = ',';
-    out = json_decimal(out, value >> 32 & 0xffff);
-    *out++ = ',';
-    out = json_decimal(out, value >> 48);
-    *out++ = ']';
-    return out;
-}
-
-static char *put_kind(char *out, uint64_t value)
-{
-    static const char kinds[][8] = {"\"HtoH\"", "\"HtoD\"", "\"DtoH\"", "\"DtoD\""};
-    if (value < 4)
-        return put(out, kinds[value], 6);
-    return value == 4 ? PUT(out, "\"default\"") : put_number(out, value);
-}
-
-static char *put_kernel(char *out, const struct event *e, uint64_t handle)
+static char *put_kernel(struct trace_writer *w, char *out, const struct event *e, uint64_t handle)
 {
     const struct kernel_name *name = kernel_name_of(&e->process->kernels, handle);
     if (name)
         return json_copy(out, name->json, name->json_bytes);
     *out++ = '"';
-    out = json_hex(out, handle);
-    *out++ = '"';
-    return out;
+    return value_handle(&w->values, out, handle);
 }
 
-static char *put_arg(char *out, const struct event *e, unsigned kind, uint64_t value)
+static inline char *put_arg(struct trace_writer *w, char *out, const struct event *e, unsigned kind,
+                            uint64_t value)
 {
     switch (kind) {
-    case API_KERNEL: return put_kernel(out, e, value);
-    case API_DIM3: return put_dim3(out, value);
-    case API_KIND: return put_kind(out, value);
-    case API_DEVICE: return put_signed(out, value);
+    case API_KERNEL: return put_kernel(w, out, e, value);
+    case API_DIM3: return value_dim3(&w->values, out, value);
+    case API_KIND: return value_copy_kind(out, value);
+    case API_DEVICE: return value_signed(out, value);
     case API_BYTES:
-    case API_COUNT: return put_number(out, value);
-    default:
+    case API_COUNT: return value_number(out, value);
+    case API_ADDRESS:
         out = json_hex(out, value);
         *out++ = '"';
         return out;
+    default: return value_handle(&w->values, out, value);
     }
 }
 
@@ -346,7 +308,7 @@ static char *put_flags(char *out, const struct event *e)
     if (r->result && !(r->flags & (RECORD_OPEN | RECORD_STALE))) {
         const char *name = cuda_error_name(e->function->domain, r->result);
         out = PUT(out, ",\"result\":");
-        out = put_signed(out, (uint32_t)r->result);
+        out = value_signed(out, (uint32_t)r->result);
         if (name) {
             out = PUT(out, ",\"error\":\"");
             out = put(out, name, strlen(name));
@@ -421,7 +383,7 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     char *brace = out;
     for (unsigned i = 0; i < e->record->arg_count; i++) {
         out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
-        out = put_arg(out, e, pieces->kinds[i], e->record->args[i]);
+        out = put_arg(w, out, e, pieces->kinds[i], e->record->args[i]);
     }
     out = put_flags(out, e);
     if (pieces->symbol.length)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json_text.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
 #define PAIRS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
@@ -149,16 +150,28 @@ char *json_decimal(char *out, uint64_t value)
     return out + digits;
 }
 
+/* The 8 hexadecimal digits of `value` as 8 bytes, all at once. */
+static void hex_digits(char *out, uint32_t value)
+{
+    uint64_t x = value;
+    x = (x & 0xffff0000u) << 16 | (x & 0xffffu);
+    x = (x & 0x0000ff000000ff00u) << 8 | (x & 0x000000ff000000ffu);
+    x = (x & 0x00f000f000f000f0u) << 4 | (x & 0x000f000f000f000fu);
+    uint64_t letters = (x + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1 from 10 on */
+    x += 0x3030303030303030u + letters * ('a' - '0' - 10);
+    x = htobe64(x);
+    memcpy(out, &x, sizeof x);
+}
+
 char *json_hex(char *out, uint64_t value)
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned digits = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
-    out[0] = '0';
-    out[1] = 'x';
-    out += 2 + digits;
-    for (char *p = out; digits > 0; digits--, value >>= 4)
-        *--p = hex[value & 15];
-    return out;
+    char text[32] = {0};
+    hex_digits(text, (uint32_t)(value >> 32));
+    hex_digits(text + 8, (uint32_t)value);
+    memcpy(out, "0x", 2);
+    memcpy(out + 2, text + 16 - digits, 16);
+    return out + 2 + digits;
 }
 
 char *json_microseconds(char *out, uint64_t ns)

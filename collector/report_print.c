@@ -59,6 +59,13 @@ static uint64_t mean_ns(const struct report_row *row)
     return row->count ? row->total_ns / row->count : 0;
 }
 
+/* A bucket's middle may lie above the largest value in it. */
+static uint64_t quantile_ns(const struct report_row *row, double fraction)
+{
+    uint64_t ns = histogram_quantile(&row->durations, fraction);
+    return ns < row->max_ns ? ns : row->max_ns;
+}
+
 static double share(const struct report *r, const struct report_row *row)
 {
     return r->total_ns ? 100.0 * (double)row->total_ns / (double)r->total_ns : 0;
@@ -118,9 +125,8 @@ void report_print_text(const struct report *r, FILE *out)
         char *name = json_clean(row->function->name, strlen(row->function->name));
         fprintf(out, "%6.1f%% %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share(r, row),
                 time_text(a, row->total_ns), count_text(b, row->count), time_text(c, mean_ns(row)),
-                time_text(d, histogram_quantile(&row->durations, 0.5)),
-                time_text(e, histogram_quantile(&row->durations, 0.95)), time_text(f, row->max_ns),
-                row->bytes ? bytes_text(g, row->bytes) : "",
+                time_text(d, quantile_ns(row, 0.5)), time_text(e, quantile_ns(row, 0.95)),
+                time_text(f, row->max_ns), row->bytes ? bytes_text(g, row->bytes) : "",
                 row->errors ? count_text(h, row->errors) : "", name ? name : "?");
         free(name);
     }
@@ -137,10 +143,9 @@ void report_print_csv(const struct report *r, FILE *out)
         fprintf(out, "%s,%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", name ? name : "\"?\"",
                 api_domain_name(row->function->domain), (unsigned long long)row->count,
                 (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
-                (unsigned long long)histogram_quantile(&row->durations, 0.5),
-                (unsigned long long)histogram_quantile(&row->durations, 0.95),
-                (unsigned long long)row->max_ns, (unsigned long long)row->bytes,
-                (unsigned long long)row->errors);
+                (unsigned long long)quantile_ns(row, 0.5),
+                (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
+                (unsigned long long)row->bytes, (unsigned long long)row->errors);
         free(name);
     }
 }
@@ -152,10 +157,8 @@ static void print_json_row(const struct report_row *row, FILE *out)
             name ? name : "\"?\"", api_domain_name(row->function->domain),
             (unsigned long long)row->count, (unsigned long long)row->total_ns);
     fprintf(out, "\"mean_ns\": %llu, \"median_ns\": %llu, \"p95_ns\": %llu, \"max_ns\": %llu, ",
-            (unsigned long long)mean_ns(row),
-            (unsigned long long)histogram_quantile(&row->durations, 0.5),
-            (unsigned long long)histogram_quantile(&row->durations, 0.95),
-            (unsigned long long)row->max_ns);
+            (unsigned long long)mean_ns(row), (unsigned long long)quantile_ns(row, 0.5),
+            (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns);
     fprintf(out, "\"bytes\": %llu, \"errors\": %llu}", (unsigned long long)row->bytes,
             (unsigned long long)row->errors);
     free(name);

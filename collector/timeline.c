@@ -26,6 +26,12 @@ struct open_block {
     uint32_t window_count;
 };
 
+/* The begin stands in the heap itself: most comparisons need no look at the block. */
+struct heap_node {
+    uint64_t begin_ns;
+    struct open_block *block;
+};
+
 struct buffer {
     uint8_t *payload;
     size_t capacity;
@@ -33,7 +39,7 @@ struct buffer {
 
 struct timeline {
     struct recording *rec;
-    struct open_block **heap; /* owned */
+    struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
     uint32_t capacity;
     uint32_t next_entry;        /* of the index */
@@ -91,7 +97,7 @@ void timeline_free(struct timeline *t)
     if (!t)
         return;
     for (uint32_t i = 0; i < t->count; i++)
-        block_free(t, t->heap[i]);
+        block_free(t, t->heap[i].block);
     for (uint32_t i = 0; i < t->spare_count; i++)
         free(t->spare[i].payload);
     free(t->heap);
@@ -121,53 +127,57 @@ static bool before_at_same_time(const struct open_block *a, const struct open_bl
     return a->place.offset < b->place.offset;
 }
 
-static inline bool before(const struct open_block *a, const struct open_block *b)
+static inline bool before(const struct heap_node *a, const struct heap_node *b)
 {
-    return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns : before_at_same_time(a, b);
+    return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns
+                                      : before_at_same_time(a->block, b->block);
 }
 
-static void sift_down(struct timeline *t, uint32_t at)
+/* Puts the root, whose block has moved on, where it belongs. */
+static void sift_root(struct timeline *t)
 {
-    struct open_block *b = t->heap[at];
+    struct heap_node node = {.begin_ns = t->heap[0].block->begin_ns, .block = t->heap[0].block};
+    uint32_t at = 0;
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child >= t->count)
             break;
-        if (child + 1 < t->count && before(t->heap[child + 1], t->heap[child]))
+        if (child + 1 < t->count && before(&t->heap[child + 1], &t->heap[child]))
             child++;
-        if (!before(t->heap[child], b))
+        if (!before(&t->heap[child], &node))
             break;
         t->heap[at] = t->heap[child];
         at = child;
     }
-    t->heap[at] = b;
+    t->heap[at] = node;
 }
 
 static int push(struct timeline *t, struct open_block *b)
 {
     if (t->count == t->capacity) {
         uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct open_block **heap = realloc(t->heap, capacity * sizeof(struct open_block *));
+        struct heap_node *heap = realloc(t->heap, capacity * sizeof *heap);
         if (!heap)
             return GPUPROF_NO_MEMORY;
         t->heap = heap;
         t->capacity = capacity;
     }
+    struct heap_node node = {.begin_ns = b->begin_ns, .block = b};
     uint32_t at = t->count++;
-    while (at > 0 && before(b, t->heap[(at - 1) / 2])) {
+    while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    t->heap[at] = b;
+    t->heap[at] = node;
     return 0;
 }
 
 static void pop(struct timeline *t)
 {
-    block_free(t, t->heap[0]);
+    block_free(t, t->heap[0].block);
     t->heap[0] = t->heap[--t->count];
     if (t->count)
-        sift_down(t, 0);
+        sift_root(t);
 }
 
 static void count_damage(struct open_block *b)
@@ -277,14 +287,14 @@ static int next_record(struct timeline *t, struct open_block *b)
 /* Moves the root on and puts it where it belongs. */
 static int advance_root(struct timeline *t)
 {
-    struct open_block *b = t->heap[0];
+    struct open_block *b = t->heap[0].block;
     int more = next_record(t, b);
     if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
         t->failed = b->process;
         return more;
     }
     if (more > 0) {
-        sift_down(t, 0);
+        sift_root(t);
         return 0;
     }
     if (more < 0)
@@ -338,7 +348,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 /* Opens the closed block at the root. */
 static int open_root(struct timeline *t)
 {
-    struct open_block *b = t->heap[0];
+    struct open_block *b = t->heap[0].block;
     int error = open_payload(t, b);
     if (error == 0) {
         b->thread = thread_find(&b->process->threads, b->place.header.thread);
@@ -362,12 +372,12 @@ static int settle(struct timeline *t)
     for (;;) {
         int error = 0;
         if (t->next_entry < x->count &&
-            (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0]->begin_ns)) {
+            (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
             t->failed = t->rec->loaded[x->entries[t->next_entry].process];
             error = add_entry(t, &x->entries[t->next_entry++]);
         } else if (t->count == 0) {
             return 0;
-        } else if (t->heap[0]->thread) {
+        } else if (t->heap[0].block->thread) {
             return 1;
         } else {
             error = open_root(t);
@@ -388,7 +398,7 @@ int timeline_next(struct timeline *t, struct event *event)
     int more = settle(t);
     if (more <= 0)
         return more;
-    struct open_block *b = t->heap[0];
+    struct open_block *b = t->heap[0].block;
     t->current = b;
     event->record = &b->record;
     event->begin_ns = b->begin_ns;

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary at the end of a run, with and without reading the events. */
+#include "unit_test.h"
+
+#include "api.h"
+#include "report.h"
+#include "stream_builder.h"
+#include "verbs.h"
+
+static void make(const char *folder, bool damaged)
+{
+    struct stream_builder b;
+    char path[400];
+    builder_init(&b, 0);
+    builder_api(&b);
+    for (uint64_t i = 0; i < 100; i++) {
+        uint64_t copy[5] = {1, 2, 1 << 20, 1, 0};
+        uint64_t alloc[2] = {3, 64};
+        builder_call(&b, 1, API_INDEX_cudaMemcpyAsync, 1000 * i, 400, 0, 5, copy);
+        builder_call(&b, 2, API_INDEX_cudaMalloc, 1000 * i, 100, i == 5 ? 2 : 0, 2, alloc);
+    }
+    builder_end(&b);
+    builder_flush(&b);
+    if (damaged)
+        b.data[b.block_offsets[10] + BLOCK_HEADER_BYTES + 20] ^= 1;
+    snprintf(path, sizeof path, "%s/a.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+}
+
+/* What report_summary writes about `folder`. */
+static char *summary(const char *folder, int *code)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    *code = report_summary(folder, out);
+    fclose(out);
+    return text;
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    int code;
+    const char *folder = scratch_folder();
+    char *text = summary(folder, &code);
+    assert_int_equal(code, EXIT_USAGE);
+    assert_string_equal(text, "");
+    free(text);
+    make(folder, false);
+    text = summary(folder, &code);
+    assert_int_equal(code, EXIT_OK);
+    assert_string_equal(text, "  wall time  99.400 us\n"
+                              "  processes  1 (2 threads)\n"
+                              "  calls      200, 1 returned an error\n"
+                              "  copied     100.0 MiB in 100 calls\n"
+                              "   80.0%   40.000 us  100 x cudaMemcpyAsync\n"
+                              "   20.0%   10.000 us  100 x cudaMalloc\n"
+                              "  lost       nothing\n");
+    free(text);
+    make(folder, true);
+    text = summary(folder, &code);
+    assert_int_equal(code, EXIT_DAMAGED);
+    assert_non_null(strstr(text, "lost       blocks damaged: 1"));
+    free(text);
+    scratch_remove(folder);
+}
+
+/* A recording too large to read at the end of a run: a hole makes it so. */
+static void test_large(void **state)
+{
+    (void)state;
+    int code;
+    char command[500];
+    const char *folder = scratch_folder();
+    make(folder, false);
+    snprintf(command, sizeof command, "truncate -s 300M '%s/a.gpuprof'", folder);
+    assert_int_equal(system(command), 0);
+    char *text = summary(folder, &code);
+    assert_int_equal(code, EXIT_DAMAGED); /* the hole is no block */
+    assert_non_null(strstr(text, "calls      200 (about)"));
+    assert_non_null(strstr(text, "wall time  99.400 us"));
+    assert_null(strstr(text, "cudaMalloc"));
+    free(text);
+    scratch_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
