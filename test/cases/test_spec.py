@@ -36,7 +36,8 @@ def definitions(*files):
     values = {}
     for name in files:
         text = (FORMATS / name).read_text(encoding="utf-8")
-        for key, value in re.findall(r"^#define (\w+) +([^/\n]+?) *(?:/\*.*)?$", text, re.MULTILINE):
+        for key, value in re.findall(r"^#define (\w+) +([^/\n]+?) *(?:/\*.*)?$", text,
+                                     re.MULTILINE):
             value = re.sub(r"(?<=[0-9a-fA-F])(u|ull|U|ULL)\b", "", value)
             value = re.sub(r"\b[A-Z]\w+\b", lambda m: str(values.get(m[0], m[0])), value)
             if re.fullmatch(r"[0-9a-fA-Fx()+*/<< -]+", value):
@@ -223,7 +224,8 @@ def test_reader_sees_damage(written):
         damaged[at] ^= 0x40
         with pytest.raises(stream_reader.StreamError):
             h = stream_reader.read_header(bytes(damaged))
-            assert stream_reader._read_block(bytes(damaged), h.bytes)  # pylint: disable=protected-access
+            # pylint: disable-next=protected-access
+            assert stream_reader._read_block(bytes(damaged), h.bytes)
             raise AssertionError(f"byte {at} may be anything")
 
 

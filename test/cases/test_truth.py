@@ -133,7 +133,8 @@ def test_plugin_beside_linked_runtime(compare):
 @pytest.mark.parametrize("kind", ["dlsym", "PLAIN"])
 def test_beside_another_hook(compare, library, order, way, kind):
     """A second preload that hooks cudaMalloc and cuMemAlloc itself, and dlsym or not."""
-    other = toolchain.build("other_hook.c", "-shared", "-fPIC", *([f"-D{kind}"] if kind == "PLAIN" else []))
+    flags = ["-DPLAIN"] if kind == "PLAIN" else []
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC", *flags)
     preload = f"{other}:{library}" if order == "before" else f"{library}:{other}"
     if way == "driver":
         program = toolchain.build("driver_work.c", *toolchain.DRIVER)

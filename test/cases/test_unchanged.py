@@ -82,8 +82,8 @@ def fixture_folder(tmp_path):
     hidden.mkdir()
     only = toolchain.build("lookups.c", "-DONLY_THERE", "-shared", "-fPIC")
     shutil.copy(only, hidden / "libonly_there.so")
-    runpath = toolchain.build("lookups.c", "-DLIBRARY", "-shared", "-fPIC", "-Wl,--enable-new-dtags",
-                              "-Wl,-rpath,$ORIGIN/hidden")
+    runpath = toolchain.build("lookups.c", "-DLIBRARY", "-shared", "-fPIC",
+                              "-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN/hidden")
     shutil.copy(runpath, tmp_path / "librunpath.so")
     return tmp_path
 
