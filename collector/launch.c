@@ -98,7 +98,7 @@ static int read_options(struct launch *l, char **argv)
             l->quiet = true;
         else if (strcmp(option, "--exec") == 0)
             l->exec = true;
-        else if (strcmp(option, "--help") == 0)
+        else if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
             l->help = true;
         else
             code = take_setting(l, argv, &next);
@@ -313,7 +313,7 @@ static void tell(struct launch *l, const struct child *c)
         return;
     if (visit_streams(l, NULL) == l->streams_before) {
         message("nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
-                "LD_PRELOAD, or is static or setuid",
+                "LD_PRELOAD, or is static or setuid, or recording could not start (said above)",
                 l->argv[0]);
         return;
     }

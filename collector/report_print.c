@@ -211,4 +211,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
     else
         fprintf(out, "  lost       nothing\n");
+    if (r->losses.running)
+        fprintf(out, "  running    %s of the processes: their calls so far\n",
+                count_text(a, r->losses.running));
 }

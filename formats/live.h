@@ -37,7 +37,7 @@
 #define LIVE_CHUNK_SEALED     24 /* u64 bytes that the writer has stored (a hint; see above) */
 #define LIVE_CHUNK_TID        32 /* u32 gettid() of the owner */
 #define LIVE_CHUNK_TAKE       36 /* u32 which take of a chunk it was; for the writer's own use */
-#define LIVE_CHUNK_OPEN       40 /* u64 1 << 32 | arg count << 16 | function index; 0 = no open call */
+#define LIVE_CHUNK_OPEN       40 /* u64 1 << 32 | arg count << 16 | function index; 0 = none */
 #define LIVE_CHUNK_OPEN_BEGIN 48 /* u64 ticks */
 #define LIVE_CHUNK_OPEN_ARGS  56 /* u64 x LIVE_OPEN_ARGS: first arguments known at entry */
 #define LIVE_CHUNK_HEAD_BYTES 128

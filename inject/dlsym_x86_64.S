@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dlsym and dlvsym for x86_64. RTLD_NEXT and RUNPATH depend on who calls the real function, so a
- * look-up that is not ours is passed on by a jump, with the caller's own return address on the stack.
+ * look-up that is not ours is passed on by a jump, with the caller's own return address on the
+ * stack.
  * A C wrapper works only as long as the compiler makes a tail call: not at -O0.
  *
  * filter(handle, name, [version,] caller) returns a pair: rdx != 0: rax is the answer; else jump.

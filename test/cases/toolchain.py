@@ -17,7 +17,8 @@ SIM = conftest.BUILD / "sim"
 SIM_INCLUDE = HERE.parent / "sim" / "include"
 OUT = conftest.BUILD / "cases"
 
-# "aarch64-linux-gnu": everything is built for that machine and run by qemu-user; `make check-aarch64`.
+# "aarch64-linux-gnu": everything is built for that machine and run by qemu-user (`make
+# check-aarch64`).
 CROSS = os.environ.get("GPUPROF_TEST_CROSS", "")
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-result")

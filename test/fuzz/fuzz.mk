@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make fuzz: FUZZ_SECONDS of fuzzing of the readers with clang's libFuzzer, from the seeds of this
-# folder; new inputs stay in $(BUILD)/fuzz/found. $(BUILD)/fuzz_replay runs the seeds in ordinary CI.
+# folder; new inputs stay in $(BUILD)/fuzz/found. $(BUILD)/fuzz_replay runs the seeds in CI.
 
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang

@@ -2,7 +2,7 @@
 """Acceptance on a machine with a GPU: `make check-gpu`. Needs nothing that is not on the machine.
 
 Prints a table and writes it to build/check-gpu.md; RESULTS.md keeps what was seen on real devices.
-Each row is ok, FAILED, or not run with the reason. Exit status 1 if one failed or if there is no GPU.
+Each row is ok, FAILED, or not run with the reason. Exit status 1 if one failed or there is no GPU.
 """
 
 import collections

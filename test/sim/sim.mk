@@ -4,17 +4,22 @@
 BUILD ?= build
 SIM := $(BUILD)/sim
 SIM_DIR := test/sim
-SIM_CFLAGS := -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing -I$(SIM_DIR)/include -I$(SIM_DIR)
+SIM_CFLAGS := -D_GNU_SOURCE -fPIC -fvisibility=hidden -fno-strict-aliasing \
+	-I$(SIM_DIR)/include -I$(SIM_DIR)
 
 SIM_COMMON_SRC := $(addprefix $(SIM_DIR)/,sim_log.c sim_text.c sim_failure.c)
 SIM_DRIVER_SRC := $(sort $(wildcard $(SIM_DIR)/sim_driver_*.c)) $(SIM_DIR)/sim_pool.c
 SIM_RUNTIME_SRC := $(sort $(wildcard $(SIM_DIR)/sim_runtime_*.c))
 
-SIM_DRIVER_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/driver/%.o,$(SIM_DRIVER_SRC) $(SIM_COMMON_SRC))
-SIM_RUNTIME12_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt12/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
-SIM_RUNTIME13_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt13/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+SIM_DRIVER_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/driver/%.o,\
+	$(SIM_DRIVER_SRC) $(SIM_COMMON_SRC))
+SIM_RUNTIME12_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt12/%.o,\
+	$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+SIM_RUNTIME13_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/rt13/%.o,\
+	$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
 
-SIM_STATIC_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/static/%.o,$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
+SIM_STATIC_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/static/%.o,\
+	$(SIM_RUNTIME_SRC) $(SIM_COMMON_SRC))
 # The tools that belong to the compiler, so that CC alone picks the machine.
 SIM_OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
 SIM_AR = $(shell $(CC) -print-prog-name=ar)
@@ -27,7 +32,8 @@ sim: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+		-MMD -MP -c $< -o $@
 
 $(SIM)/obj/rt12/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
@@ -41,7 +47,8 @@ $(SIM)/obj/rt13/%.o: $(SIM_DIR)/%.c
 
 # Internal calls never leave the library, as in the real one.
 $(SIM)/libcuda.so.1: $(SIM_DRIVER_OBJ)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $^ -o $@ -pthread
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic \
+		-Wl,-soname,$(@F) $^ -o $@ -pthread
 
 $(SIM)/libcudart.so.12: $(SIM_RUNTIME12_OBJ) $(SIM_DIR)/sim_cudart12.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \

@@ -13,8 +13,8 @@ FILES = check_includes.tree_files()
 PARTS = ("inject", "formats", "collector")
 OWN_HEADERS = [path for path in FILES if path.suffix == ".h" and path.parts[0] in PARTS]
 C_FILES = [str(path) for path in FILES if path.suffix in (".c", ".h")]
-SHELL_FILES = [str(path) for path in FILES if not path.suffix and path.name != "LICENSE"
-               and re.match(r"#!.*\bsh\b", (check_includes.ROOT / path).read_text().split("\n")[0])]
+SHELL_FILES = [str(path) for path in FILES if not path.suffix
+               and re.match(rb"#!.*\bsh\b", (check_includes.ROOT / path).read_bytes()[:80])]
 
 
 def run(*command):
