@@ -13,6 +13,8 @@ SANITIZE ?=
 CROSS ?=
 BUILD ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(CROSS),/$(CROSS:-=))
 comma := ,
+# One spelling of the folder, or the dependency files of one run mean nothing to the next.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 
 ifeq ($(origin CC),default)
 CC := $(CROSS)gcc

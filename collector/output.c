@@ -29,7 +29,32 @@ static void release(struct output *o)
     *o = (struct output){.fd = -1};
 }
 
-/* A device or a FIFO is written in place; a file by way of a temporary name beside it. */
+/*
+ * A file without a name in the folder of `path`: it goes away by itself if we are killed or
+ * interrupted. -1 where the file system has no such thing.
+ */
+static int open_unnamed(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    int fd = -1;
+    if (folder && access("/proc/self/fd", X_OK) == 0)
+        fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(folder);
+    return fd;
+}
+
+/* Gives it the temporary name. */
+static void name_unnamed(struct output *o)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
+    unlink(o->temporary);
+    if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) < 0)
+        o->error = errno;
+}
+
+/* A device or a FIFO is written in place; a file by way of a temporary one beside it. */
 static int open_file(struct output *o, const char *path)
 {
     struct stat status;
@@ -44,6 +69,10 @@ static int open_file(struct output *o, const char *path)
         o->temporary = NULL;
         return GPUPROF_NO_MEMORY;
     }
+    o->fd = open_unnamed(o->path);
+    o->unnamed = o->fd >= 0;
+    if (o->unnamed)
+        return 0;
     o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     return o->fd < 0 ? GPUPROF_IO : 0;
 }
@@ -121,6 +150,8 @@ void output_write(struct output *o, const char *data, size_t length)
 int output_finish(struct output *o, int keep)
 {
     flush(o);
+    if (o->unnamed && keep && !o->error)
+        name_unnamed(o);
     errno = 0;
     if (o->gzip) {
         if (gzclose(o->gzip) != Z_OK && !o->error)

@@ -7,6 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct output {
     int fd;
     struct gzFile_s *gzip; /* NULL: not compressed */
     char *path;            /* owned; the final name, NULL: written in place */
+    bool unnamed;          /* the file has not even the temporary name before the end */
     char *temporary;       /* owned */
     int error;             /* errno of the first failure */
     uint64_t bytes;        /* before compression */
