@@ -231,6 +231,7 @@ static int copy_chunks(const struct live_file *l, int to)
         return error;
     ssize_t got = read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
     error = got < 0 ? GPUPROF_IO : write_at(to, 0, data, (size_t)got);
+    uint64_t size = l->chunks_offset;
     for (uint32_t i = 0; error == 0 && i < l->chunk_count; i++) {
         struct live_chunk before;
         struct live_chunk after;
@@ -245,10 +246,11 @@ static int copy_chunks(const struct live_file *l, int to)
                  after.position == before.position && after.state != LIVE_FREE) {
             store_u64(data + LIVE_CHUNK_COMMITTED, (uint64_t)got - LIVE_CHUNK_HEAD_BYTES);
             error = write_at(to, offset, data, (size_t)got);
+            size = offset + l->chunk_bytes;
         }
     }
     free(data);
-    uint64_t size = l->chunks_offset + (uint64_t)l->chunk_count * l->chunk_bytes;
+    /* Chunks behind the end are holes to a reader; a copy by scp would make zeros of them. */
     if (error == 0 && ftruncate(to, (off_t)size) < 0)
         error = GPUPROF_IO;
     return error;

@@ -170,9 +170,10 @@ int recording_verdict(const struct recording *rec, bool strict)
             message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
                     p->file.path, (unsigned long long)l->live_records,
                     (unsigned long long)l->open_calls,
-                    l->running      ? "the process still runs: this is a snapshot"
-                    : p->end_reason ? "they came while the process ended"
-                                    : "the process was killed");
+                    l->running                   ? "the process still runs: this is a snapshot"
+                    : p->end_reason              ? "they came while the process ended"
+                    : l->counters[COUNTER_ENDED] ? "recording had ended before the process"
+                                                 : "the process was killed, or called exec");
         enum loss_weight weight = losses_weight(l);
         if (weight != LOSS_NONE)
             message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));

@@ -46,6 +46,10 @@ static int write_calls(struct merge *m)
 static int merge_write(struct merge *m, const char *path)
 {
     int error = output_open(&m->out, path);
+    if (error == GPUPROF_USAGE) {
+        message("%s: is a recording, and is not overwritten; name another file", path);
+        return EXIT_USAGE;
+    }
     if (error < 0) {
         message("%s: %s", path ? path : "standard output",
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));

@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "bytes.h"
 #include "error.h"
+#include "stream.h"
 
 #define GZIP_LEVEL "wb4"
 
@@ -54,6 +56,18 @@ static void name_unnamed(struct output *o)
         o->error = errno;
 }
 
+/* Does the file begin as a stream file or a live file does? */
+static bool is_recording(const char *path)
+{
+    uint8_t head[16] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    return got == sizeof head && load_u32(head) == STREAM_FRAME_MAGIC &&
+           load_u64(head + 8) == STREAM_MAGIC;
+}
+
 /* A device or a FIFO is written in place; a file by way of a temporary one beside it. */
 static int open_file(struct output *o, const char *path)
 {
@@ -62,6 +76,8 @@ static int open_file(struct output *o, const char *path)
         o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return o->fd < 0 ? GPUPROF_IO : 0;
     }
+    if (is_recording(path))
+        return GPUPROF_USAGE;
     o->path = realpath(path, NULL); /* a link to the file stays a link */
     if (!o->path)
         o->path = strdup(path);

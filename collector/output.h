@@ -25,7 +25,10 @@ struct output {
     uint64_t bytes;        /* before compression */
 };
 
-/* NULL or "-": standard output. 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
+/*
+ * NULL or "-": standard output. 0, GPUPROF_IO (errno), GPUPROF_NO_MEMORY, or GPUPROF_USAGE if
+ * `path` is a recording: that is not overwritten.
+ */
 int output_open(struct output *o, const char *path);
 
 /* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.

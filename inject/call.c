@@ -95,6 +95,12 @@ enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t calle
 {
     if (is_inside(t, c))
         return CALL_PASS;
+    if (atomic_load(&gp.page->phase) == START_FAILED) {
+        /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
+        if (atomic_load(&gp.counters[COUNTER_ENDED]) && !resolve_is_cuda(caller))
+            counter_add(COUNTER_UNRECORDED, 1);
+        return CALL_PASS;
+    }
     if (t->epoch != atomic_load(&gp.page->epoch)) {
         c->canary = call_canary(c);
         t->inside = c;

@@ -63,10 +63,13 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
     if (fd < 0)
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
-    if (ftruncate(fd, (off_t)pool->map_bytes) < 0 ||
-        posix_fallocate(fd, 0, LIVE_HEAD_BYTES + FIRST_BYTES) != 0) {
+    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0
+                    ? errno
+                    : posix_fallocate(fd, 0, LIVE_HEAD_BYTES + FIRST_BYTES);
+    if (error) {
         unlink(header->live_path);
         close(fd);
+        errno = error;
         return -1;
     }
     return fd;

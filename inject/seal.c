@@ -205,7 +205,9 @@ static bool store_block(struct sealer *s, struct block_header *h)
     block_header_write(h, s->block);
     block_encoder_reset(e);
     if (!stream_out_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
-        counter_add(COUNTER_WRITE_LOST, records);
+        if (!gp.pool.is_file ||
+            h->thread == 0) /* others are still in the live file, for the reader */
+            counter_add(COUNTER_WRITE_LOST, records);
         return false;
     }
     s->sequence++;

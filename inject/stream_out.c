@@ -140,6 +140,7 @@ bool stream_out_append(const uint8_t *data, size_t bytes)
 {
     if (append(data, bytes))
         return true;
+    atomic_store(&gp.counters[COUNTER_ENDED], 1);
     say(SAY_WRITE, "recording ended: cannot write '%s': %s; what is there can be read", out.path,
         error_text(errno));
     return false;

@@ -91,6 +91,14 @@ def test_outputs_are_the_same(run_collector, make_stream, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.gz", "data"]
 
 
+def test_a_recording_is_not_overwritten(run_collector, make_stream, tmp_path):
+    [stream] = make_stream(100).glob("*.gpuprof")
+    before = stream.read_bytes()
+    done = run_collector("merge", "-o", stream, stream)
+    assert done.returncode == 2 and "is a recording" in done.stderr
+    assert stream.read_bytes() == before and not list(tmp_path.glob("*.tmp-*"))
+
+
 def test_trace(run_collector, make_stream):
     trace = json.loads(run_collector("merge", make_stream(30000, 2, 3)).stdout)
     calls = calls_of(trace)

@@ -308,6 +308,10 @@ def test_full_disk(life, disk, size):
                 settings={"GPUPROF_SEAL": "10ms", "TINY_LOG": "", "GPUPROF_OUT": life.out})
     assert one_line(done.stderr), done.stderr
     whole_prefix(life)
+    [process] = life.processes()
+    if process.functions:  # every call is an event, or counted as not recorded
+        assert process.counters["ended"] == 1
+        assert len(process.calls()) + process.counters["unrecorded"] == 200000
 
 
 def whole_prefix(life):

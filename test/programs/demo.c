@@ -112,6 +112,7 @@ static void trainer_capture(struct trainer *trainer)
 /* Copies the next batch while the last one is computed on. */
 static void *loader_main(void *data)
 {
+    pthread_setname_np(pthread_self(), "loader");
     struct trainer *trainer = data;
     for (int step = 0; step < STEP_COUNT; step++) {
         int slot = step & 1;
@@ -129,6 +130,7 @@ static void *loader_main(void *data)
 
 static void *compute_main(void *data)
 {
+    pthread_setname_np(pthread_self(), "compute");
     struct trainer *trainer = data;
     float *scratch;
     for (int step = 0; step < STEP_COUNT; step++) {
