@@ -92,7 +92,9 @@ static void sort_by_begin(struct block_encoder *e, const struct clock_scale *sca
         const uint8_t *record = e->records[i];
         uint64_t begin = load_u64(record + 8);
         uint64_t begin_ns = clock_scale_ns(scale, begin);
-        uint64_t duration = clock_scale_ns(scale, begin + load_u64(record + 16)) - begin_ns;
+        uint64_t end_ns = clock_scale_ns(scale, begin + load_u64(record + 16));
+        /* Two processors' counters may differ a little: never an end before the begin. */
+        uint64_t duration = end_ns > begin_ns ? end_ns - begin_ns : 0;
         uint32_t text_at = e->text_at[i];
         uint16_t shape = e->shape_of[i];
         uint32_t at = i;

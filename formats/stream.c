@@ -70,6 +70,8 @@ int stream_header_read(struct stream_header *h, const uint8_t *data, size_t leng
         return GPUPROF_DAMAGED;
     if (size > length)
         return GPUPROF_TRUNCATED;
+    if (size < r.position + 4)
+        return GPUPROF_DAMAGED;
     r.length = size - 4;
     get_u16(&r);
     h->api_crc = get_u32(&r);

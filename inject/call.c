@@ -71,7 +71,7 @@ static bool find_below(struct thread *t, struct call *c)
         i++;
     if (i == t->below_count)
         return false;
-    t->inside = c;
+    call_enter(t, c);
     while (t->open != c) /* those on top of it were left by another door */
         close_stale(t);
     t->inside = NULL;
@@ -83,6 +83,8 @@ static bool is_inside(struct thread *t, const struct call *c)
 {
     if (!t->inside)
         return false;
+    if (t->inside == CALL_FOR_GOOD)
+        return true;
     if (call_is_live(t->inside, c)) {
         counter_add(COUNTER_UNRECORDED, 1);
         return true;
@@ -103,15 +105,18 @@ enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t calle
     }
     if (t->epoch != atomic_load(&gp.page->epoch)) {
         c->canary = call_canary(c);
-        t->inside = c;
+        call_enter(t, c);
         bool attached = thread_attach(t);
         t->inside = NULL;
-        if (!attached)
+        if (!attached) {
+            if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+                counter_add(COUNTER_UNRECORDED, 1);
             return CALL_PASS;
+        }
     }
     if (t->open && !call_is_live(t->open, c)) {
         c->canary = call_canary(c);
-        t->inside = c;
+        call_enter(t, c);
         while (t->open && !call_is_live(t->open, c))
             close_stale(t);
         t->inside = NULL;
@@ -128,7 +133,7 @@ enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t calle
 
 void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
 {
-    t->inside = c;
+    call_enter(t, c);
     name_first_sight(t, handle);
     t->inside = NULL;
 }
@@ -167,7 +172,7 @@ void call_end_slow(struct thread *t, struct call *c, const struct call_site *sit
         return;
     if (c->mode == CALL_OWNER && t->open != c && !find_below(t, c))
         return; /* found stale by a call on another stack, and recorded then */
-    t->inside = c;
+    call_enter(t, c);
     unsigned flags = c->mode == CALL_NESTED ? RECORD_NESTED : 0;
     if (follow_capture(site, result, words))
         flags |= RECORD_CAPTURED;

@@ -19,6 +19,9 @@
 
 enum call_mode { CALL_PASS, CALL_OWNER, CALL_NESTED };
 
+/* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
+#define CALL_FOR_GOOD ((struct call *)(uintptr_t)1)
+
 struct call {
     uint64_t canary; /* tells a live struct from what the stack was used for since */
     uint64_t begin;
@@ -52,6 +55,16 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
     uintptr_t distance = (uintptr_t)outer - (uintptr_t)inner;
     return distance - 1 < CALL_STACK_BYTES_MAX &&
            *(const volatile uint64_t *)&outer->canary == call_canary(outer);
+}
+
+/*
+ * From here on a signal handler's calls on this thread pass through. The compiler must not read the
+ * cursor before: a handler's call in between would be overwritten.
+ */
+static inline void call_enter(struct thread *t, struct call *c)
+{
+    t->inside = c;
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* Every way into a call but the usual one, and what is to become of it. */
@@ -143,7 +156,7 @@ call_end(struct call *c, const struct call_site *site, int result, const uint64_
         call_end_slow(t, c, &its_site, end, result, its_words);
         return;
     }
-    t->inside = c;
+    call_enter(t, c);
     call_append(t, c, site, 0, end, result, words);
     call_close(t);
     t->inside = NULL;

@@ -99,10 +99,12 @@ static bool grow_entries(void)
             m->first = (uint32_t)(e - entries) + 1;
         }
     }
-    if (names.entries)
-        munmap(names.entries, names.capacity * sizeof *entries);
-    names.entries = entries;
+    struct entry *old = names.entries;
+    uint32_t old_capacity = names.capacity;
+    names.entries = entries; /* before the old ones go: another thread may be forking meanwhile */
     names.capacity = capacity;
+    if (old)
+        munmap(old, old_capacity * sizeof *old);
     return true;
 }
 
@@ -115,10 +117,12 @@ static bool grow_modules(void)
     for (uint32_t i = 0; i < names.module_capacity; i++)
         if (names.modules[i].handle)
             *module_at(modules, capacity, names.modules[i].handle) = names.modules[i];
-    if (names.modules)
-        munmap(names.modules, names.module_capacity * sizeof *modules);
-    names.modules = modules;
+    struct module *old = names.modules;
+    uint32_t old_capacity = names.module_capacity;
+    names.modules = modules; /* as in grow_entries */
     names.module_capacity = capacity;
+    if (old)
+        munmap(old, old_capacity * sizeof *old);
     return true;
 }
 

@@ -14,6 +14,7 @@
 
 #define FIRST_BYTES (1u << 20)
 #define GROW_BYTES  (1u << 20)
+#define GROW_TRIES  100
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
@@ -49,6 +50,14 @@ static bool suits(const char *dir, bool memory_only)
     return true;
 }
 
+/* How many have storage from the beginning. */
+static uint32_t first_chunks(const struct pool *pool)
+{
+    uint32_t first = FIRST_BYTES / pool->chunk_bytes;
+    first = first < 1 ? 1 : first;
+    return first < pool->chunk_max ? first : pool->chunk_max;
+}
+
 /* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
 static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
 {
@@ -63,9 +72,8 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
     if (fd < 0)
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
-    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0
-                    ? errno
-                    : posix_fallocate(fd, 0, LIVE_HEAD_BYTES + FIRST_BYTES);
+    off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
+    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0 ? errno : posix_fallocate(fd, 0, bytes);
     if (error) {
         unlink(header->live_path);
         close(fd);
@@ -105,8 +113,6 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     pool->chunk_bytes = (uint32_t)gp.settings.numbers[SETTING_CHUNK] & ~4095u;
     uint64_t chunks = gp.settings.numbers[SETTING_BUFFER] / pool->chunk_bytes;
     pool->chunk_max = chunks > LIVE_CHUNK_COUNT_MAX ? LIVE_CHUNK_COUNT_MAX : (uint32_t)chunks;
-    uint32_t first = FIRST_BYTES / pool->chunk_bytes;
-    first = first < 1 ? 1 : first;
     if (pool->chunk_max < 2)
         pool->chunk_max = 2; /* the writer's and one more */
     pool->map_bytes = LIVE_HEAD_BYTES + (size_t)pool->chunk_max * pool->chunk_bytes;
@@ -133,8 +139,7 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
         return -1;
     }
     write_head(pool, header);
-    uint32_t allocated = pool->is_file ? first : pool->chunk_max;
-    allocated = allocated < pool->chunk_max ? allocated : pool->chunk_max;
+    uint32_t allocated = pool->is_file ? first_chunks(pool) : pool->chunk_max;
     atomic_store(&pool->free_count, allocated);
     atomic_store(&pool->allocated, allocated);
     return 0;
@@ -168,16 +173,23 @@ static bool grow(struct pool *pool)
     if (more > pool->chunk_max - allocated)
         more = pool->chunk_max - allocated;
     bool grown = false;
+    bool later = false; /* it may work another time */
     int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
         off_t offset = (off_t)(pool_chunk(pool, allocated) - pool->base);
-        grown = more && posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes) == 0;
+        int error = EINTR;
+        for (int i = 0; error == EINTR && i < GROW_TRIES; i++) /* timers that go off all the time */
+            error = posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes);
+        grown = more && error == 0;
+        later = error == EINTR;
         close(fd);
+    } else {
+        later = errno == EMFILE || errno == ENFILE;
     }
     if (grown) {
         atomic_store(&pool->allocated, allocated + more);
         atomic_fetch_add(&pool->free_count, more);
-    } else {
+    } else if (!later) {
         pool->chunk_max = allocated; /* no room: what there is must do */
     }
     atomic_store(&pool->grow_lock, 0);
@@ -223,10 +235,16 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
     return chunk;
 }
 
-void pool_leave(struct pool *pool, uint8_t *chunk)
+/*
+ * The writer and a new thread may both find a dead owner's chunk, and when the second comes to it,
+ * it may have gone through the writer to yet another thread: so state and owner are changed as one.
+ */
+void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number)
 {
-    uint32_t state = LIVE_OWNED; /* the writer and a new thread may both find a dead owner's */
-    if (atomic_compare_exchange_strong(chunk_state(chunk), &state, LIVE_FULL))
+    _Static_assert(LIVE_CHUNK_THREAD == LIVE_CHUNK_STATE + 4, "one word");
+    _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(chunk + LIVE_CHUNK_STATE);
+    uint64_t owned = (uint64_t)number << 32 | LIVE_OWNED;
+    if (atomic_compare_exchange_strong(word, &owned, (uint64_t)number << 32 | LIVE_FULL))
         atomic_fetch_add(&pool->full_count, 1);
 }
 

@@ -24,8 +24,11 @@ void pool_unlink(const struct stream_header *header);
 /* A free chunk, now OWNED by thread `number`/`tid` at `position`, empty; NULL if there is none. */
 uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position);
 
-/* The owner leaves a chunk to the writer, or the writer does it for a thread that is gone. */
-void pool_leave(struct pool *pool, uint8_t *chunk);
+/*
+ * The owner leaves a chunk to the writer, or somebody else does it for a thread that is gone: only
+ * as long as it is thread `number` that owns it.
+ */
+void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number);
 
 /* The writer has sealed all of it. */
 void pool_free(struct pool *pool, uint8_t *chunk);

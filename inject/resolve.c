@@ -67,16 +67,27 @@ bool resolve_is_cuda(uintptr_t caller)
     return is_cuda > 0;
 }
 
-/* Appends, so that readers never meet a list that lost an entry. */
+/* Appends or fills a dead entry, so that readers never meet a list that lost one. */
 static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
                                   uint32_t runtime_major)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     _Atomic(struct binding *) *link = &bindings[slot];
     struct binding *b;
-    while ((b = atomic_load(link)) && !(b->low == low && atomic_load(&b->bytes) == bytes))
+    struct binding *dead = NULL;
+    while ((b = atomic_load(link)) && !(b->low == low && atomic_load(&b->bytes) == bytes)) {
+        if (atomic_load(&b->bytes) == 0)
+            dead = b;
         link = &b->next;
+    }
     uint32_t used = atomic_load(&arena_used);
+    if (!b && locked && dead) { /* its object was unloaded: plugins may come and go for ever */
+        b = dead;
+        b->low = low;
+        b->real = real;
+        b->runtime_major = runtime_major;
+        atomic_store(&b->bytes, bytes);
+    }
     if (!b && locked && used < BINDINGS_MAX) {
         b = &arena[used];
         b->low = low;

@@ -31,9 +31,11 @@ static inline const struct binding *resolve(unsigned slot, enum api_domain domai
                                             const char *symbol, uintptr_t caller)
 {
     const struct binding *b = atomic_load_explicit(&bindings[slot], memory_order_acquire);
-    for (; b; b = atomic_load_explicit(&b->next, memory_order_acquire))
-        if (likely(caller - b->low < atomic_load_explicit(&b->bytes, memory_order_relaxed)))
+    for (; b; b = atomic_load_explicit(&b->next, memory_order_acquire)) {
+        uintptr_t bytes = atomic_load_explicit(&b->bytes, memory_order_acquire); /* set last */
+        if (likely(caller - b->low < bytes))
             return b;
+    }
     return resolve_slow(slot, domain, symbol, caller);
 }
 

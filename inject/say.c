@@ -2,11 +2,42 @@
 #include "say.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "state.h"
+
+#define WAIT_MS 100 /* for room in the pipe that stderr may be */
+
+/*
+ * One write keeps the line whole among other writers. A reader that is gone, a file that is too
+ * long or a terminal that stops who writes in the background must not end or stop the program, and
+ * a pipe that nobody empties must not block it; a closed stderr is the user's choice.
+ */
+static void write_undisturbed(const char *line, size_t length)
+{
+    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+    const struct timespec no_time = {0};
+    struct pollfd stderr_poll = {.fd = STDERR_FILENO, .events = POLLOUT};
+    sigset_t ours, old, before;
+    int ready = poll(&stderr_poll, 1, WAIT_MS);
+    if (ready == 0 || (ready < 0 && poll(&stderr_poll, 1, 0) <= 0))
+        return;
+    sigpending(&before);
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (!sigismember(&before, signals[i]))
+            sigaddset(&ours, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &old);
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written;
+    while (sigtimedwait(&ours, NULL, &no_time) > 0)
+        ;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
 
 void say(enum say_cause cause, const char *format, ...)
 {
@@ -23,8 +54,6 @@ void say(enum say_cause cause, const char *format, ...)
     if (total > sizeof line - 2)
         total = sizeof line - 2;
     line[total++] = '\n';
-    /* One write keeps the line whole among other writers; a closed stderr is the user's choice. */
-    ssize_t written = write(STDERR_FILENO, line, total);
-    (void)written;
+    write_undisturbed(line, total);
     errno = saved;
 }

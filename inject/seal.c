@@ -88,6 +88,7 @@ void seal_attach(struct sealer *s, struct thread *me)
 {
     me->number = 0;
     me->tid = thread_id();
+    me->epoch = gp.next_epoch; /* never the page's: only to tell this recording from a parent's */
     me->chunk = s->own_chunk;
     me->cursor = me->chunk + LIVE_CHUNK_HEAD_BYTES;
     me->limit = me->chunk + OWN_CHUNK_BYTES;
@@ -117,7 +118,7 @@ static void look_after_owner(uint8_t *chunk)
             chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, committed + (uint64_t)bytes);
         chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
     }
-    pool_leave(&gp.pool, chunk);
+    pool_leave(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
 }
 
 static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)

@@ -76,8 +76,12 @@ static void read_settings(void)
         make_absolute(SETTING_LIVE);
 }
 
+/* By the loader, or at the first call: another library's constructor may call CUDA before. */
 __attribute__((constructor)) static void load(void)
 {
+    static _Atomic uint32_t loaded;
+    if (atomic_exchange(&loaded, 1))
+        return;
     if (getauxval(AT_SECURE))
         return; /* somebody else's rights: do nothing at all */
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -127,6 +131,7 @@ static bool start(void)
         pool_unlink(&gp.header);
         return false;
     }
+    uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
     if (!writer_start()) {
         say(SAY_START, "recording is off: no writer thread could be started: %s",
             error_text(errno));
@@ -135,7 +140,7 @@ static bool start(void)
         return false;
     }
     finish_register();
-    atomic_store(&gp.page->epoch, gp.next_epoch++);
+    atomic_store(&gp.page->epoch, epoch);
     return true;
 }
 
@@ -161,6 +166,7 @@ static bool start_undisturbed(void)
 
 bool start_recording(void)
 {
+    load();
     if (gp.off) {
         if (gp.off_reason)
             say(SAY_START, "recording is off: this kernel cannot mark memory for fork: %s",
@@ -183,9 +189,11 @@ bool start_recording(void)
         futex_wake_all(&page->phase);
         return started;
     }
-    if (phase == START_RUNNING) {
-        futex_wait(&page->phase, START_RUNNING, START_WAIT_NS);
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
+    while (phase == START_RUNNING && now_ns < end_ns) { /* a signal ends a wait early */
+        futex_wait(&page->phase, START_RUNNING, end_ns - now_ns);
         phase = atomic_load(&page->phase);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
     }
     return phase == START_DONE;
 }

@@ -11,7 +11,7 @@
 #include "say.h"
 #include "state.h"
 
-#define HIGH_FD 200 /* out of the way of programs that count on low numbers */
+#define HIGH_FD 200
 
 static struct {
     char path[STREAM_PATH_BYTES_MAX + 1];
@@ -49,12 +49,30 @@ static bool is_ours(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode;
 }
 
+/*
+ * Out of the way of programs that count on low numbers; not even RLIMIT_NOFILE may put us where the
+ * program's standard output is to be. Returns the new number, or -1 with `fd` closed.
+ */
+static int move_high(int fd)
+{
+    int high = -1;
+    for (int low = HIGH_FD; fd >= 0 && high < 0 && low >= 3; low /= 2)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    if (high < 0 && fd >= 3)
+        return fd;
+    int error = high < 0 && fd >= 0 ? EMFILE : errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return high;
+}
+
 /* Programs close descriptors that they do not know, and open files under their numbers. */
 static bool reopen(void)
 {
     if (is_ours(out.fd))
         return true;
-    out.fd = open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    out.fd = move_high(open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     if (out.fd < 0)
         return false;
     if (!is_ours(out.fd)) {
@@ -112,14 +130,9 @@ int stream_out_create(const struct stream_header *header, const char *dir)
     errno = ENAMETOOLONG;
     if (bytes < 0 || length < 0 || (size_t)length >= sizeof out.path)
         goto fail;
-    out.fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    out.fd = move_high(open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (out.fd < 0)
         goto fail;
-    int high = fcntl(out.fd, F_DUPFD_CLOEXEC, HIGH_FD);
-    if (high >= 0) {
-        close(out.fd);
-        out.fd = high;
-    }
     if (fstat(out.fd, &st) < 0)
         goto fail;
     out.device = st.st_dev;

@@ -36,9 +36,9 @@ static void leave_namesakes(uint32_t tid)
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        if (atomic_load(chunk_state(chunk)) == LIVE_OWNED &&
-            chunk_u32(chunk, LIVE_CHUNK_TID) == tid)
-            pool_leave(&gp.pool, chunk);
+        uint64_t word = chunk_u64(chunk, LIVE_CHUNK_STATE); /* and the owner's number */
+        if ((uint32_t)word == LIVE_OWNED && chunk_u32(chunk, LIVE_CHUNK_TID) == tid)
+            pool_leave(&gp.pool, chunk, (uint32_t)(word >> 32));
     }
 }
 
@@ -87,7 +87,7 @@ uint8_t *thread_room_slow(struct thread *t, size_t bytes)
             use_chunk(t, NULL);
         }
         chunk_set_u64(old, LIVE_CHUNK_OPEN, 0);
-        pool_leave(&gp.pool, old);
+        pool_leave(&gp.pool, old, t->number);
         if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
             writer_wake();
         if (!chunk && (chunk = wait_for_chunk(t))) {

@@ -5,8 +5,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 
+#include "call.h"
 #include "compress.h"
 #include "futex.h"
 #include "identity.h"
@@ -72,7 +73,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
         *second_ns = now_ns;
     }
     bool good = seal_pass(s, me, flush, now_ns);
-    if (flush) {
+    if (flush && good) { /* else the events are in the live file only, and it must stay */
         atomic_store(&gp.writer.done, requested);
         futex_wake_all(&gp.writer.done);
     }
@@ -83,8 +84,8 @@ static void *writer_main(void *data)
 {
     struct sealer *s = data;
     struct thread *me = &this_thread;
-    struct call *nowhere = (struct call *)(void *)s; /* any hook called from here passes through */
-    me->inside = nowhere;
+    me->inside = CALL_FOR_GOOD;
+    prctl(PR_SET_NAME, "gpuprof");
     compress_load();
     atomic_store(&gp.writer.loaded, 1);
     futex_wake_all(&gp.writer.loaded);
@@ -94,7 +95,8 @@ static void *writer_main(void *data)
     while (pass(s, me, &second_ns)) {
         uint32_t wake = atomic_load(&gp.writer.wake);
         atomic_store(&gp.writer.asleep, 1);
-        if (atomic_load(&gp.writer.requested) == atomic_load(&gp.writer.done))
+        if (atomic_load(&gp.writer.requested) == atomic_load(&gp.writer.done) &&
+            !atomic_load(&gp.pool.wanted))
             futex_wait(&gp.writer.wake, wake, TICK_NS);
         atomic_store(&gp.writer.asleep, 0);
     }
@@ -143,7 +145,6 @@ bool writer_start(void)
         errno = error;
         return false;
     }
-    pthread_setname_np(thread, "gpuprof");
     wait_until_loaded();
     return true;
 }
