@@ -12,6 +12,9 @@
 #include "state.h"
 #include "writer.h"
 
+#define SETTLE_TRIES 5
+#define SETTLE_NS    1000000u
+
 /* Is this the process that records, and not a child of it by fork or vfork? Async-signal-safe. */
 static bool is_recorder(void)
 {
@@ -31,6 +34,21 @@ static bool others_alive(void)
         if (state == LIVE_FULL || state == LIVE_TAKEN ||
             (state == LIVE_OWNED && tid != me && thread_exists(tid)))
             return true;
+    }
+    return false;
+}
+
+/*
+ * The same, but a thread that was joined a moment ago may still be on its way out of the kernel: it
+ * gets a little time, so that no live file stays for nothing.
+ */
+static bool others_stay(void)
+{
+    _Atomic uint32_t never = 0;
+    for (int i = 0; others_alive(); i++) {
+        if (i == SETTLE_TRIES)
+            return true;
+        futex_wait(&never, 0, SETTLE_NS);
     }
     return false;
 }
@@ -57,7 +75,7 @@ static void close_down(enum end_reason reason)
         return;
     atomic_fetch_or(&gp.attention, ATTENTION_LATE);
     flush(reason);
-    if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_alive())
+    if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_stay())
         pool_unlink(&gp.header);
     else
         atomic_fetch_and(&gp.attention, ~ATTENTION_LATE);

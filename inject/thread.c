@@ -2,7 +2,11 @@
 #include "thread.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "futex.h"
 #include "pool.h"
@@ -70,9 +74,8 @@ static void copy_open(uint8_t *chunk, const uint64_t *open)
     chunk_set_u64(chunk, LIVE_CHUNK_OPEN, open[0]);
 }
 
-uint8_t *thread_room_slow(struct thread *t, size_t bytes)
+static uint8_t *change_chunk(struct thread *t, size_t bytes)
 {
-    int saved = errno;
     uint8_t *old = t->chunk;
     if (old != spare_chunk) {
         uint64_t open[2 + LIVE_OPEN_ARGS];
@@ -97,7 +100,6 @@ uint8_t *thread_room_slow(struct thread *t, size_t bytes)
     } else {
         use_chunk(t, wait_for_chunk(t));
     }
-    errno = saved;
     if (t->chunk != spare_chunk && (size_t)(t->limit - t->cursor) >= bytes) {
         t->waited = false;
         return t->cursor;
@@ -108,6 +110,24 @@ uint8_t *thread_room_slow(struct thread *t, size_t bytes)
         "cannot keep up; raise --buffer or --wait",
         setting_infos[SETTING_BUFFER].variable);
     return NULL;
+}
+
+/*
+ * A signal handler that leaves by longjmp, or a cancellation, in the middle of this would leave two
+ * chunks with one position. By system call, because the C library lets its own signals through.
+ */
+uint8_t *thread_room_slow(struct thread *t, size_t bytes)
+{
+    int saved = errno;
+    uint64_t all = UINT64_MAX, old = 0;
+    int cancel_state;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    uint8_t *room = change_chunk(t, bytes);
+    pthread_setcancelstate(cancel_state, &cancel_state);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    errno = saved;
+    return room;
 }
 
 bool thread_append(struct thread *t, const struct record *r)
