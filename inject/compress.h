@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd, loaded at run time with RTLD_LOCAL: from beside libgpuprof.so first, from the system
- * second. A preload that NEEDs libzstd puts its copy before the program's own. From the writer
- * thread only.
+ * second. A preload that NEEDs libzstd puts its copy before the program's own. Even so, the loader
+ * takes ours for any object loaded later that NEEDs the same soname (seen). From the writer thread
+ * only.
  */
 #ifndef GPUPROF_INJECT_COMPRESS_H
 #define GPUPROF_INJECT_COMPRESS_H
