@@ -179,9 +179,3 @@ bool thread_attach(struct thread *t)
     errno = saved;
     return true;
 }
-
-void thread_attach_writer(struct thread *t)
-{
-    *t = (struct thread){.tid = thread_id()};
-    t->epoch = atomic_load(&gp.page->epoch);
-}

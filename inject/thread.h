@@ -46,9 +46,6 @@ extern __thread struct thread this_thread;
  */
 bool thread_attach(struct thread *t);
 
-/* Makes the calling thread part of the recording as number 0, the writer. */
-void thread_attach_writer(struct thread *t);
-
 /* False while the thread stands on the spare page: what is written there, nobody reads. */
 bool thread_has_chunk(const struct thread *t);
 
