@@ -13,6 +13,7 @@
 #include "error.h"
 
 #define PATH_BYTES_MAX 4096
+#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
 
 static ssize_t read_at(int fd, uint64_t offset, uint8_t *data, size_t count)
 {
@@ -202,21 +203,27 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     chunk->thread = load_u32(head + LIVE_CHUNK_THREAD);
     chunk->tid = load_u32(head + LIVE_CHUNK_TID);
     chunk->position = load_u64(head + LIVE_CHUNK_POSITION);
-    chunk->committed = load_u64(head + LIVE_CHUNK_COMMITTED);
-    chunk->open = load_u64(head + LIVE_CHUNK_OPEN);
-    chunk->open_begin = load_u64(head + LIVE_CHUNK_OPEN_BEGIN);
-    for (unsigned i = 0; i < LIVE_OPEN_ARGS; i++)
-        chunk->open_args[i] = load_u64(head + LIVE_CHUNK_OPEN_ARGS + 8 * i);
+    uint64_t committed = load_u64(head + LIVE_CHUNK_COMMITTED);
+    chunk->open = (unsigned)committed & LIVE_OPEN_MASK;
+    chunk->committed = committed - chunk->open;
     if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
         chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
     return 0;
+}
+
+/* Bytes of a chunk's records, open ones included. */
+static size_t used_bytes(const struct live_file *l, const struct live_chunk *chunk)
+{
+    uint64_t bytes = chunk->committed + (chunk->open ? OPEN_BYTES_MAX : 0);
+    uint64_t room = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    return bytes < room ? bytes : room;
 }
 
 ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
                            const struct live_chunk *chunk, uint8_t *data)
 {
     uint64_t offset = l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
-    return read_at(l->fd, offset, data, chunk->committed);
+    return read_at(l->fd, offset, data, used_bytes(l, chunk));
 }
 
 /*
@@ -239,12 +246,15 @@ static int copy_chunks(const struct live_file *l, int to)
         error = live_chunk_read(l, i, &before);
         if (error < 0 || before.state == LIVE_FREE)
             continue;
-        got = read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + before.committed);
+        got = read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + used_bytes(l, &before));
         if (got < LIVE_CHUNK_HEAD_BYTES)
             error = got < 0 ? GPUPROF_IO : 0;
         else if ((error = live_chunk_read(l, i, &after)) == 0 && after.thread == before.thread &&
                  after.position == before.position && after.state != LIVE_FREE) {
-            store_u64(data + LIVE_CHUNK_COMMITTED, (uint64_t)got - LIVE_CHUNK_HEAD_BYTES);
+            uint64_t whole = (uint64_t)got - LIVE_CHUNK_HEAD_BYTES;
+            if (whole >= before.committed)
+                whole = before.committed | before.open;
+            store_u64(data + LIVE_CHUNK_COMMITTED, whole);
             error = write_at(to, offset, data, (size_t)got);
             size = offset + l->chunk_bytes;
         }

@@ -36,10 +36,8 @@ struct live_chunk {
     uint32_t thread;
     uint32_t tid;
     uint64_t position;
-    uint64_t committed; /* cut to the chunk's size */
-    uint64_t open;
-    uint64_t open_begin;
-    uint64_t open_args[LIVE_OPEN_ARGS];
+    uint64_t committed; /* bytes of whole records, cut to the chunk's size */
+    unsigned open;      /* records of open calls behind them */
 };
 
 /* Does the process that `h` names still run? */
@@ -63,7 +61,10 @@ int live_file_snapshot(struct live_file *l);
 /* Reads the header of a chunk. 0 or GPUPROF_IO; a chunk beyond the file's end is free. */
 int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk);
 
-/* Reads the committed records; the bytes read or GPUPROF_IO. */
+/*
+ * Reads the whole records and what may hold the open ones; `data` has room for a chunk. The bytes
+ * read or GPUPROF_IO.
+ */
 ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
                            const struct live_chunk *chunk, uint8_t *data);
 

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 
@@ -105,6 +106,8 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     ssize_t length = error < 0 ? error : live_chunk_records(r->live, index, &chunk, r->data);
     if (length < 0)
         return (int)length;
+    if ((uint64_t)length > chunk.committed)
+        length = (ssize_t)chunk.committed;
     struct thread *thread = r->thread;
     if (!thread->tid)
         thread->tid = chunk.tid;
@@ -123,8 +126,6 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         }
         uint64_t position = chunk.position + at;
         at += (size_t)size;
-        thread->last_begin = record.begin;
-        thread->last_code = record.type == RECORD_CALL ? record.code : UINT16_MAX;
         if (position < thread->live_end)
             continue; /* in the stream file already */
         error = take_record(r, r->data + at - size, &record, position);
@@ -137,33 +138,55 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     return flush(r, r->scale, thread->live_end);
 }
 
-/* The call that the owner of a chunk had not finished. */
-static int take_open_call(struct tail_reader *r, const struct live_chunk *chunk)
+static int take_open_call(struct tail_reader *r, const struct record *record)
 {
-    uint16_t code = (uint16_t)chunk->open;
-    unsigned arg_count = (unsigned)(chunk->open >> 16) & 0xffff;
-    if (r->thread->last_begin == chunk->open_begin && r->thread->last_code == code)
-        return 0; /* it had just been recorded when the process died, or two chunks name it */
-    r->thread->last_begin = chunk->open_begin;
-    r->thread->last_code = code;
     struct record open = {.type = RECORD_CALL,
-                          .code = code,
-                          .begin = clock_scale_ns(r->scale, chunk->open_begin),
-                          .arg_count =
-                              (uint8_t)(arg_count < LIVE_OPEN_ARGS ? arg_count : LIVE_OPEN_ARGS)};
+                          .flags = record->flags & RECORD_NESTED,
+                          .code = record->code,
+                          .begin = clock_scale_ns(r->scale, record->begin),
+                          .arg_count = record->arg_count};
     open.duration = r->end_ns > open.begin ? r->end_ns - open.begin : 0;
-    for (unsigned i = 0; i < open.arg_count; i++)
-        open.args[i] = chunk->open_args[i];
-    uint8_t raw[8 * (RECORD_HEAD_WORDS + LIVE_OPEN_ARGS)];
+    memcpy(open.args, record->args, sizeof open.args);
+    uint8_t raw[8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)];
     if (record_write(&open, raw, sizeof raw) < 0)
         return GPUPROF_LIMIT;
     raw[1] |= RECORD_OPEN;
     r->block_begin = r->thread->live_end;
     block_encoder_add(r->encoder, raw);
     r->tail->open_calls++;
-    r->thread->last_begin = chunk->open_begin; /* the next chunk may hold it as well */
-    r->thread->last_code = code;
     return flush(r, &identity_scale, r->thread->live_end);
+}
+
+/*
+ * The calls that the owner of a chunk had not finished. One that was changing chunks may have left
+ * them in two.
+ */
+static int take_open_calls(struct tail_reader *r, uint32_t index, const struct live_chunk *chunk)
+{
+    ssize_t length = live_chunk_records(r->live, index, chunk, r->data);
+    if (length < 0)
+        return (int)length;
+    size_t at = chunk->committed;
+    if (chunk->position + at < r->thread->live_end)
+        return 0; /* they were finished, in the next chunk or in the stream file */
+    for (unsigned i = 0; i < chunk->open; i++) {
+        struct record record;
+        int size = at < (size_t)length ? record_parse(r->data + at, (size_t)length - at, &record)
+                                       : GPUPROF_TRUNCATED;
+        if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
+            if (r->live->owner != LIVE_OWNER_RUNNING) /* else it went on while we copied */
+                r->tail->damaged_bytes += 8;
+            return 0;
+        }
+        at += (size_t)size;
+        if (record.begin <= r->thread->open_begin)
+            continue;
+        r->thread->open_begin = record.begin;
+        int error = take_open_call(r, &record);
+        if (error < 0)
+            return error;
+    }
+    return 0;
 }
 
 static int find_places(struct tail_reader *r)
@@ -194,14 +217,14 @@ static int take_records(struct tail_reader *r)
             return GPUPROF_NO_MEMORY;
         if (i == 0 || r->places[i - 1].thread != r->places[i].thread) {
             r->thread->live_end = r->thread->position_end;
-            r->thread->last_code = UINT16_MAX;
+            r->thread->open_begin = 0;
         }
         error = take_chunk(r, r->places[i].index);
     }
     return error;
 }
 
-static int take_open_calls(struct tail_reader *r)
+static int take_all_open_calls(struct tail_reader *r)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
@@ -209,7 +232,7 @@ static int take_open_calls(struct tail_reader *r)
         error = live_chunk_read(r->live, r->places[i].index, &chunk);
         r->thread = thread_find(r->threads, r->places[i].thread);
         if (error == 0 && chunk.state == LIVE_OWNED && chunk.open && r->thread)
-            error = take_open_call(r, &chunk);
+            error = take_open_calls(r, r->places[i].index, &chunk);
     }
     return error;
 }
@@ -232,7 +255,7 @@ int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread
         error = take_records(&r);
     }
     if (error == 0)
-        error = take_open_calls(&r);
+        error = take_all_open_calls(&r);
     free(r.places);
     free(r.data);
     free(r.encoder);

@@ -16,10 +16,9 @@ struct thread {
     uint32_t shown_tid;    /* unique in the process; set when all are known */
     uint64_t position_end; /* of the thread's records in whole blocks of the stream file */
     uint64_t live_end;     /* the same with what the live file adds */
-    uint64_t last_begin;   /* ticks and code of its last record in the live file */
-    uint16_t last_code;
-    uint64_t calls;                       /* that a reader has got so far */
-    bool looked;                          /* its first block was searched for a THREAD record */
+    uint64_t open_begin;   /* of its last open call in the live file, ticks; 0 = none */
+    uint64_t calls;        /* that a reader has got so far */
+    bool looked;           /* its first block was searched for a THREAD record */
     char name[THREAD_NAME_BYTES_MAX + 1]; /* "" = unknown */
 };
 

@@ -29,19 +29,22 @@
 #define LIVE_OFFSET_COUNTERS    2176 /* u64 x COUNTER_COUNT, by counters.def */
 #define LIVE_HEAD_BYTES         4096
 
-/* A chunk's header; records begin at LIVE_CHUNK_HEAD_BYTES. */
+/*
+ * A chunk's header; records begin at LIVE_CHUNK_HEAD_BYTES. A call's record is written in place
+ * when it begins and is completed when it ends; until then it is open: the open records of a
+ * thread's calls, one inside the other, follow the whole ones, the outermost first.
+ */
 #define LIVE_CHUNK_STATE      0  /* u32 enum live_chunk_state */
 #define LIVE_CHUNK_THREAD     4  /* u32 the thread's number: 1, 2, ... */
 #define LIVE_CHUNK_POSITION   8  /* u64 position of the first record */
-#define LIVE_CHUNK_COMMITTED  16 /* u64 bytes of whole records */
+#define LIVE_CHUNK_COMMITTED  16 /* u64 bytes of whole records | count of open ones behind them */
 #define LIVE_CHUNK_SEALED     24 /* u64 bytes that the writer has stored (a hint; see above) */
 #define LIVE_CHUNK_TID        32 /* u32 gettid() of the owner */
 #define LIVE_CHUNK_TAKE       36 /* u32 which take of a chunk it was; for the writer's own use */
-#define LIVE_CHUNK_OPEN       40 /* u64 1 << 32 | arg count << 16 | function index; 0 = none */
-#define LIVE_CHUNK_OPEN_BEGIN 48 /* u64 ticks */
-#define LIVE_CHUNK_OPEN_ARGS  56 /* u64 x LIVE_OPEN_ARGS: first arguments known at entry */
-#define LIVE_CHUNK_HEAD_BYTES 128
-#define LIVE_OPEN_ARGS        8
+#define LIVE_CHUNK_HEAD_BYTES 64
+
+#define LIVE_OPEN_MASK 7u /* of LIVE_CHUNK_COMMITTED: records are whole words long */
+#define LIVE_OPEN_MAX  4  /* calls of one thread open at a time: signal handlers, callbacks */
 
 #define LIVE_CHUNK_BYTES_MIN 16384
 #define LIVE_CHUNK_BYTES_MAX (16u << 20)
@@ -55,8 +58,7 @@ enum live_chunk_state {
 };
 
 _Static_assert(LIVE_OFFSET_COUNTERS + 8 * COUNTER_COUNT <= LIVE_HEAD_BYTES, "counters fit");
-_Static_assert(LIVE_CHUNK_OPEN_ARGS + 8 * LIVE_OPEN_ARGS <= LIVE_CHUNK_HEAD_BYTES,
-               "open call fits");
+_Static_assert(LIVE_OPEN_MAX <= LIVE_OPEN_MASK, "the count fits");
 _Static_assert(8 * RECORD_WORDS_MAX <= LIVE_CHUNK_BYTES_MIN - LIVE_CHUNK_HEAD_BYTES,
                "the longest record fits into the smallest chunk");
 

@@ -72,17 +72,30 @@ int record_parse(const uint8_t *data, size_t length, struct record *r)
     return (int)(words * 8);
 }
 
-int record_write(const struct record *r, uint8_t *data, size_t capacity)
+static unsigned written_flags(const struct record *r)
 {
-    assert(r->arg_count <= RECORD_ARGS_MAX && r->byte_count <= RECORD_BYTES_MAX);
     unsigned flags = r->flags & ~(RECORD_EXTENDED | RECORD_BYTES | RECORD_OPEN);
     if (r->stack_id || r->weight > 1)
         flags |= RECORD_EXTENDED;
     if (r->byte_count)
         flags |= RECORD_BYTES;
-    size_t words = RECORD_HEAD_WORDS + !!(flags & RECORD_EXTENDED) + r->arg_count;
+    return flags;
+}
+
+size_t record_bytes(const struct record *r)
+{
+    size_t words =
+        RECORD_HEAD_WORDS + !!(written_flags(r) & RECORD_EXTENDED) + (size_t)r->arg_count;
     if (r->byte_count)
         words += 1 + (r->byte_count + 7) / 8;
+    return 8 * words;
+}
+
+int record_write(const struct record *r, uint8_t *data, size_t capacity)
+{
+    assert(r->arg_count <= RECORD_ARGS_MAX && r->byte_count <= RECORD_BYTES_MAX);
+    unsigned flags = written_flags(r);
+    size_t words = record_bytes(r) / 8;
     if (words * 8 > capacity)
         return GPUPROF_LIMIT;
     struct byte_writer w = byte_writer(data, words * 8);

@@ -114,6 +114,9 @@ static inline unsigned record_key_arg_count(uint32_t key)
  */
 int record_parse(const uint8_t *data, size_t length, struct record *r);
 
+/* Size in bytes of the raw form. */
+size_t record_bytes(const struct record *r);
+
 /* Writes the raw form; returns its size in bytes, or GPUPROF_LIMIT if it does not fit. */
 int record_write(const struct record *r, uint8_t *data, size_t capacity);
 

@@ -3,78 +3,61 @@
 
 #include <errno.h>
 
-#include "pool.h"
 #include "resolve.h"
 #include "writer.h"
 
-static uint64_t *open_words(struct thread *t)
+/* The record of the newest open call, if it has one. */
+static uint64_t *newest_record(struct thread *t)
 {
-    return (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
+    unsigned count = thread_open_records(t);
+    if (!count || (t->open_count && !t->opens[t->open_count - 1].is_recorded))
+        return NULL;
+    return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
 }
 
-/* The newest call has ended: the one below it is the newest again. */
-static void uncover(struct thread *t)
+/* The newest open call comes on top of those that are open already. */
+static void push(struct thread *t, struct call *c, bool is_recorded)
 {
-    const struct open_call *newest = &t->below[--t->below_count];
-    t->open = newest->call;
-    if (!thread_has_chunk(t))
-        return;
-    memcpy(open_words(t) + 1, newest->words + 1, sizeof newest->words - sizeof newest->words[0]);
-    chunk_set_u64(t->chunk, LIVE_CHUNK_OPEN, newest->words[0]);
+    if (t->open && t->open_count == 0)
+        t->opens[t->open_count++] = (struct open_call){t->open, true};
+    t->opens[t->open_count++] = (struct open_call){c, is_recorded};
+    t->open = call_marked(c);
 }
 
-/* The open call waits below one that comes on top of it. False: too many wait already. */
-static bool cover(struct thread *t)
+/* The newest open call is over; the one below it is the newest again. */
+static void pop(struct thread *t)
 {
-    if (t->below_count == OPEN_CALLS_MAX - 1)
-        return false;
-    struct open_call *below = &t->below[t->below_count++];
-    *below = (struct open_call){.call = t->open};
-    if (thread_has_chunk(t)) {
-        memcpy(below->words, open_words(t), sizeof below->words);
-        chunk_set_u64(t->chunk, LIVE_CHUNK_OPEN, 0);
-    }
-    t->open = NULL;
-    return true;
+    if (t->open_count)
+        t->open_count--;
+    t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }
 
-/* Records the open call as stale and forgets it. */
+/* Records the newest open call as stale and forgets it. */
 static void close_stale(struct thread *t)
 {
-    const uint64_t *open = open_words(t);
-    uint64_t head = thread_has_chunk(t) ? open[0] : 0;
-    unsigned count = (unsigned)(head >> 16) & 0xffff;
-    counter_add(COUNTER_STALE, 1);
-    if (head) {
-        struct record r = {.type = RECORD_CALL,
-                           .flags = RECORD_STALE,
-                           .code = (uint16_t)head,
-                           .begin = open[1],
-                           .duration = ticks_now() - open[1],
-                           .arg_count = (uint8_t)(count < LIVE_OPEN_ARGS ? count : LIVE_OPEN_ARGS)};
-        memcpy(r.args, open + 2, 8 * (size_t)r.arg_count);
-        chunk_set_u64(t->chunk, LIVE_CHUNK_OPEN, 0);
-        thread_append(t, &r);
-    } else {
-        counter_add(COUNTER_DROPPED, 1); /* the thread had no chunk when the call began */
+    uint64_t *record = newest_record(t);
+    if (record) {
+        counter_add(COUNTER_STALE, 1);
+        record[0] |= (uint64_t)RECORD_STALE << 8;
+        record[2] = ticks_now() - record[1];
+        record[3] = 0;
+        thread_close(t);
     }
-    t->open = NULL;
-    if (t->below_count)
-        uncover(t);
+    pop(t);
 }
 
 /* `c` is not the newest open call. True if it waits below, and is the newest now. */
 static bool find_below(struct thread *t, struct call *c)
 {
     uint32_t i = 0;
-    while (i < t->below_count && t->below[i].call != c)
+    while (i < t->open_count && t->opens[i].call != c)
         i++;
-    if (i == t->below_count)
+    if (i == t->open_count)
         return false;
     call_enter(t, c);
-    while (t->open != c) /* those on top of it were left by another door */
+    while (call_unmarked(t->open) != c) /* those on top of it were left by another door */
         close_stale(t);
-    t->inside = NULL;
+    call_leave(t);
     return true;
 }
 
@@ -93,49 +76,64 @@ static bool is_inside(struct thread *t, const struct call *c)
     return false;
 }
 
-enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t caller)
+/* What is to become of a call. */
+static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t caller)
 {
+    c->mark = call_mark(c, CALL_PASS);
     if (is_inside(t, c))
         return CALL_PASS;
-    if (atomic_load(&gp.page->phase) == START_FAILED) {
+    if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
         if (atomic_load(&gp.counters[COUNTER_ENDED]) && !resolve_is_cuda(caller))
             counter_add(COUNTER_UNRECORDED, 1);
         return CALL_PASS;
     }
-    if (t->epoch != atomic_load(&gp.page->epoch)) {
-        c->canary = call_canary(c);
-        call_enter(t, c);
-        bool attached = thread_attach(t);
-        t->inside = NULL;
-        if (!attached) {
-            if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
-                counter_add(COUNTER_UNRECORDED, 1);
-            return CALL_PASS;
+    call_enter(t, c);
+    enum call_mode mode = CALL_OWNER;
+    if (t->epoch != epoch_now() && !thread_attach(t)) {
+        if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+            counter_add(COUNTER_UNRECORDED, 1);
+        mode = CALL_PASS;
+    }
+    while (mode != CALL_PASS && t->open && !call_is_live(call_unmarked(t->open), c))
+        close_stale(t);
+    if (t->open && mode != CALL_PASS) {
+        mode = !resolve_is_cuda(caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
+        if (mode != CALL_PASS && t->open_count >= LIVE_OPEN_MAX) {
+            counter_add(COUNTER_UNRECORDED, 1);
+            mode = CALL_PASS;
         }
     }
-    if (t->open && !call_is_live(t->open, c)) {
-        c->canary = call_canary(c);
-        call_enter(t, c);
-        while (t->open && !call_is_live(t->open, c))
-            close_stale(t);
-        t->inside = NULL;
-    }
-    if (!t->open)
-        return CALL_OWNER;
-    if (resolve_is_cuda(caller))
-        return gp.nested ? CALL_NESTED : CALL_PASS;
-    if (cover(t))
-        return CALL_OWNER;
-    counter_add(COUNTER_UNRECORDED, 1);
-    return CALL_PASS;
+    call_leave(t);
+    return mode;
 }
 
-void call_name_kernel(struct thread *t, struct call *c, uint64_t handle)
+void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
+                uintptr_t caller)
 {
+    struct thread *t = &this_thread;
+    enum call_mode mode = choose_mode(t, c, caller);
+    c->mark = call_mark(c, mode);
+    if (mode == CALL_PASS)
+        return;
     call_enter(t, c);
-    name_first_sight(t, handle);
-    t->inside = NULL;
+    if (site->count && site->kinds[0] == API_KERNEL && !name_is_known(words[0]))
+        name_first_sight(t, words[0]);
+    if (!thread_make_room(t, OPEN_BYTES_MAX)) {
+        c->mark = call_mark(c, CALL_LOST);
+        push(t, c, false);
+    } else {
+        unsigned count = thread_open_records(t);
+        uint8_t *room = t->records + t->used + thread_open_bytes(t, count);
+        call_write((uint64_t *)(void *)room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words,
+                   false);
+        chunk_commit(t->records, t->used + count + 1);
+        if (mode == CALL_OWNER)
+            t->open = c;
+        else
+            push(t, c, true);
+    }
+    call_leave(t);
 }
 
 /* The first argument word of this kind, or NULL. */
@@ -153,36 +151,43 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
 {
     const uint64_t *stream = word_of(site, words, API_STREAM);
     const uint64_t *event = word_of(site, words, API_EVENT);
-    bool capturing = atomic_load(&gp.attention) % ATTENTION_LATE != 0;
-    bool begins_or_ends = site->role == CAPTURE_BEGIN || site->role == CAPTURE_FINISH;
+    enum capture_role role = capture_role(api_functions[site->code].symbol);
+    bool capturing = attention_now() % ATTENTION_LATE != 0;
+    bool begins_or_ends = role == CAPTURE_BEGIN || role == CAPTURE_FINISH;
     if (!stream || !(capturing || begins_or_ends))
         return false;
     /* A failed EndCapture ends the capture as well, but for the one that came on a wrong thread. */
-    if (site->role != CAPTURE_NONE && (result == 0 || site->role == CAPTURE_FINISH) &&
+    if (role != CAPTURE_NONE && (result == 0 || role == CAPTURE_FINISH) &&
         result != CAPTURE_ERROR_WRONG_THREAD)
-        capture_note(site->role, site->code, *stream, event ? *event : 0);
+        capture_note(role, site->code, *stream, event ? *event : 0);
     /* After that: the wait that draws a stream into a capture goes into the graph itself. */
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
 
-void call_end_slow(struct thread *t, struct call *c, const struct call_site *site, uint64_t end,
-                   int result, const uint64_t *words)
+int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
+                    const uint64_t *words)
 {
-    if (c->mode == CALL_PASS)
-        return;
-    if (c->mode == CALL_OWNER && t->open != c && !find_below(t, c))
-        return; /* found stale by a call on another stack, and recorded then */
+    struct thread *t = &this_thread;
+    if (call_mode(c) == CALL_PASS || t->epoch != epoch_now())
+        return result; /* the latter: recording has ended, or this is a fork's child */
+    if (call_unmarked(t->open) != c && !find_below(t, c))
+        return result; /* found stale by a call on another stack, and recorded then */
     call_enter(t, c);
-    unsigned flags = c->mode == CALL_NESTED ? RECORD_NESTED : 0;
-    if (follow_capture(site, result, words))
-        flags |= RECORD_CAPTURED;
-    call_append(t, c, site, flags, end, result, words);
-    if (c->mode == CALL_OWNER) {
-        call_close(t);
-        if (t->below_count)
-            uncover(t);
+    uint64_t *record = newest_record(t);
+    if (record) {
+        call_complete(record, site, end, result, words);
+        if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
+            record[0] |= (uint64_t)RECORD_CAPTURED << 8;
+        thread_close(t);
     }
-    if (atomic_load(&gp.attention) >= ATTENTION_LATE)
+    pop(t);
+    if (attention_now() >= ATTENTION_LATE)
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
-    t->inside = NULL;
+    call_leave(t);
+    return result;
+}
+
+int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+{
+    return call_close_slow(c, site, ticks_now(), result, words);
 }

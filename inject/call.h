@@ -17,33 +17,54 @@
 #include "thread.h"
 #include "ticks.h"
 
-enum call_mode { CALL_PASS, CALL_OWNER, CALL_NESTED };
+enum call_mode {
+    CALL_PASS,   /* not an event */
+    CALL_OWNER,  /* the usual: no other call is open */
+    CALL_ON_TOP, /* another one waits below it */
+    CALL_NESTED, /* the same, and it is CUDA's own */
+    CALL_LOST,   /* an event that found no room: dropped, and counted */
+};
 
 /* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
-#define CALL_FOR_GOOD ((struct call *)(uintptr_t)1)
+#define CALL_FOR_GOOD ((struct call *)(uintptr_t)8)
 
 struct call {
-    uint64_t canary; /* tells a live struct from what the stack was used for since */
-    uint64_t begin;
-    enum call_mode mode;
+    uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
 };
 
 /* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
  */
 struct call_site {
-    unsigned code; /* enum api_index */
-    enum capture_role role;
+    unsigned code;        /* enum api_index */
     unsigned count;       /* of argument words */
     const uint8_t *kinds; /* of the arguments, enum api_arg_kind */
+    const uint8_t *late;  /* 1: the argument is known only when the call has returned */
 };
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
-#define CALL_CANARY          0x67707566A5C3F00Dull
 
-static inline uint64_t call_canary(const struct call *c)
+#define CALL_MODE_MASK ((uintptr_t)7)
+
+static inline uintptr_t call_mark(const struct call *c, enum call_mode mode)
 {
-    return (uint64_t)(uintptr_t)c ^ CALL_CANARY;
+    return ~(uintptr_t)c ^ (uintptr_t)mode;
+}
+
+static inline enum call_mode call_mode(const struct call *c)
+{
+    return (enum call_mode)((c->mark ^ ~(uintptr_t)c) & CALL_MODE_MASK);
+}
+
+/* As thread.open: a call whose end has more to do than to complete its record. */
+static inline struct call *call_marked(struct call *c)
+{
+    return (struct call *)((uintptr_t)c | 1);
+}
+
+static inline struct call *call_unmarked(struct call *c)
+{
+    return (struct call *)((uintptr_t)c & ~(uintptr_t)1);
 }
 
 /*
@@ -54,12 +75,12 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
 {
     uintptr_t distance = (uintptr_t)outer - (uintptr_t)inner;
     return distance - 1 < CALL_STACK_BYTES_MAX &&
-           *(const volatile uint64_t *)&outer->canary == call_canary(outer);
+           (*(const volatile uintptr_t *)&outer->mark ^ ~(uintptr_t)outer) <= CALL_MODE_MASK;
 }
 
 /*
- * From here on a signal handler's calls on this thread pass through. The compiler must not read the
- * cursor before: a handler's call in between would be overwritten.
+ * From here on a signal handler's calls on this thread pass through. The compiler must not read
+ * `used` before: a handler's call in between would be overwritten.
  */
 static inline void call_enter(struct thread *t, struct call *c)
 {
@@ -67,99 +88,107 @@ static inline void call_enter(struct thread *t, struct call *c)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Every way into a call but the usual one, and what is to become of it. */
-enum call_mode call_begin_slow(struct thread *t, struct call *c, uintptr_t caller);
-
-/* What becomes of a call that call_end does not record by itself. `words` are site->count. */
-void call_end_slow(struct thread *t, struct call *c, const struct call_site *site, uint64_t end,
-                   int result, const uint64_t *words);
-
-/* Records the name of a kernel that is met for the first time. */
-void call_name_kernel(struct thread *t, struct call *c, uint64_t handle);
-
-/* Before the real call. `words` are the arguments known at entry; a kernel is the first of them. */
-static inline __attribute__((always_inline)) void
-call_begin(struct call *c, const struct call_site *site, const uint64_t *words, uintptr_t caller)
+static inline void call_leave(struct thread *t)
 {
-    struct thread *t = &this_thread;
-    enum call_mode mode = CALL_OWNER;
-    if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)) ||
-        unlikely(((uintptr_t)t->open | (uintptr_t)t->inside) != 0))
-        mode = call_begin_slow(t, c, caller);
-    c->mode = mode;
-    if (mode == CALL_PASS)
-        return;
-    c->canary = call_canary(c);
-    if (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))
-        call_name_kernel(t, c, words[0]);
-    if (mode == CALL_OWNER) {
-        uint64_t *open = (uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN);
-        t->open = c;
-#pragma GCC unroll 16
-        for (unsigned i = 0; i < LIVE_OPEN_ARGS; i++)
-            if (i < site->count)
-                open[2 + i] = words[i];
-        c->begin = ticks_now();
-        open[1] = c->begin;
-        __atomic_store_n(open, (uint64_t)1 << 32 | (uint64_t)site->count << 16 | site->code,
-                         __ATOMIC_RELEASE);
-    } else {
-        c->begin = ticks_now();
-    }
+    atomic_signal_fence(memory_order_seq_cst);
+    t->inside = NULL;
 }
 
-/* Appends the CALL record. */
-static inline __attribute__((always_inline)) void
-call_append(struct thread *t, const struct call *c, const struct call_site *site, unsigned flags,
-            uint64_t end, int result, const uint64_t *words)
+/*
+ * Any call, before the real function; `words` are the arguments known at entry, a kernel is the
+ * first of them. And after it, with the late words; the others are not looked at.
+ */
+void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
+                uintptr_t caller);
+int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words);
+
+/* The same from the time `end` on, for a call that call_open began; returns `result`. */
+int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
+                    const uint64_t *words);
+
+/*
+ * The usual call: this thread takes part, no other call is open, there is room, the clock is the
+ * processor's. Its whole way is call_is_usual, call_open, the real function, call_close, without
+ * another function call, so that the arguments stay in the registers that they came in.
+ */
+static inline __attribute__((always_inline)) bool call_is_usual(const struct call_site *site,
+                                                                uint64_t first_word)
 {
-    size_t bytes = 8 * (size_t)(RECORD_HEAD_WORDS + site->count);
-    uint64_t *room = (uint64_t *)(void *)thread_room(t, bytes);
-    if (unlikely(!room))
-        return;
-    room[0] =
-        record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
-    room[1] = c->begin;
-    room[2] = end - c->begin;
-    room[3] = (uint32_t)result;
+    const struct thread *t = &this_thread;
+    return likely((uint32_t)t->epoch ==
+                  (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) &&
+           likely(((uintptr_t)t->open | (uintptr_t)t->inside) == 0) && likely(t->used < t->limit) &&
+           (!site->count || site->kinds[0] != API_KERNEL || likely(name_is_known(first_word)));
+}
+
+/* Writes the record of a call that begins now. */
+static inline __attribute__((always_inline)) void call_write(uint64_t *record,
+                                                             const struct call_site *site,
+                                                             unsigned flags, const uint64_t *words,
+                                                             bool is_raw)
+{
 #pragma GCC unroll 16
     for (unsigned i = 0; i < API_ARGS_MAX; i++)
         if (i < site->count)
-            room[RECORD_HEAD_WORDS + i] = words[i];
-    thread_commit(t, (uint8_t *)room, bytes);
+            record[RECORD_HEAD_WORDS + i] = words[i];
+    record[0] =
+        record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
+    record[1] = is_raw ? ticks_raw() : ticks_now();
 }
 
-/* The newest of the user's calls has ended. */
-static inline void call_close(struct thread *t)
+/* Completes it; what `words` has of late ones goes in. */
+static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
+                                                                const struct call_site *site,
+                                                                uint64_t end, int result,
+                                                                const uint64_t *words)
 {
-    __atomic_store_n((uint64_t *)(void *)(t->chunk + LIVE_CHUNK_OPEN), 0, __ATOMIC_RELAXED);
-    t->open = NULL;
+    record[2] = end - record[1];
+    record[3] = (uint32_t)result;
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        if (i < site->count && site->late[i])
+            record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
-/* After the real call. `words` are complete. */
 static inline __attribute__((always_inline)) void
-call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
-    uint64_t end = ticks_now();
     struct thread *t = &this_thread;
-    if (unlikely(t->epoch != atomic_load_explicit(&gp.page->epoch, memory_order_relaxed)))
-        return; /* passed through, or this is the child of a fork made inside the call */
-    if (site->role == CAPTURE_BEGIN || site->role == CAPTURE_FINISH || unlikely(t->open != c) ||
-        unlikely(t->below_count != 0) ||
-        unlikely(atomic_load_explicit(&gp.attention, memory_order_relaxed) != 0)) {
-        struct call_site its_site = *site; /* copies, so that ours need no address and no memory */
-        uint64_t its_words[API_ARGS_MAX];
+    c->mark = call_mark(c, CALL_OWNER);
+    call_enter(t, c);
+    uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
+    uint64_t used = t->used;
+    call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
+    chunk_commit(records, used + 1);
+    t->open = c;
+    call_leave(t);
+}
+
+static inline __attribute__((always_inline)) int
+call_close(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+{
+    uint64_t end = ticks_raw();
+    struct thread *t = &this_thread;
+    if (unlikely(t->open != c) ||
+        unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed))) {
+        uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)
             if (i < site->count)
-                its_words[i] = words[i];
-        call_end_slow(t, c, &its_site, end, result, its_words);
-        return;
+                its_words[i] = site->late[i] ? words[i] : 0;
+        return call_close_slow(c, site, end, result, its_words);
     }
     call_enter(t, c);
-    call_append(t, c, site, 0, end, result, words);
-    call_close(t);
-    t->inside = NULL;
+    uint8_t *records = t->records;
+    uint64_t used = t->used;
+    call_complete((uint64_t *)(void *)(records + used), site, end, result, words);
+    chunk_fetch_ahead(records + used);
+    used += 8 * (uint64_t)(RECORD_HEAD_WORDS + site->count);
+    t->used = used;
+    chunk_commit(records, used);
+    t->open = NULL;
+    call_leave(t);
+    return result;
 }
 
 #endif

@@ -24,7 +24,7 @@ static struct member members[CAPTURE_MEMBERS_MAX];
 static uint32_t last_capture;
 static struct lock members_lock;
 
-/* gp.attention counts origins: while there is none nobody looks here. */
+/* fork_page.recording counts origins: while there is none nobody looks here. */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -60,7 +60,7 @@ static void add(uint64_t handle, bool is_event, uint32_t capture, bool is_origin
         return;
     }
     if (is_origin && !(m->capture && m->is_origin))
-        atomic_fetch_add(&gp.attention, ATTENTION_CAPTURE);
+        atomic_fetch_add(&fork_page.recording, ATTENTION_CAPTURE);
     *m = (struct member){handle, capture, is_event, is_origin};
 }
 
@@ -74,7 +74,7 @@ static void finish(uint64_t stream)
         if (members[i].capture != capture)
             continue;
         if (members[i].is_origin)
-            atomic_fetch_sub(&gp.attention, ATTENTION_CAPTURE);
+            atomic_fetch_sub(&fork_page.recording, ATTENTION_CAPTURE);
         members[i].capture = 0;
     }
 }
@@ -124,5 +124,4 @@ void capture_reset(void)
 {
     memset(members, 0, sizeof members);
     atomic_store(&members_lock.holder, 0);
-    atomic_fetch_and(&gp.attention, ATTENTION_LATE);
 }

@@ -37,6 +37,13 @@ static inline __attribute__((always_inline)) enum capture_role capture_role(cons
     return CAPTURE_NONE;
 }
 
+/* Does the function begin or end a capture? Folds like capture_role. */
+static inline __attribute__((always_inline)) bool capture_starts_or_ends(const char *symbol)
+{
+    enum capture_role role = capture_role(symbol);
+    return role == CAPTURE_BEGIN || role == CAPTURE_FINISH;
+}
+
 /* After the call succeeded. */
 void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event);
 

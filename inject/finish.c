@@ -18,8 +18,8 @@
 /* Is this the process that records, and not a child of it by fork or vfork? Async-signal-safe. */
 static bool is_recorder(void)
 {
-    return atomic_load(&gp.page->epoch) != EPOCH_NONE &&
-           atomic_load(&gp.page->owner) == (uint32_t)syscall(SYS_getpid);
+    return epoch_now() != EPOCH_NONE &&
+           atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
 }
 
 /* May another thread still append? Then the live file must stay for what it appends. */
@@ -73,12 +73,12 @@ static void close_down(enum end_reason reason)
 {
     if (!is_recorder())
         return;
-    atomic_fetch_or(&gp.attention, ATTENTION_LATE);
+    atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     flush(reason);
     if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_stay())
         pool_unlink(&gp.header);
     else
-        atomic_fetch_and(&gp.attention, ~ATTENTION_LATE);
+        atomic_fetch_and(&fork_page.recording, ~ATTENTION_LATE);
 }
 
 static void at_exit(void)

@@ -24,6 +24,16 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #undef I
 #undef O
 
+/* Which of them are known only when the call has returned. */
+#define I(kind, label, expression)          0,
+#define O(kind, label, pointer, expression) 1,
+#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+    static const uint8_t late_##id[] = {args 0};
+#define API_VARIANT API
+#include "api.def"
+#undef I
+#undef O
+
 /*
  * The argument words, once at entry (gp_after is 0: results are not there yet) and once after. The
  * trailing 0 keeps the list non-empty.
@@ -34,43 +44,79 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
+#define FIRST_OF(word, ...) word
+#define FIRST_WORD(...)                                                                            \
+    ({                                                                                             \
+        enum { gp_after = 0 };                                                                     \
+        FIRST_OF(__VA_ARGS__);                                                                     \
+    })
 
-#define WRAPPER_BODY(id, symbol, returns, binding, caller, names, args)                            \
-    const struct call_site gp_site = {API_INDEX_##id, capture_role(#symbol),                       \
-                                      sizeof kinds_##id - 1, kinds_##id};                          \
+#define SITE(id, symbol)                                                                           \
+    static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
+                                               late_##id}
+
+/* The call, between what `begin` and `end` do. */
+#define AROUND_CALL(id, returns, begin, end, binding, names, args)                                 \
     struct call gp_call;                                                                           \
     {                                                                                              \
         enum { gp_after = 0 };                                                                     \
         WORDS(args);                                                                               \
-        call_begin(&gp_call, &gp_site, gp_words, caller);                                          \
+        begin;                                                                                     \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
     {                                                                                              \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
         (void)gp_after;                                                                            \
-        call_end(&gp_call, &gp_site, (int)gp_result, gp_words);                                    \
-    }                                                                                              \
-    return gp_result
+        end;                                                                                       \
+    }
 
+#define LONG_WAY(id, returns, binding, caller, names, args)                                        \
+    AROUND_CALL(id, returns, call_begin(&gp_call, &site_##id, gp_words, caller),                   \
+                return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words), binding, \
+                names, args)
+
+/*
+ * The wrapper goes the short way, or calls its twin that can do everything. The caller's address
+ * travels by the thread's state, and what a handler's call finds there it puts back.
+ */
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
     typedef returns(*id##_fn) params;                                                              \
-    EXPORT returns symbol params;                                                                  \
-    EXPORT returns symbol params                                                                   \
+    SITE(id, symbol);                                                                              \
+    static __attribute__((noinline)) returns long_##id params                                      \
     {                                                                                              \
-        const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
+        const uintptr_t gp_caller = this_thread.caller;                                            \
         const struct binding *gp_binding =                                                         \
             resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller);                             \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING;                                                          \
-        WRAPPER_BODY(id, symbol, returns, gp_binding, gp_caller, names, (args));                   \
+        LONG_WAY(id, returns, gp_binding, gp_caller, names, (args));                               \
+    }                                                                                              \
+    EXPORT returns symbol params;                                                                  \
+    EXPORT returns symbol params                                                                   \
+    {                                                                                              \
+        const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
+        const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
+        if (likely(gp_binding) && !capture_starts_or_ends(#symbol) &&                              \
+            call_is_usual(&site_##id, FIRST_WORD(args 0))) {                                       \
+            AROUND_CALL(                                                                           \
+                id, returns, call_open(&gp_call, &site_##id, gp_words),                            \
+                return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words),        \
+                gp_binding, names, (args));                                                        \
+        }                                                                                          \
+        volatile uintptr_t gp_before = this_thread.caller;                                         \
+        this_thread.caller = gp_caller;                                                            \
+        returns gp_result = long_##id names;                                                       \
+        this_thread.caller = gp_before;                                                            \
+        return gp_result;                                                                          \
     }
 #define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
     typedef returns(*id##_fn) params;                                                              \
+    SITE(id, symbol);                                                                              \
     static returns variant_##id(const struct binding *gp_binding, uintptr_t gp_caller,             \
                                 UNPACK params)                                                     \
     {                                                                                              \
-        WRAPPER_BODY(id, symbol, returns, gp_binding, gp_caller, names, (args));                   \
+        LONG_WAY(id, returns, gp_binding, gp_caller, names, (args));                               \
     }
 #include "api.def"
 #undef I

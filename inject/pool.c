@@ -11,6 +11,7 @@
 
 #include "bytes.h"
 #include "say.h"
+#include "ticks.h"
 
 #define FIRST_BYTES (1u << 20)
 #define GROW_BYTES  (1u << 20)
@@ -218,7 +219,6 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
         __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TAKE),
                          1 + atomic_fetch_add(&pool->take_count, 1), __ATOMIC_RELAXED);
         chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
-        chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
         atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
         return chunk;
     }
@@ -248,10 +248,36 @@ void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number)
         atomic_fetch_add(&pool->full_count, 1);
 }
 
+/* The writer and a new thread may both do it: what they write is the same, and one counts. */
+static void close_open(uint8_t *chunk, uint32_t capacity)
+{
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
+    uint64_t count = committed & LIVE_OPEN_MASK;
+    uint64_t used = committed - count;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t *words = (uint64_t *)(void *)(chunk + LIVE_CHUNK_HEAD_BYTES + used);
+        used += 8 * (uint64_t)record_word_count(words[0]);
+        if (used > capacity)
+            return;
+        words[0] |= (uint64_t)RECORD_STALE << 8;
+        words[2] = ticks_now() - words[1];
+        words[3] = 0;
+    }
+    if (count &&
+        __atomic_compare_exchange_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED), &committed,
+                                    used, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        counter_add(COUNTER_STALE, count);
+}
+
+void pool_leave_dead(struct pool *pool, uint8_t *chunk, uint32_t number)
+{
+    close_open(chunk, pool->chunk_bytes - LIVE_CHUNK_HEAD_BYTES);
+    pool_leave(pool, chunk, number);
+}
+
 void pool_free(struct pool *pool, uint8_t *chunk)
 {
     /* Emptied before it is free: the next owner finds committed == sealed == 0. */
-    chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
     chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
     chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
     atomic_fetch_sub(&pool->full_count, 1);

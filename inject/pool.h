@@ -30,6 +30,9 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
  */
 void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number);
 
+/* The same for an owner that is gone; calls that it never came back from become stale ones. */
+void pool_leave_dead(struct pool *pool, uint8_t *chunk, uint32_t number);
+
 /* The writer has sealed all of it. */
 void pool_free(struct pool *pool, uint8_t *chunk);
 

@@ -27,16 +27,23 @@ extern _Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
                                    uintptr_t caller);
 
-static inline const struct binding *resolve(unsigned slot, enum api_domain domain,
-                                            const char *symbol, uintptr_t caller)
+/* The binding of this caller's module, or NULL if none is known yet. */
+static inline const struct binding *resolve_known(unsigned slot, uintptr_t caller)
 {
     const struct binding *b = atomic_load_explicit(&bindings[slot], memory_order_acquire);
     for (; b; b = atomic_load_explicit(&b->next, memory_order_acquire)) {
         uintptr_t bytes = atomic_load_explicit(&b->bytes, memory_order_acquire); /* set last */
         if (likely(caller - b->low < bytes))
-            return b;
+            break;
     }
-    return resolve_slow(slot, domain, symbol, caller);
+    return b;
+}
+
+static inline const struct binding *resolve(unsigned slot, enum api_domain domain,
+                                            const char *symbol, uintptr_t caller)
+{
+    const struct binding *b = resolve_known(slot, caller);
+    return likely(b) ? b : resolve_slow(slot, domain, symbol, caller);
 }
 
 /* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */

@@ -89,36 +89,16 @@ void seal_attach(struct sealer *s, struct thread *me)
     me->number = 0;
     me->tid = thread_id();
     me->epoch = gp.next_epoch; /* never the page's: only to tell this recording from a parent's */
-    me->chunk = s->own_chunk;
-    me->cursor = me->chunk + LIVE_CHUNK_HEAD_BYTES;
-    me->limit = me->chunk + OWN_CHUNK_BYTES;
+    me->records = s->own_chunk + LIVE_CHUNK_HEAD_BYTES;
+    me->used = 0;
+    me->capacity = OWN_CHUNK_BYTES - LIVE_CHUNK_HEAD_BYTES;
 }
 
-/* An owner that is gone left its chunk, and perhaps a call that it never came back from. */
+/* An owner that is gone left its chunk. */
 static void look_after_owner(uint8_t *chunk)
 {
-    if (thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
-        return;
-    uint64_t head = chunk_u64(chunk, LIVE_CHUNK_OPEN);
-    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
-    unsigned count = (unsigned)(head >> 16) & 0xffff;
-    struct record r = {.type = RECORD_CALL,
-                       .flags = RECORD_STALE,
-                       .code = (uint16_t)head,
-                       .begin = chunk_u64(chunk, LIVE_CHUNK_OPEN_BEGIN),
-                       .arg_count = (uint8_t)(count < LIVE_OPEN_ARGS ? count : LIVE_OPEN_ARGS)};
-    if (head) {
-        r.duration = ticks_now() - r.begin;
-        for (unsigned i = 0; i < r.arg_count; i++)
-            r.args[i] = chunk_u64(chunk, LIVE_CHUNK_OPEN_ARGS + 8 * i);
-        int bytes = record_write(&r, chunk + LIVE_CHUNK_HEAD_BYTES + committed,
-                                 gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - committed);
-        counter_add(bytes > 0 ? COUNTER_STALE : COUNTER_DROPPED, 1);
-        if (bytes > 0)
-            chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, committed + (uint64_t)bytes);
-        chunk_set_u64(chunk, LIVE_CHUNK_OPEN, 0);
-    }
-    pool_leave(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
+    if (!thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
+        pool_leave_dead(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
 }
 
 static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)
@@ -127,7 +107,8 @@ static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)
     *p = (struct part){.chunk = chunk,
                        .thread = chunk_u32(chunk, LIVE_CHUNK_THREAD),
                        .position = chunk_u64(chunk, LIVE_CHUNK_POSITION),
-                       .committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED),
+                       .committed =
+                           chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK,
                        .sealed = chunk_u64(chunk, LIVE_CHUNK_SEALED),
                        .full = state == LIVE_FULL};
     if (p->committed > p->sealed || p->full)
@@ -255,13 +236,13 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
 /* The writer's own records: stored at once, its private chunk begins anew. */
 static bool seal_own(struct sealer *s, struct thread *me)
 {
-    uint64_t bytes = (uint64_t)(me->cursor - me->chunk) - LIVE_CHUNK_HEAD_BYTES;
-    if (!bytes)
+    if (!me->used)
         return true;
-    s->parts[0] = (struct part){.chunk = me->chunk, .position = me->position, .committed = bytes};
+    s->parts[0] =
+        (struct part){.chunk = s->own_chunk, .position = me->position, .committed = me->used};
     bool good = seal_thread(s, 0, 1);
-    me->position += bytes;
-    me->cursor = me->chunk + LIVE_CHUNK_HEAD_BYTES;
+    me->position += me->used;
+    me->used = 0;
     return good;
 }
 

@@ -23,11 +23,9 @@
 
 #define START_WAIT_NS 5000000000u /* for another thread's start */
 
-/* Until the constructor ran, and where no page can be had: nothing is recorded. */
-static struct fork_page no_page;
+struct fork_page fork_page; /* in memory of no file, as wiping wants it: it fills its pages */
 
 struct state gp = {
-    .page = &no_page,
     .next_epoch = EPOCH_THREAD + 1,
     .off = true,
     .counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS),
@@ -84,15 +82,12 @@ __attribute__((constructor)) static void load(void)
         return;
     if (getauxval(AT_SECURE))
         return; /* somebody else's rights: do nothing at all */
-    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || madvise(page, bytes, MADV_WIPEONFORK) < 0) {
+    if (madvise(&fork_page, sizeof fork_page, MADV_WIPEONFORK) < 0) {
         gp.off_reason = errno; /* said at the first CUDA call, not in every shell */
         return;
     }
     ticks_load();
-    gp.page = page;
-    atomic_store(&gp.page->owner, process_id());
+    atomic_store(&fork_page.owner, process_id());
     gp.off = false;
 }
 
@@ -140,7 +135,7 @@ static bool start(void)
         return false;
     }
     finish_register();
-    atomic_store(&gp.page->epoch, epoch);
+    atomic_fetch_or(&fork_page.recording, epoch);
     return true;
 }
 
@@ -173,7 +168,7 @@ bool start_recording(void)
                 error_text(gp.off_reason));
         return false;
     }
-    struct fork_page *page = gp.page;
+    struct fork_page *page = &fork_page;
     uint32_t pid = process_id();
     uint32_t owner = atomic_load(&page->owner);
     if (owner != 0 && owner != pid)
@@ -200,6 +195,6 @@ bool start_recording(void)
 
 void start_end(void)
 {
-    atomic_store(&gp.page->phase, START_FAILED);
-    atomic_store(&gp.page->epoch, EPOCH_NONE);
+    atomic_store(&fork_page.phase, START_FAILED);
+    atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_MASK);
 }

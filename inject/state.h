@@ -26,17 +26,41 @@
  */
 #define EPOCH_NONE   0 /* in the page: nothing is being recorded here */
 #define EPOCH_THREAD 1 /* in a thread: it has no chunk yet; never equal to the page's */
+#define EPOCH_MASK   0xffffffffu
+
+/* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
+#define ATTENTION_CAPTURE (1ull << 32) /* a stream is capturing; see capture.c */
+#define ATTENTION_LATE    (1ull << 62) /* the live file goes: store each event at once; finish.c */
+
+#if defined(__aarch64__)
+#define FORK_PAGE_BYTES 65536 /* the largest pages that its kernels use */
+#else
+#define FORK_PAGE_BYTES 4096
+#endif
 
 /*
  * The page that the kernel empties in the child of a fork (MADV_WIPEONFORK). One comparison of its
- * epoch with the thread's tells "recording, and this thread takes part" from everything else: not
- * started, ended, and being such a child, by fork, _Fork or raw clone alike.
+ * first word with the thread's epoch tells "recording, this thread takes part, and the call has
+ * nothing to see to but its record" from everything else: not started, ended, and being such a
+ * child, by fork, _Fork or raw clone alike.
  */
 struct fork_page {
-    _Atomic uint64_t epoch;
-    _Atomic uint32_t phase; /* enum start_phase, futex while START_RUNNING */
-    _Atomic uint32_t owner; /* pid; 0 = wiped; another's = we are a vfork child in its memory */
-};
+    _Atomic uint64_t recording; /* epoch (low half) + attention */
+    _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
+    _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
+} __attribute__((aligned(FORK_PAGE_BYTES)));
+
+extern struct fork_page fork_page;
+
+static inline uint64_t epoch_now(void)
+{
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_MASK;
+}
+
+static inline uint64_t attention_now(void)
+{
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & ~(uint64_t)EPOCH_MASK;
+}
 
 /* How far this process's recording has come; see start.c. */
 enum start_phase { START_IDLE, START_RUNNING, START_DONE, START_FAILED };
@@ -70,12 +94,7 @@ struct writer_control {
     _Atomic uint32_t loaded;     /* futex: it has loaded what it needs */
 };
 
-/* What `attention` counts, in units that do not meet. */
-#define ATTENTION_CAPTURE 1u           /* a stream is capturing; see capture.c */
-#define ATTENTION_LATE    (1ull << 32) /* the live file goes: store each event at once; finish.c */
-
 struct state {
-    struct fork_page *page; /* never NULL once the constructor ran */
     uint64_t next_epoch;
     bool off;       /* nothing will ever be recorded: AT_SECURE, no page */
     int off_reason; /* errno of the latter */
@@ -92,7 +111,6 @@ struct state {
     _Atomic uint32_t said;               /* messages already said, a bit each */
     uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
     _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
-    _Atomic uint64_t attention;          /* 0: a call has nothing to see to but its record */
 };
 
 extern struct state gp;

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bytes.h"
+#include "call.h"
 #include "futex.h"
 #include "pool.h"
 #include "say.h"
@@ -19,19 +21,31 @@
 
 __thread struct thread this_thread = {.epoch = EPOCH_THREAD};
 
-/* Where a thread without a chunk puts its open call; nobody reads it. */
-static uint8_t spare_chunk[LIVE_CHUNK_HEAD_BYTES] __attribute__((aligned(64)));
+static uint8_t *chunk_of(const struct thread *t)
+{
+    return t->records ? t->records - LIVE_CHUNK_HEAD_BYTES : NULL;
+}
 
 static void use_chunk(struct thread *t, uint8_t *chunk)
 {
-    t->chunk = chunk ? chunk : spare_chunk;
-    t->cursor = t->chunk + LIVE_CHUNK_HEAD_BYTES;
-    t->limit = chunk ? chunk + gp.pool.chunk_bytes : t->cursor;
+    t->records = chunk ? chunk + LIVE_CHUNK_HEAD_BYTES : NULL;
+    t->used = 0;
+    t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
+    bool is_raw = gp.clock_source != CLOCK_SOURCE_MONOTONIC;
+    t->limit = chunk && is_raw ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
 }
 
-bool thread_has_chunk(const struct thread *t)
+unsigned thread_open_records(const struct thread *t)
 {
-    return t->chunk != spare_chunk;
+    return t->records ? (unsigned)chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED) & LIVE_OPEN_MASK : 0;
+}
+
+size_t thread_open_bytes(const struct thread *t, unsigned count)
+{
+    size_t bytes = 0;
+    for (; count > 0; count--)
+        bytes += 8 * (size_t)record_word_count(load_u64(t->records + t->used + bytes));
+    return bytes;
 }
 
 /* A number names one thread: a chunk whose owner had the caller's tid belongs to a dead thread. */
@@ -42,7 +56,7 @@ static void leave_namesakes(uint32_t tid)
         uint8_t *chunk = pool_chunk(&gp.pool, i);
         uint64_t word = chunk_u64(chunk, LIVE_CHUNK_STATE); /* and the owner's number */
         if ((uint32_t)word == LIVE_OWNED && chunk_u32(chunk, LIVE_CHUNK_TID) == tid)
-            pool_leave(&gp.pool, chunk, (uint32_t)(word >> 32));
+            pool_leave_dead(&gp.pool, chunk, (uint32_t)(word >> 32));
     }
 }
 
@@ -68,80 +82,128 @@ static uint8_t *wait_for_chunk(struct thread *t)
     return chunk;
 }
 
-static void copy_open(uint8_t *chunk, const uint64_t *open)
+/* Puts the open records, `bytes` long, behind the whole ones. */
+static void put_open(struct thread *t, const uint8_t *records, size_t bytes, unsigned count)
 {
-    memcpy(chunk + LIVE_CHUNK_OPEN_BEGIN, open + 1, (1 + LIVE_OPEN_ARGS) * sizeof *open);
-    chunk_set_u64(chunk, LIVE_CHUNK_OPEN, open[0]);
+    memcpy(t->records + t->used, records, bytes);
+    chunk_commit(t->records, t->used + count);
 }
 
-static uint8_t *change_chunk(struct thread *t, size_t bytes)
+/* The open calls go on without records. */
+static void drop_open(struct thread *t, unsigned count)
 {
-    uint8_t *old = t->chunk;
-    if (old != spare_chunk) {
-        uint64_t open[2 + LIVE_OPEN_ARGS];
-        memcpy(open, old + LIVE_CHUNK_OPEN, sizeof open);
-        t->position += (uint64_t)(t->cursor - old) - LIVE_CHUNK_HEAD_BYTES;
-        /* The open call is in one chunk or the other at any time: a kill must not lose it. */
-        uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
-        if (chunk) {
-            copy_open(chunk, open);
-            use_chunk(t, chunk);
-        } else {
-            use_chunk(t, NULL);
-        }
-        chunk_set_u64(old, LIVE_CHUNK_OPEN, 0);
-        pool_leave(&gp.pool, old, t->number);
-        if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
-            writer_wake();
-        if (!chunk && (chunk = wait_for_chunk(t))) {
-            copy_open(chunk, open);
-            use_chunk(t, chunk);
-        }
-    } else {
+    if (!t->open)
+        return;
+    if (t->open_count == 0)
+        t->opens[t->open_count++] = (struct open_call){.call = t->open};
+    for (uint32_t i = 0; i < t->open_count; i++)
+        t->opens[i].is_recorded = false;
+    t->open = call_marked(t->open);
+    counter_add(COUNTER_DROPPED, count);
+}
+
+static void change_chunk(struct thread *t)
+{
+    uint8_t *old = chunk_of(t);
+    uint8_t open[OPEN_BYTES_MAX];
+    unsigned count = thread_open_records(t);
+    size_t bytes = thread_open_bytes(t, count);
+    if (!old) {
         use_chunk(t, wait_for_chunk(t));
+        return;
     }
-    if (t->chunk != spare_chunk && (size_t)(t->limit - t->cursor) >= bytes) {
-        t->waited = false;
-        return t->cursor;
-    }
-    counter_add(COUNTER_DROPPED, 1);
-    say(SAY_DROPPED,
-        "events are being dropped (and counted): the %s buffer is full and the writer "
-        "cannot keep up; raise --buffer or --wait",
-        setting_infos[SETTING_BUFFER].variable);
-    return NULL;
+    memcpy(open, t->records + t->used, bytes);
+    t->position += t->used;
+    /* The open records are in one chunk or the other at any time: a kill must not lose them. */
+    uint64_t used = t->used;
+    uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
+    use_chunk(t, chunk);
+    if (chunk)
+        put_open(t, open, bytes, count);
+    chunk_set_u64(old, LIVE_CHUNK_COMMITTED, used);
+    pool_leave(&gp.pool, old, t->number);
+    if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
+        writer_wake();
+    if (chunk)
+        return;
+    use_chunk(t, wait_for_chunk(t));
+    if (t->records)
+        put_open(t, open, bytes, count);
+    else
+        drop_open(t, count);
+}
+
+static bool has_room(const struct thread *t, size_t bytes)
+{
+    return t->records &&
+           t->capacity - t->used >= bytes + thread_open_bytes(t, thread_open_records(t));
 }
 
 /*
  * A signal handler that leaves by longjmp, or a cancellation, in the middle of this would leave two
  * chunks with one position. By system call, because the C library lets its own signals through.
  */
-uint8_t *thread_room_slow(struct thread *t, size_t bytes)
+bool thread_make_room(struct thread *t, size_t bytes)
 {
+    if (likely(has_room(t, bytes)))
+        return true;
     int saved = errno;
     uint64_t all = UINT64_MAX, old = 0;
     int cancel_state;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    uint8_t *room = change_chunk(t, bytes);
+    change_chunk(t);
     pthread_setcancelstate(cancel_state, &cancel_state);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    bool has = has_room(t, bytes);
+    if (has) {
+        t->waited = false;
+    } else {
+        counter_add(COUNTER_DROPPED, 1);
+        say(SAY_DROPPED,
+            "events are being dropped (and counted): the %s buffer is full and the writer "
+            "cannot keep up; raise --buffer or --wait",
+            setting_infos[SETTING_BUFFER].variable);
+    }
     errno = saved;
-    return room;
+    return has;
 }
 
 bool thread_append(struct thread *t, const struct record *r)
 {
-    size_t bytes =
-        8 * (RECORD_HEAD_WORDS + 1 + (size_t)r->arg_count + 1 + (r->byte_count + 7u) / 8);
-    uint8_t *room = thread_room(t, bytes);
-    if (!room)
+    size_t bytes = record_bytes(r);
+    if (!thread_make_room(t, bytes))
         return false;
+    unsigned count = thread_open_records(t);
+    uint8_t *room = t->records + t->used;
+    if (count) {
+        size_t open_bytes = thread_open_bytes(t, count);
+        chunk_commit(t->records, t->used);
+        memmove(room + bytes, room, open_bytes);
+    }
     int written = record_write(r, room, bytes);
-    if (written <= 0)
-        return false;
-    thread_commit(t, room, (size_t)written);
-    return true;
+    if (written > 0)
+        t->used += (size_t)written;
+    chunk_commit(t->records, t->used + count);
+    return written > 0;
+}
+
+void thread_close(struct thread *t)
+{
+    uint8_t record[CALL_BYTES_MAX];
+    unsigned count = thread_open_records(t);
+    size_t below = thread_open_bytes(t, count - 1);
+    uint8_t *room = t->records + t->used;
+    size_t bytes = 8 * (size_t)record_word_count(load_u64(room + below));
+    if (below) {
+        chunk_commit(t->records, t->used);
+        memcpy(record, room + below, bytes);
+        memmove(room + bytes, room, below);
+        memcpy(room, record, bytes);
+    }
+    chunk_fetch_ahead(room);
+    t->used += bytes;
+    chunk_commit(t->records, t->used + count - 1);
 }
 
 static void append_thread_record(struct thread *t)
@@ -164,13 +226,14 @@ bool thread_attach(struct thread *t)
         errno = saved;
         return false;
     }
-    uint64_t epoch = atomic_load(&gp.page->epoch);
+    uint64_t epoch = epoch_now();
     if (epoch == EPOCH_NONE || epoch == t->epoch) {
         errno = saved;
         return epoch != EPOCH_NONE;
     }
     /* Everything a thread had in another epoch lies in another process's file. */
-    *t = (struct thread){.epoch = EPOCH_THREAD, .tid = thread_id(), .inside = t->inside};
+    *t = (struct thread){
+        .epoch = EPOCH_THREAD, .tid = thread_id(), .inside = t->inside, .caller = t->caller};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     leave_namesakes(t->tid);
     use_chunk(t, wait_for_chunk(t));

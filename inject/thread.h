@@ -1,43 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread of the program holds of us: its chunk and the call that it has open. Everything
+ * What a thread of the program holds of us: its chunk and the calls that it has open. Everything
  * here is touched by its own thread only; the chunk's header is what others see.
+ *
+ * A chunk holds whole records, and behind them those of the calls that are open, the outermost
+ * first: each is written where it will stay when its call begins, and completed at its end.
  */
 #ifndef GPUPROF_INJECT_THREAD_H
 #define GPUPROF_INJECT_THREAD_H
 
 #include <string.h>
 
+#include "api.h"
 #include "state.h"
 
 struct call;
 
-/* Calls of the user's open at once on a thread, one inside the other: signal handlers, callbacks.
- */
-#define OPEN_CALLS_MAX 3
+#define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + API_ARGS_MAX)) /* of a call's record */
+#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MAX * CALL_BYTES_MAX) /* kept free for open records */
 
-/* An open call that another user's call came on top of, with its words in the live file. */
+/* A call that is open beside others, or without a record. */
 struct open_call {
     struct call *call;
-    uint64_t words[2 + LIVE_OPEN_ARGS];
+    bool is_recorded; /* it has a record in the chunk; else it was dropped, and counted */
 };
 
 struct thread {
     uint64_t epoch;      /* EPOCH_THREAD, or the page's while this thread takes part */
-    uint8_t *chunk;      /* its header; the spare page when the pool gave none */
-    uint8_t *cursor;     /* where the next record goes */
-    uint8_t *limit;      /* end of the chunk; == cursor on the spare page */
+    uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
+    uint64_t used;       /* bytes of whole records */
+    uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
     struct call *open;   /* the newest call of the user's, NULL = none; lies on the stack */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
+    uint64_t capacity;   /* bytes of records that the chunk has room for */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
     uint32_t number;     /* 1, 2, ...; 0 is the writer */
     uint32_t tid;
     bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
-    uint32_t below_count;
-    struct open_call below[OPEN_CALLS_MAX - 1]; /* under `open`, oldest first */
+    /* 0: `open` has a record and is alone. Else all open calls; `open` is the last, and marked. */
+    uint32_t open_count;
+    struct open_call opens[LIVE_OPEN_MAX];
+    uintptr_t caller; /* of the hook that goes the long way now; see hooks.c */
 };
 
-/* TLS is initial-exec: the library is preloaded, and 300 bytes fit into the static reserve. */
+/* TLS is initial-exec: the library is preloaded. */
 extern __thread struct thread this_thread;
 
 /*
@@ -46,46 +52,43 @@ extern __thread struct thread this_thread;
  */
 bool thread_attach(struct thread *t);
 
-/* False while the thread stands on the spare page: what is written there, nobody reads. */
-bool thread_has_chunk(const struct thread *t);
-
 /*
- * Room for `bytes` in the thread's chunk, changing chunks if need be. NULL: dropped and counted.
- * May wait up to the setting "wait".
+ * Changes chunks if need be so that `bytes` more fit beside the open records, which move along.
+ * May wait up to the setting "wait". False: there is no chunk; the caller's event is dropped and
+ * counted, and so are the open ones.
  */
-uint8_t *thread_room_slow(struct thread *t, size_t bytes);
+bool thread_make_room(struct thread *t, size_t bytes);
 
-static inline uint8_t *thread_room(struct thread *t, size_t bytes)
-{
-    if (likely((size_t)(t->limit - t->cursor) >= bytes))
-        return t->cursor;
-    return thread_room_slow(t, bytes);
-}
+/* Bytes of the `count` open records that come first. */
+size_t thread_open_bytes(const struct thread *t, unsigned count);
+
+/* Open records in the chunk. */
+unsigned thread_open_records(const struct thread *t);
 
 #define AHEAD_BYTES 512 /* some records: as long as a cache line takes from another processor */
 
 /* The writer has read these lines since they were last written; asks for them before their turn. */
-static inline void thread_fetch_ahead(uint8_t *room)
+static inline void chunk_fetch_ahead(uint8_t *record)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(room[AHEAD_BYTES])); /* the builtin says "to read" */
+    __asm__ volatile("prefetchw %0" : : "m"(record[AHEAD_BYTES])); /* the builtin says "to read" */
 #else
-    __builtin_prefetch(room + AHEAD_BYTES, 1);
+    __builtin_prefetch(record + AHEAD_BYTES, 1);
 #endif
 }
 
-/* Makes `bytes` at `room`, the cursor, part of the sequence: a kill does not lose them any more. */
-static inline void thread_commit(struct thread *t, uint8_t *room, size_t bytes)
+/* What a kill does not take from now on: bytes of whole records + open ones behind them. */
+static inline void chunk_commit(uint8_t *records, uint64_t committed)
 {
-    uint8_t *chunk = t->chunk;
-    thread_fetch_ahead(room);
-    t->cursor = room + bytes;
-    __atomic_store_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED),
-                     (uint64_t)(room + bytes - chunk) - LIVE_CHUNK_HEAD_BYTES, __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)(void *)(records - LIVE_CHUNK_HEAD_BYTES + LIVE_CHUNK_COMMITTED),
+                     committed, __ATOMIC_RELEASE);
 }
 
-/* Appends any record. False: dropped and counted. Times are ticks. */
+/* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */
 bool thread_append(struct thread *t, const struct record *r);
+
+/* The newest open record becomes a whole one: it goes before the other open ones. */
+void thread_close(struct thread *t);
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "live files are little-endian; the hot path stores words as the processor does"

@@ -19,19 +19,23 @@ static inline uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The processor's counter; only where it is the clock. */
+static inline uint64_t ticks_raw(void)
+{
+    uint64_t ticks;
+#if defined(__x86_64__)
+    ticks = __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+#else
+    ticks = clock_ns(CLOCK_MONOTONIC);
+#endif
+    return ticks;
+}
+
 static inline uint64_t ticks_now(void)
 {
-#if defined(__x86_64__)
-    if (likely(gp.clock_source == CLOCK_SOURCE_TSC))
-        return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    if (likely(gp.clock_source == CLOCK_SOURCE_CNTVCT)) {
-        uint64_t ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
-#endif
-    return clock_ns(CLOCK_MONOTONIC);
+    return gp.clock_source == CLOCK_SOURCE_MONOTONIC ? clock_ns(CLOCK_MONOTONIC) : ticks_raw();
 }
 
 /* Chooses the clock and takes the first sample; from the constructor. */

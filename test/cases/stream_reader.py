@@ -28,7 +28,7 @@ HOST_BYTES_MAX, PATH_BYTES_MAX = 64, 1024
 RECORDS_MAX, SHAPES_MAX, ARGS_MAX, TEXT_MAX = 8192, 256, 16, 8192
 PAYLOAD_MAX, STORED_MAX = 4194304, 4198400
 LIVE_MAGIC = 0x3145564950554700
-LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_ARGS = 4096, 128, 2176, 8
+LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
 TYPE_NAMES = dict(enumerate("call name thread anchor counter meta api note end".split(), 1))
@@ -463,12 +463,17 @@ def parse_raw(words, thread, header):
                   stack, weight, args, text, thread, live=True)
 
 
-def _open_call(chunk, thread, header):
-    head, begin = struct.unpack_from("<QQ", chunk, 40)
-    need(head >> 32 == 1, "open call")
-    args = struct.unpack_from(f"<{min(head >> 16 & 0xFFFF, OPEN_ARGS)}Q", chunk, 56)
-    return Record(CALL, OPEN, head & 0xFFFF, header.ns(begin), 0, 0, 0, 0, 0, args, b"", thread,
-                  live=True)
+def _open_calls(chunk, at, count, thread, header):
+    """The records of the calls that were open, the outermost first."""
+    need(count <= OPEN_MAX, "open calls")
+    for _ in range(count):
+        word0 = struct.unpack_from("<Q", chunk, at)[0]
+        words = word0 >> 16 & 0xFFFF
+        need(word0 & 0xFF == CALL and words >= 4, "open call")
+        call = parse_raw(struct.unpack_from(f"<{words}Q", chunk, at), thread, header)
+        yield dataclasses.replace(call, flags=call.flags | OPEN, duration=0, result=0,
+                                  correlation=0)
+        at += 8 * words
 
 
 def read_live(path, header, afters):
@@ -489,10 +494,11 @@ def read_live(path, header, afters):
         if len(chunk) < CHUNK_HEAD:
             break
         state, thread, position, committed = struct.unpack_from("<IIQQ", chunk)
+        open_count, committed = committed & 7, committed & ~7
         need(state <= 3, f"chunk {index}: state {state}")
         if state not in (1, 2):
             continue
-        need(committed <= chunk_bytes - CHUNK_HEAD and committed % 8 == 0, f"chunk {index}: size")
+        need(committed <= chunk_bytes - CHUNK_HEAD, f"chunk {index}: size")
         at = max(0, afters.get(thread, 0) - position)
         if at < committed:
             seen.setdefault(thread, []).append((position + at, position + committed))
@@ -503,14 +509,18 @@ def read_live(path, header, afters):
             records.append(parse_raw(struct.unpack_from(f"<{words}Q", chunk, CHUNK_HEAD + at),
                                      thread, header))
             at += 8 * words
-        if state == 1 and struct.unpack_from("<Q", chunk, 40)[0]:
-            opened.append(_open_call(chunk, thread, header))
+        if state == 1:
+            opened += [(position + committed, call) for call in
+                       _open_calls(chunk, CHUNK_HEAD + committed, open_count, thread, header)]
     for thread, spans in seen.items():
         at = afters.get(thread, 0)
         for low, high in sorted(spans):
             need(low == at, f"live file: thread {thread} continues at {low}, not at {at}")
-            at = high
-    return records, opened, counters
+            at = afters[thread] = high
+    # A thread that was changing chunks may have left them in two, and finished them in the second.
+    unique = {(call.thread, call.begin): call for position, call in opened
+              if position >= afters.get(call.thread, 0)}
+    return records, list(unique.values()), counters
 
 
 # ---- Whole processes ---------------------------------------------------------------------------
@@ -545,11 +555,7 @@ def read_stream(path):
         found, opened, process.live_counters = read_live(live, header, afters)
         process.live_path = live
         records += found
-        known = {(r.thread, r.begin, r.code) for r in records if r.type == CALL}
-        for call in opened:  # not those that had just been recorded
-            if (call.thread, call.begin, call.code) not in known:
-                known.add((call.thread, call.begin, call.code))
-                records.append(call)
+        records += opened
     records.sort(key=lambda r: (r.thread, r.begin))
     for record in records:
         if record.type == API:

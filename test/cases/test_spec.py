@@ -142,14 +142,15 @@ def test_live_layout():
     assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
         "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
-        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "OPEN", "OPEN_BEGIN",
-        "OPEN_ARGS", "HEAD_BYTES")]
+        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "HEAD_BYTES")]
     assert f"{LIVE['LIVE_MAGIC']:#x}" in text.lower()
     assert LIVE["LIVE_MAGIC"] == stream_reader.LIVE_MAGIC
     low, high = LIVE["LIVE_CHUNK_BYTES_MIN"], LIVE["LIVE_CHUNK_BYTES_MAX"]
     assert f"{low} to {high}" in text and f"at most {LIVE['LIVE_CHUNK_COUNT_MAX']}" in text
     assert f"({LIVE['LIVE_HEAD_BYTES']})" in text
-    assert f"8 x {LIVE['LIVE_OPEN_ARGS']}" in text
+    assert f"open records, at most {LIVE['LIVE_OPEN_MAX']}" in text
+    assert LIVE["LIVE_OPEN_MAX"] == stream_reader.OPEN_MAX
+    assert f"c - {LIVE['LIVE_CHUNK_HEAD_BYTES']}" in text
     enum = (FORMATS / "live.h").read_text(encoding="utf-8")
     states = dict(re.findall(r"LIVE_(FREE|OWNED|FULL|TAKEN) = ([0-9])", enum))
     state = chunk[0][2]

@@ -373,7 +373,8 @@ static void live_open(struct live_builder *l)
 {
     uint64_t args[2] = {9, 9};
     live_builder_open_call(l, 0, 65535, 1, 2, args);
-    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_OPEN, UINT64_MAX);
+    uint64_t committed = load_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_COMMITTED);
+    store_u64(l->data + LIVE_HEAD_BYTES + LIVE_CHUNK_COMMITTED, committed | LIVE_OPEN_MASK);
 }
 
 int main(int argc, char **argv)

@@ -280,10 +280,17 @@ void live_builder_open_call(struct live_builder *l, uint32_t index, unsigned fun
                             uint64_t begin, unsigned arg_count, const uint64_t *args)
 {
     uint8_t *chunk = chunk_at(l, index);
-    store_u64(chunk + LIVE_CHUNK_OPEN_BEGIN, begin);
-    for (unsigned i = 0; i < arg_count; i++)
-        store_u64(chunk + LIVE_CHUNK_OPEN_ARGS + 8 * i, args[i]);
-    store_u64(chunk + LIVE_CHUNK_OPEN, 1ull << 32 | (uint64_t)arg_count << 16 | function);
+    uint64_t committed = load_u64(chunk + LIVE_CHUNK_COMMITTED);
+    struct record r = {.type = RECORD_CALL,
+                       .code = (uint16_t)function,
+                       .begin = begin,
+                       .duration = UINT64_MAX, /* what lay there */
+                       .arg_count = (uint8_t)arg_count};
+    memcpy(r.args, args, arg_count * sizeof *args);
+    if (record_write(&r, chunk + LIVE_CHUNK_HEAD_BYTES + committed,
+                     l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES - committed) < 0)
+        abort();
+    store_u64(chunk + LIVE_CHUNK_COMMITTED, committed + 1);
 }
 
 void live_builder_counter(struct live_builder *l, unsigned index, uint64_t value)

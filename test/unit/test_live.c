@@ -218,16 +218,24 @@ static void test_open_call(void **state)
         both_init(&w);
         fill(&w, 10, 4);
         uint64_t args[2] = {0, 77};
-        uint64_t begin = recorded ? call(9).begin : call(10).begin;
-        live_builder_open_call(&w.l, 0, API_INDEX_cudaMalloc, begin, 2, args);
+        uint64_t begin = call(10).begin;
         /* A thread that was changing chunks: the same call in two of them. */
-        live_builder_chunk(&w.l, 3, LIVE_OWNED, 1, 4711, 10000000);
-        live_builder_open_call(&w.l, 3, API_INDEX_cudaMalloc, begin, 2, args);
+        const uint8_t *chunk = w.l.data + LIVE_HEAD_BYTES;
+        uint64_t position = load_u64(chunk + LIVE_CHUNK_POSITION);
+        uint64_t end = position + load_u64(chunk + LIVE_CHUNK_COMMITTED);
+        live_builder_open_call(&w.l, 0, API_INDEX_cudaMalloc, begin, 2, args);
+        live_builder_chunk(&w.l, 3, LIVE_OWNED, 1, 4711, end);
+        if (recorded) { /* and it ended in the second, or was stored since */
+            struct record r = call(10);
+            live_builder_add(&w.l, 3, &r);
+        } else {
+            live_builder_open_call(&w.l, 3, API_INDEX_cudaMalloc, begin, 2, args);
+        }
         builder_add(&w.b, 0, &(struct record){.type = RECORD_ANCHOR, .begin = 1000 + 4 * 5000});
         builder_save(&w.b, w.stream_path);
         live_builder_save(&w.l, w.live_path);
         read_all(w.stream_path, true);
-        assert_each_once(10);
+        assert_each_once(recorded ? 11 : 10);
         assert_int_equal(seen.open_calls, recorded ? 0 : 1);
         if (!recorded)
             assert_int_equal(seen.last_open_ns, 5000 - 1100);

@@ -33,13 +33,14 @@ static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT
 static const uint8_t stream_kinds[] = {API_STREAM};
 static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
 
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, CAPTURE_NONE, 5, launch_kinds};
-static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, CAPTURE_BEGIN, 1,
-                                               stream_kinds};
-static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, CAPTURE_FINISH, 1,
-                                             stream_kinds};
-static const struct call_site record = {API_INDEX_cudaEventRecord, CAPTURE_EVENT_RECORD, 2,
-                                        event_kinds};
+static const uint8_t none_late[API_ARGS_MAX];
+
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late};
+static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, 1, stream_kinds,
+                                               none_late};
+static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, stream_kinds,
+                                             none_late};
+static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late};
 
 static unsigned long call_count;
 static _Atomic unsigned long made;
@@ -47,9 +48,14 @@ static _Atomic unsigned long made;
 static void make_call(const struct call_site *site, const uint64_t *words)
 {
     struct call call;
-    call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
-    if (call.mode != CALL_PASS)
+    bool is_edge = site == &begin_capture || site == &end_capture;
+    if (!is_edge && call_is_usual(site, words[0])) {
+        call_open(&call, site, words);
+        call_close(&call, site, 0, words);
+    } else {
+        call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
         call_end(&call, site, 0, words);
+    }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 }
 
