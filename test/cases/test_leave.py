@@ -2,6 +2,7 @@
 """One event per call, and no call silenced, however a call is left."""
 
 import collections
+import signal
 
 import pytest
 import stream_reader
@@ -74,6 +75,20 @@ def test_signal_handler_calls(record, scenario, nested):
     if scenario == "handler":
         for sync, memset in zip(syncs, memsets):
             assert sync.begin <= memset.begin <= memset.end <= sync.end
+
+
+@pytest.mark.parametrize("nested", ["0", "1"])
+def test_killed_inside(record, nested):
+    """A kill shows every call that was open, the outermost first, however much came in between."""
+    _, process, _ = record("leave.c", "die", status=-signal.SIGKILL, GPUPROF_NESTED=nested,
+                           GPUPROF_CHUNK="16K")
+    opened = [c for c in process.calls() if c.flags & stream_reader.OPEN]
+    assert [c.symbol for c in opened if not c.flags & stream_reader.NESTED] == [
+        "cudaStreamSynchronize", "cudaMemset"]
+    assert [next(iter(c.args.values())) for c in opened[:1]] == [0x55]
+    assert [c.args["bytes"] for c in opened if c.symbol == "cudaMemset"] == [77]
+    assert [m.args["bytes"] for m in of(process, "cudaMalloc")] == [1000, *range(1, 3001)]
+    assert process.counters["stale"] == 0
 
 
 @pytest.mark.parametrize("scenario", ["cancel", "cancel-cleanup", "exit"])

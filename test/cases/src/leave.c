@@ -84,6 +84,28 @@ static void handler(int flags)
     three_calls();
 }
 
+static void raise_or_die(const char *symbol, uint64_t argument)
+{
+    raise_inside(symbol, argument);
+    if (strcmp(symbol, "cudaMemset") == 0)
+        raise(SIGKILL);
+}
+
+/* Calls inside a call, over several chunks, and a kill in the last of them. */
+static void on_signal_die(int number)
+{
+    for (size_t i = 1; i <= 3000; i++)
+        cudaMalloc(NULL, i);
+    on_signal_call(number);
+}
+
+static void die_inside(void)
+{
+    tiny_during = raise_or_die;
+    catch_signal(on_signal_die, 0);
+    cudaStreamSynchronize((void *)0x55);
+}
+
 static void block(const char *symbol, uint64_t argument)
 {
     (void)argument;
@@ -195,6 +217,8 @@ int main(int argc, char **argv)
         handler(0);
     else if (strcmp(scenario, "altstack") == 0 && sigaltstack(&stack, NULL) == 0)
         handler(SA_ONSTACK);
+    else if (strcmp(scenario, "die") == 0)
+        die_inside();
     else if (strcmp(scenario, "cancel") == 0)
         cancel();
     else if (strcmp(scenario, "cancel-cleanup") == 0)
