@@ -133,6 +133,7 @@ static inline __attribute__((always_inline)) void call_write(uint64_t *record,
             record[RECORD_HEAD_WORDS + i] = words[i];
     record[0] =
         record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
+    record[3] = 0; /* a callback may put the correlation id there; gpu_callback.c */
     record[1] = is_raw ? ticks_raw() : ticks_now();
 }
 
@@ -143,7 +144,7 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
                                                                 const uint64_t *words)
 {
     record[2] = end - record[1];
-    record[3] = (uint32_t)result;
+    memcpy(&record[3], &result, sizeof result); /* the low half */
 #pragma GCC unroll 16
     for (unsigned i = 0; i < API_ARGS_MAX; i++)
         if (i < site->count && site->late[i])
