@@ -27,6 +27,7 @@
 #include "message.h"
 #include "options.h"
 #include "recording.h"
+#include "standard_files.h"
 #include "verbs.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -317,17 +318,12 @@ static int dump_process(struct dump *d, struct process *p)
     return error;
 }
 
-int dump_verb(int argc, char **argv)
+int dump_verb(const struct options *options)
 {
-    struct dump d = {0};
-    struct options options;
-    int code = options_parse(&options, argc, argv, OPTION_BLOCKS | OPTION_STRICT);
-    if (code != EXIT_OK)
-        return code;
+    struct dump d = {.blocks_only = options->blocks};
     struct recording_options how = {.keep_live = true, .no_index = true};
-    d.blocks_only = options.blocks;
     d.scan = malloc(sizeof *d.scan);
-    code = recording_open(&d.rec, options.paths, options.path_count, &how);
+    int code = recording_open(&d.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK && !d.scan) {
         message("dump: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
         code = EXIT_ENVIRONMENT;
@@ -336,11 +332,9 @@ int dump_verb(int argc, char **argv)
         if (dump_process(&d, d.rec.processes[i]) < 0)
             code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = recording_verdict(&d.rec, options.strict);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        message("standard output: %s", strerror(errno));
-        code = EXIT_ENVIRONMENT;
-    }
+        code = standard_output_end();
+    if (code == EXIT_OK)
+        code = recording_verdict(&d.rec, options->strict);
     free(d.scan);
     free(d.names);
     free(d.payload);

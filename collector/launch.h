@@ -8,9 +8,6 @@
 
 #include "verbs.h"
 
-/* The options of `run` that are no settings of the recording; ended by a NULL option. */
-extern const struct verb_option launch_options[];
-
 /* Where the data goes when nothing is said, as help names it. */
 #define LAUNCH_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
 

@@ -65,27 +65,23 @@ static int merge_write(struct merge *m, const char *path)
         m->format->free(m->writer);
     timeline_free(m->timeline);
     if (output_finish(&m->out, error == 0) < 0) {
-        message("%s: %s; nothing is kept", path && strcmp(path, "-") ? path : "standard output",
-                strerror(errno));
+        bool named = path && strcmp(path, "-") != 0;
+        message("%s: %s%s", named ? path : "standard output", strerror(errno),
+                named ? "; no trace is kept: name a file with -o where there is room" : "");
         error = GPUPROF_IO;
     }
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-int merge_verb(int argc, char **argv)
+int merge_verb(const struct options *options)
 {
     struct merge m = {.format = &chrome_format};
-    struct options options;
-    int code =
-        options_parse(&options, argc, argv, OPTION_OUTPUT | OPTION_STRICT | OPTION_KEEP_LIVE);
-    if (code != EXIT_OK)
-        return code;
-    struct recording_options how = {.keep_live = options.keep_live};
-    code = recording_open(&m.rec, options.paths, options.path_count, &how);
+    struct recording_options how = {.keep_live = options->keep_live};
+    int code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
-        code = merge_write(&m, options.output);
+        code = merge_write(&m, options->output);
     if (code == EXIT_OK)
-        code = recording_verdict(&m.rec, options.strict);
+        code = recording_verdict(&m.rec, options->strict);
     recording_release(&m.rec);
     return code;
 }

@@ -131,6 +131,56 @@ def test_help(run_collector):
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
 
 
+@pytest.mark.parametrize("verb", ["run", "merge", "report", "dump", "manual", "help"])
+@pytest.mark.parametrize("words", [["-h"], ["--help"], ["-h", "not-there", "--nonesuch"]],
+                         ids=" ".join)
+def test_help_of_a_verb(run_collector, verb, words):
+    asked = run_collector("help", verb)
+    result = run_collector(verb, *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == asked.stdout and "  -h, --help " in result.stdout
+
+
+def test_help_is_not_taken_from_elsewhere(run_collector):
+    """Behind `--`, as an option's value and behind the program's name, -h is no option of ours."""
+    assert "-h: No such file" in run_collector("merge", "--", "-h").stderr
+    assert "x: No such file" in run_collector("merge", "-o", "-h", "x").stderr
+    assert run_collector("run", "--quiet", "sh", "-c", "echo $1", "sh", "-h").stdout == "-h\n"
+
+
+def test_help_manual_and_parser_agree(run_collector):
+    """Every option that help and the manual list is taken, and the synopsis names it."""
+    page = run_collector("manual").stdout.replace("\\", "")
+    for verb in ("merge", "report", "dump"):
+        text = run_collector("help", verb).stdout
+        rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
+        assert len(rows) > 2
+        for row in rows:
+            assert f".B {row}\n" in page
+            words, value = re.fullmatch(r"((?:-\w, )?--[\w-]+)(?: (\S+))?", row).groups()
+            for word in words.split(", "):
+                given = [word] + ([value.split("|")[-1]] if value else [])
+                result = run_collector(verb, *given, "not-there")
+                wanted = 0 if "--help" in words else 2
+                assert result.returncode == wanted, result.stderr
+                assert wanted == 0 or "not-there: No such file" in result.stderr
+            assert "help" in words or words.split(", ")[0] in text.split("\n")[0]
+
+
+@pytest.mark.parametrize("arguments", [["help"], ["manual"], ["--version"], ["report", "data"],
+                                       ["dump", "data"], ["merge", "data"]], ids=" ".join)
+def test_closed_standard_output(collector, root, tmp_path, arguments):
+    """No file that is opened takes the number of standard output and what is meant for it."""
+    stream = tmp_path / "data" / "good.gpuprof"
+    stream.parent.mkdir()
+    shutil.copy(root / "test" / "corpus" / "good.gpuprof", stream)
+    before = stream.read_bytes()
+    result = run("sh", "-c", 'exec "$@" <&- >&-', "sh", collector, *arguments, cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == "gpuprof: standard output: Bad file descriptor\n"
+    assert stream.read_bytes() == before
+
+
 def test_full_output_device_is_an_error(collector):
     with open("/dev/full", "wb") as full:
         result = subprocess.run([collector, "help"], stdout=full, stderr=subprocess.PIPE,
