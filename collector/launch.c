@@ -17,6 +17,7 @@
 #include "live_file.h"
 #include "message.h"
 #include "program.h"
+#include "rank.h"
 #include "report.h"
 #include "settings.h"
 #include "stream.h"
@@ -26,9 +27,6 @@
 #define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
-
-const char *const launch_rank_variables[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
-                                             "PMI_RANK", NULL};
 
 struct launch {
     const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
@@ -122,7 +120,7 @@ static int read_options(struct launch *l, char **argv)
 static const char *rank_text(void)
 {
     const char *rank = "";
-    for (const char *const *name = launch_rank_variables; *name; name++) {
+    for (const char *const *name = rank_variables; *name; name++) {
         const char *text = getenv(*name);
         if (!text || !*text)
             continue;

@@ -11,7 +11,4 @@
 /* Where the data goes when nothing is said, as help names it. */
 #define LAUNCH_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
 
-/* Variables that number the processes of a job, most telling first; ended by NULL. */
-extern const char *const launch_rank_variables[];
-
 #endif

@@ -57,6 +57,7 @@ struct process {
     uint32_t number;    /* in the order of loading */
     uint32_t index;     /* in the order in which they are shown */
     uint32_t shown_pid; /* unique over all processes */
+    uint64_t rank;      /* RANK_NONE: it has none; set when it is put into order */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;

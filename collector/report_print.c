@@ -77,7 +77,7 @@ static void print_processes(const struct report *r, FILE *out)
     char number[NUMBER_BYTES_MAX];
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
-        process_title(p, title, sizeof title);
+        process_title(p, true, title, sizeof title);
         char *clean = json_clean(title, strlen(title));
         fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
                 count_text(number, r->process_calls[p->index]));

@@ -87,11 +87,13 @@ def test_outputs_are_the_same(run_collector, make_stream, tmp_path):
         assert result.returncode == 0 and result.stdout == "" and result.stderr == ""
         assert (tmp_path / "a.json").read_text() == to_stdout.stdout
         (tmp_path / "a.json").unlink()
-    assert run_collector("merge", "-o", "a.json.gz", folder).returncode == 0
-    assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()).decode() == to_stdout.stdout
+    for name in ("a.json.gz", "a.JSON.GZ"):
+        assert run_collector("merge", "-o", name, folder).returncode == 0
+        assert gzip.decompress((tmp_path / name).read_bytes()).decode() == to_stdout.stdout
+        (tmp_path / name).unlink()
     files = sorted(folder.iterdir(), reverse=True)
     assert run_collector("merge", *files).stdout == to_stdout.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.gz", "data"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_a_recording_is_not_overwritten(run_collector, make_stream, tmp_path):
@@ -119,10 +121,35 @@ def test_trace(run_collector, make_stream):
     assert copy["args"]["kind"] == "HtoD" and copy["args"]["bytes"] >= 1024
     names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
              if e["name"] == "process_name"}
-    assert names[1000] == "python train.py --steps 100 (pid 1000 testhost)"
+    assert names[1000] == "python train.py --steps 100 (testhost)"
     assert trace["displayTimeUnit"] == "ns"
     assert str(trace["baseTimeNanoseconds"]) == trace["otherData"]["origin_ns"]
     assert trace["otherData"]["losses"] == {}
+
+
+def test_processes_in_order_of_rank(run_collector, program, tmp_path):
+    """By number, whatever started first; a process without a rank, such as a launcher, is last."""
+    for rank in ("", "10", "9", "0"):
+        environment = dict(os.environ, RANK=rank)
+        started = run_collector("run", "-o", "data", "--quiet", program("one_call"),
+                                env=environment)
+        assert started.returncode == 0, started.stderr
+    trace = json.loads(run_collector("merge", "data").stdout)
+    processes = trace["otherData"]["processes"]
+    assert [process.get("rank") for process in processes] == ["0", "9", "10", None]
+    rows = [e for e in trace["traceEvents"] if e["name"] == "process_sort_index"]
+    index_of = {row["pid"]: row["args"]["sort_index"] for row in rows}
+    assert [index_of[process["pid"]] for process in processes] == [0, 1, 2, 3]
+    names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
+             if e["name"] == "process_name"}
+    host = processes[0]["host"]
+    text = run_collector("report", "data").stdout
+    titles = []
+    for process, rank in zip(processes, ("rank 0: ", "rank 9: ", "rank 10: ", "")):
+        title = f"{rank}{program('one_call')} ({host}"
+        assert names[process["pid"]] == f"{title})"
+        titles.append(f"  {title}, pid {process['pid']}): 2 calls")
+    assert [line for line in text.splitlines() if " pid " in line] == titles
 
 
 def test_report_agrees_with_trace(run_collector, make_stream):
