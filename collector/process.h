@@ -35,7 +35,7 @@ struct losses {
     uint64_t skipped_bytes;      /* that belong to no block */
     uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
     uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;    /* whose records an earlier block had: left out if it had all */
+    uint64_t repeated_blocks;    /* left out: earlier blocks had their records, or some of them */
     uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
     uint64_t live_damaged_bytes; /* of the live file's records */
     uint64_t unknown_functions;  /* calls whose function nobody described */
