@@ -152,13 +152,18 @@ def test_processes_in_order_of_rank(run_collector, program, tmp_path):
     assert [line for line in text.splitlines() if " pid " in line] == titles
 
 
+def csv_report(run_collector, *paths):
+    text = run_collector("report", "--keep-live", "--format", "csv", *paths).stdout
+    return list(csv.DictReader(io.StringIO(text), strict=True))
+
+
 def test_report_agrees_with_trace(run_collector, make_stream):
     folder = make_stream(20000, 2, 2)
     calls = calls_of(json.loads(run_collector("merge", folder).stdout))
     report = json.loads(run_collector("report", "--format=json", folder).stdout)
     rows = {row["function"]: row for row in report["functions"]}
-    table = list(csv.DictReader(io.StringIO(run_collector("report", "--format", "csv",
-                                                          folder).stdout)))
+    table = csv_report(run_collector, folder)
+    assert {row["kind"] for row in table} == {"function"}
     assert report["calls"] == len(calls) and report["processes"] == 2 and report["threads"] == 4
     assert {row["function"] for row in table} == set(rows) == {e["name"] for e in calls}
     for name, row in rows.items():
@@ -178,6 +183,34 @@ def test_report_shows_losses(run_collector):
     assert result.returncode == 3
     assert "losses and what else to know" in result.stdout
     assert "1  blocks damaged" in result.stdout
+
+
+@pytest.mark.parametrize("paths,rows", [
+    (["block-payload"], {("damage", "damaged_blocks"): 1, ("damage", "damaged_records"): 3}),
+    (["header-only", "header-torn"], {("loss", "not_ended"): 1, ("damage", "unread_files"): 1}),
+    (["live-good"], {("note", "live_records"): 5, ("note", "open_calls"): 1}),
+], ids=str)
+def test_csv_shows_losses(run_collector, paths, rows):
+    """They have rows of their own, which change no column's sum and no column's type."""
+    files = [CORPUS / f"{path}.gpuprof" for path in paths]
+    if len(files) > 1:
+        result = run_collector("report", "--format=csv", *files)
+        assert result.returncode == 3
+    table = csv_report(run_collector, *files)
+    report = json.loads(run_collector("report", "--keep-live", "--format=json", *files).stdout)
+    others = [row for row in table if row["kind"] != "function"]
+    assert {(row["kind"], row["function"]): int(row["count"]) for row in others} == rows
+    assert {key: value for (kind, key), value in rows.items() if key != "unread_files"} == \
+        report["losses"]
+    numbers = list(table[0])[3:]
+    assert all(row[name].isdigit() for row in table for name in numbers)
+    assert all(row[name] == "0" for row in others for name in numbers[:-1])
+    assert sum(int(row["calls"]) for row in table) == report["calls"]
+
+
+def test_csv_of_odd_names(run_collector):
+    names = [row["function"] for row in csv_report(run_collector, CORPUS / "texts.gpuprof")]
+    assert 'odd"\\\ufffd\ufffd' in names, names
 
 
 def test_dump(run_collector):
