@@ -648,8 +648,8 @@ def test_settings_reach_the_program(run_collector):
 
 
 @pytest.mark.parametrize("option, value, words", [
-    ("buffer", "1K", "(1M to 4G)"), ("chunk", "1G", "(16K to 16M)"), ("wait", "2000s", "(0 to 60s)"),
-    ("seal", "1us", "(10ms to 60s)"), ("level", "10", "(1 to 9)")])
+    ("buffer", "1K", "(1M to 4G)"), ("chunk", "1G", "(16K to 16M)"),
+    ("wait", "2000s", "(0 to 60s)"), ("seal", "1us", "(10ms to 60s)"), ("level", "10", "(1 to 9)")])
 def test_ranges_are_said_as_one_writes_them(run_collector, option, value, words):
     result = run_collector("run", f"--{option}", value, "true")
     assert result.returncode == 2
