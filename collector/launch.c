@@ -187,6 +187,12 @@ static int name_folder(struct launch *l)
     return code;
 }
 
+static int bad_folder(const struct launch *l, int error)
+{
+    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", l->out_shown,
+                       strerror(error));
+}
+
 /* Nothing could be recorded there: say so before a long job has run in vain. */
 static int check_folder(const struct launch *l)
 {
@@ -196,13 +202,13 @@ static int check_folder(const struct launch *l)
     while (stat(path, &st) != 0) {
         char *slash = strrchr(path, '/');
         if (errno != ENOENT || !slash)
-            return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+            return bad_folder(l, errno);
         slash[slash == path] = '\0'; /* the library makes the folder and those above it */
     }
     if (!S_ISDIR(st.st_mode))
-        return usage_error("run: %s: %s", l->out_shown, strerror(ENOTDIR));
+        return bad_folder(l, ENOTDIR);
     if (access(path, W_OK | X_OK) != 0)
-        return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+        return bad_folder(l, errno);
     return 0;
 }
 
@@ -329,8 +335,12 @@ static void tell(struct launch *l, const struct child *c)
 static int prepare(struct launch *l)
 {
     int error = program_find(&l->program, l->argv[0]);
+    if (error == ENOENT && !strchr(l->argv[0], '/'))
+        return usage_error("run: %s: not in any folder of PATH; name the program's path",
+                           *l->argv[0] ? l->argv[0] : "''");
     if (error)
-        return usage_error("run: %s: %s", l->argv[0], strerror(error));
+        return usage_error("run: %s: %s%s", l->argv[0], strerror(error),
+                           error == EACCES ? "; a program is a file that you may execute" : "");
     int code = export_settings(l);
     if (code == 0)
         code = check_folder(l);

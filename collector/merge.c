@@ -2,6 +2,7 @@
 /* The verb `merge`: all calls of the recordings named, as one trace. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "message.h"
@@ -51,8 +52,9 @@ static int merge_write(struct merge *m, const char *path)
         return EXIT_USAGE;
     }
     if (error < 0) {
-        message("%s: %s", path ? path : "standard output",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+        message("%s: %s%s", path ? path : "standard output",
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+                error == GPUPROF_IO ? writing_advice(errno) : "");
         return EXIT_ENVIRONMENT;
     }
     m->writer = m->format->create(&m->out, &m->rec);
@@ -67,7 +69,7 @@ static int merge_write(struct merge *m, const char *path)
     if (output_finish(&m->out, error == 0) < 0) {
         bool named = path && strcmp(path, "-") != 0;
         message("%s: %s%s", named ? path : "standard output", strerror(errno),
-                named ? "; no trace is kept: name a file with -o where there is room" : "");
+                named ? writing_advice(errno) : "");
         error = GPUPROF_IO;
     }
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
@@ -76,6 +78,9 @@ static int merge_write(struct merge *m, const char *path)
 int merge_verb(const struct options *options)
 {
     struct merge m = {.format = &chrome_format};
+    if (!options->output && isatty(STDOUT_FILENO))
+        return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
+                           "(or -o - if you mean it)");
     struct recording_options how = {.keep_live = options->keep_live};
     int code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)

@@ -92,9 +92,10 @@ static bool is_loaded(const struct recording *rec, const struct process *p)
 static int failure(const char *path, int error)
 {
     if (error == GPUPROF_IO)
-        message("%s: %s", path, strerror(errno));
+        message("%s: %s%s", path, strerror(errno), reading_advice(errno));
     else
-        message("%s: %s", path, gpuprof_error_text(error));
+        message("%s: %s%s", path, gpuprof_error_text(error),
+                error == GPUPROF_NOT_OURS ? RECORDING_ADVICE : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
                ? EXIT_ENVIRONMENT
                : EXIT_USAGE;
@@ -150,7 +151,7 @@ static int load_path(struct recording *rec, const char *path,
 {
     struct stat status;
     if (stat(path, &status) < 0) {
-        message("%s: %s", path, strerror(errno));
+        message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode))
