@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "cuda_error.h"
 #include "error.h"
 #include "json_text.h"
@@ -114,14 +115,11 @@ static int keep_name(struct dump *d, const struct record *r)
         return 0;
     if (kernel_name_set(&d->rec.reader.names, handles, r->args[0], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
-    if (d->name_count == d->name_capacity) {
-        uint32_t capacity = d->name_capacity ? 2 * d->name_capacity : 256;
-        struct dump_name *names = realloc(d->names, capacity * sizeof *names);
-        if (!names)
-            return GPUPROF_NO_MEMORY;
-        d->names = names;
-        d->name_capacity = capacity;
-    }
+    struct dump_name *names =
+        array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    d->names = names;
     const struct kernel_name *name = kernel_name_of(handles, r->args[0]);
     if (name)
         d->names[d->name_count++] =

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "error.h"
 #include "message.h"
 #include "verbs.h"
@@ -21,14 +22,10 @@ static int path_add(struct path_list *list, const char *folder, const char *name
 {
     if (list->count == RECORDING_FILES_MAX)
         return GPUPROF_LIMIT;
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 64;
-        char **paths = realloc(list->paths, capacity * sizeof *paths);
-        if (!paths)
-            return GPUPROF_NO_MEMORY;
-        list->paths = paths;
-        list->capacity = capacity;
-    }
+    char **paths = array_room(list->paths, list->count, &list->capacity, sizeof *paths, 64);
+    if (!paths)
+        return GPUPROF_NO_MEMORY;
+    list->paths = paths;
     char *path = NULL;
     size_t length = strlen(folder);
     if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
@@ -103,14 +100,11 @@ static int failure(const char *path, int error)
 
 static int reserve(struct recording *rec)
 {
-    if (rec->count < rec->capacity)
-        return 0;
-    uint32_t capacity = rec->capacity ? 2 * rec->capacity : 16;
-    struct process **processes = realloc(rec->processes, capacity * sizeof(struct process *));
+    struct process **processes =
+        array_room(rec->processes, rec->count, &rec->capacity, sizeof(struct process *), 16);
     if (!processes)
         return GPUPROF_NO_MEMORY;
     rec->processes = processes;
-    rec->capacity = capacity;
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "error.h"
 #include "message.h"
 #include "options.h"
@@ -18,14 +19,10 @@
 
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
-    if (r->row_count == r->row_capacity) {
-        uint32_t capacity = r->row_capacity ? 2 * r->row_capacity : 64;
-        struct report_row *rows = realloc(r->rows, capacity * sizeof *rows);
-        if (!rows)
-            return NULL;
-        r->rows = rows;
-        r->row_capacity = capacity;
-    }
+    struct report_row *rows = array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 64);
+    if (!rows)
+        return NULL;
+    r->rows = rows;
     r->rows[r->row_count] = (struct report_row){.function = f};
     return &r->rows[r->row_count++];
 }
