@@ -244,6 +244,12 @@ static const struct section sections[] = {
      "The program runs in the launcher's process group, with its terminal and its files. Signals "
      "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
      "same signal. When the launcher is killed, the program is, too."},
+    {"THE REPORT AS CSV",
+     "A row for each function, and one for each thing that was lost, told apart by the column "
+     "kind: "
+     "function; damage or loss, something that is missing; note, what is good to know. Of the last "
+     "three, function names it as the JSON report does, count is the number, and all other numbers "
+     "are 0."},
     {"WHAT CANNOT BE RECORDED",
      "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
 };
