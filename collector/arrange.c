@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "rank.h"
 #include "recording.h"
 
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */
@@ -23,12 +24,20 @@ static int compare_start(const void *left, const void *right)
     return memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id);
 }
 
+/* The order in which processes are shown; those without a rank, such as a launcher, come last. */
+static int compare_rank(const void *left, const void *right)
+{
+    uint64_t a = (*(struct process *const *)left)->rank;
+    uint64_t b = (*(struct process *const *)right)->rank;
+    return a != b ? (a < b ? -1 : 1) : compare_start(left, right);
+}
+
 static int compare_boot(const void *left, const void *right)
 {
     const struct process *a = *(struct process *const *)left;
     const struct process *b = *(struct process *const *)right;
     int order = memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id);
-    return order ? order : a->index < b->index ? -1 : a->index > b->index;
+    return order ? order : compare_start(left, right);
 }
 
 /*
@@ -141,7 +150,9 @@ int recording_arrange(struct recording *rec)
     if (!rec->loaded)
         return GPUPROF_NO_MEMORY;
     memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
-    qsort(rec->processes, rec->count, sizeof *rec->processes, compare_start);
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->rank = rank_number(process_rank(rec->processes[i]));
+    qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
     for (uint32_t i = 0; i < rec->count; i++)
         rec->processes[i]->index = i;
     int error = share_clocks(rec);

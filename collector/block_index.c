@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "array.h"
 #include "error.h"
 #include "process.h"
 
@@ -56,14 +57,11 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, ui
     }
     if (x->count >= x->entries_max)
         coalesce(x);
-    if (x->count == x->capacity) {
-        uint32_t capacity = x->capacity ? 2 * x->capacity : 256;
-        struct index_entry *entries = realloc(x->entries, capacity * sizeof *entries);
-        if (!entries)
-            return GPUPROF_NO_MEMORY;
-        x->entries = entries;
-        x->capacity = capacity;
-    }
+    struct index_entry *entries =
+        array_room(x->entries, x->count, &x->capacity, sizeof *entries, 256);
+    if (!entries)
+        return GPUPROF_NO_MEMORY;
+    x->entries = entries;
     x->entries[x->count++] = entry;
     return 0;
 }
@@ -91,8 +89,7 @@ static int compare_entries(const void *left, const void *right)
 void block_index_sort(struct block_index *x)
 {
     if (x->count)
-        if (x->count)
-            qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
+        qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
 }
 
 void block_index_release(struct block_index *x)

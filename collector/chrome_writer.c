@@ -236,7 +236,7 @@ static int put_thread(struct trace_writer *w, const struct process *p, const str
 static int put_process(struct trace_writer *w, const struct process *p)
 {
     char title[1024];
-    process_title(p, title, sizeof title);
+    process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
     int error = put_metadata(w, "process_name", p->shown_pid, p->shown_pid, title, 0);
     if (error == 0)
         error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL, p->index);
@@ -468,7 +468,7 @@ static cJSON *process_object(const struct process *p)
     cJSON_AddNumberToObject(object, "real_pid", p->header.pid);
     cJSON_AddNumberToObject(object, "parent_pid", p->header.parent_pid);
     add_text(object, "host", p->header.host);
-    add_text(object, "title", process_title(p, title, sizeof title));
+    add_text(object, "title", process_title(p, true, title, sizeof title));
     if (process_rank(p))
         add_text(object, "rank", process_rank(p));
     cJSON_AddStringToObject(object, "process_id", id);

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "cuda_error.h"
 #include "error.h"
 #include "json_text.h"
@@ -27,6 +28,7 @@
 #include "message.h"
 #include "options.h"
 #include "recording.h"
+#include "standard_files.h"
 #include "verbs.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -113,14 +115,11 @@ static int keep_name(struct dump *d, const struct record *r)
         return 0;
     if (kernel_name_set(&d->rec.reader.names, handles, r->args[0], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
-    if (d->name_count == d->name_capacity) {
-        uint32_t capacity = d->name_capacity ? 2 * d->name_capacity : 256;
-        struct dump_name *names = realloc(d->names, capacity * sizeof *names);
-        if (!names)
-            return GPUPROF_NO_MEMORY;
-        d->names = names;
-        d->name_capacity = capacity;
-    }
+    struct dump_name *names =
+        array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    d->names = names;
     const struct kernel_name *name = kernel_name_of(handles, r->args[0]);
     if (name)
         d->names[d->name_count++] =
@@ -317,17 +316,12 @@ static int dump_process(struct dump *d, struct process *p)
     return error;
 }
 
-int dump_verb(int argc, char **argv)
+int dump_verb(const struct options *options)
 {
-    struct dump d = {0};
-    struct options options;
-    int code = options_parse(&options, argc, argv, OPTION_BLOCKS | OPTION_STRICT);
-    if (code != EXIT_OK)
-        return code;
+    struct dump d = {.blocks_only = options->blocks};
     struct recording_options how = {.keep_live = true, .no_index = true};
-    d.blocks_only = options.blocks;
     d.scan = malloc(sizeof *d.scan);
-    code = recording_open(&d.rec, options.paths, options.path_count, &how);
+    int code = recording_open(&d.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK && !d.scan) {
         message("dump: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
         code = EXIT_ENVIRONMENT;
@@ -336,11 +330,9 @@ int dump_verb(int argc, char **argv)
         if (dump_process(&d, d.rec.processes[i]) < 0)
             code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = recording_verdict(&d.rec, options.strict);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        message("standard output: %s", strerror(errno));
-        code = EXIT_ENVIRONMENT;
-    }
+        code = standard_output_end();
+    if (code == EXIT_OK)
+        code = recording_verdict(&d.rec, options->strict);
     free(d.scan);
     free(d.names);
     free(d.payload);

@@ -40,6 +40,19 @@ static char *put_replacement(char *out)
     return out + 3;
 }
 
+/* Copies the UTF-8 sequence at p[*at], or what stands for a byte that begins none. */
+static char *copy_sequence(char *out, const uint8_t *p, size_t *at, size_t length)
+{
+    size_t bytes = utf8_length(p + *at, length - *at);
+    if (!bytes) {
+        ++*at;
+        return put_replacement(out);
+    }
+    memcpy(out, p + *at, bytes);
+    *at += bytes;
+    return out + bytes;
+}
+
 char *json_escape(char *out, const char *text, size_t length)
 {
     static const char hex[] = "0123456789abcdef";
@@ -59,15 +72,7 @@ char *json_escape(char *out, const char *text, size_t length)
             out += 6;
             at++;
         } else {
-            size_t bytes = utf8_length(p + at, length - at);
-            if (bytes) {
-                memcpy(out, p + at, bytes);
-                out += bytes;
-                at += bytes;
-            } else {
-                out = put_replacement(out);
-                at++;
-            }
+            out = copy_sequence(out, p, &at, length);
         }
     }
     *out++ = '"';
@@ -93,14 +98,11 @@ char *json_clean(const char *text, size_t length)
     if (!data)
         return NULL;
     for (size_t at = 0; at < length;) {
-        size_t bytes = utf8_length(p + at, length - at);
-        if (bytes > 1 || (p[at] >= ' ' && p[at] < 0x7f) || p[at] == '\t' || p[at] == '\n') {
-            memcpy(out, p + at, bytes);
-            out += bytes;
-            at += bytes;
-        } else {
+        if ((p[at] < ' ' && p[at] != '\t' && p[at] != '\n') || p[at] == 0x7f) {
             out = put_replacement(out);
             at++;
+        } else {
+            out = copy_sequence(out, p, &at, length);
         }
     }
     *out = '\0';

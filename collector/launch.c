@@ -17,6 +17,7 @@
 #include "live_file.h"
 #include "message.h"
 #include "program.h"
+#include "rank.h"
 #include "report.h"
 #include "settings.h"
 #include "stream.h"
@@ -26,17 +27,6 @@
 #define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
-
-const struct verb_option launch_options[] = {
-    {"-o DIR", "the same as --out DIR"},
-    {"--quiet", "say nothing at the end: no summary, no name of the data folder"},
-    {"--exec", "replace the launcher by the program; no summary, nothing waits for the program"},
-    {"--help", "print this help"},
-    {NULL, NULL},
-};
-
-const char *const launch_rank_variables[] = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
-                                             "PMI_RANK", NULL};
 
 struct launch {
     const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
@@ -61,52 +51,65 @@ static enum setting_index find_setting(const char *name, size_t length)
     return (enum setting_index)i;
 }
 
-static int take_setting(struct launch *l, char **argv, int *next)
+static int take_setting(struct launch *l, enum setting_index index, const char *value)
 {
-    const char *option = argv[*next - 1];
-    const char *name = strcmp(option, "-o") == 0 ? "out" : option + 1 + (option[1] == '-');
-    size_t length = strcspn(name, "=");
-    enum setting_index index = find_setting(name, length);
-    if (index == SETTING_COUNT || name == option + 1)
+    struct settings check;
+    char reason[160] = "it is empty";
+    settings_init(&check);
+    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
+        return usage_error("run: --%s: %s", setting_infos[index].option, reason);
+    l->values[index] = value;
+    return 0;
+}
+
+/* --name=value, or --name and the value as the next word; a switch needs none. */
+static int read_setting(struct launch *l, char **argv, int *at)
+{
+    const char *option = argv[*at];
+    const char *name = option + 2;
+    size_t length = option[1] == '-' ? strcspn(name, "=") : 0;
+    enum setting_index index = length ? find_setting(name, length) : SETTING_COUNT;
+    if (index == SETTING_COUNT)
         return usage_error("run: unknown option '%s'; try 'gpuprof help run'", option);
     const struct setting_info *info = &setting_infos[index];
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (!value && info->kind == SETTING_KIND_SWITCH)
         value = "on";
-    if (!value && argv[*next])
-        value = argv[(*next)++];
+    if (!value && argv[*at + 1])
+        value = argv[++*at];
     if (!value)
         return usage_error("run: %s needs a value: %s", option, info->value);
-    struct settings check;
-    char reason[160] = "it is empty";
-    settings_init(&check);
-    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
-        return usage_error("run: --%s: %s", info->option, reason);
-    l->values[index] = value;
-    return 0;
+    return take_setting(l, index, value);
 }
 
 static int read_options(struct launch *l, char **argv)
 {
-    int next = 1;
-    while (argv[next] && argv[next][0] == '-') {
-        const char *option = argv[next++];
-        int code = 0;
-        if (strcmp(option, "--") == 0)
+    int at = 1;
+    for (; argv[at] && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
             break;
-        if (strcmp(option, "--quiet") == 0)
-            l->quiet = true;
-        else if (strcmp(option, "--exec") == 0)
-            l->exec = true;
-        else if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
-            l->help = true;
-        else
-            code = take_setting(l, argv, &next);
+        }
+        const char *word = argv[at];
+        char *value = NULL;
+        const struct option_info *info =
+            option_take(OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP, argv, &at, &value);
+        int code = 0;
+        switch (info ? info->bit : 0) {
+        case OPTION_QUIET: l->quiet = true; break;
+        case OPTION_EXEC: l->exec = true; break;
+        case OPTION_HELP: l->help = true; return 0;
+        case OPTION_OUT:
+            code = value ? take_setting(l, SETTING_OUT, value)
+                         : usage_error("run: %s needs a value: %s", word, info->value);
+            break;
+        default: code = read_setting(l, argv, &at); break;
+        }
         if (code)
             return code;
     }
-    l->argv = argv + next;
-    if (!l->argv[0] && !l->help)
+    l->argv = argv + at;
+    if (!l->argv[0])
         return usage_error("run: no program; try 'gpuprof help run'");
     return 0;
 }
@@ -117,7 +120,7 @@ static int read_options(struct launch *l, char **argv)
 static const char *rank_text(void)
 {
     const char *rank = "";
-    for (const char *const *name = launch_rank_variables; *name; name++) {
+    for (const char *const *name = rank_variables; *name; name++) {
         const char *text = getenv(*name);
         if (!text || !*text)
             continue;
@@ -184,6 +187,12 @@ static int name_folder(struct launch *l)
     return code;
 }
 
+static int bad_folder(const struct launch *l, int error)
+{
+    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", l->out_shown,
+                       strerror(error));
+}
+
 /* Nothing could be recorded there: say so before a long job has run in vain. */
 static int check_folder(const struct launch *l)
 {
@@ -193,13 +202,13 @@ static int check_folder(const struct launch *l)
     while (stat(path, &st) != 0) {
         char *slash = strrchr(path, '/');
         if (errno != ENOENT || !slash)
-            return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+            return bad_folder(l, errno);
         slash[slash == path] = '\0'; /* the library makes the folder and those above it */
     }
     if (!S_ISDIR(st.st_mode))
-        return usage_error("run: %s: %s", l->out_shown, strerror(ENOTDIR));
+        return bad_folder(l, ENOTDIR);
     if (access(path, W_OK | X_OK) != 0)
-        return usage_error("run: %s: %s", l->out_shown, strerror(errno));
+        return bad_folder(l, errno);
     return 0;
 }
 
@@ -326,8 +335,12 @@ static void tell(struct launch *l, const struct child *c)
 static int prepare(struct launch *l)
 {
     int error = program_find(&l->program, l->argv[0]);
+    if (error == ENOENT && !strchr(l->argv[0], '/'))
+        return usage_error("run: %s: not in any folder of PATH; name the program's path",
+                           *l->argv[0] ? l->argv[0] : "''");
     if (error)
-        return usage_error("run: %s: %s", l->argv[0], strerror(error));
+        return usage_error("run: %s: %s%s", l->argv[0], strerror(error),
+                           error == EACCES ? "; a program is a file that you may execute" : "");
     int code = export_settings(l);
     if (code == 0)
         code = check_folder(l);
@@ -338,17 +351,15 @@ static int prepare(struct launch *l)
     return code;
 }
 
-int run_verb(int argc, char **argv)
+int run_verb(char **argv)
 {
     struct launch l = {.streams_before = 0};
     struct child child = {.pid = 0};
-    char *help[] = {(char[]){"help"}, (char[]){"run"}, NULL};
-    (void)argc;
     int code = read_options(&l, argv);
     if (code)
         return code;
     if (l.help)
-        return help_verb(2, help);
+        return verb_help(argv[0]);
     code = prepare(&l);
     if (code)
         return code;

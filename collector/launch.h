@@ -8,13 +8,7 @@
 
 #include "verbs.h"
 
-/* The options of `run` that are no settings of the recording; ended by a NULL option. */
-extern const struct verb_option launch_options[];
-
 /* Where the data goes when nothing is said, as help names it. */
 #define LAUNCH_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
-
-/* Variables that number the processes of a job, most telling first; ended by NULL. */
-extern const char *const launch_rank_variables[];
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "message.h"
+#include "rank.h"
 #include "recording.h"
 #include "verbs.h"
 
@@ -116,10 +117,10 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
 
 const char *process_rank(const struct process *p)
 {
-    static const char *const keys[] = {"env.RANK", "env.OMPI_COMM_WORLD_RANK", "env.PMI_RANK",
-                                       "env.SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const char *rank = process_meta(p, keys[i]);
+    for (const char *const *name = rank_variables; *name; name++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", *name);
+        const char *rank = process_meta(p, key);
         if (rank && rank[0])
             return rank;
     }
@@ -136,9 +137,10 @@ const char *recording_gpu_rows(const struct recording *rec)
     return "absent: this version records host calls only";
 }
 
-char *process_title(const struct process *p, char *text, size_t capacity)
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
 {
     const char *rank = process_rank(p);
+    const char *host = p->header.host;
     const char *command = process_meta(p, "cmdline");
     if (!command || !command[0])
         command = process_meta(p, "exe");
@@ -151,11 +153,13 @@ char *process_title(const struct process *p, char *text, size_t capacity)
     size_t length = strnlen(command, 120);
     while (length && command[length - 1] == ' ')
         length--;
-    put(&t, "%.*s%s (pid %u", (int)length, command, strlen(command) > 120 ? "..." : "",
-        p->header.pid);
-    if (p->header.host[0])
-        put(&t, " %s", p->header.host);
-    put(&t, ")");
+    put(&t, "%.*s%s", (int)length, command, strlen(command) > 120 ? "..." : "");
+    if (host[0] || with_pid)
+        put(&t, " (%s%s", host, host[0] && with_pid ? ", " : "");
+    if (with_pid)
+        put(&t, "pid %u", p->header.pid);
+    if (host[0] || with_pid)
+        put(&t, ")");
     return text;
 }
 

@@ -4,43 +4,37 @@
 #include <string.h>
 
 #include "message.h"
+#include "standard_files.h"
 #include "verbs.h"
 
-static const struct verb_option merge_options[] = {
-    {"-o, --output FILE", "write the trace there (compressed if the name ends in .gz); "
-                          "standard: standard output"},
-    {"--strict", "exit with 3 if anything at all was lost, not only if a file is damaged"},
-    {"--keep-live", "leave the live files of ended processes where they are"},
-    {NULL, NULL},
-};
-
-static const struct verb_option report_options[] = {
-    {"--format text|json|csv", "how the table is written; standard: text"},
-    {"--strict", "exit with 3 if anything at all was lost, not only if a file is damaged"},
-    {"--keep-live", "leave the live files of ended processes where they are"},
-    {NULL, NULL},
-};
-
-static const struct verb_option dump_options[] = {
-    {"--blocks", "the files' headers and blocks only, no events"},
-    {"--strict", "exit with 3 if anything at all was lost, not only if a file is damaged"},
-    {NULL, NULL},
-};
-
 const struct verb verbs[] = {
-    {"run", run_verb, "[OPTIONS] [--] PROGRAM [ARGUMENTS]", "run a program and record it", NULL},
-    {"merge", merge_verb, "[-o FILE] [--strict] [--keep-live] DIR|FILE...",
-     "make one Chrome trace of recordings", merge_options},
-    {"report", report_verb, "[--format text|json|csv] [--strict] [--keep-live] DIR|FILE...",
-     "print a table of the functions called", report_options},
-    {"dump", dump_verb, "[--blocks] [--strict] DIR|FILE...",
-     "print blocks and events of recordings as text", dump_options},
-    {"manual", manual_verb, "", "print the manual page", NULL},
-    {"help", help_verb, "[VERB]", "print what a verb does and its options", NULL},
+    {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,
+     "[--] PROGRAM [ARGUMENTS]", "run a program and record it"},
+    {"merge", merge_verb, NULL,
+     OPTION_OUTPUT | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "make one Chrome trace of recordings"},
+    {"report", report_verb, NULL,
+     OPTION_FORMAT | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "print a table of the functions called"},
+    {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "print blocks and events of recordings as text"},
+    {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},
+    {"help", help_verb, NULL, OPTION_HELP, "[VERB]", "print what a verb does and its options"},
 };
 const size_t verb_count = sizeof verbs / sizeof verbs[0];
 
-static char help_name[] = "help";
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    struct options options;
+    if (!verb->run)
+        return verb->start(argv);
+    if (standard_files_fill() < 0)
+        return EXIT_ENVIRONMENT;
+    int code = options_parse(&options, argc, argv, verb->options);
+    if (code != EXIT_OK)
+        return code;
+    return options.help ? verb_help(verb->name) : verb->run(&options);
+}
 
 int main(int argc, char **argv)
 {
@@ -48,20 +42,13 @@ int main(int argc, char **argv)
         return usage_error("no verb; try 'gpuprof help'");
     if (strcmp(argv[1], "--version") == 0) {
         printf("gpuprof %s\n", GPUPROF_RELEASE);
-        return fflush(stdout) ? EXIT_ENVIRONMENT : EXIT_OK;
+        return standard_output_end();
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        argv[1] = help_name;
-    for (size_t i = 0; i < verb_count; i++) {
-        if (strcmp(verbs[i].name, argv[1]) != 0)
-            continue;
-        /* `gpuprof merge --help` is `gpuprof help merge`; run's arguments are the launcher's. */
-        if (argc == 3 && verbs[i].run != run_verb && strcmp(argv[2], "--help") == 0) {
-            char *help[] = {help_name, argv[1], NULL};
-            return help_verb(2, help);
-        }
-        return verbs[i].run(argc - 1, argv + 1);
-    }
+        return verb_help(NULL);
+    for (size_t i = 0; i < verb_count; i++)
+        if (strcmp(verbs[i].name, argv[1]) == 0)
+            return run(&verbs[i], argc - 1, argv + 1);
     return usage_error("unknown %s '%s'; try 'gpuprof help'", argv[1][0] == '-' ? "option" : "verb",
                        argv[1]);
 }

@@ -6,15 +6,17 @@
 #include "launch.h"
 #include "message.h"
 #include "settings.h"
+#include "standard_files.h"
 #include "verbs.h"
 
-#define HELP_COLUMN 26 /* where the explanations begin */
-#define HELP_WIDTH  92
+#define HELP_COLUMN    26 /* where the explanations begin */
+#define HELP_WIDTH     92
+#define SYNOPSIS_BYTES 256
 
 /* What is not a verb of the collector: the front command adds it. */
 static const struct verb front_verbs[] = {
-    {"demo", NULL, "[DIR]", "record a small program on the simulated CUDA, merge it and report",
-     NULL},
+    {"demo", NULL, NULL, OPTION_HELP, "[DIR]",
+     "record a small program on the simulated CUDA, merge it and report"},
 };
 
 static const char intro[] =
@@ -67,21 +69,57 @@ static void setting_text(int index, char *text, size_t text_bytes)
              *standard ? "; standard: " : "", standard);
 }
 
-static void print_settings(void)
+/* "-o, --output FILE". */
+static void option_words(const struct option_info *info, char *words, size_t words_bytes)
+{
+    char letter[3] = {'-', info->letter, '\0'};
+    snprintf(words, words_bytes, "%s%s%s%s%s%s", info->letter ? letter : "",
+             info->letter && info->name ? ", " : "", info->name ? "--" : "",
+             info->name ? info->name : "", info->value ? " " : "", info->value ? info->value : "");
+}
+
+/* "[-o FILE] [--strict] DIR|FILE..."; a verb that takes settings has too many to name. */
+static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
+{
+    int length = 0;
+    text[0] = '\0';
+    if (verb->options & OPTION_SETTINGS)
+        length = snprintf(text, text_bytes, "[OPTIONS] ");
+    for (const struct option_info *info = option_infos;
+         info->bit && !(verb->options & OPTION_SETTINGS); info++) {
+        struct option_info one = *info;
+        char words[64];
+        if (!(verb->options & info->bit) || info->bit == OPTION_HELP)
+            continue;
+        if (one.letter)
+            one.name = NULL;
+        option_words(&one, words, sizeof words);
+        length += snprintf(text + length, text_bytes - (size_t)length, "[%s] ", words);
+    }
+    snprintf(text + length, text_bytes - (size_t)length, "%s", verb->operands);
+}
+
+typedef void item_fn(const char *name, const char *text);
+
+static void each_option(const struct verb *verb, item_fn *item)
+{
+    for (const struct option_info *info = option_infos; info->bit; info++) {
+        char words[64];
+        option_words(info, words, sizeof words);
+        if (verb->options & info->bit)
+            item(words, info->help);
+    }
+}
+
+static void each_setting(item_fn *item)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
         char name[64];
         char text[256];
         option_name(&setting_infos[i], name, sizeof name);
         setting_text(i, text, sizeof text);
-        print_row(name, text);
+        item(name, text);
     }
-}
-
-static void print_options(const struct verb_option *options)
-{
-    for (; options && options->option; options++)
-        print_row(options->option, options->help);
 }
 
 static void help_all(void)
@@ -94,7 +132,7 @@ static void help_all(void)
     for (size_t i = 0; i < verb_count; i++)
         print_row(verbs[i].name, verbs[i].help);
     for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
-        snprintf(name, sizeof name, "%s %s", front_verbs[i].name, front_verbs[i].arguments);
+        snprintf(name, sizeof name, "%s %s", front_verbs[i].name, front_verbs[i].operands);
         print_row(name, front_verbs[i].help);
     }
     print_row("--version", "print the version");
@@ -103,16 +141,15 @@ static void help_all(void)
 
 static void help_one(const struct verb *verb)
 {
-    printf("usage: gpuprof %s%s%s\n\n", verb->name, *verb->arguments ? " " : "", verb->arguments);
+    char text[SYNOPSIS_BYTES];
+    synopsis(verb, text, sizeof text);
+    printf("usage: gpuprof %s%s%s\n\n", verb->name, *text ? " " : "", text);
     print_wrapped(verb->help, 0, 0);
-    if (strcmp(verb->name, "run") == 0) {
-        printf("\noptions:\n");
-        print_options(launch_options);
+    printf("\noptions:\n");
+    each_option(verb, print_row);
+    if (verb->options & OPTION_SETTINGS) {
         printf("\nsettings, as an option or as an environment variable (an option wins):\n");
-        print_settings();
-    } else if (verb->options) {
-        printf("\noptions:\n");
-        print_options(verb->options);
+        each_setting(print_row);
     }
 }
 
@@ -129,27 +166,23 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-static int end_output(void)
+int verb_help(const char *name)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return EXIT_OK;
-    message("help: standard output: it could not be written");
-    return EXIT_ENVIRONMENT;
+    const struct verb *verb = name ? find_verb(name) : NULL;
+    if (name && !verb)
+        return usage_error("help: unknown verb '%s'; try 'gpuprof help'", name);
+    if (verb)
+        help_one(verb);
+    else
+        help_all();
+    return standard_output_end();
 }
 
-int help_verb(int argc, char **argv)
+int help_verb(const struct options *options)
 {
-    if (argc > 2)
-        return usage_error("help: too many arguments");
-    if (argc < 2) {
-        help_all();
-        return end_output();
-    }
-    const struct verb *verb = find_verb(argv[1]);
-    if (!verb)
-        return usage_error("help: unknown verb '%s'; try 'gpuprof help'", argv[1]);
-    help_one(verb);
-    return end_output();
+    if (options->path_count > 1)
+        return usage_error("help: too many arguments; try 'gpuprof help'");
+    return verb_help(options->path_count ? options->paths[0] : NULL);
 }
 
 /* ---- troff ---------------------------------------------------------------------------------- */
@@ -175,23 +208,16 @@ static void roff_item(const char *name, const char *text)
     roff_text(text);
 }
 
-static void roff_options(const struct verb_option *options)
-{
-    for (; options && options->option; options++)
-        roff_item(options->option, options->help);
-}
-
 static void roff_verb(const struct verb *verb)
 {
+    char text[SYNOPSIS_BYTES];
+    synopsis(verb, text, sizeof text);
     printf(".SS \"gpuprof %s ", verb->name);
-    for (const char *p = verb->arguments; *p; p++)
+    for (const char *p = text; *p; p++)
         printf("%s%c", *p == '-' ? "\\" : "", *p);
     printf("\"\n");
     roff_text(verb->help);
-    if (strcmp(verb->name, "run") == 0)
-        roff_options(launch_options);
-    else
-        roff_options(verb->options);
+    each_option(verb, roff_item);
 }
 
 static void roff_settings(void)
@@ -199,13 +225,7 @@ static void roff_settings(void)
     printf(".SH SETTINGS\n");
     roff_text("Each setting is an option of gpuprof run and an environment variable that the "
               "library reads; an option wins.");
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        char name[64];
-        char text[256];
-        option_name(&setting_infos[i], name, sizeof name);
-        setting_text(i, text, sizeof text);
-        roff_item(name, text);
-    }
+    each_setting(roff_item);
 }
 
 struct section {
@@ -224,6 +244,12 @@ static const struct section sections[] = {
      "The program runs in the launcher's process group, with its terminal and its files. Signals "
      "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
      "same signal. When the launcher is killed, the program is, too."},
+    {"THE REPORT AS CSV",
+     "A row for each function, and one for each thing that was lost, told apart by the column "
+     "kind: "
+     "function; damage or loss, something that is missing; note, what is good to know. Of the last "
+     "three, function names it as the JSON report does, count is the number, and all other numbers "
+     "are 0."},
     {"WHAT CANNOT BE RECORDED",
      "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
 };
@@ -240,10 +266,11 @@ static void roff_sections(void)
     roff_item("3", "something recorded is missing or damaged; what is whole was used");
 }
 
-int manual_verb(int argc, char **argv)
+int manual_verb(const struct options *options)
 {
-    if (argc > 1)
-        return usage_error("manual: unknown argument '%s'", argv[1]);
+    if (options->path_count)
+        return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
+                           options->paths[0]);
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
     printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
            ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
@@ -257,5 +284,5 @@ int manual_verb(int argc, char **argv)
         roff_verb(&front_verbs[i]);
     roff_settings();
     roff_sections();
-    return end_output();
+    return standard_output_end();
 }

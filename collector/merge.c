@@ -2,6 +2,7 @@
 /* The verb `merge`: all calls of the recordings named, as one trace. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "message.h"
@@ -51,8 +52,9 @@ static int merge_write(struct merge *m, const char *path)
         return EXIT_USAGE;
     }
     if (error < 0) {
-        message("%s: %s", path ? path : "standard output",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+        message("%s: %s%s", path ? path : "standard output",
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+                error == GPUPROF_IO ? writing_advice(errno) : "");
         return EXIT_ENVIRONMENT;
     }
     m->writer = m->format->create(&m->out, &m->rec);
@@ -65,27 +67,26 @@ static int merge_write(struct merge *m, const char *path)
         m->format->free(m->writer);
     timeline_free(m->timeline);
     if (output_finish(&m->out, error == 0) < 0) {
-        message("%s: %s; nothing is kept", path && strcmp(path, "-") ? path : "standard output",
-                strerror(errno));
+        bool named = path && strcmp(path, "-") != 0;
+        message("%s: %s%s", named ? path : "standard output", strerror(errno),
+                named ? writing_advice(errno) : "");
         error = GPUPROF_IO;
     }
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-int merge_verb(int argc, char **argv)
+int merge_verb(const struct options *options)
 {
     struct merge m = {.format = &chrome_format};
-    struct options options;
-    int code =
-        options_parse(&options, argc, argv, OPTION_OUTPUT | OPTION_STRICT | OPTION_KEEP_LIVE);
-    if (code != EXIT_OK)
-        return code;
-    struct recording_options how = {.keep_live = options.keep_live};
-    code = recording_open(&m.rec, options.paths, options.path_count, &how);
+    if (!options->output && isatty(STDOUT_FILENO))
+        return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
+                           "(or -o - if you mean it)");
+    struct recording_options how = {.keep_live = options->keep_live};
+    int code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
-        code = merge_write(&m, options.output);
+        code = merge_write(&m, options->output);
     if (code == EXIT_OK)
-        code = recording_verdict(&m.rec, options.strict);
+        code = recording_verdict(&m.rec, options->strict);
     recording_release(&m.rec);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "message.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -33,4 +34,32 @@ int usage_error(const char *format, ...)
     print_line(format, list);
     va_end(list);
     return EXIT_USAGE;
+}
+
+const char *reading_advice(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return RECORDING_ADVICE;
+    case EACCES:
+    case EPERM: return "; only its owner, or who may read it, can";
+    default: return "";
+    }
+}
+
+const char *writing_advice(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return "; name a file in a folder that there is";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; name a file in a folder that you may write to";
+    case EISDIR: return "; name a file, not a folder";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "; nothing is kept: name a file where there is room, or one that ends in .gz";
+    default: return "";
+    }
 }

@@ -1,59 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "message.h"
 #include "verbs.h"
 
-/* The value of an option written as "--name=value" or "--name value"; NULL if there is none. */
-static char *option_value(int argc, char **argv, int *at)
-{
-    char *equals = argv[*at][1] == '-' ? strchr(argv[*at], '=') : NULL;
-    if (equals)
-        return equals + 1;
-    if (argv[*at][1] != '-' && argv[*at][2])
-        return argv[*at] + 2;
-    return *at + 1 < argc ? argv[++*at] : NULL;
-}
+const struct option_info option_infos[] = {
+    {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
+    {OPTION_QUIET, 0, "quiet", NULL,
+     "say nothing at the end: no summary, no name of the data folder"},
+    {OPTION_EXEC, 0, "exec", NULL,
+     "replace the launcher by the program; no summary, nothing waits for the program"},
+    {OPTION_OUTPUT, 'o', "output", "FILE",
+     "write the trace there (compressed if the name ends in .gz); standard: standard output"},
+    {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
+    {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
+    {OPTION_STRICT, 0, "strict", NULL,
+     "exit with 3 if anything at all was lost, not only if a file is damaged"},
+    {OPTION_KEEP_LIVE, 0, "keep-live", NULL,
+     "leave the live files of ended processes where they are"},
+    {OPTION_HELP, 'h', "help", NULL, "print this help"},
+    {0, 0, NULL, NULL, NULL},
+};
 
-static bool is_option(const char *word, const char *name)
+/* Is `word` this option? Then *value is what stands in the same word, or NULL. */
+static bool is_option(const struct option_info *info, char *word, char **value)
 {
-    size_t length = strlen(name);
-    return strncmp(word, name, length) == 0 && (word[length] == '\0' || word[length] == '=');
-}
-
-static int parse_format(struct options *o, const char *verb, const char *value)
-{
-    static const char *const names[] = {"text", "json", "csv"};
-    for (unsigned i = 0; value && i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(value, names[i]) == 0) {
-            o->format = (enum report_format)i;
-            return EXIT_OK;
-        }
+    char *rest = word + 2;
+    if (word[1] != '-') {
+        if (!info->letter || word[1] != info->letter)
+            return false;
+        *value = *rest ? rest : NULL;
+    } else {
+        size_t length = info->name ? strlen(info->name) : 0;
+        if (!length || strncmp(rest, info->name, length) != 0)
+            return false;
+        rest += length;
+        if (*rest && *rest != '=')
+            return false;
+        *value = *rest ? rest + 1 : NULL;
     }
-    return usage_error("%s: --format needs text, json or csv", verb);
+    return !*value || info->value;
 }
 
-static int parse_option(struct options *o, int argc, char **argv, int *at, unsigned set)
+const struct option_info *option_take(unsigned set, char **argv, int *at, char **value)
+{
+    for (const struct option_info *info = option_infos; info->bit; info++) {
+        if (!(set & info->bit) || !is_option(info, argv[*at], value))
+            continue;
+        if (info->value && !*value && argv[*at + 1])
+            *value = argv[++*at];
+        return info;
+    }
+    return NULL;
+}
+
+/* The index of `text` among the words of `choices`, a|b|c; -1: it is none of them. */
+static int choice_index(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (int index = 0; *choices; index++) {
+        size_t word = strcspn(choices, "|");
+        if (word == length && memcmp(choices, text, length) == 0)
+            return index;
+        choices += word + (choices[word] == '|');
+    }
+    return -1;
+}
+
+static int parse_option(struct options *o, char **argv, int *at, unsigned set)
 {
     char *word = argv[*at];
-    if ((set & OPTION_STRICT) && strcmp(word, "--strict") == 0) {
-        o->strict = true;
-    } else if ((set & OPTION_KEEP_LIVE) && strcmp(word, "--keep-live") == 0) {
-        o->keep_live = true;
-    } else if ((set & OPTION_BLOCKS) && strcmp(word, "--blocks") == 0) {
-        o->blocks = true;
-    } else if ((set & OPTION_OUTPUT) && ((word[1] == 'o') || is_option(word, "--output"))) {
-        o->output = option_value(argc, argv, at);
-        if (!o->output || !o->output[0])
-            return usage_error("%s: %s needs a file name", argv[0], word[1] == 'o' ? "-o" : word);
-    } else if ((set & OPTION_FORMAT) && is_option(word, "--format")) {
-        return parse_format(o, argv[0], option_value(argc, argv, at));
-    } else {
+    char *value;
+    const struct option_info *info = option_take(set, argv, at, &value);
+    if (!info)
         return usage_error("%s: unknown option '%s'; try 'gpuprof help %s'", argv[0], word,
                            argv[0]);
+    if (info->value && (!value || !*value))
+        return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
+    switch (info->bit) {
+    case OPTION_OUTPUT: o->output = value; break;
+    case OPTION_BLOCKS: o->blocks = true; break;
+    case OPTION_STRICT: o->strict = true; break;
+    case OPTION_KEEP_LIVE: o->keep_live = true; break;
+    case OPTION_FORMAT:
+        if (choice_index(info->value, value) < 0)
+            return usage_error("%s: --format: '%s' is not one of %s", argv[0], value, info->value);
+        o->format = (enum report_format)choice_index(info->value, value);
+        break;
+    default: o->help = true; break;
     }
     return EXIT_OK;
 }
@@ -62,19 +98,19 @@ int options_parse(struct options *o, int argc, char **argv, unsigned set)
 {
     *o = (struct options){.paths = argv + 1};
     bool words_only = false;
-    for (int at = 1; at < argc; at++) {
+    for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];
         if (!words_only && strcmp(word, "--") == 0) {
             words_only = true;
         } else if (!words_only && word[0] == '-' && word[1]) {
-            int code = parse_option(o, argc, argv, &at, set);
+            int code = parse_option(o, argv, &at, set);
             if (code != EXIT_OK)
                 return code;
         } else {
             o->paths[o->path_count++] = word; /* never ahead of `at` */
         }
     }
-    if (o->path_count == 0)
+    if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
         return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
     return EXIT_OK;
 }

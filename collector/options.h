@@ -1,33 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of the verbs that read recordings. */
+/*
+ * The options of all verbs, as one table: the command line is parsed by it, and the help texts and
+ * the manual are printed from it. (The settings of a recording, which are options of `run`, too,
+ * have a table of their own: settings.def.)
+ */
 #ifndef GPUPROF_COLLECTOR_OPTIONS_H
 #define GPUPROF_COLLECTOR_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+/* What a verb accepts. */
 enum option_set {
-    OPTION_OUTPUT = 1,    /* -o, --output FILE */
-    OPTION_STRICT = 2,    /* --strict */
-    OPTION_KEEP_LIVE = 4, /* --keep-live */
-    OPTION_BLOCKS = 8,    /* --blocks */
-    OPTION_FORMAT = 16,   /* --format text|json|csv */
+    OPTION_OUTPUT = 1,       /* -o, --output FILE */
+    OPTION_FORMAT = 2,       /* --format text|json|csv */
+    OPTION_BLOCKS = 4,       /* --blocks */
+    OPTION_STRICT = 8,       /* --strict */
+    OPTION_KEEP_LIVE = 16,   /* --keep-live */
+    OPTION_OUT = 32,         /* -o DIR */
+    OPTION_QUIET = 64,       /* --quiet */
+    OPTION_EXEC = 128,       /* --exec */
+    OPTION_HELP = 256,       /* -h, --help */
+    OPTION_SETTINGS = 512,   /* no row: the options of settings.def */
+    OPTION_RECORDINGS = 1024 /* no row: at least one folder or file */
 };
 
-enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+struct option_info {
+    unsigned bit;      /* of enum option_set */
+    char letter;       /* 0: none */
+    const char *name;  /* without the hyphens; NULL: it has a letter only */
+    const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
+    const char *help;
+};
+
+/* In the order in which help lists them; ended by a row of bit 0. */
+extern const struct option_info option_infos[];
+
+/*
+ * The option of `set` that the word argv[*at] is, with its value, or NULL if it is none of them.
+ * *value is NULL if it takes none or none is there; *at moves on to a value that is the next word.
+ */
+const struct option_info *option_take(unsigned set, char **argv, int *at, char **value);
+
+enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
 
 struct options {
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;
     bool blocks;
+    bool help; /* what follows was not looked at */
     enum report_format format;
     char **paths; /* a view of argv */
     int path_count;
 };
 
 /*
- * Parses the arguments of the verb argv[0], which accepts the options in `set`. EXIT_OK, or
- * EXIT_USAGE after one line that says what is wrong.
+ * Parses the arguments of the verb argv[0], which accepts `set`. EXIT_OK, or EXIT_USAGE after one
+ * line that says what is wrong.
  */
 int options_parse(struct options *o, int argc, char **argv, unsigned set);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -20,7 +21,7 @@
 static bool is_gzip_name(const char *path)
 {
     size_t length = strlen(path);
-    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+    return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
 }
 
 static void release(struct output *o)

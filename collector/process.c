@@ -213,8 +213,8 @@ static int take_block(struct loader *l, struct block_place *place)
 }
 
 /*
- * What the numbers in the headers say about blocks that are not there. False: all records of this
- * one were in blocks before it.
+ * What the numbers in the headers say about blocks that are not there. False: records of this one
+ * were in blocks before it. If only some were, nobody can tell which, and the others are lost.
  */
 static bool check_order(struct loader *l, const struct block_header *h)
 {
@@ -226,14 +226,13 @@ static bool check_order(struct loader *l, const struct block_header *h)
     struct thread *thread = thread_get(&l->process->threads, h->thread);
     if (!thread || h->thread == 0)
         return true;
-    if (h->position_end <= thread->position_end && h->position_end) {
+    if (h->position_begin < thread->position_end) {
         losses->repeated_blocks++;
+        losses->damaged_blocks += h->position_end > thread->position_end;
+        losses->damaged_records += h->position_end > thread->position_end ? h->record_count : 0;
         return false;
     }
-    if (h->position_begin > thread->position_end)
-        losses->missing_bytes += h->position_begin - thread->position_end;
-    else if (h->position_begin < thread->position_end)
-        losses->repeated_blocks++;
+    losses->missing_bytes += h->position_begin - thread->position_end;
     thread->position_end = h->position_end;
     return true;
 }

@@ -35,7 +35,7 @@ struct losses {
     uint64_t skipped_bytes;      /* that belong to no block */
     uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
     uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;    /* whose records an earlier block had: left out if it had all */
+    uint64_t repeated_blocks;    /* left out: earlier blocks had their records, or some of them */
     uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
     uint64_t live_damaged_bytes; /* of the live file's records */
     uint64_t unknown_functions;  /* calls whose function nobody described */
@@ -57,6 +57,7 @@ struct process {
     uint32_t number;    /* in the order of loading */
     uint32_t index;     /* in the order in which they are shown */
     uint32_t shown_pid; /* unique over all processes */
+    uint64_t rank;      /* RANK_NONE: it has none; set when it is put into order */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;

@@ -94,7 +94,8 @@ int program_find(struct program *program, const char *name)
             int failed = try_path(program);
             if (failed == 0)
                 return 0;
-            if (failed == EACCES)
+            /* A folder of PATH that we may not enter says nothing about the program. */
+            if (failed == EACCES && access(program->path, F_OK) == 0)
                 error = EACCES;
         }
         if (folders[length] == '\0')

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "error.h"
 #include "message.h"
 #include "verbs.h"
@@ -21,14 +22,10 @@ static int path_add(struct path_list *list, const char *folder, const char *name
 {
     if (list->count == RECORDING_FILES_MAX)
         return GPUPROF_LIMIT;
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? 2 * list->capacity : 64;
-        char **paths = realloc(list->paths, capacity * sizeof *paths);
-        if (!paths)
-            return GPUPROF_NO_MEMORY;
-        list->paths = paths;
-        list->capacity = capacity;
-    }
+    char **paths = array_room(list->paths, list->count, &list->capacity, sizeof *paths, 64);
+    if (!paths)
+        return GPUPROF_NO_MEMORY;
+    list->paths = paths;
     char *path = NULL;
     size_t length = strlen(folder);
     if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
@@ -92,9 +89,10 @@ static bool is_loaded(const struct recording *rec, const struct process *p)
 static int failure(const char *path, int error)
 {
     if (error == GPUPROF_IO)
-        message("%s: %s", path, strerror(errno));
+        message("%s: %s%s", path, strerror(errno), reading_advice(errno));
     else
-        message("%s: %s", path, gpuprof_error_text(error));
+        message("%s: %s%s", path, gpuprof_error_text(error),
+                error == GPUPROF_NOT_OURS ? RECORDING_ADVICE : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
                ? EXIT_ENVIRONMENT
                : EXIT_USAGE;
@@ -102,14 +100,11 @@ static int failure(const char *path, int error)
 
 static int reserve(struct recording *rec)
 {
-    if (rec->count < rec->capacity)
-        return 0;
-    uint32_t capacity = rec->capacity ? 2 * rec->capacity : 16;
-    struct process **processes = realloc(rec->processes, capacity * sizeof(struct process *));
+    struct process **processes =
+        array_room(rec->processes, rec->count, &rec->capacity, sizeof(struct process *), 16);
     if (!processes)
         return GPUPROF_NO_MEMORY;
     rec->processes = processes;
-    rec->capacity = capacity;
     return 0;
 }
 
@@ -150,7 +145,7 @@ static int load_path(struct recording *rec, const char *path,
 {
     struct stat status;
     if (stat(path, &status) < 0) {
-        message("%s: %s", path, strerror(errno));
+        message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recordings that a verb was given: all processes of the folders and files named, in a fixed
- * order (start time, then process id), put on one clock and with distinct pids and tids; and what
- * went wrong with them.
+ * order (rank if they have one, start time, process id), put on one clock and with distinct pids
+ * and tids; and what went wrong with them.
  */
 #ifndef GPUPROF_COLLECTOR_RECORDING_H
 #define GPUPROF_COLLECTOR_RECORDING_H
@@ -53,13 +53,17 @@ int recording_arrange(struct recording *rec);
  */
 int recording_verdict(const struct recording *rec, bool strict);
 
-/* "train.py --x (pid 12 host)", with the rank before it if there is one. Returns `text`. */
-char *process_title(const struct process *p, char *text, size_t capacity);
+/*
+ * "rank 3: train.py --x (host, pid 12)". Viewers put the pid that a trace gives to a process behind
+ * its name: `with_pid` is for where nobody does, or where that one is not the real one. Returns
+ * `text`.
+ */
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
 /* "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
 
-/* The value of the rank variable that the process had, or NULL. */
+/* The value of the first rank variable (rank.h) that the process had, or NULL. */
 const char *process_rank(const struct process *p);
 
 #endif

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "error.h"
 #include "message.h"
 #include "options.h"
+#include "standard_files.h"
 #include "timeline.h"
 #include "verbs.h"
 
@@ -17,14 +19,10 @@
 
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
-    if (r->row_count == r->row_capacity) {
-        uint32_t capacity = r->row_capacity ? 2 * r->row_capacity : 64;
-        struct report_row *rows = realloc(r->rows, capacity * sizeof *rows);
-        if (!rows)
-            return NULL;
-        r->rows = rows;
-        r->row_capacity = capacity;
-    }
+    struct report_row *rows = array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 64);
+    if (!rows)
+        return NULL;
+    r->rows = rows;
     r->rows[r->row_count] = (struct report_row){.function = f};
     return &r->rows[r->row_count++];
 }
@@ -145,32 +143,29 @@ void report_release(struct report *r)
     free(r->process_calls);
 }
 
-int report_verb(int argc, char **argv)
+static int report_print(const struct report *r, enum report_format format)
 {
-    struct options options;
+    switch (format) {
+    case FORMAT_JSON: report_print_json(r, stdout); break;
+    case FORMAT_CSV: report_print_csv(r, stdout); break;
+    default: report_print_text(r, stdout); break;
+    }
+    return standard_output_end();
+}
+
+int report_verb(const struct options *options)
+{
     struct recording rec;
-    int code =
-        options_parse(&options, argc, argv, OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_FORMAT);
-    if (code != EXIT_OK)
-        return code;
-    struct recording_options how = {.keep_live = options.keep_live};
-    code = recording_open(&rec, options.paths, options.path_count, &how);
+    struct recording_options how = {.keep_live = options->keep_live};
+    int code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        int error = report_make(&report, &rec);
-        if (error == 0 && options.format == FORMAT_JSON)
-            report_print_json(&report, stdout);
-        else if (error == 0 && options.format == FORMAT_CSV)
-            report_print_csv(&report, stdout);
-        else if (error == 0)
-            report_print_text(&report, stdout);
+        code = report_make(&report, &rec) < 0 ? EXIT_ENVIRONMENT
+                                              : report_print(&report, options->format);
         report_release(&report);
-        code = error < 0 ? EXIT_ENVIRONMENT : recording_verdict(&rec, options.strict);
-        if (fflush(stdout) != 0 || ferror(stdout)) {
-            message("standard output: %s", strerror(errno));
-            code = EXIT_ENVIRONMENT;
-        }
     }
+    if (code == EXIT_OK)
+        code = recording_verdict(&rec, options->strict);
     recording_release(&rec);
     return code;
 }

@@ -77,7 +77,7 @@ static void print_processes(const struct report *r, FILE *out)
     char number[NUMBER_BYTES_MAX];
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
-        process_title(p, title, sizeof title);
+        process_title(p, true, title, sizeof title);
         char *clean = json_clean(title, strlen(title));
         fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
                 count_text(number, r->process_calls[p->index]));
@@ -134,20 +134,50 @@ void report_print_text(const struct report *r, FILE *out)
     print_losses(r, out);
 }
 
+/* A field in quotes, as RFC 4180 has it; a name is text on one line. */
+static void print_csv_text(const char *text, FILE *out)
+{
+    char *clean = json_clean(text, strlen(text));
+    fputc('"', out);
+    for (const char *p = clean ? clean : "?"; *p; p++) {
+        if (*p == '"')
+            fputc('"', out);
+        fputc(*p == '\n' ? ' ' : *p, out);
+    }
+    fputc('"', out);
+    free(clean);
+}
+
+/* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */
+static void print_csv_count(const char *kind, const char *key, uint64_t count, FILE *out)
+{
+    fprintf(out, "%s,\"%s\",,0,0,0,0,0,0,0,0,%llu\n", kind, key, (unsigned long long)count);
+}
+
 void report_print_csv(const struct report *r, FILE *out)
 {
-    fprintf(out, "function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors\n");
+    static const char *const kinds[] = {
+        [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
+    fprintf(out, "kind,function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors,"
+                 "count\n");
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
-        char *name = json_string(row->function->name, strlen(row->function->name));
-        fprintf(out, "%s,%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", name ? name : "\"?\"",
+        fprintf(out, "function,");
+        print_csv_text(row->function->name, out);
+        fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0\n",
                 api_domain_name(row->function->domain), (unsigned long long)row->count,
                 (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
                 (unsigned long long)quantile_ns(row, 0.5),
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
-        free(name);
     }
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        if (loss_value(&r->losses, i))
+            print_csv_count(kinds[info.weight], info.key, loss_value(&r->losses, i), out);
+    }
+    if (r->rec->unread_files)
+        print_csv_count(kinds[LOSS_DAMAGE], "unread_files", r->rec->unread_files, out);
 }
 
 static void print_json_row(const struct report_row *row, FILE *out)

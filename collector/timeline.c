@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "error.h"
 
 #define SPARE_BUFFERS 16
@@ -154,14 +155,10 @@ static void sift_root(struct timeline *t)
 
 static int push(struct timeline *t, struct open_block *b)
 {
-    if (t->count == t->capacity) {
-        uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct heap_node *heap = realloc(t->heap, capacity * sizeof *heap);
-        if (!heap)
-            return GPUPROF_NO_MEMORY;
-        t->heap = heap;
-        t->capacity = capacity;
-    }
+    struct heap_node *heap = array_room(t->heap, t->count, &t->capacity, sizeof *heap, 64);
+    if (!heap)
+        return GPUPROF_NO_MEMORY;
+    t->heap = heap;
     struct heap_node node = {.begin_ns = b->begin_ns, .block = b};
     uint32_t at = t->count++;
     while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {

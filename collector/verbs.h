@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verbs of gpuprof-collector, as one table: main.c dispatches by it, help and manual print it.
- * A verb gets argv[0] = its own name and returns the exit code.
+ * A verb returns the exit code.
  */
 #ifndef GPUPROF_COLLECTOR_VERBS_H
 #define GPUPROF_COLLECTOR_VERBS_H
 
 #include <stddef.h>
+
+#include "options.h"
 
 enum exit_code {
     EXIT_OK = 0,          /* everything recorded was read, a recovered live tail included */
@@ -15,27 +17,26 @@ enum exit_code {
     EXIT_DAMAGED = 3,     /* something recorded is missing; what is whole was used */
 };
 
-struct verb_option {
-    const char *option; /* as help prints it: "-o, --output FILE" */
-    const char *help;
-};
-
 struct verb {
     const char *name;
-    int (*run)(int argc, char **argv);
-    const char *arguments;             /* of the synopsis line */
-    const char *help;                  /* one line */
-    const struct verb_option *options; /* ended by a NULL option; NULL if there are none */
+    int (*run)(const struct options *options); /* its arguments, parsed; or, if this is NULL, */
+    int (*start)(char **argv); /* as they are, for who reads settings and a program's command */
+    unsigned options;          /* enum option_set */
+    const char *operands;      /* of the synopsis line, behind the options */
+    const char *help;          /* one line */
 };
 
 extern const struct verb verbs[];
 extern const size_t verb_count;
 
-int merge_verb(int argc, char **argv);  /* merge.c */
-int report_verb(int argc, char **argv); /* report.c */
-int dump_verb(int argc, char **argv);   /* dump.c */
-int run_verb(int argc, char **argv);    /* launch.c */
-int manual_verb(int argc, char **argv); /* manual.c: the manual page, troff, on stdout */
-int help_verb(int argc, char **argv);   /* manual.c: `help` and `help VERB`, text, on stdout */
+int merge_verb(const struct options *options);  /* merge.c */
+int report_verb(const struct options *options); /* report.c */
+int dump_verb(const struct options *options);   /* dump.c */
+int run_verb(char **argv);                      /* launch.c */
+int manual_verb(const struct options *options); /* manual.c: the page, troff, on stdout */
+int help_verb(const struct options *options);   /* manual.c: `help` and `help VERB`, on stdout */
+
+/* Prints what the verb of that name does and its options (manual.c). */
+int verb_help(const char *name);
 
 #endif

@@ -26,6 +26,24 @@ static const struct unit time_units[] = {
     {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
+static const struct unit *units_of(const struct setting_info *info)
+{
+    return info->kind == SETTING_KIND_SIZE   ? size_units
+           : info->kind == SETTING_KIND_TIME ? time_units
+                                             : no_units;
+}
+
+/* A number as one would write it: in the largest unit that leaves it whole, in its short form. */
+static void write_number(uint64_t number, const struct unit *units, char *text, size_t text_bytes)
+{
+    const struct unit *best = units;
+    for (const struct unit *u = units; u->name; u++)
+        if (number && number % u->factor == 0 && u->factor > best->factor)
+            best = u;
+    snprintf(text, text_bytes, "%llu%s", (unsigned long long)(number / best->factor),
+             number ? best->name : "");
+}
+
 /* Digits and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
 static bool parse_number(const char *text, const struct unit *units, uint64_t *number)
 {
@@ -79,9 +97,9 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
 {
     switch (info->kind) {
     case SETTING_KIND_PATH: return true;
-    case SETTING_KIND_SIZE: return parse_number(text, size_units, number);
-    case SETTING_KIND_TIME: return parse_number(text, time_units, number);
-    case SETTING_KIND_NUMBER: return parse_number(text, no_units, number);
+    case SETTING_KIND_SIZE:
+    case SETTING_KIND_TIME:
+    case SETTING_KIND_NUMBER: return parse_number(text, units_of(info), number);
     case SETTING_KIND_SWITCH: return parse_switch(text, number);
     default: return parse_choice(text, info->value, number);
     }
@@ -114,11 +132,11 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
     bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
                   info->kind == SETTING_KIND_NUMBER;
     if (ranged && (number < info->low || number > info->high)) {
-        snprintf(reason, reason_bytes, "'%.40s' is out of range (%llu to %llu%s)", text,
-                 (unsigned long long)info->low, (unsigned long long)info->high,
-                 info->kind == SETTING_KIND_SIZE   ? " bytes"
-                 : info->kind == SETTING_KIND_TIME ? " ns"
-                                                   : "");
+        char low[32];
+        char high[32];
+        write_number(info->low, units_of(info), low, sizeof low);
+        write_number(info->high, units_of(info), high, sizeof high);
+        snprintf(reason, reason_bytes, "'%.40s' is out of range (%s to %s)", text, low, high);
         return GPUPROF_USAGE;
     }
     s->numbers[index] = number;

@@ -278,12 +278,24 @@ def uftrace_dump():
     return rates
 
 
+def writing_alone(size):
+    """CPU seconds that it takes to write `size` bytes of nothing into a file where ours goes."""
+    block = memoryview(bytes(1 << 20))
+    file = os.open(WORK, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    begin = time.process_time()
+    while size > 0:
+        size -= os.write(file, block[:size])
+    seconds = time.process_time() - begin
+    os.close(file)
+    return seconds
+
+
 def bench_collector():
     calls = 2000000
     folder = recording(calls)
     out = os.path.join(WORK, "trace.json")
-    rates, sizes = {"-": [], out: []}, []
-    for _ in range(3):
+    rates, sizes, floors = {"-": [], out: []}, [], []
+    for _ in range(9):
         for target, list_of in rates.items():
             seconds, cpu, _, code, error = measured([COLLECTOR, "merge", folder, "-o", target])
             if code != 0:
@@ -291,14 +303,18 @@ def bench_collector():
                 return
             list_of.append((calls / cpu, calls / seconds))
             if target == out:
-                sizes.append(os.path.getsize(out) / seconds / 1e6)
+                size = os.path.getsize(out)
                 os.unlink(out)
+                sizes.append(size / seconds / 1e6)
+                floors.append(calls / writing_alone(size))
     cpu = [r[0] for r in rates["-"]]
     tell("collector.null", statistics.median(cpu) / 1e6, "M calls/CPU s", 5, at_least=True,
          spread=[x / 1e6 for x in quartiles(cpu)])
     cpu = [r[0] for r in rates[out]]
     tell("collector.tmpfs", statistics.median(cpu) / 1e6, "M calls/CPU s", 5, at_least=True,
          spread=[x / 1e6 for x in quartiles(cpu)])
+    tell("collector.tmpfs.floor", statistics.median(floors) / 1e6, "M calls/CPU s",
+         spread=[x / 1e6 for x in quartiles(floors)])
     tell("collector.tmpfs.MB", statistics.median(sizes), "MB/s of JSON")
     peer = uftrace_dump()
     if peer:

@@ -39,10 +39,13 @@ def calls_of(trace):
     (["--frobnicate"], "unknown option '--frobnicate'"),
     (["merge"], "merge: no folder or file named"),
     (["merge", "--frobnicate", "x"], "merge: unknown option '--frobnicate'"),
-    (["merge", "-o"], "needs a file name"),
+    (["merge", "-o"], "merge: -o needs a value: FILE"),
+    (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
     (["report", "-o", "x", "y"], "report: unknown option '-o'"),
-    (["report", "--format=xml", "x"], "--format needs text, json or csv"),
+    (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
+    (["manual", "x"], "manual: unknown argument 'x'"),
+    (["help", "merge", "report"], "help: too many arguments"),
     (["dump", "--strict=yes", "x"], "unknown option '--strict=yes'"),
     (["merge", "not-there"], "not-there: No such file or directory"),
     (["merge", "."], "no recording found in ."),
@@ -84,11 +87,13 @@ def test_outputs_are_the_same(run_collector, make_stream, tmp_path):
         assert result.returncode == 0 and result.stdout == "" and result.stderr == ""
         assert (tmp_path / "a.json").read_text() == to_stdout.stdout
         (tmp_path / "a.json").unlink()
-    assert run_collector("merge", "-o", "a.json.gz", folder).returncode == 0
-    assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()).decode() == to_stdout.stdout
+    for name in ("a.json.gz", "a.JSON.GZ"):
+        assert run_collector("merge", "-o", name, folder).returncode == 0
+        assert gzip.decompress((tmp_path / name).read_bytes()).decode() == to_stdout.stdout
+        (tmp_path / name).unlink()
     files = sorted(folder.iterdir(), reverse=True)
     assert run_collector("merge", *files).stdout == to_stdout.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.gz", "data"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_a_recording_is_not_overwritten(run_collector, make_stream, tmp_path):
@@ -116,10 +121,40 @@ def test_trace(run_collector, make_stream):
     assert copy["args"]["kind"] == "HtoD" and copy["args"]["bytes"] >= 1024
     names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
              if e["name"] == "process_name"}
-    assert names[1000] == "python train.py --steps 100 (pid 1000 testhost)"
+    assert names[1000] == "python train.py --steps 100 (testhost)"
     assert trace["displayTimeUnit"] == "ns"
     assert str(trace["baseTimeNanoseconds"]) == trace["otherData"]["origin_ns"]
     assert trace["otherData"]["losses"] == {}
+
+
+def test_processes_in_order_of_rank(run_collector, program, tmp_path):
+    """By number, whatever started first; a process without a rank, such as a launcher, is last."""
+    for rank in ("", "10", "9", "0"):
+        environment = dict(os.environ, RANK=rank)
+        started = run_collector("run", "-o", "data", "--quiet", program("one_call"),
+                                env=environment)
+        assert started.returncode == 0, started.stderr
+    trace = json.loads(run_collector("merge", "data").stdout)
+    processes = trace["otherData"]["processes"]
+    assert [process.get("rank") for process in processes] == ["0", "9", "10", None]
+    rows = [e for e in trace["traceEvents"] if e["name"] == "process_sort_index"]
+    index_of = {row["pid"]: row["args"]["sort_index"] for row in rows}
+    assert [index_of[process["pid"]] for process in processes] == [0, 1, 2, 3]
+    names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
+             if e["name"] == "process_name"}
+    host = processes[0]["host"]
+    text = run_collector("report", "data").stdout
+    titles = []
+    for process, rank in zip(processes, ("rank 0: ", "rank 9: ", "rank 10: ", "")):
+        title = f"{rank}{program('one_call')} ({host}"
+        assert names[process["pid"]] == f"{title})"
+        titles.append(f"  {title}, pid {process['pid']}): 2 calls")
+    assert [line for line in text.splitlines() if " pid " in line] == titles
+
+
+def csv_report(run_collector, *paths):
+    text = run_collector("report", "--keep-live", "--format", "csv", *paths).stdout
+    return list(csv.DictReader(io.StringIO(text), strict=True))
 
 
 def test_report_agrees_with_trace(run_collector, make_stream):
@@ -127,8 +162,8 @@ def test_report_agrees_with_trace(run_collector, make_stream):
     calls = calls_of(json.loads(run_collector("merge", folder).stdout))
     report = json.loads(run_collector("report", "--format=json", folder).stdout)
     rows = {row["function"]: row for row in report["functions"]}
-    table = list(csv.DictReader(io.StringIO(run_collector("report", "--format", "csv",
-                                                          folder).stdout)))
+    table = csv_report(run_collector, folder)
+    assert {row["kind"] for row in table} == {"function"}
     assert report["calls"] == len(calls) and report["processes"] == 2 and report["threads"] == 4
     assert {row["function"] for row in table} == set(rows) == {e["name"] for e in calls}
     for name, row in rows.items():
@@ -148,6 +183,34 @@ def test_report_shows_losses(run_collector):
     assert result.returncode == 3
     assert "losses and what else to know" in result.stdout
     assert "1  blocks damaged" in result.stdout
+
+
+@pytest.mark.parametrize("paths,rows", [
+    (["block-payload"], {("damage", "damaged_blocks"): 1, ("damage", "damaged_records"): 3}),
+    (["header-only", "header-torn"], {("loss", "not_ended"): 1, ("damage", "unread_files"): 1}),
+    (["live-good"], {("note", "live_records"): 5, ("note", "open_calls"): 1}),
+], ids=str)
+def test_csv_shows_losses(run_collector, paths, rows):
+    """They have rows of their own, which change no column's sum and no column's type."""
+    files = [CORPUS / f"{path}.gpuprof" for path in paths]
+    if len(files) > 1:
+        result = run_collector("report", "--format=csv", *files)
+        assert result.returncode == 3
+    table = csv_report(run_collector, *files)
+    report = json.loads(run_collector("report", "--keep-live", "--format=json", *files).stdout)
+    others = [row for row in table if row["kind"] != "function"]
+    assert {(row["kind"], row["function"]): int(row["count"]) for row in others} == rows
+    assert {key: value for (kind, key), value in rows.items() if key != "unread_files"} == \
+        report["losses"]
+    numbers = list(table[0])[3:]
+    assert all(row[name].isdigit() for row in table for name in numbers)
+    assert all(row[name] == "0" for row in others for name in numbers[:-1])
+    assert sum(int(row["calls"]) for row in table) == report["calls"]
+
+
+def test_csv_of_odd_names(run_collector):
+    names = [row["function"] for row in csv_report(run_collector, CORPUS / "texts.gpuprof")]
+    assert 'odd"\\\ufffd\ufffd' in names, names
 
 
 def test_dump(run_collector):

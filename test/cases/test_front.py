@@ -3,9 +3,13 @@
 
 import json
 import os
+import pathlib
+import pty
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -43,7 +47,8 @@ def check_demo(command, folder):
     assert len({call["pid"] for call in calls}) >= 2
     assert len({(call["pid"], call["tid"]) for call in calls}) >= 3
     again = run(command, "demo", "data", cwd=folder, env=environment)
-    assert again.returncode == 2 and again.stderr == "gpuprof: demo: data exists already\n"
+    assert again.returncode == 2 and again.stderr == \
+        "gpuprof: demo: data exists already; name another folder, or remove it\n"
 
 
 @in_the_tree
@@ -79,6 +84,101 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
     assert (result.returncode, result.stdout) == (2, "")
     assert re.fullmatch(r"gpuprof: [^\n]+\n", result.stderr), result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def as_anyone():
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+@pytest.fixture
+def open_folder(collector, root):
+    """A folder that anyone can enter, with the collector, a recording and folders of all kinds."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        shutil.copy(collector, folder)
+        for part in ("data", "locked", "empty", "closed"):
+            (folder / part).mkdir()
+        shutil.copy(root / "test" / "corpus" / "good.gpuprof", folder / "data")
+        shutil.copy(root / "test" / "corpus" / "good.gpuprof", folder / "locked")
+        (folder / "locked" / "good.gpuprof").chmod(0)
+        (folder / "notes.txt").write_text("no recording, but a text\n")
+        (folder / "closed").chmod(0)
+        folder.chmod(0o555)
+        yield folder
+        folder.chmod(0o755)
+        (folder / "closed").chmod(0o755)
+
+
+READ = "; name a data folder of 'gpuprof run', or a .gpuprof file in one"
+OWNER = "Permission denied; only its owner, or who may read it, can"
+WHERE = "Permission denied; name a file in a folder that you may write to"
+RUN = "Permission denied; name a folder that you may write to: -o DIR"
+
+
+@pytest.mark.parametrize("arguments,code,text", [
+    (["report", "missing"], 2, "missing: No such file or directory" + READ),
+    (["report", ""], 2, "'': No such file or directory" + READ),
+    (["merge", "notes.txt"], 2, "notes.txt: not a gpuprof file" + READ),
+    (["dump", "empty"], 2, "no recording found in empty; 'gpuprof run -o empty PROGRAM' makes one"),
+    (["dump", "closed"], 1, "closed: " + OWNER),
+    (["report", "locked"], 1, "locked/good.gpuprof: " + OWNER),
+    (["merge", "locked/good.gpuprof"], 1, "locked/good.gpuprof: " + OWNER),
+    (["merge", "data", "-o", "trace.json"], 1, "trace.json: " + WHERE),
+    (["merge", "data", "-o", "missing/a.json"], 1, "missing/a.json: No such file or directory; "
+     "name a file in a folder that there is"),
+    (["merge", "data", "-o", "data"], 1, "data: Is a directory; name a file, not a folder"),
+    (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; nothing is kept:"
+     " name a file where there is room, or one that ends in .gz"),
+    (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
+    (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
+                                                                          "Not a directory")),
+    (["run", "nonesuch"], 2, "run: nonesuch: not in any folder of PATH; name the program's path"),
+    (["run", "./nonesuch"], 2, "run: ./nonesuch: No such file or directory"),
+    (["run", "./data"], 2, "run: ./data: Permission denied; a program is a file that you may "
+     "execute"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
+    """One line: what, where, what to do."""
+    result = run(open_folder / "gpuprof-collector", *arguments, cwd=open_folder,
+                 preexec_fn=as_anyone)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
+
+
+@in_the_tree
+def test_demo_where_nothing_can_be_made(tmp_path, collector):
+    assert collector
+    (tmp_path / "file").touch()
+    result = run(FRONT, "demo", "file/data", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (
+        2, "", "gpuprof: demo: file/data: cannot be made; name a folder that you may write to\n")
+
+
+@pytest.mark.parametrize("verb", ["merge", "report", "dump"])
+def test_pipe_closed_early(collector, root, verb):
+    """As any filter: ended by the signal; where that is ignored, one line and an exit code."""
+    command = [collector, verb, root / "test" / "corpus" / "good.gpuprof"]
+    for ignored, code, text in ((False, -signal.SIGPIPE, b""),
+                                (True, 1, b"gpuprof: standard output: Broken pipe\n")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False,
+                                timeout=20, restore_signals=not ignored)
+        os.close(writing)
+        assert (result.returncode, result.stderr) == (code, text)
+
+
+def test_trace_does_not_go_to_a_terminal(collector, root):
+    terminal, slave = pty.openpty()
+    path = root / "test" / "corpus" / "good.gpuprof"
+    for words, code in (([], 2), (["-o", "-"], 0)):
+        result = subprocess.run([collector, "merge", path, *words], stdout=slave,
+                                stderr=subprocess.PIPE, check=False, timeout=20)
+        assert result.returncode == code
+    os.close(slave)
+    os.close(terminal)
 
 
 def test_parts_missing(tmp_path):
@@ -129,6 +229,56 @@ def test_help(run_collector):
         one = run_collector("help", verb)
         assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
+
+
+@pytest.mark.parametrize("verb", ["run", "merge", "report", "dump", "manual", "help"])
+@pytest.mark.parametrize("words", [["-h"], ["--help"], ["-h", "not-there", "--nonesuch"]],
+                         ids=" ".join)
+def test_help_of_a_verb(run_collector, verb, words):
+    asked = run_collector("help", verb)
+    result = run_collector(verb, *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == asked.stdout and "  -h, --help " in result.stdout
+
+
+def test_help_is_not_taken_from_elsewhere(run_collector):
+    """Behind `--`, as an option's value and behind the program's name, -h is no option of ours."""
+    assert "-h: No such file" in run_collector("merge", "--", "-h").stderr
+    assert "x: No such file" in run_collector("merge", "-o", "-h", "x").stderr
+    assert run_collector("run", "--quiet", "sh", "-c", "echo $1", "sh", "-h").stdout == "-h\n"
+
+
+def test_help_manual_and_parser_agree(run_collector):
+    """Every option that help and the manual list is taken, and the synopsis names it."""
+    page = run_collector("manual").stdout.replace("\\", "")
+    for verb in ("merge", "report", "dump"):
+        text = run_collector("help", verb).stdout
+        rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
+        assert len(rows) > 2
+        for row in rows:
+            assert f".B {row}\n" in page
+            words, value = re.fullmatch(r"((?:-\w, )?--[\w-]+)(?: (\S+))?", row).groups()
+            for word in words.split(", "):
+                given = [word] + ([value.split("|")[-1]] if value else [])
+                result = run_collector(verb, *given, "not-there")
+                wanted = 0 if "--help" in words else 2
+                assert result.returncode == wanted, result.stderr
+                assert wanted == 0 or "not-there: No such file" in result.stderr
+            assert "help" in words or words.split(", ")[0] in text.split("\n")[0]
+
+
+@pytest.mark.parametrize("arguments", [["help"], ["manual"], ["--version"], ["report", "data"],
+                                       ["dump", "data"], ["merge", "data"]], ids=" ".join)
+def test_closed_standard_output(collector, root, tmp_path, arguments):
+    """No file that is opened takes the number of standard output and what is meant for it."""
+    stream = tmp_path / "data" / "good.gpuprof"
+    stream.parent.mkdir()
+    shutil.copy(root / "test" / "corpus" / "good.gpuprof", stream)
+    before = stream.read_bytes()
+    result = run("sh", "-c", 'exec "$@" <&- >&-', "sh", collector, *arguments, cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == "gpuprof: standard output: Bad file descriptor\n"
+    assert stream.read_bytes() == before
 
 
 def test_full_output_device_is_an_error(collector):

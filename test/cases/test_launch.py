@@ -647,6 +647,17 @@ def test_settings_reach_the_program(run_collector):
                                      "GPUPROF_ON_FULL=drop", "GPUPROF_SEAL=200ms"]
 
 
+@pytest.mark.parametrize("option, value, words", [
+    ("buffer", "1K", "(1M to 4G)"), ("chunk", "1G", "(16K to 16M)"),
+    ("wait", "2000s", "(0 to 60s)"), ("seal", "1us", "(10ms to 60s)"), ("level", "10", "(1 to 9)")])
+def test_ranges_are_said_as_one_writes_them(run_collector, option, value, words):
+    result = run_collector("run", f"--{option}", value, "true")
+    assert result.returncode == 2
+    assert result.stderr == f"gpuprof: run: --{option}: '{value}' is out of range {words}\n"
+    for bound in re.findall(r"\w+", words.replace(" to ", " ")):
+        assert run_collector("run", "--quiet", f"--{option}={bound}", "true").returncode == 0
+
+
 def test_options_end_at_the_program(run_collector):
     result = run_collector("run", "--quiet", "echo", "--nested", "--", "-o", "x")
     assert result.stdout == "--nested -- -o x\n"

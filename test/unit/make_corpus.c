@@ -14,7 +14,8 @@
 #include "crc32c.h"
 #include "stream_builder.h"
 
-#define CALLS 12
+#define CALLS                12
+#define BLOCK_POSITION_BEGIN 44 /* in a block's header */
 
 static const char *folder;
 
@@ -108,6 +109,15 @@ static void repeat(struct stream_builder *b, size_t at, size_t end)
     uint8_t block[4096];
     memcpy(block, b->data + at, end - at);
     put_in(b, end, block, end - at);
+}
+
+/* Says that its records begin before the end of those of the thread's block before it. */
+static void overlap_before(struct stream_builder *b, size_t at, size_t end)
+{
+    uint8_t *header = b->data + at;
+    (void)end;
+    store_u64(header + BLOCK_POSITION_BEGIN, load_u64(header + BLOCK_POSITION_BEGIN) - 1);
+    store_u32(header + BLOCK_HEADER_BYTES - 4, crc32c(0, header, BLOCK_HEADER_BYTES - 4));
 }
 
 static void add_frame(struct stream_builder *b, size_t at, size_t end)
@@ -395,6 +405,7 @@ int main(int argc, char **argv)
     save_changed("block-torn.gpuprof", 4, cut_inside);
     save_changed("block-missing.gpuprof", 2, take_out);
     save_changed("block-repeated.gpuprof", 2, repeat);
+    save_changed("block-overlap.gpuprof", 2, overlap_before);
     save_changed("frame-unknown.gpuprof", 2, add_frame);
     save_changed("frame-wild.gpuprof", 2, add_wild_frame);
     save_payloads();
