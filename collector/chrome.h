@@ -8,32 +8,12 @@
 #define GPUPROF_COLLECTOR_CHROME_H
 
 #include "gpu_rows.h"
+#include "projection.h"
 #include "trace_row.h"
 #include "trace_writer.h"
 #include "value_text.h"
 
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
-#define RANGE_DEPTH_MAX    64   /* ranges around one piece of work that are projected */
-
-/* A range that is being projected on a stream. */
-struct projected_range {
-    uint32_t number; /* survey.h */
-    uint32_t sequence;
-    const struct kernel_name *text;
-    uint64_t begin_ns;
-    uint64_t end_ns;
-};
-
-/* The ranges around the last work of a stream, the outermost first. */
-struct projection {
-    struct gpu_row *row;
-    uint32_t innermost; /* number of the range that the last work was launched in */
-    uint32_t count;
-    uint64_t valid_until_ns; /* a call that begins before is in the same ranges */
-    uint64_t free_from_ns;   /* behind what was written last */
-    struct projected_range open[RANGE_DEPTH_MAX];
-};
-
 /* Of a process: what it did in all, and its steps. */
 struct process_span {
     uint64_t begin_ns; /* relative to the origin; UINT64_MAX: nothing yet */
@@ -58,10 +38,7 @@ struct trace_writer {
     struct value_cache values;
     struct ranges ranges;
     struct gpu_rows gpu_rows;
-    struct key_map projection_of;    /* (process, device, stream) -> place in projections + 1 */
-    struct projection **projections; /* owned, and so are they */
-    uint32_t projection_count;
-    uint32_t projection_capacity;
+    struct projections projections;
     struct key_map allocated; /* (process, device) -> bytes + 1 */
     uint64_t flows;
     uint64_t gpu_events;
@@ -111,9 +88,8 @@ int chrome_gpu(struct trace_writer *w, const struct event *e);
 /* Any record that is no call and no work of a device. 0 or an error. */
 int chrome_range(struct trace_writer *w, const struct event *e);
 
-/* Work on a stream, as it is shown, that was launched by `call` (NULL: not known). */
-int chrome_project(struct trace_writer *w, const struct gpu_row *row, uint64_t begin_ns,
-                   uint64_t end_ns, const struct correlated_call *call);
+/* A projection_fn whose context is the writer. */
+projection_fn chrome_projected;
 
 /* Closes what is open: ranges, projections, steps. */
 int chrome_ranges_end(struct trace_writer *w);

@@ -176,8 +176,10 @@ static int finish(struct trace_writer *w, const struct gpu_slice *s, char *out, 
     out = PUT(out, "}}");
     output_advance(w->out, out);
     put_flow(w, s);
-    return project ? chrome_project(w, s->row, s->begin_ns, s->end_ns, s->called ? &s->call : NULL)
-                   : 0;
+    if (!project)
+        return 0;
+    return projections_add(&w->projections, s->row->process, s->row->device, s->row->stream,
+                           s->begin_ns, s->end_ns, s->called ? &s->call : NULL);
 }
 
 static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, char *out)

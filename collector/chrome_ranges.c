@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
 #include "chrome.h"
 #include "error.h"
 #include "gpu_record.h"
 #include "json_text.h"
 
 #define STEP_NAME        "ProfilerStep#"
-#define PROJECTIONS_MAX  65536
 #define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)
 #define RANGE_TEXTS      3 /* texts in one event */
 
@@ -308,128 +306,24 @@ int chrome_range(struct trace_writer *w, const struct event *e)
 
 /* ---- projection on streams ------------------------------------------------------------------- */
 
-/* Writes the innermost range; what comes next on the stream begins at `next_ns`. */
-static int close_projected(struct trace_writer *w, struct projection *p, uint64_t next_ns)
+int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
 {
-    struct projected_range *range = &p->open[--p->count];
-    uint64_t end_ns = range->end_ns;
-    if (end_ns >= next_ns)
-        end_ns = next_ns ? next_ns - 1 : 0;
-    if (p->count && p->open[p->count - 1].end_ns < range->end_ns)
-        p->open[p->count - 1].end_ns = range->end_ns;
-    if (end_ns < range->begin_ns)
-        end_ns = range->begin_ns;
-    if (end_ns + 1 > p->free_from_ns)
-        p->free_from_ns = end_ns + 1;
-    /* One that holds another ends no earlier than it does. */
-    if (p->count && p->open[p->count - 1].end_ns < end_ns)
-        p->open[p->count - 1].end_ns = end_ns;
+    struct trace_writer *w = context;
+    struct gpu_row *row =
+        gpu_rows_get(&w->gpu_rows, p->process, ROW_ANNOTATION, p->device, p->stream, UINT64_MAX);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    /* Kineto's readers take a step on a device for work. */
     if (range->text && strncmp(range->text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
         return 0;
-    int error = p->row->named ? 0 : chrome_name_row(w, p->row);
+    int error = row->named ? 0 : chrome_name_row(w, row);
     char *out = room(w, range->text);
     out = put_name(put_start(out, "gpu_user_annotation"), range->text);
-    out = put_place(out, p->row->row.ids, p->row->row.ids_bytes, range->begin_ns, end_ns);
+    out = put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
     out = PUT(out, "}}");
     output_advance(w->out, out);
     return error;
-}
-
-static struct projection *projection_of(struct trace_writer *w, const struct gpu_row *row)
-{
-    struct key key = {row->process->index, row->device, row->stream};
-    uint64_t at = key_map_get(&w->projection_of, key);
-    if (at)
-        return w->projections[at - 1];
-    struct projection **list = array_room(w->projections, w->projection_count,
-                                          &w->projection_capacity, sizeof(struct projection *), 16);
-    if (!list)
-        return NULL;
-    w->projections = list;
-    struct projection *made = calloc(1, sizeof *made);
-    if (!made)
-        return NULL;
-    list[w->projection_count++] = made;
-    made->row = gpu_rows_get(&w->gpu_rows, row->process, ROW_ANNOTATION, row->device, row->stream,
-                             UINT64_MAX);
-    if (!made->row || key_map_set(&w->projection_of, key, w->projection_count) < 0)
-        return NULL;
-    return made;
-}
-
-/* The numbers of the ranges that the call was in, the outermost first; their count, or an error. */
-static int ranges_around(struct trace_writer *w, const struct correlated_call *call,
-                         struct projected_range *around, uint64_t *valid_until_ns)
-{
-    struct projected_range found[RANGE_DEPTH_MAX];
-    uint32_t count = 0;
-    int error = 0;
-    *valid_until_ns = UINT64_MAX;
-    for (uint32_t number = call->range; number && count < RANGE_DEPTH_MAX;) {
-        const struct range_node *node = survey_range(w->scope.survey, number, &error);
-        if (!node)
-            return error;
-        /* A free range may end before one that began inside it. */
-        if (node->end_ns > call->begin_ns)
-            found[count++] = (struct projected_range){
-                .number = number, .sequence = node->sequence, .text = node->text};
-        if (node->end_ns > call->begin_ns && node->end_ns < *valid_until_ns)
-            *valid_until_ns = node->end_ns;
-        number = node->parent;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        around[i] = found[count - 1 - i];
-    return (int)count;
-}
-
-/* Closes the ranges that this work is not in and opens those that it is the first of. */
-static int change_ranges(struct trace_writer *w, struct projection *p, uint64_t begin_ns,
-                         uint64_t end_ns, const struct correlated_call *call)
-{
-    struct projected_range around[RANGE_DEPTH_MAX];
-    uint32_t same = 0;
-    int count = call ? ranges_around(w, call, around, &p->valid_until_ns) : 0;
-    int error = 0;
-    if (count < 0)
-        return count;
-    while (same < p->count && same < (uint32_t)count && p->open[same].number == around[same].number)
-        same++;
-    while (p->count > same && error == 0)
-        error = close_projected(w, p, begin_ns);
-    if (begin_ns < p->free_from_ns)
-        begin_ns = p->free_from_ns;
-    for (uint32_t i = same; i < (uint32_t)count; i++) {
-        /* The outer one begins first, or its order in the file would count. */
-        if (i > 0 && begin_ns <= p->open[i - 1].begin_ns)
-            begin_ns = p->open[i - 1].begin_ns + 1;
-        p->open[i] = around[i];
-        p->open[i].begin_ns = begin_ns;
-        p->open[i].end_ns = end_ns > begin_ns ? end_ns : begin_ns;
-        p->count = i + 1;
-    }
-    p->innermost = call ? call->range : 0;
-    return error;
-}
-
-int chrome_project(struct trace_writer *w, const struct gpu_row *row, uint64_t begin_ns,
-                   uint64_t end_ns, const struct correlated_call *call)
-{
-    struct key key = {row->process->index, row->device, row->stream};
-    bool inside = call && call->range;
-    if (!inside && !key_map_get(&w->projection_of, key))
-        return 0;
-    if (w->projection_count >= PROJECTIONS_MAX && !key_map_get(&w->projection_of, key))
-        return 0;
-    struct projection *p = projection_of(w, row);
-    if (!p)
-        return GPUPROF_NO_MEMORY;
-    if (inside && p->count && p->innermost == call->range && call->begin_ns < p->valid_until_ns) {
-        if (end_ns > p->open[p->count - 1].end_ns)
-            p->open[p->count - 1].end_ns = end_ns;
-        return 0;
-    }
-    return change_ranges(w, p, begin_ns, end_ns, inside ? call : NULL);
 }
 
 int chrome_ranges_end(struct trace_writer *w)
@@ -439,9 +333,8 @@ int chrome_ranges_end(struct trace_writer *w)
     uint64_t last_ns = w->last_ns == UINT64_MAX ? 0 : w->last_ns;
     while (error == 0 && (range = ranges_drain(&w->ranges, w->origin_ns + last_ns)))
         error = close_range(w, range, false);
-    for (uint32_t i = 0; i < w->projection_count; i++)
-        while (error == 0 && w->projections[i]->count)
-            error = close_projected(w, w->projections[i], UINT64_MAX);
+    if (error == 0)
+        error = projections_end(&w->projections);
     for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
         struct process_span *span = &w->spans[i];
         struct process *p = w->rec->processes[i];

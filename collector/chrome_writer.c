@@ -53,15 +53,12 @@ static void chrome_free(struct trace_writer *w)
         return;
     for (uint32_t i = 0; i < w->function_count; i++)
         pieces_free(w->functions[i]);
-    for (uint32_t i = 0; i < w->projection_count; i++)
-        free(w->projections[i]);
     free(w->functions);
     free(w->rows);
     free(w->spans);
-    free(w->projections);
     ranges_release(&w->ranges);
     gpu_rows_release(&w->gpu_rows);
-    key_map_release(&w->projection_of);
+    projections_release(&w->projections);
     key_map_release(&w->allocated);
     free(w);
 }
@@ -77,6 +74,7 @@ static struct trace_writer *chrome_create(struct output *out, struct recording *
     w->scope = *scope;
     w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    projections_init(&w->projections, scope->survey, chrome_projected, w);
     gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
     if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
         chrome_free(w);
