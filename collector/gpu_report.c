@@ -202,7 +202,7 @@ static struct gpu_stat *kernel_row(struct gpu_report *g, const struct event *e)
 }
 
 /* As nsys names them. */
-static struct gpu_stat *copy_row(struct gpu_report *g, uint64_t kind)
+static struct gpu_stat *copy_row(struct gpu_report *g, enum gpu_table table, uint64_t kind)
 {
     static const char *const names[] = {
         "[CUDA memcpy unknown]",          "[CUDA memcpy Host-to-Device]",
@@ -213,7 +213,14 @@ static struct gpu_stat *copy_row(struct gpu_report *g, uint64_t kind)
         "[CUDA memcpy Peer-to-Peer]",
     };
     kind = kind < sizeof names / sizeof names[0] ? kind : 0;
-    return named_row(g, TABLE_COPIES, kind, names[kind]);
+    return named_row(g, table, kind, names[kind]);
+}
+
+static struct gpu_stat *transfer_row(struct gpu_report *g, enum gpu_table table,
+                                     const struct record *r)
+{
+    return r->type == RECORD_COPY ? copy_row(g, table, record_arg(r, COPY_KIND))
+                                  : named_row(g, table, 100, "[CUDA memset]");
 }
 
 static struct gpu_stat *graph_row(struct gpu_report *g, uint64_t graph)
@@ -256,10 +263,11 @@ static int take_work(struct gpu_report *g, const struct event *e)
     } else {
         cover(&use->copies, e->begin_ns, e->end_ns);
         bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
-        row = r->type == RECORD_COPY ? copy_row(g, record_arg(r, COPY_KIND))
-                                     : named_row(g, TABLE_COPIES, 100, "[CUDA memset]");
+        row = transfer_row(g, TABLE_COPIES, r);
     }
     int error = count_in(row, e->end_ns - e->begin_ns, bytes);
+    if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
+        error = count_in(transfer_row(g, TABLE_SIZES, r), bytes, 0);
     struct correlated_call call;
     int found = error < 0
                     ? error

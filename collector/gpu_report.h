@@ -20,6 +20,7 @@
 enum gpu_table {
     TABLE_KERNELS,
     TABLE_COPIES,
+    TABLE_SIZES, /* of the same, in bytes */
     TABLE_GRAPHS,
     TABLE_SYNCS,
     TABLE_LAUNCHES, /* from call to kernel */

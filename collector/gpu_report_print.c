@@ -16,20 +16,24 @@ static const struct {
     bool bytes;          /* has sizes */
     bool share;          /* its rows add up to something */
     bool numbers;        /* rows are single numbers */
+    bool sizes;          /* what is counted are bytes, not times */
 } tables[TABLE_COUNT] = {
-    [TABLE_KERNELS] = {"kernel", "cuda_gpu_kern_sum", "GPU kernels", false, true, false},
-    [TABLE_COPIES] = {"copy", "cuda_gpu_mem_time_sum", "GPU copies and sets", true, true, false},
-    [TABLE_GRAPHS] = {"graph", "cuda_gpu_graph_sum", "GPU graphs", false, true, false},
-    [TABLE_SYNCS] = {"sync", "cuda_sync_sum", "synchronisations", false, true, false},
+    [TABLE_KERNELS] = {"kernel", "cuda_gpu_kern_sum", "GPU kernels", false, true, false, false},
+    [TABLE_COPIES] = {"copy", "cuda_gpu_mem_time_sum", "GPU copies and sets", true, true, false,
+                      false},
+    [TABLE_SIZES] = {"size", "cuda_gpu_mem_size_sum", "GPU copies and sets, by size", false, true,
+                     false, true},
+    [TABLE_GRAPHS] = {"graph", "cuda_gpu_graph_sum", "GPU graphs", false, true, false, false},
+    [TABLE_SYNCS] = {"sync", "cuda_sync_sum", "synchronisations", false, true, false, false},
     [TABLE_LAUNCHES] = {"launch", "cuda_kern_exec_sum", "from launch to kernel", false, false,
-                        false},
-    [TABLE_RANGES] = {"range", "nvtx_sum", "ranges (host)", false, false, false},
+                        false, false},
+    [TABLE_RANGES] = {"range", "nvtx_sum", "ranges (host)", false, false, false, false},
     [TABLE_PROJECTIONS] = {"gpu_range", "nvtx_gpu_proj_sum", "ranges (projected on the GPU)", false,
-                           false, false},
+                           false, false, false},
     [TABLE_OVERHEADS] = {"overhead", "overhead_sum", "overhead of CUDA and CUPTI", false, true,
-                         false},
-    [TABLE_DEVICES] = {"device", "gpu_time_util", "use of the GPUs", false, false, true},
-    [TABLE_MEMORY] = {"memory", "gpu_memory_peak", "GPU memory", true, false, true},
+                         false, false},
+    [TABLE_DEVICES] = {"device", "gpu_time_util", "use of the GPUs", false, false, true, false},
+    [TABLE_MEMORY] = {"memory", "gpu_memory_peak", "GPU memory", true, false, true, false},
 };
 
 static uint64_t mean_ns(const struct gpu_stat *row)
@@ -59,6 +63,11 @@ static uint64_t table_ns(const struct gpu_stat *rows, uint32_t count)
     return total_ns;
 }
 
+static const char *value_text(const struct gpu_stat *row, char *text, uint64_t value)
+{
+    return tables[row->table].sizes ? bytes_text(text, value) : time_text(text, value);
+}
+
 static void print_row(const struct gpu_stat *row, uint64_t total_ns, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
@@ -71,10 +80,10 @@ static void print_row(const struct gpu_stat *row, uint64_t total_ns, FILE *out)
     if (tables[row->table].bytes)
         snprintf(rate, sizeof rate, "%.3f", bandwidth(row));
     char *name = json_clean(row->name, strlen(row->name));
-    fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %12s", share, time_text(a, row->total_ns),
-            count_text(b, row->count), time_text(c, mean_ns(row)),
-            time_text(d, quantile_ns(row, 0.5)), time_text(e, row->min_ns),
-            time_text(f, quantile_ns(row, 0.95)), time_text(g, row->max_ns));
+    fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %12s", share, value_text(row, a, row->total_ns),
+            count_text(b, row->count), value_text(row, c, mean_ns(row)),
+            value_text(row, d, quantile_ns(row, 0.5)), value_text(row, e, row->min_ns),
+            value_text(row, f, quantile_ns(row, 0.95)), value_text(row, g, row->max_ns));
     if (tables[row->table].bytes)
         fprintf(out, " %11s %9s", bytes_text(h, row->bytes), rate);
     fprintf(out, "  %s\n", name ? name : "?");
@@ -128,12 +137,13 @@ static void print_json_row(const struct gpu_stat *row, uint64_t total_ns, FILE *
     if (tables[row->table].share)
         fprintf(out, ", \"share\": %.4f",
                 total_ns ? (double)row->total_ns / (double)total_ns : 0.0);
-    fprintf(out, ", \"total_ns\": %llu, \"instances\": %llu, \"mean_ns\": %llu, ",
-            (unsigned long long)row->total_ns, (unsigned long long)row->count,
+    const char *unit = tables[row->table].sizes ? "bytes" : "ns";
+    fprintf(out, ", \"total_%s\": %llu, \"instances\": %llu, \"mean_%s\": %llu, ", unit,
+            (unsigned long long)row->total_ns, (unsigned long long)row->count, unit,
             (unsigned long long)mean_ns(row));
-    fprintf(out, "\"median_ns\": %llu, \"min_ns\": %llu, \"p95_ns\": %llu, \"max_ns\": %llu",
-            (unsigned long long)quantile_ns(row, 0.5), (unsigned long long)row->min_ns,
-            (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns);
+    fprintf(out, "\"median_%s\": %llu, \"min_%s\": %llu, \"p95_%s\": %llu, \"max_%s\": %llu", unit,
+            (unsigned long long)quantile_ns(row, 0.5), unit, (unsigned long long)row->min_ns, unit,
+            (unsigned long long)quantile_ns(row, 0.95), unit, (unsigned long long)row->max_ns);
     if (tables[row->table].bytes)
         fprintf(out, ", \"bytes\": %llu, \"bandwidth_gb_s\": %.6f", (unsigned long long)row->bytes,
                 bandwidth(row));
@@ -158,18 +168,27 @@ void gpu_report_print_json(const struct gpu_report *g, FILE *out)
         fprintf(out, "\n]");
 }
 
-/* In the columns of the functions: count as calls, and no errors. */
+static bool is_of_host(enum gpu_table table)
+{
+    return table == TABLE_SYNCS || table == TABLE_RANGES || table == TABLE_OVERHEADS;
+}
+
+/* In the columns of the functions: count as calls, and no errors. Sizes have no columns there.
+ */
 void gpu_report_print_csv(const struct gpu_report *g, FILE *out)
 {
     uint32_t count;
     const struct gpu_stat *rows = gpu_report_rows(g, &count);
     for (uint32_t i = 0; i < count; i++) {
         const struct gpu_stat *row = &rows[i];
+        if (tables[row->table].sizes)
+            continue;
         fprintf(out, "%s,", tables[row->table].kind);
         report_csv_text(row->name, out);
-        fprintf(out, ",gpu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0,0\n",
-                (unsigned long long)row->count, (unsigned long long)row->total_ns,
-                (unsigned long long)mean_ns(row), (unsigned long long)quantile_ns(row, 0.5),
+        fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0,0\n",
+                is_of_host(row->table) ? "host" : "gpu", (unsigned long long)row->count,
+                (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
+                (unsigned long long)quantile_ns(row, 0.5),
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes);
     }
