@@ -10,8 +10,9 @@
 
 #include "objects.h"
 
-#define RUNTIME_MAX 4 /* libcudart mapped at once that are looked around */
-#define SONAME_MAX  3
+#define RUNTIME_MAX       4 /* libcudart mapped at once that are looked around */
+#define SONAME_MAX        3
+#define FAILURE_BYTES_MAX 400
 
 /* One per major version, newest first; 11.8 is the oldest with the functions that are needed. */
 static const struct {
@@ -54,23 +55,41 @@ struct mapped {
 struct finder {
     struct cupti_library *library;
     const struct cupti_search *search;
-    char *reason;
-    size_t reason_bytes;
-    size_t reason_length;
     struct mapped mapped;
+    char failure[FAILURE_BYTES_MAX]; /* of the first that was there and could not be used */
+    unsigned failure_count;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct finder *f, const char *format, ...)
+/* A line that is cut where its room ends. */
+struct line {
+    char *text;
+    size_t bytes;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
 {
-    size_t left = f->reason_bytes - f->reason_length;
+    size_t left = line->bytes - line->length;
     if (left == 0)
         return;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(f->reason + f->reason_length, left, format, arguments);
+    int length = vsnprintf(line->text + line->length, left, format, arguments);
     va_end(arguments);
     if (length > 0)
-        f->reason_length += (size_t)length < left ? (size_t)length : left - 1;
+        line->length += (size_t)length < left ? (size_t)length : left - 1;
+}
+
+/* Always false, what its callers answer. */
+__attribute__((format(printf, 2, 3))) static bool refuse(struct finder *f, const char *format, ...)
+{
+    va_list arguments;
+    if (f->failure_count++)
+        return false;
+    va_start(arguments, format);
+    vsnprintf(f->failure, sizeof f->failure, format, arguments);
+    va_end(arguments);
+    return false;
 }
 
 /* "libcudart.so.12", or "libcudart-0123abcd.so.12" as some wheels rename it. */
@@ -118,37 +137,29 @@ static bool take(struct finder *f, const char *name)
     struct cupti_library *l = f->library;
     struct object object;
     const char *missing;
-    if (!take_functions(l, f->search->find_symbol, &missing)) {
-        add(f, "%s has no %s; ", name, missing);
-        return false;
-    }
+    if (!take_functions(l, f->search->find_symbol, &missing))
+        return refuse(f, "%s has no %s", name, missing);
     bool found = object_at((uintptr_t)l->cuptiGetVersion, &object);
     snprintf(l->path, sizeof l->path, "%s", found ? object.path : name);
     CUptiResult result = l->cuptiGetVersion(&l->version);
-    if (result != CUPTI_SUCCESS) {
-        add(f, "%s does not start (error %d: no driver, or one that is too old for it); ", l->path,
-            (int)result);
-        return false;
-    }
+    if (result != CUPTI_SUCCESS)
+        return refuse(f, "%s does not start (error %d: no driver, or one that is too old for it)",
+                      l->path, (int)result);
     cupti_sizes_measure(&l->sizes, l->cuptiActivityGetNextRecord);
     if (!l->sizes.bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] ||
-        !l->sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY]) {
-        add(f, "%s does not walk its own records; ", l->path);
-        return false;
-    }
+        !l->sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY])
+        return refuse(f, "%s does not walk its own records", l->path);
     return true;
 }
 
 /* Opens what the loader finds under `name`; `flags` beside the usual ones. */
-static bool try_name(struct finder *f, const char *name, int flags, bool say_why)
+static bool try_name(struct finder *f, const char *name, int flags, bool is_there)
 {
     f->library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | flags);
     if (f->library->handle)
         return take(f, name);
-    const char *why = dlerror(); /* read in any case: the program must not find it */
-    if (say_why)
-        add(f, "%s; ", why ? why : name);
-    return false;
+    const char *why = dlerror();
+    return is_there ? refuse(f, "%s", why ? why : name) : false;
 }
 
 /* The sonames in one folder (none: the loader's search): `first` before the others. */
@@ -193,44 +204,48 @@ static bool try_all(struct finder *f)
     return try_sonames(f, NULL, NULL, first);
 }
 
-/* The end of the reason: every place that was looked at. */
-static void add_places(struct finder *f)
+/* What the user can do comes before the list of places, which may be cut. */
+static void write_reason(const struct finder *f, struct line *line)
 {
     const struct mapped *m = &f->mapped;
-    add(f, "%slooked at ", f->reason_length ? "" : "libcupti not found: ");
+    if (f->failure_count)
+        add(line, "no libcupti can be used: %s", f->failure);
+    else
+        add(line, "libcupti not found");
+    if (f->search->setting && f->search->setting[0]) {
+        add(line, "; GPUPROF_CUPTI names it");
+        return;
+    }
+    add(line, "; set GPUPROF_CUPTI; looked at ");
     for (unsigned i = 0; i < m->runtime_count; i++)
-        add(f, "%s (libcudart), ", m->runtimes[i].folder);
+        add(line, "%s (libcudart), ", m->runtimes[i].folder);
     for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
         if (f->search->homes[i] && f->search->homes[i][0])
-            add(f, "%s, ", f->search->homes[i]);
-    add(f, "the loader's folders");
+            add(line, "%s, ", f->search->homes[i]);
+    add(line, "the loader's folders");
     if (f->search->driver_major)
-        add(f, " (none newer than the driver's CUDA %u)", f->search->driver_major);
-    add(f, "; set GPUPROF_CUPTI");
+        add(line, ", for none newer than the driver's CUDA %u", f->search->driver_major);
 }
 
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
                         char *reason, size_t reason_bytes)
 {
     int saved = errno;
-    struct finder finder = {
-        .library = library, .search = search, .reason = reason, .reason_bytes = reason_bytes};
+    struct finder finder = {.library = library, .search = search};
+    struct line line = {reason, reason_bytes, 0};
     bool found;
-    if (reason_bytes)
-        reason[0] = '\0';
     *library = (struct cupti_library){0};
     if (search->setting && search->setting[0]) {
         found = try_name(&finder, search->setting, 0, true);
-        if (!found)
-            add(&finder, "GPUPROF_CUPTI says so");
     } else {
         objects_each(visit_mapped, &finder.mapped);
         found = try_all(&finder);
-        if (!found)
-            add_places(&finder);
     }
-    if (!found)
+    if (!found) {
         *library = (struct cupti_library){0};
+        write_reason(&finder, &line);
+    }
+    dlerror(); /* ours, or what libcupti's own search for the driver left */
     errno = saved;
     return found;
 }

@@ -44,8 +44,8 @@ struct cupti_library {
  * The major version of the mapped libcudart is tried first, then others, newest first, but none
  * above the driver's. False: nothing to use, and reason[0 .. reason_bytes) says why in one line.
  *
- * Takes milliseconds, allocates, runs libcupti's constructors, and like every dlopen takes the
- * loader's lock and changes what the calling thread's next dlerror() says. errno is kept.
+ * Takes milliseconds, allocates, runs libcupti's constructors, and takes the loader's lock. errno
+ * is kept; but a message that the calling thread had not yet fetched by dlerror() is lost.
  */
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
                         char *reason, size_t reason_bytes);
