@@ -2,7 +2,7 @@
 # What the tests of inject/cupti_* need besides the library: the modules as plain objects, a program
 # that loads a libcupti as the library would, and stand-ins for libcupti.
 
-CUPTI_OBJ := $(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_callbacks cupti_params cupti_record)
+CUPTI_OBJ := $(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_callback_map cupti_params cupti_record)
 $(BUILD)/unit/test_cupti: $(CUPTI_OBJ)
 $(BUILD)/obj/test/unit/test_cupti.c.o: override CFLAGS += -Iinject
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cupti_callbacks.h"
+#include "cupti_callback_map.h"
 #include "cupti_library.h"
 
 static bool open_file(const char *path)
@@ -59,7 +59,7 @@ static void print_functions(const struct cupti_library *l)
 static void print_callbacks(const struct cupti_library *l)
 {
     static struct cupti_callback_map map;
-    printf("callbacks %u of %u\n", cupti_callbacks_map(&map, l->cuptiGetCallbackName),
+    printf("callbacks %u of %u\n", cupti_callback_map_fill(&map, l->cuptiGetCallbackName),
            cupti_callback_count);
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
         for (unsigned cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {

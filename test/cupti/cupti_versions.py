@@ -94,4 +94,4 @@ def enumerators(version, domain):
     """name -> id, from the real header."""
     text = (folder(version) / "include" / f"cupti_{domain}_cbid.h").read_text()
     rows = re.findall(r"_TRACE_CBID_(\w+)\s+= (\d+)", text)
-    return {name: int(cbid) for name, cbid in rows if name not in ("INVALID", "SIZE")}
+    return {name: int(cbid) for name, cbid in rows if name not in ("INVALID", "SIZE", "FORCE_INT")}

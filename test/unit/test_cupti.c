@@ -4,7 +4,7 @@
 
 #include "api.h"
 #include "cuda_abi.h"
-#include "cupti_callbacks.h"
+#include "cupti_callback_map.h"
 #include "cupti_params.h"
 #include "cupti_record.h"
 
@@ -187,7 +187,7 @@ static void callbacks_are_mapped_by_name(void **state)
     (void)state;
     names_major = 13;
     renamed_driver_id = 783;
-    unsigned count = cupti_callbacks_map(&map, get_name);
+    unsigned count = cupti_callback_map_fill(&map, get_name);
     assert_in_range(count, 400, cupti_callback_count - 1);
 #define API_OF(domain, cbid) cupti_callback_api(&map, CUPTI_CB_DOMAIN_##domain##_API, cbid)
     assert_int_equal(API_OF(RUNTIME, 211), API_INDEX_cudaLaunchKernel);
@@ -203,7 +203,7 @@ static void callbacks_are_mapped_by_name(void **state)
     assert_int_equal(API_OF(DRIVER, UINT32_MAX), -1);
     assert_int_equal(cupti_callback_api(&map, CUPTI_CB_DOMAIN_RESOURCE, 307), -1);
     names_major = 12;
-    assert_true(cupti_callbacks_map(&map, get_name) > 400);
+    assert_true(cupti_callback_map_fill(&map, get_name) > 400);
     assert_int_equal(API_OF(RUNTIME, 449), API_INDEX_cudaMemPrefetchAsync_v2);
 }
 

@@ -3,8 +3,8 @@
  * Which intercepted function a CUPTI callback is about: the ids of cupti_callbacks.def, as far as
  * the loaded libcupti gives them the names that they have there.
  */
-#ifndef GPUPROF_INJECT_CUPTI_CALLBACKS_H
-#define GPUPROF_INJECT_CUPTI_CALLBACKS_H
+#ifndef GPUPROF_INJECT_CUPTI_CALLBACK_MAP_H
+#define GPUPROF_INJECT_CUPTI_CALLBACK_MAP_H
 
 #include "api.h"
 #include "cupti_abi.h"
@@ -31,7 +31,7 @@ typedef CUptiResult (*cupti_callback_name_fn)(CUpti_CallbackDomain domain, uint3
  * Fills the map by asking the loaded libcupti for the name of each row's id; some 430 calls of 50
  * ns. A row whose id is unknown there, or has another name, is left out. Returns how many are in.
  */
-unsigned cupti_callbacks_map(struct cupti_callback_map *map, cupti_callback_name_fn get_name);
+unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_name_fn get_name);
 
 /* CUPTI's number of a domain. */
 static inline CUpti_CallbackDomain cupti_callback_domain(enum api_domain domain)

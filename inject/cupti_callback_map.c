@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cupti_callbacks.h"
+#include "cupti_callback_map.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool name_is(const struct cupti_callback_row *row, const char *name)
     return length > 0 && (size_t)length < sizeof expected && strcmp(name, expected) == 0;
 }
 
-unsigned cupti_callbacks_map(struct cupti_callback_map *map, cupti_callback_name_fn get_name)
+unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_name_fn get_name)
 {
     unsigned count = 0;
     memset(map, 0, sizeof *map);
