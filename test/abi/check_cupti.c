@@ -17,8 +17,9 @@
 #define DECLARED_1(name, returns, params)                                                          \
     _Static_assert(__builtin_types_compatible_p(returns(*) params, __typeof__(&name)), #name);
 #define CUPTI_FUNCTION(name, required, returns, params)                                            \
-    JOIN(DECLARED_, DECLARED_##name)(name, returns, params)                                        \
-    _Static_assert(DECLARED_##name || !(required), #name " is not in all versions");
+    JOIN(DECLARED_, DECLARED_##name)                                                               \
+    (name, returns, params) _Static_assert(DECLARED_##name || !(required),                         \
+                                           #name " is not in all versions");
 #include "cupti_functions.def"
 
 #define HAS_0(structure, offset, width, member)
