@@ -141,6 +141,8 @@ static bool take(struct finder *f, const char *name)
         return refuse(f, "%s has no %s", name, missing);
     bool found = object_at((uintptr_t)l->cuptiGetVersion, &object);
     snprintf(l->path, sizeof l->path, "%s", found ? object.path : name);
+    if (f->search->refused && strcmp(l->path, f->search->refused) == 0)
+        return refuse(f, "%s does not work with this driver", l->path);
     CUptiResult result = l->cuptiGetVersion(&l->version);
     if (result != CUPTI_SUCCESS)
         return refuse(f, "%s does not start (error %d: no driver, or one that is too old for it)",

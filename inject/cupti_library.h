@@ -20,6 +20,7 @@
 struct cupti_search {
     const char *setting;               /* $GPUPROF_CUPTI: this file, and no other */
     const char *homes[CUPTI_HOME_MAX]; /* roots of toolkits: $CUDA_HOME, /usr/local/cuda */
+    const char *refused;               /* path of one that loads but would not subscribe */
     unsigned driver_major;             /* from cuDriverGetVersion; newer libcupti are not tried */
     dlsym_fn find_symbol;              /* the real dlsym, not the one that we export */
 };
@@ -42,7 +43,9 @@ struct cupti_library {
  *   4. the roots of toolkits
  *   5. the loader's own search, by soname
  * The major version of the mapped libcudart is tried first, then others, newest first, but none
- * above the driver's. False: nothing to use, and reason[0 .. reason_bytes) says why in one line.
+ * above the driver's. A minor version newer than the driver is found out only by cuptiSubscribe: a
+ * second search then passes over that path. False: nothing to use, and reason[0 .. reason_bytes)
+ * says why in one line.
  *
  * Takes milliseconds, allocates, runs libcupti's constructors, and takes the loader's lock. errno
  * is kept; but a message that the calling thread had not yet fetched by dlerror() is lost.

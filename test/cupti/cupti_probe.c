@@ -3,7 +3,8 @@
  * Finds and loads a libcupti as the library does, and prints what it learns, one "key value" a
  * line. Exits with 3 after "reason ..." if there is none.
  *
- *   cupti_probe [open=FILE]... [setting=FILE] [home=FOLDER] [home2=FOLDER] [driver=MAJOR] [start]
+ *   cupti_probe [open=FILE]... [setting=FILE] [home=FOLDER] [home2=FOLDER] [refused=FILE]
+ *               [driver=MAJOR] [start]
  *
  * open: loaded with RTLD_LOCAL before the search. start: also calls what needs a driver, and prints
  * the results.
@@ -38,6 +39,8 @@ static bool read_arguments(int count, char **arguments, struct cupti_search *sea
             search->homes[0] = value;
         } else if (strncmp(arguments[i], "home2=", 6) == 0) {
             search->homes[1] = value;
+        } else if (strncmp(arguments[i], "refused=", 8) == 0) {
+            search->refused = value;
         } else if (strncmp(arguments[i], "driver=", 7) == 0) {
             search->driver_major = (unsigned)strtoul(value, NULL, 10);
         } else if (strcmp(arguments[i], "start") == 0) {

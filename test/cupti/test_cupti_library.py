@@ -152,6 +152,19 @@ def test_an_incomplete_one_is_passed_over(tmp_path):
     assert "has no cuptiActivityFlushPeriod" in seen.one("reason")
 
 
+def test_a_refused_one_is_passed_over(tmp_path):
+    """What a second search is for: the first one found did not work with the driver."""
+    mapped = put(tmp_path / "torch", 12)
+    other = put(tmp_path / "home" / "lib", 11)
+    arguments = f"open={mapped}", f"home={tmp_path / 'home'}", "driver=12"
+    assert probe(*arguments).one("path") == str(mapped)
+    assert probe(*arguments, f"refused={other}").one("path") == str(mapped)
+    assert probe(*arguments, f"refused={mapped}").one("path") == str(other)
+    other.unlink()
+    seen = probe(*arguments, f"refused={mapped}")
+    assert f"{mapped} does not work with this driver; set GPUPROF_CUPTI" in seen.one("reason")
+
+
 def test_a_broken_file_is_passed_over(tmp_path):
     broken = put(tmp_path / "a" / "lib", 12)
     broken.write_text("not a library")
