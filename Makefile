@@ -44,7 +44,7 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-gpu check-aarch64 bench fuzz style format install uninstall clean help \
-	fetch-cuda demo-parts unit programs
+	fetch-cuda fetch-cupti demo-parts unit programs
 
 all: lib collector-bin demo-parts
 lib: $(BUILD)/libgpuprof.so
@@ -98,6 +98,8 @@ check:
 
 fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
+fetch-cupti:
+	./scripts/fetch-cuda --cupti $(BUILD)/cupti
 
 # ---- style ---------------------------------------------------------------------------------
 
@@ -140,6 +142,6 @@ help:
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
-	@echo 'style format install uninstall clean fetch-cuda'
+	@echo 'style format install uninstall clean fetch-cuda fetch-cupti'
 
 -include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)
