@@ -2,8 +2,9 @@
 /*
  * libcupti: where it is, its functions, its version and the sizes of its records. Loaded with
  * dlopen at run time, and never unloaded: libcupti does not survive it. Nothing here may run from a
- * constructor, and nothing before the driver's cuInit has returned: libcupti looks for the driver
- * by itself, and from 13.2 on even its version is not told without one.
+ * constructor, and nothing before the driver's cuInit has succeeded: libcupti looks for the driver
+ * by itself. Without one 13.2 crashes at any call, and later ones answer 999 even to
+ * cuptiGetVersion.
  */
 #ifndef GPUPROF_INJECT_CUPTI_LIBRARY_H
 #define GPUPROF_INJECT_CUPTI_LIBRARY_H
