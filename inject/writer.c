@@ -18,10 +18,9 @@
 #include "thread.h"
 #include "ticks.h"
 
-#define STACK_BYTES  (1u << 20)
-#define LOAD_WAIT_NS 100000000u
-#define TICK_NS      100000000u /* how often the writer looks while something happens */
-#define SECOND_NS    1000000000u
+#define STACK_BYTES (1u << 20)
+#define TICK_NS     100000000u /* how often the writer looks while something happens */
+#define SECOND_NS   1000000000u
 
 void writer_wake(void)
 {
@@ -86,9 +85,7 @@ static void *writer_main(void *data)
     struct thread *me = &this_thread;
     me->inside = CALL_FOR_GOOD;
     prctl(PR_SET_NAME, "gpuprof");
-    compress_load();
-    atomic_store(&gp.writer.loaded, 1);
-    futex_wake_all(&gp.writer.loaded);
+    compress_start();
     seal_attach(s, me);
     identity_append_all(me);
     uint64_t second_ns = clock_ns(CLOCK_MONOTONIC);
@@ -107,18 +104,6 @@ static void *writer_main(void *data)
     return NULL;
 }
 
-/*
- * A child of _Fork or raw clone finds the loader's locks as they were: if our thread held them, the
- * child's first pthread_create or dlopen would wait for ever, in a program that had only one thread
- * before we came. With a bound, because a constructor that is now calling CUDA holds them itself.
- */
-static void wait_until_loaded(void)
-{
-    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + LOAD_WAIT_NS;
-    for (; !atomic_load(&gp.writer.loaded) && now_ns < end_ns; now_ns = clock_ns(CLOCK_MONOTONIC))
-        futex_wait(&gp.writer.loaded, 0, end_ns - now_ns);
-}
-
 bool writer_start(void)
 {
     pthread_attr_t attributes;
@@ -129,7 +114,6 @@ bool writer_start(void)
         return false;
     atomic_store(&gp.writer.requested, 0);
     atomic_store(&gp.writer.done, 0);
-    atomic_store(&gp.writer.loaded, 0);
     atomic_store(&gp.writer.running, 1);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -145,12 +129,11 @@ bool writer_start(void)
         errno = error;
         return false;
     }
-    wait_until_loaded();
     return true;
 }
 
 void writer_forget(void)
 {
     atomic_store(&gp.writer.running, 0);
-    compress_forget();
+    compress_stop();
 }
