@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "leader.h"
 #include "ticks.h"
 
 #define LOCK_POLL_NS 1000000u
@@ -36,10 +37,10 @@ uint32_t thread_id(void)
 bool thread_exists(uint32_t tid)
 {
     int saved = errno;
-    bool gone =
-        syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), (pid_t)tid, 0) < 0 && errno == ESRCH;
+    uint32_t leader = (uint32_t)syscall(SYS_getpid);
+    bool gone = syscall(SYS_tgkill, (pid_t)leader, (pid_t)tid, 0) < 0 && errno == ESRCH;
     errno = saved;
-    return !gone;
+    return !gone && !(tid == leader && tid != thread_id() && leader_has_ended(NULL));
 }
 
 bool lock_take(struct lock *lock, uint64_t ns)

@@ -17,7 +17,7 @@ void futex_wake_all(_Atomic uint32_t *word);
 /* gettid() without a cache: right in every kind of child. */
 uint32_t thread_id(void);
 
-/* True if the thread exists in this process. */
+/* True if the thread exists in this process and has not ended. */
 bool thread_exists(uint32_t tid);
 
 struct lock {

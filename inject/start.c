@@ -112,7 +112,7 @@ static void leave_parent(void)
     atomic_store(&gp.said, 0);
 }
 
-static bool start(void)
+static bool start(const sigset_t *mask)
 {
     read_settings();
     ticks_calibrate();
@@ -132,7 +132,7 @@ static bool start(void)
         return false;
     }
     uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
-    if (!writer_start()) {
+    if (!writer_start(mask)) {
         say(SAY_START, "recording is off: no writer thread could be started: %s",
             error_text(errno));
         stream_out_remove();
@@ -156,7 +156,7 @@ static bool start_undisturbed(void)
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = start();
+    bool started = start(&old);
     if (!sigismember(&old, SIGXFSZ))
         while (sigtimedwait(&too_large, NULL, &no_time) > 0)
             ;

@@ -232,6 +232,24 @@ def test_calls_in_exit_handlers(life):
     assert life.leftovers() == []
 
 
+@pytest.mark.parametrize("last", ["others", "alone"])
+def test_first_thread_ends_by_pthread_exit(life, last):
+    """The process ends with its last thread, as it does without us, exit handlers and all."""
+    plain = toolchain.environment(life.out, LD_LIBRARY_PATH=life.tiny, LIFE_DESTRUCTOR="1")
+    begin = time.monotonic()
+    toolchain.run([life.program, "leave-main", last], plain, status=0)
+    took = time.monotonic() - begin
+    life("leave-main", last, status=0, settings={"LIFE_DESTRUCTOR": "1"}, timeout=20)
+    assert time.monotonic() - begin < 2 * took + 2
+    [process] = life.processes()
+    recorded, arrived = life.recorded([process]), life.arrived()
+    assert sorted(recorded.values()) == sorted(arrived.values())
+    assert sorted(map(len, arrived.values())) == [2, 2, 3, 6]
+    assert recorded == arrived
+    assert process.end_reason == 1 and process.counters["stale"] == 0
+    assert life.leftovers() == []
+
+
 def test_standard_live_file_is_removed(life):
     life("calls", settings={"GPUPROF_LIVE": ""})
     [process] = life.processes()
