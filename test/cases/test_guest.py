@@ -48,3 +48,20 @@ def test_writer_does_not_allocate(library, tmp_path):
     assert done.stdout == "asked 0 times\n"
     assert len(process.calls()) == 10000
     assert any(b.stored_bytes < b.payload_bytes / 2 for b in process.blocks)
+
+
+def test_plugins_in_each_others_place(library, tmp_path):
+    """A plugin and its runtime go, others come at once in the same addresses."""
+    plugins = []
+    for variant in "12":
+        folder = tmp_path / variant
+        folder.mkdir()
+        runtime = folder / "libcudart.so.12"
+        runtime.symlink_to(toolchain.build("reload.c", f"-DRUNTIME={variant}", "-shared", "-fPIC",
+                                           "-fno-toplevel-reorder", "-Wl,-soname,libcudart.so.12"))
+        plugins.append(toolchain.build("reload.c", "-DPLUGIN", "-shared", "-fPIC", str(runtime),
+                                       "-Wl,--disable-new-dtags", f"-Wl,-rpath,{folder}"))
+    process, done = run_both(toolchain.build("reload.c"), library, tmp_path, *plugins, "40")
+    assert done.stdout.startswith("dlclose of nothing: error")
+    assert [(c.args["bytes"], c.result) for c in process.calls()] == [
+        (i + 1, 701 + i % 2) for i in range(40)]
