@@ -10,7 +10,7 @@ import toolchain
 
 # The parts that meet CUDA or hook the process cannot be in a program with a sanitizer of its own.
 LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unload",
-            "compress_stored"}
+            "stream_hooks", "compress_stored"}
 
 
 def sources():
