@@ -24,6 +24,13 @@ struct lock {
     _Atomic uint32_t holder; /* tid, 0 = free */
 };
 
+/*
+ * All signals of the calling thread, the C library's own too: a handler that leaves by longjmp
+ * would leave a lock behind that its thread holds for ever. Returns what restore_signals takes.
+ */
+uint64_t block_signals(void);
+void restore_signals(uint64_t mask);
+
 /* True if taken; false if `ns` passed first. Not recursive. */
 bool lock_take(struct lock *lock, uint64_t ns);
 void lock_drop(struct lock *lock);
