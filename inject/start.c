@@ -128,10 +128,12 @@ static bool start(const sigset_t *mask)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+        pool_close();
         pool_unlink(&gp.header);
         return false;
     }
-    uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
+    pool_publish(&gp.pool, &gp.header); /* second: only by the stream file can it be found */
+    uint64_t epoch = gp.next_epoch++;   /* before the writer, which looks at it */
     if (!writer_start(mask)) {
         say(SAY_START, "recording is off: no writer thread could be started: %s",
             error_text(errno));

@@ -257,6 +257,38 @@ def test_standard_live_file_is_removed(life):
     assert path.parent in (pathlib.Path("/dev/shm"), life.out) and not path.exists()
 
 
+def test_killed_while_starting(life):
+    """At whatever point: no file without contents, no live file that nothing leads to."""
+    killer = toolchain.build("kill_at.c")
+    steps = []
+    for step in range(500):
+        out, live = life.folder / f"out{step}", life.folder / f"live{step}"
+        live.mkdir()
+        settings = {"GPUPROF_OUT": out, "GPUPROF_LIVE": live, "TINY_LOG": ""}
+        done = toolchain.run([killer, step, life.program, "calls"], life.env(**settings),
+                             status=None)
+        if done.returncode == 9:
+            pytest.skip("tracing is not allowed here")
+        assert done.returncode == 0, done
+        if done.stdout == "started\n":
+            break
+        processes = stream_reader.read_folder(out)
+        assert len(list(out.iterdir())) == len(processes) if out.exists() else not processes
+        assert {str(path) for path in live.iterdir()} <= {p.header.live_path for p in processes}
+        steps.append((len(processes), len(list(live.iterdir()))))
+    assert done.stdout == "started\n" and len(steps) > 20
+    assert {(0, 0), (1, 0), (1, 1)} == set(steps)
+
+
+def test_no_files_without_names(life):
+    """A file system that has none: the files have names from the beginning."""
+    shim = toolchain.build("kill_at.c", "-DNO_UNNAMED", "-shared", "-fPIC")
+    life("calls", settings={"LD_PRELOAD": f"{shim}:{life.library}"})
+    [process] = life.processes()
+    assert life.recorded([process]) == life.arrived() and process.header.live_path
+    assert life.leftovers() == []
+
+
 # ---- Descriptors, folders, disks -----------------------------------------------------------------
 
 def test_daemon(life):
