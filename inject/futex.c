@@ -56,7 +56,7 @@ void restore_signals(uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-bool lock_take(struct lock *lock, uint64_t ns)
+static bool take(struct lock *lock, uint64_t ns)
 {
     uint32_t me = thread_id();
     uint64_t end_ns = 0;
@@ -75,8 +75,21 @@ bool lock_take(struct lock *lock, uint64_t ns)
     }
 }
 
+bool lock_take(struct lock *lock, uint64_t ns)
+{
+    uint64_t signals = block_signals();
+    bool taken = take(lock, ns);
+    if (taken)
+        lock->signals = signals;
+    else
+        restore_signals(signals);
+    return taken;
+}
+
 void lock_drop(struct lock *lock)
 {
+    uint64_t signals = lock->signals;
     atomic_store(&lock->holder, 0);
     futex_wake_all(&lock->holder);
+    restore_signals(signals);
 }

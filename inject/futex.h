@@ -20,10 +20,6 @@ uint32_t thread_id(void);
 /* True if the thread exists in this process and has not ended. */
 bool thread_exists(uint32_t tid);
 
-struct lock {
-    _Atomic uint32_t holder; /* tid, 0 = free */
-};
-
 /*
  * All signals of the calling thread, the C library's own too: a handler that leaves by longjmp
  * would leave a lock behind that its thread holds for ever. Returns what restore_signals takes.
@@ -31,7 +27,13 @@ struct lock {
 uint64_t block_signals(void);
 void restore_signals(uint64_t mask);
 
-/* True if taken; false if `ns` passed first. Not recursive. */
+struct lock {
+    _Atomic uint32_t holder; /* tid, 0 = free */
+    uint64_t signals;        /* the holder's mask from before */
+};
+
+/* True if taken, with all signals blocked until lock_drop; false if `ns` passed first. Not
+ * recursive. */
 bool lock_take(struct lock *lock, uint64_t ns);
 void lock_drop(struct lock *lock);
 

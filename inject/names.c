@@ -184,51 +184,32 @@ static bool define(uint64_t handle, const char *name, bool copy, uint64_t module
     return true;
 }
 
-/* With all signals blocked; false: the lock could not be had, and they are as they were. */
-static bool lock_names(uint64_t *signals)
-{
-    *signals = block_signals();
-    if (lock_take(&names_lock, NAMES_LOCK_NS))
-        return true;
-    restore_signals(*signals);
-    return false;
-}
-
-static void unlock_names(uint64_t signals)
-{
-    lock_drop(&names_lock);
-    restore_signals(signals);
-}
-
 void name_define(uint64_t handle, const char *name, bool copy, uint64_t module)
 {
-    uint64_t signals;
     if (!handle || !name)
         return;
-    if (!lock_names(&signals)) {
+    if (!lock_take(&names_lock, NAMES_LOCK_NS)) {
         counter_add(COUNTER_NAMES_DROPPED, 1);
         return;
     }
     if (!define(handle, name, copy, module))
         counter_add(COUNTER_NAMES_DROPPED, 1);
-    unlock_names(signals);
+    lock_drop(&names_lock);
 }
 
 void name_alias(uint64_t handle, uint64_t known)
 {
-    uint64_t signals;
-    if (!handle || handle == known || !lock_names(&signals))
+    if (!handle || handle == known || !lock_take(&names_lock, NAMES_LOCK_NS))
         return;
     struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, known) : NULL;
     if (e && e->name && !define(handle, e->name, true, 0))
         counter_add(COUNTER_NAMES_DROPPED, 1);
-    unlock_names(signals);
+    lock_drop(&names_lock);
 }
 
 void names_drop_module(uint64_t module)
 {
-    uint64_t signals;
-    if (!lock_names(&signals))
+    if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
     struct module *m =
         names.module_capacity ? module_at(names.modules, names.module_capacity, module) : NULL;
@@ -239,7 +220,7 @@ void names_drop_module(uint64_t module)
     }
     if (m)
         m->first = 0;
-    unlock_names(signals);
+    lock_drop(&names_lock);
 }
 
 static struct entry *find_entry(uint64_t handle)

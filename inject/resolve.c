@@ -221,7 +221,7 @@ void resolve_refresh(void)
     static _Atomic unsigned long long seen;
     unsigned long long unloaded = 0;
     int saved = errno;
-    dl_iterate_phdr(visit_count, &unloaded);
+    objects_iterate(visit_count, &unloaded);
     if (unloaded == atomic_load(&seen))
         return;
     /* Not beside bind(), which may be giving an entry that was dead to another object. */
