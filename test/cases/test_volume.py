@@ -75,6 +75,24 @@ def test_small_buffer(library, tmp_path, on_full):
         assert dropped == 0 and counters.get("waits", 0) > 0
 
 
+def test_waiting_thread_holds_no_name_lock(library, tmp_path):
+    """A thread that waits for room to write a name does not make others wait who register one."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=folder,
+                                GPUPROF_BUFFER="1M", GPUPROF_CHUNK="16K", GPUPROF_WAIT="30s",
+                                GPUPROF_LIVE=tmp_path)
+    done = toolchain.run([toolchain.build("frozen.c", *link)], env, status=None)
+    if done.returncode == 9:
+        pytest.skip("tracing is not allowed here")
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout == "waits after some: 1, defined at once: 1\n"
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert not process.losses and process.counters["waits"] > 0
+    names = {r.args[0] for r in process.of_type(stream_reader.NAME)}
+    launched = [c.args["kernel"] for c in process.calls() if "kernel" in c.args]
+    assert len(launched) > 50 and names == set(launched)
+
+
 @pytest.fixture(name="stored", scope="module")
 def fixture_stored():
     """The library as a cross build has it for which there is no libzstd.a."""
