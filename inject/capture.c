@@ -115,7 +115,7 @@ void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64
 
 static bool is_capturing(void)
 {
-    return atomic_load_explicit(&gp.attention, memory_order_relaxed) % ATTENTION_LATE != 0;
+    return attention_now() % ATTENTION_LATE != 0;
 }
 
 void capture_drop_stream(uint64_t stream)

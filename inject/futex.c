@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "leader.h"
+#include "signals.h"
 #include "ticks.h"
 
 #define LOCK_POLL_NS 1000000u
@@ -42,18 +42,6 @@ bool thread_exists(uint32_t tid)
     bool gone = syscall(SYS_tgkill, (pid_t)leader, (pid_t)tid, 0) < 0 && errno == ESRCH;
     errno = saved;
     return !gone && !(tid == leader && tid != thread_id() && leader_has_ended(NULL));
-}
-
-uint64_t block_signals(void)
-{
-    uint64_t all = UINT64_MAX, old = 0;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
-    return old;
-}
-
-void restore_signals(uint64_t mask)
-{
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
 static bool take(struct lock *lock, uint64_t ns)

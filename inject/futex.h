@@ -20,13 +20,6 @@ uint32_t thread_id(void);
 /* True if the thread exists in this process and has not ended. */
 bool thread_exists(uint32_t tid);
 
-/*
- * All signals of the calling thread, the C library's own too: a handler that leaves by longjmp
- * would leave a lock behind that its thread holds for ever. Returns what restore_signals takes.
- */
-uint64_t block_signals(void);
-void restore_signals(uint64_t mask);
-
 struct lock {
     _Atomic uint32_t holder; /* tid, 0 = free */
     uint64_t signals;        /* the holder's mask from before */

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "futex.h"
+#include "signals.h"
 #include "thread.h"
 #include "ticks.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "futex.h"
+#include "signals.h"
 
 struct walk {
     int (*visit)(const struct object *, void *);

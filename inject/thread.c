@@ -3,16 +3,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "bytes.h"
 #include "call.h"
 #include "futex.h"
 #include "pool.h"
 #include "say.h"
+#include "signals.h"
 #include "start.h"
 #include "ticks.h"
 #include "writer.h"
@@ -141,20 +139,19 @@ static bool has_room(const struct thread *t, size_t bytes)
 
 /*
  * A signal handler that leaves by longjmp, or a cancellation, in the middle of this would leave two
- * chunks with one position. By system call, because the C library lets its own signals through.
+ * chunks with one position.
  */
 bool thread_make_room(struct thread *t, size_t bytes)
 {
     if (likely(has_room(t, bytes)))
         return true;
     int saved = errno;
-    uint64_t all = UINT64_MAX, old = 0;
     int cancel_state;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    uint64_t mask = block_signals();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     change_chunk(t);
     pthread_setcancelstate(cancel_state, &cancel_state);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    restore_signals(mask);
     bool has = has_room(t, bytes);
     if (has) {
         t->waited = false;

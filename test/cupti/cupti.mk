@@ -7,7 +7,8 @@ $(BUILD)/unit/test_cupti: $(CUPTI_OBJ)
 $(BUILD)/obj/test/unit/test_cupti.c.o: override CFLAGS += -Iinject
 
 CUPTI_PROBE := $(BUILD)/cupti-tests/cupti_probe
-CUPTI_PROBE_OBJ := $(CUPTI_OBJ) $(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_library objects) \
+CUPTI_PROBE_OBJ := $(CUPTI_OBJ) \
+	$(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_library objects signals) \
 	$(patsubst %,$(BUILD)/obj/formats/%.c.o,api crc32c)
 
 $(CUPTI_PROBE): test/cupti/cupti_probe.c $(CUPTI_PROBE_OBJ)
