@@ -12,6 +12,7 @@
 
 #include "api.h"
 #include "getproc.h"
+#include "gpu.h"
 #include "ticks.h"
 
 #define LIBRARIES_MAX 16
@@ -166,7 +167,6 @@ static void append_process(struct thread *t)
     }
     append_text(t, "gpuprof", GPUPROF_RELEASE);
     append_text(t, "live", gp.pool.is_file ? "file" : "memory");
-    append_text(t, "gpu_rows", "absent: this version records host calls only");
 }
 
 static void append_ranks(struct thread *t)
@@ -304,6 +304,18 @@ void identity_append_libraries(struct thread *writer)
     }
     if (found.count < LIBRARIES_MAX)
         read_libraries(writer, &found);
+}
+
+void identity_append_gpu(struct thread *writer)
+{
+    static uint32_t written;
+    static uint64_t epoch;
+    uint32_t version = atomic_load(&gpu.status_version);
+    if (epoch == writer->epoch && written == version)
+        return;
+    epoch = writer->epoch;
+    written = version;
+    append_text(writer, "gpu_rows", gpu.status);
 }
 
 void identity_append_end(struct thread *writer, uint32_t reason)

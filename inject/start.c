@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "finish.h"
 #include "futex.h"
+#include "gpu.h"
 #include "identity.h"
 #include "names.h"
 #include "pool.h"
@@ -104,6 +105,7 @@ static void leave_parent(void)
     memset(gp.spare_head, 0, sizeof gp.spare_head);
     names_reset();
     capture_reset();
+    gpu_forget();
     atomic_store(&gp.said, 0);
 }
 

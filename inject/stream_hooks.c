@@ -7,11 +7,19 @@
  */
 #include "capture.h"
 #include "cuda_abi.h"
+#include "gpu.h"
 #include "hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api.def"
+
+/* A context goes: with it what CUPTI still holds of it. */
+static void all_goes(void)
+{
+    capture_drop_all();
+    gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
 
 #define DROPS(symbol, domain, returns, missing, params, names, drop)                               \
     EXPORT returns symbol params                                                                   \
@@ -30,13 +38,13 @@
 /* clang-format off */
 RUNTIME_DROPS(cudaStreamDestroy, (cudaStream_t stream), (stream),
               capture_drop_stream((uintptr_t)stream))
-RUNTIME_DROPS(cudaDeviceReset, (void), (), capture_drop_all())
+RUNTIME_DROPS(cudaDeviceReset, (void), (), all_goes())
 DRIVER_DROPS(cuStreamDestroy, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
 DRIVER_DROPS(cuStreamDestroy_v2, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
-DRIVER_DROPS(cuCtxDestroy, (CUcontext ctx), (ctx), capture_drop_all())
-DRIVER_DROPS(cuCtxDestroy_v2, (CUcontext ctx), (ctx), capture_drop_all())
-DRIVER_DROPS(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), capture_drop_all())
-DRIVER_DROPS(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), capture_drop_all())
+DRIVER_DROPS(cuCtxDestroy, (CUcontext ctx), (ctx), all_goes())
+DRIVER_DROPS(cuCtxDestroy_v2, (CUcontext ctx), (ctx), all_goes())
+DRIVER_DROPS(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), all_goes())
+DRIVER_DROPS(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), all_goes())
 /* clang-format on */

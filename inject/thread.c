@@ -29,8 +29,9 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->records = chunk ? chunk + LIVE_CHUNK_HEAD_BYTES : NULL;
     t->used = 0;
     t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
-    bool is_raw = gp.clock_source != CLOCK_SOURCE_MONOTONIC;
-    t->limit = chunk && is_raw ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+    bool has_usual = gp.clock_source != CLOCK_SOURCE_MONOTONIC &&
+                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
+    t->limit = chunk && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
 }
 
 unsigned thread_open_records(const struct thread *t)
@@ -183,6 +184,15 @@ bool thread_append(struct thread *t, const struct record *r)
         t->used += (size_t)written;
     chunk_commit(t->records, t->used + count);
     return written > 0;
+}
+
+void thread_leave(struct thread *t)
+{
+    if (!t->records)
+        return;
+    t->position += t->used;
+    pool_leave(&gp.pool, chunk_of(t), t->number);
+    use_chunk(t, NULL);
 }
 
 void thread_close(struct thread *t)

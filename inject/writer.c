@@ -5,13 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #include "call.h"
 #include "compress.h"
 #include "futex.h"
 #include "identity.h"
 #include "leader.h"
+#include "own_thread.h"
 #include "pool.h"
 #include "resolve.h"
 #include "seal.h"
@@ -19,10 +19,9 @@
 #include "thread.h"
 #include "ticks.h"
 
-#define STACK_BYTES (1u << 20)
-#define TICK_NS     100000000u /* how often the writer looks while something happens */
-#define ALONE_NS    200000000u /* how often it looks whether anybody else is left */
-#define SECOND_NS   1000000000u
+#define TICK_NS   100000000u /* how often the writer looks while something happens */
+#define ALONE_NS  200000000u /* how often it looks whether anybody else is left */
+#define SECOND_NS 1000000000u
 
 static struct thread predecessor; /* the first writer's state, for the second */
 static sigset_t program_mask;     /* of signals, of the thread that started the recording */
@@ -60,6 +59,7 @@ static void note_state(struct thread *me, uint32_t reason)
     identity_append_anchor(me);
     identity_append_counters(me);
     identity_append_libraries(me);
+    identity_append_gpu(me);
     if (reason)
         identity_append_end(me, reason);
 }
@@ -84,7 +84,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     return good;
 }
 
-/* Now and then: are the first thread, which has ended, and this one all that is left? */
+/* Now and then: are the first thread, which has ended, and ours all that is left? */
 static bool is_left_alone(uint64_t *looked_ns)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -92,31 +92,13 @@ static bool is_left_alone(uint64_t *looked_ns)
     if (now_ns - *looked_ns < ALONE_NS)
         return false;
     *looked_ns = now_ns;
-    return leader_has_ended(&thread_count) && thread_count == 2;
-}
-
-/* The thread starts with all signals blocked. 0 or an errno value. */
-static int create_thread(void *(*body)(void *), struct sealer *s)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    int error = pthread_create(&thread, &attributes, body, s);
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
+    return leader_has_ended(&thread_count) && thread_count == 1 + atomic_load(&own_thread_count);
 }
 
 /* Until the recording ends, or, if `may_be_left`, is_left_alone. True: the latter. */
 static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
 {
     uint64_t second_ns = clock_ns(CLOCK_MONOTONIC), looked_ns = second_ns;
-    prctl(PR_SET_NAME, "gpuprof");
     while (pass(s, me, &second_ns)) {
         if (may_be_left && is_left_alone(&looked_ns))
             return true;
@@ -140,7 +122,9 @@ static void *second_main(void *data)
     struct thread *me = &this_thread;
     *me = predecessor;
     me->tid = thread_id();
+    own_thread_begin("gpuprof");
     write_on(data, me, false);
+    own_thread_end();
     return NULL;
 }
 
@@ -154,7 +138,8 @@ static void end_process(struct sealer *s, struct thread *me)
 {
     predecessor = *me;
     *me = (struct thread){.epoch = EPOCH_THREAD};
-    if (create_thread(second_main, s) != 0) { /* what comes now is not recorded; the rest is */
+    own_thread_end();                             /* from here on a thread of the program's */
+    if (own_thread_create(second_main, s) != 0) { /* what comes now is not recorded; the rest is */
         start_end();
         atomic_store(&gp.writer.running, 0);
     }
@@ -166,12 +151,14 @@ static void *writer_main(void *data)
 {
     struct sealer *s = data;
     struct thread *me = &this_thread;
-    me->inside = CALL_FOR_GOOD;
+    own_thread_begin("gpuprof");
     compress_start();
     seal_attach(s, me);
     identity_append_all(me);
+    identity_append_gpu(me);
     if (write_on(s, me, true))
         end_process(s, me);
+    own_thread_end();
     return NULL;
 }
 
@@ -184,7 +171,7 @@ bool writer_start(const sigset_t *mask)
     atomic_store(&gp.writer.requested, 0);
     atomic_store(&gp.writer.done, 0);
     atomic_store(&gp.writer.running, 1);
-    int error = create_thread(writer_main, s);
+    int error = own_thread_create(writer_main, s);
     if (error) {
         atomic_store(&gp.writer.running, 0);
         seal_free(s);
@@ -197,5 +184,6 @@ bool writer_start(const sigset_t *mask)
 void writer_forget(void)
 {
     atomic_store(&gp.writer.running, 0);
+    atomic_store(&own_thread_count, 0);
     compress_stop();
 }

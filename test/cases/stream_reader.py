@@ -37,8 +37,9 @@ TYPE_NAMES = dict(enumerate((
     "push pop range_start range_end mark label step pause").split(), 1))
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
-            "waits", "capture_overflow", "ended")
-LOSSES = (*COUNTERS[:5], "ended")
+            "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
+            "gpu_damaged", "gpu_yields", "gpu_unflushed")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:])
 U64 = (1 << 64) - 1
 
 
