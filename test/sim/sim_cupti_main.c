@@ -181,7 +181,8 @@ CUptiResult cupti_ready(const char *function)
     pthread_mutex_lock(&attach_lock);
     CUptiResult result = cupti_driver ? CUPTI_SUCCESS : attach();
     pthread_mutex_unlock(&attach_lock);
-    return cupti_error(result);
+    /* 13.0 does not count this one as its last error. */
+    return result == CUPTI_ERROR_UNKNOWN ? result : cupti_error(result);
 }
 
 uint32_t cupti_thread_id(void)

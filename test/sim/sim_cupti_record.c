@@ -365,7 +365,10 @@ void record_resource(const struct sim_trace_resource *resource)
     if (resource->kind == SIM_CONTEXT_CREATED) {
         clock_context_created(resource->context_id);
         clock_anchor();
+        struct sim_trace_resource null_stream = *resource;
+        null_stream.stream_id = resource->null_stream_id;
         record_context(resource);
+        record_stream(&null_stream);
     } else if (resource->kind == SIM_STREAM_CREATED) {
         record_stream(resource);
     } else if (resource->kind == SIM_MODULE_LOADED && resource->is_compiled) {
