@@ -71,12 +71,24 @@ class Output:
         return [values for this, values in self.records if this == kind]
 
 
-def run(version, *steps, status=0, kinds=ALL, static=False, library=None, program=None, **settings):
+def run(version, *steps, status=0, kinds=ALL, static=False, library=None, wrap=(), **settings):
     """`library`: a real one, instead of the simulated one of that version."""
     name, major = VERSIONS[version]
     env = toolchain.environment(None, CUPTI_KINDS=kinds, CUPTI_LIB=library or name, **settings)
-    command = [program or build(major, static=static), *steps]
+    command = [*wrap, build(major, static=static), *steps]
     return Output(toolchain.run(command, env, status=status))
+
+
+def bare(library):
+    """What src/cupti_bare.c prints with that library, by first word; there is no driver."""
+    program = toolchain.build("cupti_bare.c", f"-I{SIM_SOURCES}")
+    env = toolchain.environment(None, CUPTI_LIB=library)
+    del env["LD_LIBRARY_PATH"]
+    lines = collections.defaultdict(list)
+    for line in toolchain.run([program], env).stdout.splitlines():
+        word, _, rest = line.partition(" ")
+        lines[word].append(rest)
+    return lines
 
 
 def read_log(folder):

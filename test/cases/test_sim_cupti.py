@@ -2,6 +2,7 @@
 """The simulated CUPTI keeps what its README promises: driven by a client of its own."""
 
 import collections
+import shutil
 import signal
 import subprocess
 
@@ -67,8 +68,6 @@ def test_every_record(versions, tmp_path):
     assert kinds[KERNEL] == 14 and kinds[MEMCPY2] == 1 and kinds[cupti.EVENT] == 1
     assert kinds[MEMSET] == 4 and kinds[MEMCPY] == 4 and kinds[cupti.POOL] == 3
     assert kinds[cupti.DEVICE] == 2 and kinds[cupti.CONTEXT] == 2 and kinds[cupti.STREAM] == 4
-    device = {line for line in cupti.read_log(tmp_path) if False}
-    assert not device
 
 
 def test_records_are_the_work(versions, tmp_path):
@@ -104,8 +103,8 @@ def test_correlation(versions):
     found = cupti.run(versions, *START, "work", "flush")
     runtime = {v["correlationId"]: v for v in found.of(cupti.RUNTIME)}
     driver = {v["correlationId"] for v in found.of(cupti.DRIVER)}
-    names = {int(i): n for d, i, n in (line.split(" ") for line in cupti.run(
-        versions, "names").lines["name"]) if d == "2"}
+    names = {int(i): n for d, i, n in (line.split(" ") for line in cupti.bare(
+        toolchain.SIM / cupti.VERSIONS[versions][0])["name"]) if d == "2"}
     assert len(runtime) == len(found.of(cupti.RUNTIME))
     kernels = collections.Counter(v["correlationId"] for v in found.of(KERNEL))
     for correlation, count in kernels.items():
@@ -146,18 +145,17 @@ def test_overheads(versions):
     assert all(v["length"] == 50 for v in found.of(OVERHEAD) if v["overheadKind"] == 6 << 16)
 
 
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind")
 def test_overhead_data_is_the_clients_to_free():
-    program = cupti.build(13, "-fsanitize=address", "-fno-omit-frame-pointer")
-    steps = (*START, "launches", "flush")
-    settings = {"program": program, "kinds": "17", "SIMCUPTI_COMMAND_BUFFER": 100,
-                "ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0"}
-    clean = cupti.run("13.0", *steps, status=None, **settings)
-    leaky = cupti.run("13.0", "keep-data", *steps, status=None, **settings)
-    leaks = "12 byte(s) leaked in 1 allocation"
-    assert "record_overhead" not in clean.done.stderr and "kernel_overheads" not in \
-        clean.done.stderr
-    assert leaks in leaky.done.stderr.replace("in 2 ", "in 1 ") and \
-        "kernel_overheads" in leaky.done.stderr
+    """It is a block of its own: freed it is no leak, kept it is one."""
+    steps = (*START, "launches", "flush", "finalize")
+    settings = {"kinds": "17", "SIMCUPTI_COMMAND_BUFFER": 100, "SIMCUPTI_FINALIZE": "allow"}
+    tool = ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite"]
+    clean = cupti.run("13.0", *steps, wrap=tool, **settings)
+    leaky = cupti.run("13.0", "keep-data", *steps, wrap=tool, **settings)
+    assert len(clean.of(OVERHEAD)) == len(leaky.of(OVERHEAD)) == 4
+    assert "definitely lost" not in clean.done.stderr and "Invalid" not in clean.done.stderr
+    assert "24 bytes in 2 blocks are definitely lost" in leaky.done.stderr
 
 
 def test_disorder(versions):
@@ -287,7 +285,8 @@ def test_small_buffers(versions):
     """The library fills less than it is given: many buffers, all walkable."""
     found = cupti.run(versions, *START, "launches", "sync", "flush", kinds="10",
                       SIMCUPTI_BUFFER_BYTES=1000)
-    assert len(found.buffers) == 50 and len(found.of(KERNEL)) == 200
+    count = {"11.8": 40, "12.4": 50, "13.0": 50}[versions]  # 5 or 4 records in each
+    assert len(found.buffers) == count and len(found.of(KERNEL)) == 200
     assert all(valid <= 1000 for _, valid in found.buffers)
 
 

@@ -197,6 +197,8 @@ static void queue_unstage(struct queue *queue)
     unsigned at = (unsigned)(roll() % queue->staged_count);
     struct cupti_record record = queue->staged[at];
     queue->staged[at] = queue->staged[--queue->staged_count];
+    /* A copy of a pointer here would hide a leak of the client's. */
+    memset(&queue->staged[queue->staged_count], 0, sizeof *queue->staged);
     queue_put(queue, &record);
 }
 

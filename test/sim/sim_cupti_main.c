@@ -32,9 +32,10 @@ void cupti_misuse(const char *format, ...)
     abort();
 }
 
+/* 13.0 remembers nothing until it has a driver. */
 CUptiResult cupti_error(CUptiResult result)
 {
-    if (result != CUPTI_SUCCESS)
+    if (result != CUPTI_SUCCESS && (SIM_CUPTI < 130 || cupti_driver))
         last_error = result;
     return result;
 }
@@ -181,8 +182,7 @@ CUptiResult cupti_ready(const char *function)
     pthread_mutex_lock(&attach_lock);
     CUptiResult result = cupti_driver ? CUPTI_SUCCESS : attach();
     pthread_mutex_unlock(&attach_lock);
-    /* 13.0 does not count this one as its last error. */
-    return result == CUPTI_ERROR_UNKNOWN ? result : cupti_error(result);
+    return cupti_error(result);
 }
 
 uint32_t cupti_thread_id(void)

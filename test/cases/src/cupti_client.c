@@ -10,7 +10,6 @@
  * CUPTI_LIB names the library; CUPTI_KINDS, CUPTI_CALLBACKS (domain:cbid,...), CUPTI_ATTRIBUTES
  * (number=value,...), CUPTI_BUFFER (bytes), CUPTI_BUFFERS (how many before NULL).
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,16 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti_functions.h"
 #include "cupti_work.h"
-#include "sim_cupti_abi.h"
-
-#define FUNCTION(name, params) static CUptiResult(*name) params;
-SIM_CUPTI_FUNCTIONS(FUNCTION)
-#undef FUNCTION
 
 static CUpti_SubscriberHandle subscriber;
 static const char *kept_name; /* of a kernel, out of a record */
-static void *kept_data;
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -40,22 +34,6 @@ static struct {
     bool calls_cuda, flushes_in_destroy, is_quiet;
     uint8_t *last_request;
 } how = {.buffer_bytes = 65536, .buffers_left = -1};
-
-static void library_load(void)
-{
-    const char *name = getenv("CUPTI_LIB");
-    void *library = dlopen(name, RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(2);
-    }
-#define FUNCTION(function, params)                                                                 \
-    function = (CUptiResult(*) params)(uintptr_t)dlsym(library, #function);                        \
-    if (!function)                                                                                 \
-        printf("missing %s\n", #function);
-    SIM_CUPTI_FUNCTIONS(FUNCTION)
-#undef FUNCTION
-}
 
 static void done(const char *step, CUptiResult result)
 {
@@ -99,23 +77,12 @@ static const struct {
 #undef FIELD
 };
 
-static unsigned record_bytes(int kind)
-{
-    uint64_t buffer[64];
-    void *record = NULL;
-    for (unsigned i = 0; i < 64; i++)
-        buffer[i] = (uint64_t)kind;
-    if (cuptiActivityGetNextRecord((uint8_t *)buffer, sizeof buffer, &record) ||
-        cuptiActivityGetNextRecord((uint8_t *)buffer, sizeof buffer, &record))
-        return 0;
-    return (unsigned)((char *)record - (char *)buffer);
-}
-
 static void record_print(const char *record, const unsigned *bytes)
 {
     int kind;
     memcpy(&kind, record, sizeof kind);
     int layout = kind == CUPTI_ACTIVITY_KIND_DRIVER ? CUPTI_ACTIVITY_KIND_RUNTIME : kind;
+    flockfile(stdout); /* one line, whoever else prints */
     printf("record %d", kind);
     for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         uint64_t value = 0;
@@ -132,13 +99,12 @@ static void record_print(const char *record, const unsigned *bytes)
             uint32_t data[3];
             memcpy(data, (const void *)(uintptr_t)value, sizeof data);
             printf("\tlength=%u", data[0]);
-            if (how.keeps_data)
-                kept_data = (void *)(uintptr_t)value;
-            else
+            if (!how.keeps_data)
                 free((void *)(uintptr_t)value);
         }
     }
     printf("\n");
+    funlockfile(stdout);
 }
 
 static void flush_here(const char *step)
@@ -252,11 +218,13 @@ static void on_callback(void *userdata, int domain, uint32_t cbid, const void *g
         *data->correlationData = 1000000 + data->correlationId;
     else
         memcpy(&result, data->functionReturnValue, sizeof result);
+    flockfile(stdout);
     printf("callback %d %d %u\tfunction=%s\tname=%s\tcorrelation=%u\tdata=%llu\tresult=%d\ttid=%ld",
            data->callbackSite, domain, cbid, data->functionName, name, data->correlationId,
            (unsigned long long)*data->correlationData, result, syscall(SYS_gettid));
     print_params(domain, cbid, data);
     printf("\n");
+    funlockfile(stdout);
     if (how.calls_cuda) {
         void *memory;
         cudaMalloc(&memory, 16);
@@ -420,75 +388,6 @@ static bool step_flag(const char *step)
     return false;
 }
 
-static void step_sizes(void)
-{
-    for (int kind = 0; kind < 70; kind++)
-        printf("size %d %u\n", kind, record_bytes(kind));
-}
-
-/* One walk after another, over kernels and what is none. */
-static void step_walk(void)
-{
-    enum { KERNEL = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL };
-    uint64_t buffer[512];
-    unsigned bytes = record_bytes(KERNEL);
-    const size_t sizes[] = {0, 4, 7, 100, bytes - 1, bytes, 2 * bytes + 50, 3 * bytes};
-    for (unsigned i = 0; i < 512; i++)
-        buffer[i] = KERNEL;
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        void *record = NULL;
-        unsigned count = 0;
-        CUptiResult result;
-        while ((result = cuptiActivityGetNextRecord((uint8_t *)buffer, sizes[i], &record)) == 0)
-            count++;
-        printf("walk %u %u %d %td\n", i, count, result,
-               record ? (char *)record - (char *)buffer : -1);
-    }
-    void *record = NULL;
-    buffer[bytes / 8] = 0;
-    CUptiResult first = cuptiActivityGetNextRecord((uint8_t *)buffer, sizeof buffer, &record);
-    CUptiResult second = cuptiActivityGetNextRecord((uint8_t *)buffer, sizeof buffer, &record);
-    printf("walk zero %d %d\n", first, second);
-    printf("walk null %d %d\n", cuptiActivityGetNextRecord(NULL, 100, &record),
-           cuptiActivityGetNextRecord((uint8_t *)buffer, 100, NULL));
-}
-
-/* What each function answers to a first call. */
-static void step_codes(void)
-{
-    uint32_t id = 0;
-    const char *text = NULL;
-    int type = 0;
-    for (int code = -1; code < 50; code++) {
-        CUptiResult result = cuptiGetResultString(code, &text);
-        printf("code %d %d %s\n", code, result, text);
-    }
-    for (int kind = 0; kind < 70; kind++)
-        printf("code kind-%d %d %d\n", kind, cuptiActivityEnable(kind), cuptiActivityDisable(kind));
-    printf("code flush %d %d\n", cuptiActivityFlushAll(0), cuptiActivityFlushPeriod(10));
-    printf("code type %d %d\n", cuptiSetThreadIdType(1), cuptiGetThreadIdType(&type));
-    printf("code ids %d %d %d %d\n", cuptiGetContextId(NULL, &id), cuptiGetDeviceId(NULL, &id),
-           cuptiGetStreamIdEx(NULL, NULL, 0, &id), cuptiGetGraphId(NULL, &id));
-    printf("code none %d %d\n", cuptiUnsubscribe(NULL), cuptiEnableCallback(1, NULL, 2, 211));
-    printf("code null %d %d\n", cuptiActivityRegisterCallbacks(NULL, NULL),
-           cuptiActivityRegisterTimestampCallback(NULL));
-    printf("code register %d %d\n", cuptiActivityRegisterCallbacks(on_request, on_complete),
-           cuptiActivityRegisterTimestampCallback(own_clock));
-    printf("code subscribe %d\n", cuptiSubscribe(&subscriber, on_callback, &how));
-    printf("code last %d\n", cuptiGetLastError());
-    each_pair("0=-1,5=-1,9=-1,20=-1", use_attribute);
-}
-
-static void step_names(void)
-{
-    for (int domain = 1; domain <= 2; domain++)
-        for (uint32_t cbid = 0; cbid < 1000; cbid++) {
-            const char *name = NULL;
-            if (cuptiGetCallbackName(domain, cbid, &name) == CUPTI_SUCCESS)
-                printf("name %d %u %s\n", domain, cbid, name);
-        }
-}
-
 static bool step_cupti(const char *step)
 {
     if (strcmp(step, "subscribe") == 0)
@@ -540,10 +439,6 @@ static bool step_other(const char *step)
         {"dropped", step_dropped},
         {"threads", step_threads},
         {"locked", step_locked},
-        {"sizes", step_sizes},
-        {"names", step_names},
-        {"walk", step_walk},
-        {"codes", step_codes},
         {"work", cupti_work_all},
         {"launch", cupti_work_launch},
         {"launches", cupti_work_launches},

@@ -16,9 +16,10 @@
 
 #include "sim_cupti_abi.h"
 
-#define FUNCTION(name, params) CUptiResult name params __attribute__((weak));
+#define FUNCTION(name, params) CUptiResult name params;
 SIM_CUPTI_FUNCTIONS(FUNCTION)
 #undef FUNCTION
+#pragma weak cuptiSubscribe_v2
 
 void rival_start(const char *which);
 void rival_stop(const char *which);
