@@ -506,12 +506,16 @@ def test_rival_alone(versions, which):
 
 
 def test_kineto_steals(versions):
-    """Callbacks, clock and kinds are the last one's: the client sees nothing any more."""
-    found = cupti.run(versions, *START, "launches", "sync", "flush", kinds="10",
-                      LD_PRELOAD=rival_library(versions), RIVAL="kineto")
-    assert "kineto started 0" in found.text and len(found.of(KERNEL)) == 200
-    assert sum(start > end for start, end in
-               ((v["start"], v["end"]) for v in found.of(KERNEL))) == 4
+    """Callbacks, clock and kinds are the last one's: the first sees nothing, then has to ask."""
+    steps = (*START, "launches", "sync", "rival-start", "launches", "sync", "flush", "rival-stop",
+             "launches", "sync", "flush", "buffers", "enable", "launches", "sync", "flush")
+    found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=rival_library(versions))
+    # The rival even gets what was recorded for the first one.
+    assert "kernels=400" in found.text and len(found.of(KERNEL)) == 200
+    assert found.text.index("record 10") > found.text.rindex("step launches")
+    flushed = [*steps[:7], "flush", *steps[7:]]
+    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=rival_library(versions))
+    assert "kernels=200" in kept.text and len(kept.of(KERNEL)) == 400
 
 
 def test_holder_holds(versions):

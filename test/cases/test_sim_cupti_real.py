@@ -136,8 +136,10 @@ def test_fields_against_headers(version, tmp_path):
         lines.append(f'_Static_assert(offsetof({struct}, {member}) == {offset} && '
                      f'sizeof((({struct} *)0)->{member}) == {width}, "{struct} {member}");')
         checked += 1
-    lines += [f'_Static_assert(sizeof(CUpti_Activity{names[at]}) == {SIZES[KINDS[r]][at]}, "{r}");'
-              for r, names in STRUCTS.items()]
+    for record, names in STRUCTS.items():
+        size = SIZES[KINDS[record]][at]
+        struct = f"CUpti_Activity{names[at]}"
+        lines.append(f'_Static_assert(sizeof({struct}) == {size}, "{record}");')
     folders = cupti.real_headers(version)
     compile_c("\n".join([*lines, "int main(void) { return 0; }"]), tmp_path,
               *(f"-I{folder}" for folder in folders))

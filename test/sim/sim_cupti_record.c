@@ -121,7 +121,8 @@ void record_log(const struct cupti_record *record, char layer, uint64_t buffer_s
     for (unsigned i = 0; i < FIELD_COUNT && count < ARGS_MAX; i++) {
         const struct field_row *row = &fields[i];
         uint64_t value = 0;
-        if (row->type != type || row->offset + row->width > record->bytes)
+        if (row->type != type || row->width > sizeof value ||
+            row->offset + row->width > record->bytes)
             continue;
         memcpy(&value, record->payload + row->offset, row->width);
         bool is_name = strcmp(row->member, "name") == 0 && value;
@@ -407,7 +408,7 @@ static void existing_devices(void)
         PUT(DEVICE, id, i);
         PUT(DEVICE, name, (uintptr_t)name_keep(facts.name));
         PUT(DEVICE, isCudaVisible, 1);
-        memcpy(record.payload + 120, facts.uuid, sizeof facts.uuid);
+        memcpy(record.payload + fields[FIELD_DEVICE_uuid].offset, facts.uuid, sizeof facts.uuid);
         finish(&record);
     }
 }
@@ -426,7 +427,7 @@ void record_existing(uint32_t kind)
 /* An event record has no kind that can be asked for: it comes with SYNCHRONIZATION. */
 static void record_event(const struct sim_trace_sync *sync)
 {
-    enum { STAMP_AT = 40 };
+    const struct field_row *stamp = &fields[FIELD_EVENT_deviceTimestamp];
     struct cupti_record record;
     if (!start(&record, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
         return;
@@ -442,7 +443,7 @@ static void record_event(const struct sim_trace_sync *sync)
     PUT(EVENT, cudaEventSyncId, sync->event_sync_id);
     record.context_id = sync->context_id;
     record.start_ns = record.end_ns = sync->device_ns;
-    record.start_at = record.bytes > STAMP_AT ? STAMP_AT : 0;
+    record.start_at = record.bytes >= stamp->offset + stamp->width ? stamp->offset : 0;
     finish(&record);
 }
 

@@ -10,6 +10,7 @@
  * CUPTI_LIB names the library; CUPTI_KINDS, CUPTI_CALLBACKS (domain:cbid,...), CUPTI_ATTRIBUTES
  * (number=value,...), CUPTI_BUFFER (bytes), CUPTI_BUFFERS (how many before NULL).
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,7 +87,8 @@ static void record_print(const char *record, const unsigned *bytes)
     printf("record %d", kind);
     for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         uint64_t value = 0;
-        if (fields[i].kind != layout || fields[i].offset + fields[i].width > bytes[kind])
+        if (fields[i].kind != layout || fields[i].width > sizeof value ||
+            fields[i].offset + fields[i].width > bytes[kind])
             continue;
         memcpy(&value, record + fields[i].offset, fields[i].width);
         if (strcmp(fields[i].member, "name") == 0 && value) {
@@ -359,6 +361,27 @@ static void step_locked(void)
     pthread_join(thread, NULL);
 }
 
+/* What the rival's library, if it is preloaded, does in the middle. */
+static void rival(const char *function)
+{
+    void (*act)(const char *) = (void (*)(const char *))(uintptr_t)dlsym(RTLD_DEFAULT, function);
+    if (!act) {
+        fprintf(stderr, "no %s: preload the rival\n", function);
+        exit(2);
+    }
+    act("kineto");
+}
+
+static void step_rival_start(void)
+{
+    rival("rival_start");
+}
+
+static void step_rival_stop(void)
+{
+    rival("rival_stop");
+}
+
 static void step_version(void)
 {
     uint32_t version = 0;
@@ -435,6 +458,8 @@ static bool step_other(const char *step)
         {"walk-wrong", step_walk_wrong},
         {"walk-held", step_walk_held},
         {"ids", step_ids},
+        {"rival-start", step_rival_start},
+        {"rival-stop", step_rival_stop},
         {"timestamp", step_timestamp},
         {"dropped", step_dropped},
         {"threads", step_threads},
