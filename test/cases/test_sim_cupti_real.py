@@ -175,7 +175,8 @@ def test_callback_ids_against_headers(version, domain):
     folder, _ = cupti.real_headers(version)
     text = (folder / f"cupti_{domain}_cbid.h").read_text()
     real = {int(i): n for n, i in re.findall(
-        rf"CUPTI_{domain.upper()}_TRACE_CBID_(\w+)\s*= (\d+)", text) if n not in ("SIZE", "FORCE_INT")}
+        rf"CUPTI_{domain.upper()}_TRACE_CBID_(\w+)\s*= (\d+)", text)
+        if n not in ("SIZE", "FORCE_INT")}
     own = {}
     for line in (SIM_SOURCES / f"sim_cupti_{domain}_cbids.def").read_text().splitlines():
         row = re.match(r"(CBID|RENAMED)\((\d+), (\w+)(?:, (\w+))?\)", line)
