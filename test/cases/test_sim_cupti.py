@@ -70,13 +70,23 @@ def test_every_record(versions, tmp_path):
     assert kinds[cupti.DEVICE] == 2 and kinds[cupti.CONTEXT] == 2 and kinds[cupti.STREAM] == 4
 
 
+def test_log_survives_a_kill(versions, tmp_path):
+    """What was made is in the log, though nothing was delivered; and by which calls."""
+    cupti.run(versions, *START, "launches", "kill", kinds="10", SIMCUDA_LOG=tmp_path,
+              SIMCUPTI_LOG=1, status=-signal.SIGKILL)
+    made = log_of(tmp_path, "A")
+    assert len(made) == 200 and not log_of(tmp_path, "B")
+    launches = {line[6] for line in log_of(tmp_path, "R", "cudaLaunchKernel")}
+    assert {line[6] for line in made} == launches and len(launches) == 200
+
+
 def test_records_are_the_work(versions, tmp_path):
     """The device records are what the driver's own log says the device did."""
     found = cupti.run(versions, *START, "work", "flush", SIMCUDA_LOG=tmp_path, SIMCUPTI_LOG=1,
                       SIMCUDA_LOG_GPU=1)
     truth = collections.Counter(
         (what, start, end, values["stream_id"], values["device"], values.get("name", ""))
-        for _, what, start, end, _, values in log_of(tmp_path, "G") if what != "graph")
+        for _, what, start, end, _, values, _ in log_of(tmp_path, "G") if what != "graph")
     names = {KERNEL: "kernel", MEMCPY: "memcpy", MEMCPY2: "memcpy", MEMSET: "memset"}
     told = collections.Counter(
         (names[line[5]["kind"]], line[2], line[3], line[5]["streamId"], line[5]["deviceId"],

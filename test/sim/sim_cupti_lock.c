@@ -25,20 +25,22 @@ static struct {
     uint32_t period_ms;
 } worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-void cupti_lock(const char *function)
+static bool lock_wait(void)
 {
     struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + cupti_switches.lock_ms * 1000000;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
+void cupti_lock(const char *function)
+{
     if (cupti_thread.buffer_callback)
         cupti_misuse("%s called inside the client's %s callback", function,
                      cupti_thread.buffer_callback);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(cupti_switches.lock_ms / 1000);
-    until.tv_nsec += (long)(cupti_switches.lock_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) != 0) {
+    if (pthread_mutex_trylock(&lock) != 0 && !lock_wait()) {
         const char *name = __atomic_load_n(&running.name, __ATOMIC_ACQUIRE);
         cupti_misuse("lock inversion: %s waited %llu ms for the lock that %s holds%s%s", function,
                      (unsigned long long)cupti_switches.lock_ms,

@@ -12,6 +12,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -493,6 +494,8 @@ int main(int argc, char **argv)
         printf("step %s\n", argv[i]);
         if (strcmp(argv[i], "sleep") == 0)
             usleep(300000);
+        else if (strcmp(argv[i], "kill") == 0)
+            kill(getpid(), SIGKILL);
         else if (strcmp(argv[i], "at-exit") == 0)
             atexit(at_exit_flush);
         else if (strcmp(argv[i], "use-name") == 0)
