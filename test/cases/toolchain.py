@@ -41,7 +41,8 @@ def build(source, *flags, compiler="gcc"):
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
     source = SOURCES / source
-    inputs = [source, *sorted(SIM_INCLUDE.glob("*.h"))]
+    inputs = [source, *sorted(SIM_INCLUDE.glob("*.h")), *sorted(SOURCES.glob("*.h")),
+              *sorted(SIM_INCLUDE.parent.glob("sim_cupti_[af]*"))]
     inputs += [pathlib.Path(f) for f in flags if f.startswith("/")]
     for path in inputs:
         if not path.exists():
