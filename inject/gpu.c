@@ -111,8 +111,7 @@ static CUptiResult subscribe(char *holder, size_t holder_bytes)
                                      .subscriberName = name,
                                      .oldSubscriberName = holder,
                                      .oldSubscriberSize = holder_bytes};
-    CUptiResult result =
-        gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
+    CUptiResult result = gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
     holder[holder_bytes - 1] = '\0';
     return result;
 }
@@ -141,8 +140,8 @@ static bool find_and_subscribe(void)
                      holder[0] ? holder : "another profiler");
             return false;
         }
-        snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s",
-                 gpu.cupti.path, gpu_result_text(result));
+        snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s", gpu.cupti.path,
+                 gpu_result_text(result));
         if (search.setting && search.setting[0])
             break;
         memcpy(refused, gpu.cupti.path, sizeof refused);
@@ -158,13 +157,12 @@ bool gpu_enable_kinds(bool enable)
     unsigned done = 0;
     for (size_t i = 0; i <= sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
         bool is_last = i == sizeof wanted_kinds / sizeof wanted_kinds[0];
-        CUpti_ActivityKind kind =
-            is_last ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : wanted_kinds[i].kind;
+        CUpti_ActivityKind kind = is_last ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
         if (is_last ? !(whole && kinds & KINDS_GRAPH) : !(kinds & wanted_kinds[i].kinds))
             continue;
-        CUptiResult result = enable ? gpu.cupti.cuptiActivityEnable(kind)
-                                    : gpu.cupti.cuptiActivityDisable(kind);
+        CUptiResult result =
+            enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
         done += result == CUPTI_SUCCESS;
         if (result == CUPTI_SUCCESS && enable)
             gpu.kinds[kind / 64] |= 1ull << kind % 64;
@@ -215,8 +213,8 @@ static bool start_records(void)
     /* Once and never again: each registration after the first spoils the records under way. */
     CUptiResult result = gpu.cupti.cuptiActivityRegisterTimestampCallback(gpu_timestamp);
     if (result == CUPTI_SUCCESS)
-        result = gpu.cupti.cuptiActivityRegisterCallbacks(gpu_buffers_requested,
-                                                          gpu_buffers_completed);
+        result =
+            gpu.cupti.cuptiActivityRegisterCallbacks(gpu_buffers_requested, gpu_buffers_completed);
     if (result != CUPTI_SUCCESS) {
         gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
         return false;

@@ -2,8 +2,8 @@
 /*
  * The GPU's side of a recording: CUPTI's activity records and callbacks. Off until CUDA has been
  * initialised and a recording has begun, whichever comes later; then started once, never again in
- * the child of a fork. Any error of CUPTI's ends it with a reason that is said once and stored: host
- * calls are recorded all the same.
+ * the child of a fork. Any error of CUPTI's ends it with a reason that is said once and stored:
+ * host calls are recorded all the same.
  */
 #ifndef GPUPROF_INJECT_GPU_H
 #define GPUPROF_INJECT_GPU_H
@@ -27,9 +27,9 @@ enum gpu_phase {
 
 /* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE. */
 struct gpu {
-    _Atomic uint32_t phase;     /* enum gpu_phase */
-    _Atomic uint32_t cuda_pid;  /* the process in which cuInit has succeeded */
-    _Atomic uint64_t epoch;     /* of the recording that it was started in */
+    _Atomic uint32_t phase;    /* enum gpu_phase */
+    _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
+    _Atomic uint64_t epoch;    /* of the recording that it was started in */
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     CUpti_SubscriberHandle subscriber;

@@ -11,21 +11,21 @@
 #define BUFFER_BYTES (2u << 20) /* CUPTI's advice is 1 to 10 MB */
 #define BUFFERS_MAX  2048
 #define RECORD_BYTES 256 /* none is larger: at least so many were in it */
-#define SPARES       64 /* beyond the cap: refusing a buffer crashes libcupti up to 12.x */
+#define SPARES       64  /* beyond the cap: refusing a buffer crashes libcupti up to 12.x */
 
 enum buffer_state { BUFFER_FREE, BUFFER_OUT };
 
 struct entry {
-    _Atomic uint32_t state;  /* enum buffer_state */
-    _Atomic uint32_t next;   /* in the list of filled ones: index + 1 */
-    uint64_t valid_bytes;    /* written by the completed callback */
+    _Atomic uint32_t state; /* enum buffer_state */
+    _Atomic uint32_t next;  /* in the list of filled ones: index + 1 */
+    uint64_t valid_bytes;   /* written by the completed callback */
     CUcontext context;
     uint32_t stream;
 };
 
 static struct {
     uint8_t *base;
-    uint32_t count; /* without the spares, which come behind */
+    uint32_t count;          /* without the spares, which come behind */
     _Atomic uint32_t newest; /* filled ones, the newest first: index + 1 */
     uint32_t oldest;         /* the parser's: the same turned round */
     struct entry entries[BUFFERS_MAX + SPARES];

@@ -34,8 +34,7 @@ static void note_correlation(struct thread *t, uint32_t id)
     }
 }
 
-static void enter(struct thread *t, enum api_domain domain, int api,
-                  const CUpti_CallbackData *data)
+static void enter(struct thread *t, enum api_domain domain, int api, const CUpti_CallbackData *data)
 {
     struct call here;
     uint64_t words[API_ARGS_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The clock of CUPTI's records. They should be on the one that gpu.c registered; but a context that
- * existed before keeps its old one, and another client of CUPTI's registers its own: CLOCK_REALTIME,
- * CLOCK_MONOTONIC, or raw ticks.
+ * existed before keeps its old one, and another client of CUPTI's registers its own:
+ * CLOCK_REALTIME, CLOCK_MONOTONIC, or raw ticks.
  */
 #ifndef GPUPROF_INJECT_GPU_CLOCK_H
 #define GPUPROF_INJECT_GPU_CLOCK_H

@@ -139,8 +139,7 @@ static bool make_overhead(struct record *r, const struct cupti_view *view)
         return false;
     r->type = RECORD_OVERHEAD;
     r->correlation = (uint32_t)F(OVERHEAD_CORRELATION);
-    SET_ARGS(r, F(OVERHEAD_KIND), F(OVERHEAD_OBJECT_KIND), F(OVERHEAD_PROCESS),
-             F(OVERHEAD_THREAD));
+    SET_ARGS(r, F(OVERHEAD_KIND), F(OVERHEAD_OBJECT_KIND), F(OVERHEAD_PROCESS), F(OVERHEAD_THREAD));
     return true;
 }
 
@@ -171,8 +170,8 @@ static bool make_pool(struct record *r, const struct cupti_view *view)
         return false;
     r->type = RECORD_POOL;
     r->correlation = (uint32_t)F(POOL_CORRELATION);
-    SET_ARGS(r, F(POOL_OPERATION), F(POOL_TYPE), F(POOL_ADDRESS), F(POOL_DEVICE),
-             F(POOL_KEEP), F(POOL_SIZE), F(POOL_UTILIZED));
+    SET_ARGS(r, F(POOL_OPERATION), F(POOL_TYPE), F(POOL_ADDRESS), F(POOL_DEVICE), F(POOL_KEEP),
+             F(POOL_SIZE), F(POOL_UTILIZED));
     return true;
 }
 
