@@ -80,18 +80,31 @@ def test_log_survives_a_kill(versions, tmp_path):
     assert {line[6] for line in made} == launches and len(launches) == 200
 
 
+TRUTH_KEYS = ("stream_id", "device", "exec", "name", "grid", "block", "shared", "bytes", "kind")
+COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "DtoD"}
+
+
+def told_work(line):
+    """A delivered record in the terms of the driver's log."""
+    v = line[5]
+    place = (line[2], line[3], v["streamId"], v["deviceId"], v["graphId"] or None)
+    if v["kind"] == KERNEL:
+        shape = [",".join(str(v[part + axis]) for axis in "XYZ") for part in ("grid", "block")]
+        return ("kernel", *place, v["name"], *shape,
+                None if v["graphId"] else v["dynamicSharedMemory"], None, None)
+    what, kind = ("memset", None) if v["kind"] == MEMSET else ("memcpy", COPIES[v["copyKind"]])
+    return (what, *place, None, None, None, None, v["bytes"], kind)
+
+
 def test_records_are_the_work(versions, tmp_path):
     """The device records are what the driver's own log says the device did."""
     found = cupti.run(versions, *START, "work", "flush", SIMCUDA_LOG=tmp_path, SIMCUPTI_LOG=1,
                       SIMCUDA_LOG_GPU=1)
     truth = collections.Counter(
-        (what, start, end, values["stream_id"], values["device"], values.get("name", ""))
+        (what, start, end, *(values.get(k) for k in TRUTH_KEYS))
         for _, what, start, end, _, values, _ in log_of(tmp_path, "G") if what != "graph")
-    names = {KERNEL: "kernel", MEMCPY: "memcpy", MEMCPY2: "memcpy", MEMSET: "memset"}
-    told = collections.Counter(
-        (names[line[5]["kind"]], line[2], line[3], line[5]["streamId"], line[5]["deviceId"],
-         line[5].get("name", "") if line[5]["kind"] == KERNEL else "")
-        for line in log_of(tmp_path, "B") if line[5]["kind"] in names)
+    told = collections.Counter(told_work(line) for line in log_of(tmp_path, "B")
+                               if line[5]["kind"] in (KERNEL, MEMCPY, MEMCPY2, MEMSET))
     assert truth and truth == told
     for _, values in found.records:
         if "start" in values:
