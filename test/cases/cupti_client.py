@@ -91,6 +91,18 @@ def bare(library):
     return lines
 
 
+def rival(version):
+    """The other client as a program: `kineto` or `holder` is its argument."""
+    library, major = VERSIONS[version]
+    return build(major, "-DRIVAL_PROGRAM", str(toolchain.SIM / library), source="cupti_rival.c")
+
+
+def rival_library(version):
+    """The other client as a library to preload; RIVAL says what it does at once."""
+    library, major = VERSIONS[version]
+    return build(major, "-shared", "-fPIC", str(toolchain.SIM / library), source="cupti_rival.c")
+
+
 def read_log(folder):
     """Lines of all processes of the truth log: (layer, what, start, end, result, values, seq)."""
     lines = []
@@ -113,9 +125,9 @@ def real_library(version):
 
 def real_headers(version):
     """The folders with cupti.h and cuda.h of that version, or skips the test."""
-    for folder in sorted(REAL.glob(version + "*")):
-        cuda = conftest.BUILD / "cuda" / version / "include"
-        if (folder / "include" / "cupti.h").exists() and (cuda / "cuda.h").exists():
-            return folder / "include", cuda
+    cuda = conftest.BUILD / "cuda" / version / "include"
+    for folder in (*sorted(REAL.glob(version + "*/include")), cuda):
+        if (folder / "cupti.h").exists() and (cuda / "cuda.h").exists():
+            return folder, cuda
     pytest.skip(f"no real headers of CUPTI {version} under {REAL} and build/cuda "
                 "(make fetch-cupti fetch-cuda)")

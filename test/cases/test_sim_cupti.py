@@ -80,18 +80,31 @@ def test_log_survives_a_kill(versions, tmp_path):
     assert {line[6] for line in made} == launches and len(launches) == 200
 
 
+TRUTH_KEYS = ("stream_id", "device", "exec", "name", "grid", "block", "shared", "bytes", "kind")
+COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "DtoD"}
+
+
+def told_work(line):
+    """A delivered record in the terms of the driver's log."""
+    v = line[5]
+    place = (line[2], line[3], v["streamId"], v["deviceId"], v["graphId"] or None)
+    if v["kind"] == KERNEL:
+        shape = [",".join(str(v[part + axis]) for axis in "XYZ") for part in ("grid", "block")]
+        return ("kernel", *place, v["name"], *shape,
+                None if v["graphId"] else v["dynamicSharedMemory"], None, None)
+    what, kind = ("memset", None) if v["kind"] == MEMSET else ("memcpy", COPIES[v["copyKind"]])
+    return (what, *place, None, None, None, None, v["bytes"], kind)
+
+
 def test_records_are_the_work(versions, tmp_path):
     """The device records are what the driver's own log says the device did."""
     found = cupti.run(versions, *START, "work", "flush", SIMCUDA_LOG=tmp_path, SIMCUPTI_LOG=1,
                       SIMCUDA_LOG_GPU=1)
     truth = collections.Counter(
-        (what, start, end, values["stream_id"], values["device"], values.get("name", ""))
+        (what, start, end, *(values.get(k) for k in TRUTH_KEYS))
         for _, what, start, end, _, values, _ in log_of(tmp_path, "G") if what != "graph")
-    names = {KERNEL: "kernel", MEMCPY: "memcpy", MEMCPY2: "memcpy", MEMSET: "memset"}
-    told = collections.Counter(
-        (names[line[5]["kind"]], line[2], line[3], line[5]["streamId"], line[5]["deviceId"],
-         line[5].get("name", "") if line[5]["kind"] == KERNEL else "")
-        for line in log_of(tmp_path, "B") if line[5]["kind"] in names)
+    told = collections.Counter(told_work(line) for line in log_of(tmp_path, "B")
+                               if line[5]["kind"] in (KERNEL, MEMCPY, MEMCPY2, MEMSET))
     assert truth and truth == told
     for _, values in found.records:
         if "start" in values:
@@ -347,7 +360,7 @@ def test_flush_that_hangs(versions):
 def cupti_run_bounded(version, *steps, **settings):
     name, major = cupti.VERSIONS[version]
     env = toolchain.environment(None, CUPTI_KINDS="10", CUPTI_LIB=name, **settings)
-    toolchain.run([cupti.build(major), *steps], env, timeout=2)
+    toolchain.run([cupti.build(major), *steps], env, timeout=5)
 
 
 # ---- time ---------------------------------------------------------------------------------
@@ -459,6 +472,8 @@ MISUSE = {
                           (*START, "flush-in-complete", "launch", "sync", "flush")),
     "lock inversion": ("lock inversion: the client's buffer ",
                        (*START, "launch", "sync", "locked")),
+    "lock inversion of two threads": ("lock inversion: ",
+                                      ("takes-lock", *START, "inversion")),
     "flush in destroy": ("inside a STREAM_DESTROY_STARTING callback: a deadlock",
                          (*START, "callbacks", "flush-in-destroy", "destroy")),
     "wrong buffer": ("with a record of another buffer", ("walk-wrong",)),
@@ -475,7 +490,8 @@ MISUSE = {
 def test_misuse(versions, name):
     message, steps = MISUSE[name]
     found = cupti.run(versions, *steps, status=ABORTED, CUPTI_CALLBACKS="2:211,3:4",
-                      CUPTI_ATTRIBUTES="5=1", SIMCUPTI_LOCK_MS=300,
+                      CUPTI_ATTRIBUTES="5=1",
+                      SIMCUPTI_LOCK_MS=300 if name.startswith("lock") else 30000,
                       kinds="3" if name == "serialising kind" else "10")
     [line] = found.done.stderr.splitlines()
     assert line.startswith("sim-cupti: ") and message in line
@@ -492,21 +508,9 @@ def test_names_end_with_finalize(versions):
 # ---- other clients ------------------------------------------------------------------------
 
 
-def rival(version):
-    library, major = cupti.VERSIONS[version]
-    return cupti.build(major, "-DRIVAL_PROGRAM", str(toolchain.SIM / library),
-                       source="cupti_rival.c")
-
-
-def rival_library(version):
-    library, major = cupti.VERSIONS[version]
-    return cupti.build(major, "-shared", "-fPIC", str(toolchain.SIM / library),
-                       source="cupti_rival.c")
-
-
 @pytest.mark.parametrize("which", ["kineto", "holder"])
 def test_rival_alone(versions, which):
-    done = toolchain.run([rival(versions), which], toolchain.environment(None))
+    done = toolchain.run([cupti.rival(versions), which], toolchain.environment(None))
     started, stopped = done.stdout.splitlines()
     assert started == f"{which} started 0"
     if which == "kineto":
@@ -519,18 +523,35 @@ def test_kineto_steals(versions):
     """Callbacks, clock and kinds are the last one's: the first sees nothing, then has to ask."""
     steps = (*START, "launches", "sync", "rival-start", "launches", "sync", "flush", "rival-stop",
              "launches", "sync", "flush", "buffers", "enable", "launches", "sync", "flush")
-    found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=rival_library(versions))
+    found = cupti.run(versions, *steps, kinds="10", LD_PRELOAD=cupti.rival_library(versions))
     # The rival even gets what was recorded for the first one.
     assert "kernels=400" in found.text and len(found.of(KERNEL)) == 200
     assert found.text.index("record 10") > found.text.rindex("step launches")
     flushed = [*steps[:7], "flush", *steps[7:]]
-    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=rival_library(versions))
+    kept = cupti.run(versions, *flushed, kinds="10", LD_PRELOAD=cupti.rival_library(versions))
     assert "kernels=200" in kept.text and len(kept.of(KERNEL)) == 400
 
 
 def test_holder_holds(versions):
-    found = cupti.run(versions, "subscribe", "subscribe2", LD_PRELOAD=rival_library(versions),
+    found = cupti.run(versions, "subscribe", "subscribe2", LD_PRELOAD=cupti.rival_library(versions),
                       RIVAL="holder")
     assert "holder started 0" in found.text and found.results["subscribe"] == 39
     if versions == "13.0":
         assert found.lines["holder"][-1] == "CUPTI for the holder"
+
+
+def test_two_versions_in_one_process():
+    """The driver is traced by one library; the other's client finds it taken."""
+    found = cupti.run("13.0", "subscribe", LD_PRELOAD=cupti.rival_library("12.4"), RIVAL="holder")
+    assert "holder started 0" in found.text and found.results["subscribe"] == 39
+
+
+def test_beside_gpuprof(versions, library, tmp_path):
+    """gpuprof's hooks are calls of the program to it: nothing is lost, doubled or forbidden."""
+    steps = (*START, "callbacks", "launches", "work", "threads", "flush")
+    alone = cupti.run(versions, *steps, CUPTI_CALLBACKS="2:211")
+    beside = cupti.run(versions, *steps, CUPTI_CALLBACKS="2:211", LD_PRELOAD=library,
+                       GPUPROF_OUT=tmp_path)
+    assert len(beside.callbacks) == len(alone.callbacks) == 2 * 612
+    count = [collections.Counter(kind for kind, _ in run.records) for run in (alone, beside)]
+    assert count[0] == count[1] and list(tmp_path.glob("*.gpuprof"))

@@ -49,6 +49,7 @@ static struct {
 static struct {
     pthread_mutex_t lock;
     const uint8_t *begin[HELD_MAX], *end[HELD_MAX];
+    unsigned top; /* none is held from here on */
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void held_set(const uint8_t *memory, size_t bytes, bool is_held)
@@ -58,6 +59,8 @@ static void held_set(const uint8_t *memory, size_t bytes, bool is_held)
         if (held.begin[i] == (is_held ? NULL : memory)) {
             held.begin[i] = is_held ? memory : NULL;
             held.end[i] = memory + bytes;
+            if (held.top <= i)
+                held.top = i + 1;
             break;
         }
     pthread_mutex_unlock(&held.lock);
@@ -67,7 +70,7 @@ bool buffer_is_held(const uint8_t *memory)
 {
     bool is_held = false;
     pthread_mutex_lock(&held.lock);
-    for (unsigned i = 0; i < HELD_MAX && !is_held; i++)
+    for (unsigned i = 0; i < held.top && !is_held; i++)
         is_held = held.begin[i] && memory >= held.begin[i] && memory < held.end[i];
     pthread_mutex_unlock(&held.lock);
     return is_held;

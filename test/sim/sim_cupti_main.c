@@ -23,11 +23,14 @@ static __thread CUptiResult last_error;
 
 void cupti_misuse(const char *format, ...)
 {
+    static bool is_said; /* several threads may find the same thing wrong: one line */
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    while (__atomic_exchange_n(&is_said, true, __ATOMIC_ACQ_REL))
+        pause();
     fprintf(stderr, "sim-cupti: %s\n", text);
     abort();
 }

@@ -383,6 +383,18 @@ static void step_rival_stop(void)
     rival("rival_stop");
 }
 
+/* A launch that asks for a buffer waits for our lock, and we for CUPTI's. */
+static void step_inversion(void)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&own_lock);
+    pthread_create(&thread, NULL, cupti_work_thread, NULL);
+    usleep(100000);
+    flush_here("flush-locked");
+    pthread_mutex_unlock(&own_lock);
+    pthread_join(thread, NULL);
+}
+
 static void step_version(void)
 {
     uint32_t version = 0;
@@ -465,6 +477,7 @@ static bool step_other(const char *step)
         {"dropped", step_dropped},
         {"threads", step_threads},
         {"locked", step_locked},
+        {"inversion", step_inversion},
         {"work", cupti_work_all},
         {"launch", cupti_work_launch},
         {"launches", cupti_work_launches},
