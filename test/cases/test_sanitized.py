@@ -14,7 +14,8 @@ LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unloa
 
 
 def sources():
-    inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT]
+    inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT
+              and not p.stem.startswith(("gpu", "cupti"))]
     formats = [conftest.ROOT / "formats" / f"{name}.c" for name in
                "api block block_encode column crc32c record settings stream zframe".split()]
     return inject + formats
