@@ -14,6 +14,7 @@
 #include "gpu_callback.h"
 #include "gpu_flush.h"
 #include "gpu_parse.h"
+#include "gpu_rival.h"
 #include "objects.h"
 #include "say.h"
 #include "signals.h"
@@ -165,7 +166,7 @@ bool gpu_enable_kinds(bool enable)
             enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
         done += result == CUPTI_SUCCESS;
         if (result == CUPTI_SUCCESS && enable)
-            gpu.kinds[kind / 64] |= 1ull << kind % 64;
+            gpu.kinds |= 1ull << kind;
     }
     return done > 0;
 }
@@ -207,21 +208,22 @@ static void set_attributes(void)
                                         &off);
 }
 
-static bool start_records(void)
+static bool start_records(bool yielded)
 {
     set_attributes();
     /* Once and never again: each registration after the first spoils the records under way. */
-    CUptiResult result = gpu.cupti.cuptiActivityRegisterTimestampCallback(gpu_timestamp);
+    CUptiResult result = CUPTI_SUCCESS;
+    if (!yielded)
+        result = gpu.cupti.cuptiActivityRegisterTimestampCallback(gpu_timestamp);
     if (result == CUPTI_SUCCESS)
-        result =
-            gpu.cupti.cuptiActivityRegisterCallbacks(gpu_buffers_requested, gpu_buffers_completed);
+        result = gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested, gpu_rival_completed);
     if (result != CUPTI_SUCCESS) {
         gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
         return false;
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.cupti.cuptiActivityEnableLatencyTimestamps(1);
-    if (!gpu_enable_kinds(true)) {
+    if (!yielded && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
     }
@@ -248,17 +250,18 @@ static void start(void)
     struct thread *t = &this_thread;
     struct call *outside = t->inside;
     uint64_t mask = block_signals();
+    bool yielded = gpu_rival_is_at_work();
     t->inside = CALL_FOR_GOOD;
     dlsym_find_real();
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
-    } else if (find_and_subscribe() && start_records()) {
+    } else if (find_and_subscribe() && start_records(yielded)) {
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
             set_status("from CUPTI %u, %s", gpu.cupti.version, gpu.cupti.path);
             atomic_store(&gpu.epoch, epoch_now());
-            atomic_store(&gpu.phase, GPU_ACTIVE);
+            atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }

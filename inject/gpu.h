@@ -33,10 +33,12 @@ struct gpu {
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     CUpti_SubscriberHandle subscriber;
-    uint64_t kinds[CUPTI_KIND_MAX / 64]; /* enabled: a bit each */
-    _Atomic uint32_t status_version;     /* raised when `status` changes */
-    char status[GPU_STATUS_BYTES_MAX];   /* what the META record gpu_rows says */
+    uint64_t kinds;                    /* enabled: a bit each */
+    _Atomic uint32_t status_version;   /* raised when `status` changes */
+    char status[GPU_STATUS_BYTES_MAX]; /* what the META record gpu_rows says */
 };
+
+_Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");
 
 extern struct gpu gpu;
 

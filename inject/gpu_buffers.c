@@ -74,13 +74,17 @@ void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_
     *record_count_max = 0; /* as many as fit */
 }
 
+bool gpu_buffers_has(const uint8_t *buffer)
+{
+    return pool.base && buffer >= pool.base &&
+           (size_t)(buffer - pool.base) / BUFFER_BYTES < pool.count + SPARES;
+}
+
 void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                            size_t valid_bytes)
 {
     uint32_t index = (uint32_t)((size_t)(buffer - pool.base) / BUFFER_BYTES);
     struct entry *e = &pool.entries[index];
-    if (buffer < pool.base || index >= pool.count + SPARES)
-        return; /* another client's, which it asked for before we came */
     (void)size;
     if (index == pool.count + SPARES - 1) { /* perhaps shared, so never looked into */
         counter_add(COUNTER_GPU_DROPPED, (valid_bytes + RECORD_BYTES - 1) / RECORD_BYTES);

@@ -26,8 +26,12 @@ struct gpu_buffer {
 bool gpu_buffers_create(uint64_t bytes_max);
 
 void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max);
+/* `buffer` must be ours. */
 void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                            size_t valid_bytes);
+
+/* Is it one of ours? */
+bool gpu_buffers_has(const uint8_t *buffer);
 
 /* The oldest filled buffer; false if there is none. From the parser's thread only. */
 bool gpu_buffers_take(struct gpu_buffer *buffer);

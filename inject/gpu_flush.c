@@ -5,6 +5,7 @@
 #include "futex.h"
 #include "gpu.h"
 #include "gpu_parse.h"
+#include "gpu_rival.h"
 #include "own_thread.h"
 #include "ticks.h"
 
@@ -33,6 +34,7 @@ static void *flush_main(void *data)
         bool forced = requested != atomic_load(&flusher.done);
         if (atomic_load(&gpu.phase) == GPU_DEAD)
             break;
+        gpu_rival_look();
         if (forced || atomic_load(&gpu.phase) == GPU_ACTIVE)
             flush(forced);
         if (forced) {

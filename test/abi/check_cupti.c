@@ -30,3 +30,17 @@
 #define CUPTI_FIELD(record, field, offset, width, member)                                          \
     JOIN(HAS_, HAS_##record##_##field)(STRUCTURE_##record, offset, width, member)
 #include "cupti_fields.def"
+
+/* The rows of api_cupti.def speak of pointers and ints: the same registers. */
+_Static_assert(sizeof(CUptiResult) == sizeof(int) && sizeof(CUpti_ActivityKind) == sizeof(int),
+               "as ints");
+_Static_assert(__builtin_types_compatible_p(CUptiResult (*)(CUpti_BuffersCallbackRequestFunc,
+                                                            CUpti_BuffersCallbackCompleteFunc),
+                                            __typeof__(&cuptiActivityRegisterCallbacks)),
+               "two pointers");
+_Static_assert(__builtin_types_compatible_p(CUptiResult (*)(CUpti_ActivityKind),
+                                            __typeof__(&cuptiActivityEnable)) &&
+                   __builtin_types_compatible_p(CUptiResult(*)(CUpti_ActivityKind),
+                                                __typeof__(&cuptiActivityDisable)) &&
+                   __builtin_types_compatible_p(CUptiResult(*)(void), __typeof__(&cuptiFinalize)),
+               "one int, none");
