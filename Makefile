@@ -5,6 +5,7 @@
 #   V=1            print the commands
 #   SANITIZE=list  address,undefined or thread: builds into build/<list>
 #   CC, CFLAGS     as usual; CROSS=aarch64-linux-gnu- cross-builds into build/<triplet>
+#   ZSTD_A, ZSTD_CFLAGS  libzstd.a and where its zstd.h is, if the compiler does not find them
 #   prefix, DESTDIR  for install
 
 VERSION := 0.1.0
@@ -44,7 +45,7 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-gpu check-aarch64 bench fuzz style format install uninstall clean help \
-	fetch-cuda demo-parts unit programs
+	fetch-cuda fetch-cupti demo-parts unit programs
 
 all: lib collector-bin demo-parts
 lib: $(BUILD)/libgpuprof.so
@@ -53,14 +54,22 @@ collector-bin: $(BUILD)/gpuprof-collector
 
 # ---- libgpuprof.so: needs libc only, exports exactly what exports.map names -------------------
 
-INJECT_SRC := $(sort $(wildcard inject/*.c)) $(sort $(wildcard inject/*.S))
+# zstd is linked in, hidden: see inject/compress.h. Only a cross build may do without, since Debian
+# has the other machine's archive only for those who add its architecture to apt.
+ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
+ZSTD_CFLAGS ?=
+ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
+INJECT_SRC := $(filter-out inject/compress%.c,$(sort $(wildcard inject/*.c))) \
+	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
 FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
 INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
-	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=inject/exports.map
+	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=inject/exports.map \
+	-Wl,--exclude-libs,ALL -Wl,-z,text
 
+$(BUILD)/pic/inject/compress.c.o: INJECT_CFLAGS += $(ZSTD_CFLAGS)
 $(BUILD)/pic/%.c.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@
@@ -70,7 +79,8 @@ $(BUILD)/pic/%.S.o: %.S
 	$(call say,AS,$<) $(CC) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
 
 $(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(INJECT_OBJ) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(INJECT_OBJ) $(ZSTD_USED) -o $@
+	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # ---- gpuprof-collector --------------------------------------------------------------------
 
@@ -98,6 +108,8 @@ check:
 
 fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
+fetch-cupti:
+	./scripts/fetch-cuda --cupti $(BUILD)/cupti
 
 # ---- style ---------------------------------------------------------------------------------
 
@@ -140,6 +152,6 @@ help:
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
-	@echo 'style format install uninstall clean fetch-cuda'
+	@echo 'style format install uninstall clean fetch-cuda fetch-cupti'
 
 -include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -374,8 +374,8 @@ void process_release(struct process *p, struct reader *r)
 const char *process_meta(const struct process *p, const char *key)
 {
     size_t length = strlen(key);
-    for (uint32_t i = 0; i < p->meta_count; i++)
-        if (strncmp(p->meta[i], key, length) == 0 && p->meta[i][length] == '=')
-            return p->meta[i] + length + 1;
+    for (uint32_t i = p->meta_count; i > 0; i--)
+        if (strncmp(p->meta[i - 1], key, length) == 0 && p->meta[i - 1][length] == '=')
+            return p->meta[i - 1] + length + 1;
     return NULL;
 }

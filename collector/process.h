@@ -120,7 +120,7 @@ void process_release(struct process *p, struct reader *r);
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
 
-/* The value of a META record or NULL. */
+/* The value of the last META record of that key, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 
 #endif

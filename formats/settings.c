@@ -93,6 +93,27 @@ static bool parse_choice(const char *text, const char *choices, uint64_t *number
     return false;
 }
 
+/* Words of `choices`, separated by commas: a bit each. */
+static bool parse_flags(const char *text, const char *choices, uint64_t *number)
+{
+    char word[32];
+    *number = 0;
+    for (const char *p = text;; p++) {
+        size_t length = strcspn(p, ",");
+        uint64_t index;
+        if (length >= sizeof word)
+            return false;
+        memcpy(word, p, length);
+        word[length] = '\0';
+        if (!parse_choice(word, choices, &index))
+            return false;
+        *number |= (uint64_t)1 << index;
+        p += length;
+        if (!*p)
+            return true;
+    }
+}
+
 static bool parse_text(const struct setting_info *info, const char *text, uint64_t *number)
 {
     switch (info->kind) {
@@ -101,6 +122,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
     case SETTING_KIND_TIME:
     case SETTING_KIND_NUMBER: return parse_number(text, units_of(info), number);
     case SETTING_KIND_SWITCH: return parse_switch(text, number);
+    case SETTING_KIND_FLAGS: return parse_flags(text, info->value, number);
     default: return parse_choice(text, info->value, number);
     }
 }
@@ -112,6 +134,7 @@ static const char *const kind_hints[] = {
     [SETTING_KIND_SWITCH] = "on or off",
     [SETTING_KIND_CHOICE] = "one of",
     [SETTING_KIND_NUMBER] = "a number",
+    [SETTING_KIND_FLAGS] = "one or more, with commas, of",
 };
 
 int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,
@@ -124,9 +147,9 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
         return GPUPROF_USAGE;
     }
     if (!parse_text(info, text, &number)) {
+        bool has_words = info->kind == SETTING_KIND_CHOICE || info->kind == SETTING_KIND_FLAGS;
         snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s", text, kind_hints[info->kind],
-                 info->kind == SETTING_KIND_CHOICE ? " " : "",
-                 info->kind == SETTING_KIND_CHOICE ? info->value : "");
+                 has_words ? " " : "", has_words ? info->value : "");
         return GPUPROF_USAGE;
     }
     bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||

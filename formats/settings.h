@@ -18,6 +18,7 @@ enum setting_kind {
     SETTING_KIND_SWITCH,
     SETTING_KIND_CHOICE,
     SETTING_KIND_NUMBER,
+    SETTING_KIND_FLAGS,
 };
 
 enum setting_index {
@@ -27,7 +28,22 @@ enum setting_index {
     SETTING_COUNT
 };
 
-enum setting_on_full { ON_FULL_WAIT, ON_FULL_DROP }; /* values of SETTING_ON_FULL, in table order */
+/* Values of settings with a choice, and bits of those with flags, in table order. */
+enum setting_on_full { ON_FULL_WAIT, ON_FULL_DROP };
+enum setting_gpu { GPU_SETTING_OFF, GPU_SETTING_ON };
+enum setting_graphs { GRAPHS_NODES, GRAPHS_WHOLE };
+enum setting_front { FRONT_AUTO, FRONT_HOOKS, FRONT_CUPTI };
+enum setting_kinds {
+    KINDS_KERNEL = 1,
+    KINDS_COPY = 2,
+    KINDS_SET = 4,
+    KINDS_SYNC = 8,
+    KINDS_GRAPH = 16,
+    KINDS_OVERHEAD = 32,
+    KINDS_MEMORY = 64,
+    KINDS_INFO = 128,
+    KINDS_LATENCY = 256,
+};
 
 struct setting_info {
     const char *variable;
@@ -43,7 +59,7 @@ struct setting_info {
 extern const struct setting_info setting_infos[SETTING_COUNT];
 
 struct settings {
-    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, 0|1, index of the choice, number */
+    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, 0|1, index of the choice, number, bits */
     const char *texts[SETTING_COUNT]; /* PATH: the text itself (a view) */
 };
 

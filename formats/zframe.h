@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A zstd frame of raw (stored) blocks, for a process in which libzstd cannot be loaded: not
- * smaller, but read by every zstd decoder. After RFC 8878, sections 3.1.1 and 3.1.1.2.
+ * A zstd frame of raw (stored) blocks, for a process in which zstd cannot work: not smaller, but
+ * read by every zstd decoder. After RFC 8878, sections 3.1.1 and 3.1.1.2.
  */
 #ifndef GPUPROF_FORMATS_ZFRAME_H
 #define GPUPROF_FORMATS_ZFRAME_H

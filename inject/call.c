@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
+#include "gpu.h"
 #include "resolve.h"
 #include "writer.h"
 
-/* The record of the newest open call, if it has one. */
-static uint64_t *newest_record(struct thread *t)
+uint64_t *call_newest_record(struct thread *t)
 {
     unsigned count = thread_open_records(t);
     if (!count || (t->open_count && !t->opens[t->open_count - 1].is_recorded))
@@ -27,6 +27,8 @@ static void push(struct thread *t, struct call *c, bool is_recorded)
 /* The newest open call is over; the one below it is the newest again. */
 static void pop(struct thread *t)
 {
+    if (call_unmarked(t->open) == &t->seen.call)
+        t->seen.is_open = false;
     if (t->open_count)
         t->open_count--;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
@@ -35,7 +37,7 @@ static void pop(struct thread *t)
 /* Records the newest open call as stale and forgets it. */
 static void close_stale(struct thread *t)
 {
-    uint64_t *record = newest_record(t);
+    uint64_t *record = call_newest_record(t);
     if (record) {
         counter_add(COUNTER_STALE, 1);
         record[0] |= (uint64_t)RECORD_STALE << 8;
@@ -76,6 +78,17 @@ static bool is_inside(struct thread *t, const struct call *c)
     return false;
 }
 
+static bool is_live(const struct thread *t, const struct call *outer, const struct call *inner)
+{
+    return outer == &t->seen.call ? t->seen.is_open : call_is_live(outer, inner);
+}
+
+/* Is what `caller` calls part of the newest open call? */
+static bool is_part(const struct thread *t, uintptr_t caller)
+{
+    return call_unmarked(t->open) == &t->seen.call || resolve_is_cuda(caller);
+}
+
 /* What is to become of a call. */
 static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t caller)
 {
@@ -90,15 +103,21 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t ca
     }
     call_enter(t, c);
     enum call_mode mode = CALL_OWNER;
-    if (t->epoch != epoch_now() && !thread_attach(t)) {
-        if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
-            counter_add(COUNTER_UNRECORDED, 1);
-        mode = CALL_PASS;
+    if (t->epoch != epoch_now()) {
+        if (thread_attach(t)) {
+            gpu_recording_runs();
+        } else {
+            if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+                counter_add(COUNTER_UNRECORDED, 1);
+            mode = CALL_PASS;
+        }
     }
-    while (mode != CALL_PASS && t->open && !call_is_live(call_unmarked(t->open), c))
+    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && c != &t->seen.call && gpu_is_active())
+        mode = CALL_PASS; /* its callback makes the event */
+    while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
     if (t->open && mode != CALL_PASS) {
-        mode = !resolve_is_cuda(caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
+        mode = !is_part(t, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
         if (mode != CALL_PASS && t->open_count >= LIVE_OPEN_MAX) {
             counter_add(COUNTER_UNRECORDED, 1);
             mode = CALL_PASS;
@@ -173,7 +192,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     if (call_unmarked(t->open) != c && !find_below(t, c))
         return result; /* found stale by a call on another stack, and recorded then */
     call_enter(t, c);
-    uint64_t *record = newest_record(t);
+    uint64_t *record = call_newest_record(t);
     if (record) {
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
@@ -190,4 +209,29 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
     return call_close_slow(c, site, ticks_now(), result, words);
+}
+
+bool call_begin_seen(struct thread *t, const struct call_site *site, const uint64_t *words)
+{
+    call_begin(&t->seen.call, site, words, 0);
+    t->seen.is_open = call_mode(&t->seen.call) != CALL_PASS;
+    return t->seen.is_open;
+}
+
+void call_end_seen(struct thread *t, const struct call_site *site, int result,
+                   const uint64_t *words)
+{
+    call_end(&t->seen.call, site, result, words);
+    t->seen.is_open = false;
+}
+
+void call_abandon_seen(struct thread *t)
+{
+    struct call *c = &t->seen.call;
+    if (call_unmarked(t->open) == c || find_below(t, c)) {
+        call_enter(t, c);
+        close_stale(t);
+        call_leave(t);
+    }
+    t->seen.is_open = false;
 }

@@ -28,10 +28,6 @@ enum call_mode {
 /* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
 #define CALL_FOR_GOOD ((struct call *)(uintptr_t)8)
 
-struct call {
-    uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
-};
-
 /* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
  */
 struct call_site {
@@ -40,6 +36,8 @@ struct call_site {
     const uint8_t *kinds; /* of the arguments, enum api_arg_kind */
     const uint8_t *late;  /* 1: the argument is known only when the call has returned */
 };
+
+extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
@@ -105,6 +103,18 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
 /* The same from the time `end` on, for a call that call_open began; returns `result`. */
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
                     const uint64_t *words);
+
+/*
+ * A call that no hook saw, between two callbacks of CUPTI's; at most one at a time on a thread. The
+ * first is false if it is not to be recorded. call_abandon_seen: its end will never be told.
+ */
+bool call_begin_seen(struct thread *t, const struct call_site *site, const uint64_t *words);
+void call_end_seen(struct thread *t, const struct call_site *site, int result,
+                   const uint64_t *words);
+void call_abandon_seen(struct thread *t);
+
+/* The record of the newest open call, if it has one. From inside the call. */
+uint64_t *call_newest_record(struct thread *t);
 
 /*
  * The usual call: this thread takes part, no other call is open, there is room, the clock is the

@@ -64,12 +64,8 @@ static void add(uint64_t handle, bool is_event, uint32_t capture, bool is_origin
     *m = (struct member){handle, capture, is_event, is_origin};
 }
 
-static void finish(uint64_t stream)
+static void finish_capture(uint32_t capture)
 {
-    struct member *origin = find(stream, false);
-    if (!origin)
-        return;
-    uint32_t capture = origin->capture;
     for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++) {
         if (members[i].capture != capture)
             continue;
@@ -77,6 +73,13 @@ static void finish(uint64_t stream)
             atomic_fetch_sub(&fork_page.recording, ATTENTION_CAPTURE);
         members[i].capture = 0;
     }
+}
+
+static void finish(uint64_t stream)
+{
+    struct member *m = find(stream, false);
+    if (m)
+        finish_capture(m->capture);
 }
 
 void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event)
@@ -107,6 +110,33 @@ void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64
         break;
     default: break;
     }
+    lock_drop(&members_lock);
+}
+
+static bool is_capturing(void)
+{
+    return attention_now() % ATTENTION_LATE != 0;
+}
+
+void capture_drop_stream(uint64_t stream)
+{
+    if (!is_capturing() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
+        return;
+    struct member *m = find(stream, false);
+    if (m && m->is_origin)
+        finish_capture(m->capture);
+    else if (m)
+        m->capture = 0;
+    lock_drop(&members_lock);
+}
+
+void capture_drop_all(void)
+{
+    if (!is_capturing() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
+        return;
+    for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++)
+        if (members[i].capture && members[i].is_origin)
+            finish_capture(members[i].capture);
     lock_drop(&members_lock);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd, loaded at run time with RTLD_LOCAL: from beside libgpuprof.so first, from the system
- * second. A preload that NEEDs libzstd puts its copy before the program's own. Even so, the loader
- * takes ours for any object loaded later that NEEDs the same soname (seen). From the writer thread
- * only.
+ * zstd, linked in from its static library with all its symbols hidden: a shared one, however it is
+ * loaded, would also serve whatever of the program NEEDs the same soname (seen). It works in a
+ * mapping of its own and never calls malloc. From the writer thread only.
+ *
+ * compress_stored.c stands in for it in a build for a machine whose libzstd.a is not there.
  */
 #ifndef GPUPROF_INJECT_COMPRESS_H
 #define GPUPROF_INJECT_COMPRESS_H
@@ -11,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Loads zstd; without it frames are stored uncompressed (said once). */
-void compress_load(void);
+/* Makes ready; without memory for it frames are stored uncompressed (said once). */
+void compress_start(void);
 
-/* In the child of a fork: its context may have been in use. */
-void compress_forget(void);
+/* In the child of a fork: lets go of the parent's, which may have been in use. */
+void compress_stop(void);
 
 size_t compress_bytes_max(size_t length);
 

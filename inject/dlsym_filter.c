@@ -164,6 +164,8 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         resolve_driver(hook->slot, real);
     else if (hook->domain == API_RUNTIME && object_is(&o, "libcudart.so"))
         resolve_runtime(hook->slot, caller, real);
+    else if (hook->domain == API_RUNTIME && object_is(&o, "libcupti.so"))
+        resolve_runtime(hook->slot, caller, real);
     else
         return answer;
     answer.address = hook->wrapper;

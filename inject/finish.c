@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "futex.h"
+#include "gpu.h"
 #include "pool.h"
 #include "say.h"
 #include "state.h"
@@ -73,6 +74,7 @@ static void close_down(enum end_reason reason)
 {
     if (!is_recorder())
         return;
+    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     flush(reason);
     if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_stay())

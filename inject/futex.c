@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "leader.h"
+#include "signals.h"
 #include "ticks.h"
 
 #define LOCK_POLL_NS 1000000u
@@ -36,13 +38,13 @@ uint32_t thread_id(void)
 bool thread_exists(uint32_t tid)
 {
     int saved = errno;
-    bool gone =
-        syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), (pid_t)tid, 0) < 0 && errno == ESRCH;
+    uint32_t leader = (uint32_t)syscall(SYS_getpid);
+    bool gone = syscall(SYS_tgkill, (pid_t)leader, (pid_t)tid, 0) < 0 && errno == ESRCH;
     errno = saved;
-    return !gone;
+    return !gone && !(tid == leader && tid != thread_id() && leader_has_ended(NULL));
 }
 
-bool lock_take(struct lock *lock, uint64_t ns)
+static bool take(struct lock *lock, uint64_t ns)
 {
     uint32_t me = thread_id();
     uint64_t end_ns = 0;
@@ -61,8 +63,21 @@ bool lock_take(struct lock *lock, uint64_t ns)
     }
 }
 
+bool lock_take(struct lock *lock, uint64_t ns)
+{
+    uint64_t signals = block_signals();
+    bool taken = take(lock, ns);
+    if (taken)
+        lock->signals = signals;
+    else
+        restore_signals(signals);
+    return taken;
+}
+
 void lock_drop(struct lock *lock)
 {
+    uint64_t signals = lock->signals;
     atomic_store(&lock->holder, 0);
     futex_wake_all(&lock->holder);
+    restore_signals(signals);
 }

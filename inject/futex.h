@@ -17,14 +17,16 @@ void futex_wake_all(_Atomic uint32_t *word);
 /* gettid() without a cache: right in every kind of child. */
 uint32_t thread_id(void);
 
-/* True if the thread exists in this process. */
+/* True if the thread exists in this process and has not ended. */
 bool thread_exists(uint32_t tid);
 
 struct lock {
     _Atomic uint32_t holder; /* tid, 0 = free */
+    uint64_t signals;        /* the holder's mask from before */
 };
 
-/* True if taken; false if `ns` passed first. Not recursive. */
+/* True if taken, with all signals blocked until lock_drop; false if `ns` passed first. Not
+ * recursive. */
 bool lock_take(struct lock *lock, uint64_t ns);
 void lock_drop(struct lock *lock);
 

@@ -148,6 +148,12 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     }
 #include "api.def"
 
+const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
+#define API(id, ...)         &site_##id,
+#define API_VARIANT(id, ...) &site_##id,
+#include "api.def"
+};
+
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api.def"
 

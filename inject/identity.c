@@ -12,9 +12,17 @@
 
 #include "api.h"
 #include "getproc.h"
+#include "gpu.h"
 #include "ticks.h"
 
 #define LIBRARIES_MAX 16
+#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+
+/* CUDA's libraries that were met so far. */
+struct libraries {
+    char seen[LIBRARIES_MAX][256];
+    unsigned count;
+};
 
 static const char *const variables[] = {
     "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
@@ -159,7 +167,6 @@ static void append_process(struct thread *t)
     }
     append_text(t, "gpuprof", GPUPROF_RELEASE);
     append_text(t, "live", gp.pool.is_file ? "file" : "memory");
-    append_text(t, "gpu_rows", "absent: this version records host calls only");
 }
 
 static void append_ranks(struct thread *t)
@@ -234,16 +241,59 @@ void identity_append_counters(struct thread *writer)
     }
 }
 
-/* From /proc/self/maps, which takes no lock of the loader's. One line at a time. */
-void identity_append_libraries(struct thread *writer)
+/* Notes the file of a line of /proc/self/maps, if it is one of CUDA's and new. */
+static void append_library(struct thread *writer, struct libraries *found, char *line)
 {
-    static char seen[LIBRARIES_MAX][256];
-    static unsigned seen_count;
-    static uint64_t epoch;
     static const char *const stems[] = {"/libcuda.so", "/libcudart.so", "/libcudart-",
                                         "/libcupti.so"};
+    char *path = strchr(line, '/');
+    if (!path || found->count == LIBRARIES_MAX)
+        return;
+    bool wanted = false;
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+        char *at = strstr(path, stems[i]);
+        wanted |= at && !strchr(at + 1, '/');
+    }
+    for (unsigned i = 0; wanted && i < found->count; i++)
+        wanted = strncmp(found->seen[i], path, sizeof found->seen[i] - 1) != 0;
+    if (!wanted)
+        return;
+    snprintf(found->seen[found->count++], sizeof found->seen[0], "%s", path);
+    append_text(writer, "library", path);
+}
+
+/*
+ * From /proc/self/maps, which takes no lock of the loader's; by read, because stdio allocates. A
+ * line longer than the buffer loses its beginning: it is none of ours then, or found elsewhere.
+ */
+static void read_libraries(struct thread *writer, struct libraries *found)
+{
+    static char text[MAPS_BYTES + 1]; /* the writer's own */
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    while (fd >= 0 && (n = read(fd, text + length, MAPS_BYTES - length)) > 0) {
+        char *line = text, *end;
+        text[length + (size_t)n] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            append_library(writer, found, line);
+        }
+        length = strlen(line);
+        if (length == MAPS_BYTES)
+            length = 0;
+        memmove(text, line, length);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void identity_append_libraries(struct thread *writer)
+{
+    static struct libraries found;
+    static uint64_t epoch;
     if (epoch != writer->epoch) {
-        seen_count = 0;
+        found.count = 0;
         epoch = writer->epoch;
         uint32_t asked = getproc_version_asked();
         if (asked) {
@@ -252,27 +302,20 @@ void identity_append_libraries(struct thread *writer)
             append_text(writer, "cuda_asked", text);
         }
     }
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[4352];
-    while (maps && fgets(line, sizeof line, maps)) {
-        char *path = strchr(line, '/');
-        if (!path || seen_count == LIBRARIES_MAX)
-            continue;
-        path[strcspn(path, "\n")] = '\0';
-        bool wanted = false;
-        for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
-            char *at = strstr(path, stems[i]);
-            wanted |= at && !strchr(at + 1, '/');
-        }
-        for (unsigned i = 0; wanted && i < seen_count; i++)
-            wanted = strncmp(seen[i], path, sizeof seen[i] - 1) != 0;
-        if (!wanted)
-            continue;
-        snprintf(seen[seen_count++], sizeof seen[0], "%s", path);
-        append_text(writer, "library", path);
-    }
-    if (maps)
-        fclose(maps);
+    if (found.count < LIBRARIES_MAX)
+        read_libraries(writer, &found);
+}
+
+void identity_append_gpu(struct thread *writer)
+{
+    static uint32_t written;
+    static uint64_t epoch;
+    uint32_t version = atomic_load(&gpu.status_version);
+    if (epoch == writer->epoch && written == version)
+        return;
+    epoch = writer->epoch;
+    written = version;
+    append_text(writer, "gpu_rows", gpu.status);
 }
 
 void identity_append_end(struct thread *writer, uint32_t reason)

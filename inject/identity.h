@@ -22,6 +22,7 @@ void identity_append_anchor(struct thread *writer);
 void identity_append_counters(struct thread *writer);
 
 /* META records "library=PATH" for each libcuda, libcudart and libcupti that is newly mapped. */
+void identity_append_gpu(struct thread *writer);
 void identity_append_libraries(struct thread *writer);
 
 void identity_append_end(struct thread *writer, uint32_t reason);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "futex.h"
+#include "signals.h"
 #include "thread.h"
 #include "ticks.h"
 
@@ -223,31 +224,72 @@ void names_drop_module(uint64_t module)
     lock_drop(&names_lock);
 }
 
+static struct entry *find_entry(uint64_t handle)
+{
+    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, handle) : NULL;
+    return e && e->handle ? e : NULL;
+}
+
+/*
+ * With the lock held: a copy of the entry's name, which may go as soon as the lock does, and the
+ * rest of its record. From here on the name counts as written, so that no other thread writes it.
+ */
+static void take_name(struct entry *e, struct record *r, char *text)
+{
+    size_t length = strnlen(e->name, NAME_BYTES_MAX + 1);
+    if (length > NAME_BYTES_MAX) {
+        counter_add(COUNTER_NAMES_TRUNCATED, 1);
+        length = NAME_BYTES_MAX;
+    }
+    memcpy(text, e->name, length);
+    *r = (struct record){.type = RECORD_NAME,
+                         .begin = ticks_now(),
+                         .arg_count = 2,
+                         .args = {e->handle, e->generation},
+                         .bytes = (const uint8_t *)text,
+                         .byte_count = (uint32_t)length};
+    e->written = true;
+}
+
+/* The record of that name was dropped: tried again with the next call, so nothing is lost by it. */
+static void put_name_back(uint64_t handle, uint64_t generation)
+{
+    counter_add(COUNTER_DROPPED, (uint64_t)-1);
+    if (!lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct entry *e = find_entry(handle);
+    if (e && e->generation == generation)
+        e->written = false;
+    uint64_t cached = handle;
+    atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
+    lock_drop(&names_lock);
+}
+
+/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+static __attribute__((noinline)) void write_name(struct thread *t, uint64_t handle)
+{
+    char text[NAME_BYTES_MAX];
+    struct record r;
+    if (!lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct entry *e = find_entry(handle);
+    bool due = e && e->name && !e->written;
+    if (due)
+        take_name(e, &r, text);
+    /* A handle without a name goes into the cache too: looking again would find nothing again. */
+    atomic_store_explicit(&name_cache[name_slot(handle)], handle, memory_order_relaxed);
+    lock_drop(&names_lock);
+    if (due && !thread_append(t, &r))
+        put_name_back(handle, r.args[1]);
+}
+
 void name_first_sight(struct thread *t, uint64_t handle)
 {
-    if (!handle || !lock_take(&names_lock, NAMES_LOCK_NS))
+    if (!handle)
         return;
-    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, handle) : NULL;
-    struct record r = {.type = RECORD_NAME, .arg_count = 2, .args = {handle}};
-    bool due = e && e->handle && e->name && !e->written;
-    if (due) {
-        size_t length = strnlen(e->name, NAME_BYTES_MAX + 1);
-        if (length > NAME_BYTES_MAX) {
-            counter_add(COUNTER_NAMES_TRUNCATED, 1);
-            length = NAME_BYTES_MAX;
-        }
-        r.args[1] = e->generation;
-        r.bytes = (const uint8_t *)e->name;
-        r.byte_count = (uint32_t)length;
-        r.begin = ticks_now();
-        e->written = thread_append(t, &r);
-        if (!e->written) /* tried again with the next call: no event is lost by it */
-            counter_add(COUNTER_DROPPED, (uint64_t)-1);
-    }
-    /* A handle without a name goes into the cache too: looking again would find nothing again. */
-    if (!due || e->written)
-        atomic_store_explicit(&name_cache[name_slot(handle)], handle, memory_order_relaxed);
-    lock_drop(&names_lock);
+    uint64_t signals = block_signals(); /* a name counts as written before it is */
+    write_name(t, handle);
+    restore_signals(signals);
 }
 
 void names_reset(void)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "signals.h"
+
 struct walk {
     int (*visit)(const struct object *, void *);
     void *data;
@@ -52,10 +54,18 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
     return walk->visit(&o, walk->data);
 }
 
+int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    uint64_t signals = block_signals();
+    int result = dl_iterate_phdr(visit, data);
+    restore_signals(signals);
+    return result;
+}
+
 int objects_each(int (*visit)(const struct object *object, void *data), void *data)
 {
     struct walk walk = {visit, data};
-    return dl_iterate_phdr(walk_one, &walk);
+    return objects_iterate(walk_one, &walk);
 }
 
 /* Defined here, and not a hidden (old) version of the name. */

@@ -34,6 +34,12 @@ struct object {
  */
 int objects_each(int (*visit)(const struct object *object, void *data), void *data);
 
+/*
+ * dl_iterate_phdr with all signals blocked: a handler that left it by longjmp would leave the
+ * loader's lock held (seen).
+ */
+int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
+
 /* The address of a function or object that `object` defines under `name`, NULL if none. */
 void *object_symbol(const struct object *object, const char *name);
 

@@ -12,10 +12,13 @@
 #include "bytes.h"
 #include "say.h"
 #include "ticks.h"
+#include "unnamed.h"
 
 #define FIRST_BYTES (1u << 20)
 #define GROW_BYTES  (1u << 20)
 #define GROW_TRIES  100
+
+static int live_fd = -1; /* from pool_create to pool_publish or pool_close */
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
@@ -69,7 +72,9 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
                           STREAM_LIVE_SUFFIX);
     if (length < 0 || (size_t)length >= sizeof header->live_path)
         return -1;
-    int fd = open(header->live_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = unnamed_open(header->live_path);
+    if (fd < 0)
+        fd = open(header->live_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
@@ -108,6 +113,16 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 
+static void go_without_file(struct pool *pool, struct stream_header *header, int reason)
+{
+    pool->is_file = false;
+    header->live_path[0] = '\0';
+    say(SAY_LIVE,
+        "no live file could be made (%s): events of the last second are lost if the program "
+        "is killed; set GPUPROF_LIVE to a local folder with room",
+        error_text(reason));
+}
+
 int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir)
 {
     memset(pool, 0, sizeof *pool);
@@ -120,19 +135,13 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     int fd = create_file(pool, header, data_dir);
     int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     pool->is_file = fd >= 0;
-    if (fd < 0) {
-        int reason = errno;
-        header->live_path[0] = '\0';
-        say(SAY_LIVE,
-            "no live file could be made (%s): events of the last second are lost if the program "
-            "is killed; set GPUPROF_LIVE to a local folder with room",
-            error_text(reason));
-    }
+    if (fd < 0)
+        go_without_file(pool, header, errno);
     pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     int error = errno;
-    if (fd >= 0)
-        close(fd);
+    live_fd = fd;
     if (pool->base == MAP_FAILED) {
+        pool_close();
         if (pool->is_file)
             unlink(header->live_path);
         pool->base = NULL;
@@ -146,8 +155,23 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     return 0;
 }
 
+void pool_close(void)
+{
+    if (live_fd >= 0)
+        close(live_fd);
+    live_fd = -1;
+}
+
+void pool_publish(struct pool *pool, struct stream_header *header)
+{
+    if (live_fd >= 0 && unnamed_link(live_fd, header->live_path) < 0)
+        go_without_file(pool, header, errno);
+    pool_close();
+}
+
 void pool_forget(struct pool *pool)
 {
+    pool_close();
     if (pool->base)
         munmap(pool->base, pool->map_bytes);
     pool->base = NULL;

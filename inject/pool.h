@@ -12,8 +12,17 @@
 #include "live.h"
 #include "state.h"
 
-/* Makes the live file (or memory, if no file can be had; said once) and maps it. 0 or -1. */
+/*
+ * Makes the live file (or memory, if no file can be had; said once) and maps it. Where the file
+ * system allows it the file has no name yet; pool_publish or pool_close is to follow. 0 or -1.
+ */
 int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir);
+
+/* The stream file, which says where the live file is, is there: gives this its name. */
+void pool_publish(struct pool *pool, struct stream_header *header);
+
+/* Lets go of a file that was not published. */
+void pool_close(void);
 
 /* Unmaps it: only in the child of a fork, where nobody else can use it. */
 void pool_forget(struct pool *pool);

@@ -206,24 +206,37 @@ static int visit_count(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
+/* Does the object that the binding was made for still lie there? */
+static bool caller_is_there(const struct binding *b)
+{
+    struct object o;
+    uintptr_t bytes = atomic_load(&b->bytes);
+    if (b->low == 0 || bytes == PAGE_BYTES) /* the driver's; code that belongs to no object */
+        return true;
+    return object_at(b->low, &o) && o.low == b->low && o.high - o.low == bytes;
+}
+
 void resolve_refresh(void)
 {
-    static unsigned long long seen;
+    static _Atomic unsigned long long seen;
     unsigned long long unloaded = 0;
-    dl_iterate_phdr(visit_count, &unloaded);
-    if (unloaded == seen)
+    int saved = errno;
+    objects_iterate(visit_count, &unloaded);
+    if (unloaded == atomic_load(&seen))
         return;
-    seen = unloaded;
+    /* Not beside bind(), which may be giving an entry that was dead to another object. */
+    bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
         atomic_store(&looked_at[i].bytes, 0);
     uint32_t used = atomic_load(&arena_used);
     for (uint32_t i = 0; i < used; i++) {
         struct binding *b = &arena[i];
         struct object o;
-        if (atomic_load(&b->bytes) == 0)
-            continue;
-        bool caller_gone = b->low != 0 && !object_at(b->low, &o) && b->bytes != PAGE_BYTES;
-        if (caller_gone || !object_at((uintptr_t)b->real, &o))
+        if (atomic_load(&b->bytes) && !(caller_is_there(b) && object_at((uintptr_t)b->real, &o)))
             atomic_store(&b->bytes, 0);
     }
+    atomic_store(&seen, unloaded);
+    if (locked)
+        lock_drop(&bind_lock);
+    errno = saved;
 }

@@ -55,7 +55,10 @@ void resolve_driver(unsigned slot, void *real);
 /* The module around `caller` got `real`, a libcudart's, from dlsym: its calls go there. */
 void resolve_runtime(unsigned slot, uintptr_t caller, void *real);
 
-/* Drops bindings into objects that dlclose has unloaded. From the writer thread, now and then. */
+/*
+ * Drops bindings of and into objects that were unloaded. After each dlclose, and now and then from
+ * the writer thread: a dlclose that was called past our hook. errno and dlerror() are kept.
+ */
 void resolve_refresh(void);
 
 #endif

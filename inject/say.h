@@ -12,6 +12,7 @@ enum say_cause {
     SAY_DROPPED,
     SAY_THREAD,
     SAY_EXIT,
+    SAY_GPU,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

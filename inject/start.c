@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "finish.h"
 #include "futex.h"
+#include "gpu.h"
 #include "identity.h"
 #include "names.h"
 #include "pool.h"
@@ -104,10 +105,11 @@ static void leave_parent(void)
     memset(gp.spare_head, 0, sizeof gp.spare_head);
     names_reset();
     capture_reset();
+    gpu_forget();
     atomic_store(&gp.said, 0);
 }
 
-static bool start(void)
+static bool start(const sigset_t *mask)
 {
     read_settings();
     ticks_calibrate();
@@ -123,11 +125,13 @@ static bool start(void)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+        pool_close();
         pool_unlink(&gp.header);
         return false;
     }
-    uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
-    if (!writer_start()) {
+    pool_publish(&gp.pool, &gp.header); /* second: only by the stream file can it be found */
+    uint64_t epoch = gp.next_epoch++;   /* before the writer, which looks at it */
+    if (!writer_start(mask)) {
         say(SAY_START, "recording is off: no writer thread could be started: %s",
             error_text(errno));
         stream_out_remove();
@@ -151,7 +155,7 @@ static bool start_undisturbed(void)
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = start();
+    bool started = start(&old);
     if (!sigismember(&old, SIGXFSZ))
         while (sigtimedwait(&too_large, NULL, &no_time) > 0)
             ;

@@ -91,7 +91,6 @@ struct writer_control {
     _Atomic uint32_t done;       /* futex: number of the last flush done */
     _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
     _Atomic uint32_t running;    /* the thread exists */
-    _Atomic uint32_t loaded;     /* futex: it has loaded what it needs */
 };
 
 struct state {

@@ -10,6 +10,7 @@
 
 #include "say.h"
 #include "state.h"
+#include "unnamed.h"
 
 #define HIGH_FD 200
 
@@ -117,34 +118,56 @@ static bool append(const uint8_t *data, size_t bytes)
     return false;
 }
 
+/* Opens the new file, with a name or without one yet, and writes its header. */
+static bool create(int fd, const uint8_t *head, size_t bytes)
+{
+    struct stat st;
+    out.end = 0;
+    out.fd = move_high(fd);
+    if (out.fd < 0 || fstat(out.fd, &st) < 0)
+        return false;
+    out.device = st.st_dev;
+    out.inode = st.st_ino;
+    return append(head, bytes);
+}
+
+/* The file appears with its header in it. */
+static bool create_whole(const uint8_t *head, size_t bytes)
+{
+    int fd = unnamed_open(out.path);
+    return fd >= 0 && create(fd, head, bytes) && unnamed_link(out.fd, out.path) == 0;
+}
+
+/* Where that is not possible. A kill between the two steps leaves an empty file. */
+static bool create_named(const uint8_t *head, size_t bytes)
+{
+    int fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    if (create(fd, head, bytes))
+        return true;
+    int error = errno;
+    stream_out_remove();
+    errno = error;
+    return false;
+}
+
 int stream_out_create(const struct stream_header *header, const char *dir)
 {
     uint8_t head[STREAM_HEADER_BYTES_MAX];
-    struct stat st;
     int bytes = stream_header_write(header, head, sizeof head);
     int length = snprintf(
         out.path, sizeof out.path, "%s/%.*s.%u.%llu-%02x%02x%02x%02x%s", dir, STREAM_HOST_BYTES_MAX,
         header->host, header->pid, (unsigned long long)header->start_time, header->process_id[0],
         header->process_id[1], header->process_id[2], header->process_id[3], STREAM_SUFFIX);
-    out.end = 0;
     errno = ENAMETOOLONG;
-    if (bytes < 0 || length < 0 || (size_t)length >= sizeof out.path)
-        goto fail;
-    out.fd = move_high(open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (out.fd < 0)
-        goto fail;
-    if (fstat(out.fd, &st) < 0)
-        goto fail;
-    out.device = st.st_dev;
-    out.inode = st.st_ino;
-    if (!append(head, (size_t)bytes)) {
-        int error = errno;
-        stream_out_remove();
-        errno = error;
-        goto fail;
+    if (bytes > 0 && length > 0 && (size_t)length < sizeof out.path) {
+        if (create_whole(head, (size_t)bytes))
+            return 0;
+        stream_out_forget();
+        if (create_named(head, (size_t)bytes))
+            return 0;
     }
-    return 0;
-fail:
     say(SAY_START, "recording is off: cannot create '%s': %s", out.path, error_text(errno));
     return -1;
 }

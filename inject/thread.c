@@ -3,16 +3,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "bytes.h"
 #include "call.h"
 #include "futex.h"
 #include "pool.h"
 #include "say.h"
+#include "signals.h"
 #include "start.h"
 #include "ticks.h"
 #include "writer.h"
@@ -31,8 +29,9 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->records = chunk ? chunk + LIVE_CHUNK_HEAD_BYTES : NULL;
     t->used = 0;
     t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
-    bool is_raw = gp.clock_source != CLOCK_SOURCE_MONOTONIC;
-    t->limit = chunk && is_raw ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+    bool has_usual = gp.clock_source != CLOCK_SOURCE_MONOTONIC &&
+                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
+    t->limit = chunk && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
 }
 
 unsigned thread_open_records(const struct thread *t)
@@ -141,20 +140,19 @@ static bool has_room(const struct thread *t, size_t bytes)
 
 /*
  * A signal handler that leaves by longjmp, or a cancellation, in the middle of this would leave two
- * chunks with one position. By system call, because the C library lets its own signals through.
+ * chunks with one position.
  */
 bool thread_make_room(struct thread *t, size_t bytes)
 {
     if (likely(has_room(t, bytes)))
         return true;
     int saved = errno;
-    uint64_t all = UINT64_MAX, old = 0;
     int cancel_state;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    uint64_t mask = block_signals();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     change_chunk(t);
     pthread_setcancelstate(cancel_state, &cancel_state);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    restore_signals(mask);
     bool has = has_room(t, bytes);
     if (has) {
         t->waited = false;
@@ -186,6 +184,15 @@ bool thread_append(struct thread *t, const struct record *r)
         t->used += (size_t)written;
     chunk_commit(t->records, t->used + count);
     return written > 0;
+}
+
+void thread_leave(struct thread *t)
+{
+    if (!t->records)
+        return;
+    t->position += t->used;
+    pool_leave(&gp.pool, chunk_of(t), t->number);
+    use_chunk(t, NULL);
 }
 
 void thread_close(struct thread *t)

@@ -14,7 +14,10 @@
 #include "api.h"
 #include "state.h"
 
-struct call;
+/* A call's place in time and on the stack; call.h. */
+struct call {
+    uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
+};
 
 #define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + API_ARGS_MAX)) /* of a call's record */
 #define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MAX * CALL_BYTES_MAX) /* kept free for open records */
@@ -23,6 +26,14 @@ struct call;
 struct open_call {
     struct call *call;
     bool is_recorded; /* it has a record in the chunk; else it was dropped, and counted */
+};
+
+/* A call that only CUPTI's callbacks saw. It has no frame: it is over when they say so. */
+struct seen_call {
+    struct call call;
+    bool is_open;
+    uint16_t api; /* enum api_index */
+    uint32_t correlation;
 };
 
 struct thread {
@@ -40,6 +51,8 @@ struct thread {
     /* 0: `open` has a record and is alone. Else all open calls; `open` is the last, and marked. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
+    struct seen_call seen;
+    uint32_t further; /* the last correlation id that a LINK record was made for */
     uintptr_t caller; /* of the hook that goes the long way now; see hooks.c */
 };
 
@@ -86,6 +99,9 @@ static inline void chunk_commit(uint8_t *records, uint64_t committed)
 
 /* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */
 bool thread_append(struct thread *t, const struct record *r);
+
+/* Leaves the chunk to the writer, with no call open; the next record takes another. */
+void thread_leave(struct thread *t);
 
 /* The newest open record becomes a whole one: it goes before the other open ones. */
 void thread_close(struct thread *t);

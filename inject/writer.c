@@ -5,12 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #include "call.h"
 #include "compress.h"
 #include "futex.h"
 #include "identity.h"
+#include "leader.h"
+#include "own_thread.h"
 #include "pool.h"
 #include "resolve.h"
 #include "seal.h"
@@ -18,10 +19,12 @@
 #include "thread.h"
 #include "ticks.h"
 
-#define STACK_BYTES  (1u << 20)
-#define LOAD_WAIT_NS 100000000u
-#define TICK_NS      100000000u /* how often the writer looks while something happens */
-#define SECOND_NS    1000000000u
+#define TICK_NS   100000000u /* how often the writer looks while something happens */
+#define ALONE_NS  200000000u /* how often it looks whether anybody else is left */
+#define SECOND_NS 1000000000u
+
+static struct thread predecessor; /* the first writer's state, for the second */
+static sigset_t program_mask;     /* of signals, of the thread that started the recording */
 
 void writer_wake(void)
 {
@@ -56,6 +59,7 @@ static void note_state(struct thread *me, uint32_t reason)
     identity_append_anchor(me);
     identity_append_counters(me);
     identity_append_libraries(me);
+    identity_append_gpu(me);
     if (reason)
         identity_append_end(me, reason);
 }
@@ -80,19 +84,24 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     return good;
 }
 
-static void *writer_main(void *data)
+/* Now and then: are the first thread, which has ended, and ours all that is left? */
+static bool is_left_alone(uint64_t *looked_ns)
 {
-    struct sealer *s = data;
-    struct thread *me = &this_thread;
-    me->inside = CALL_FOR_GOOD;
-    prctl(PR_SET_NAME, "gpuprof");
-    compress_load();
-    atomic_store(&gp.writer.loaded, 1);
-    futex_wake_all(&gp.writer.loaded);
-    seal_attach(s, me);
-    identity_append_all(me);
-    uint64_t second_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    uint32_t thread_count = 0;
+    if (now_ns - *looked_ns < ALONE_NS)
+        return false;
+    *looked_ns = now_ns;
+    return leader_has_ended(&thread_count) && thread_count == 1 + atomic_load(&own_thread_count);
+}
+
+/* Until the recording ends, or, if `may_be_left`, is_left_alone. True: the latter. */
+static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
+{
+    uint64_t second_ns = clock_ns(CLOCK_MONOTONIC), looked_ns = second_ns;
     while (pass(s, me, &second_ns)) {
+        if (may_be_left && is_left_alone(&looked_ns))
+            return true;
         uint32_t wake = atomic_load(&gp.writer.wake);
         atomic_store(&gp.writer.asleep, 1);
         if (atomic_load(&gp.writer.requested) == atomic_load(&gp.writer.done) &&
@@ -104,53 +113,77 @@ static void *writer_main(void *data)
     atomic_store(&gp.writer.running, 0);
     futex_wake_all(&gp.writer.done);
     futex_wake_all(&gp.pool.free_event);
+    return false;
+}
+
+/* Takes over where the first writer was. */
+static void *second_main(void *data)
+{
+    struct thread *me = &this_thread;
+    *me = predecessor;
+    me->tid = thread_id();
+    own_thread_begin("gpuprof");
+    write_on(data, me, false);
+    own_thread_end();
     return NULL;
 }
 
 /*
- * A child of _Fork or raw clone finds the loader's locks as they were: if our thread held them, the
- * child's first pthread_create or dlopen would wait for ever, in a program that had only one thread
- * before we came. With a bound, because a constructor that is now calling CUDA holds them itself.
+ * The last thread that is not ours has ended, and before it the first one had, by pthread_exit.
+ * Without us the C library would have ended the process with exit(0) on the last one. This thread
+ * does so instead, as a thread like any other, so that handlers and destructors may call CUDA, and
+ * wait for the writer as ever: another one.
  */
-static void wait_until_loaded(void)
+static void end_process(struct sealer *s, struct thread *me)
 {
-    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + LOAD_WAIT_NS;
-    for (; !atomic_load(&gp.writer.loaded) && now_ns < end_ns; now_ns = clock_ns(CLOCK_MONOTONIC))
-        futex_wait(&gp.writer.loaded, 0, end_ns - now_ns);
+    predecessor = *me;
+    *me = (struct thread){.epoch = EPOCH_THREAD};
+    own_thread_end();                             /* from here on a thread of the program's */
+    if (own_thread_create(second_main, s) != 0) { /* what comes now is not recorded; the rest is */
+        start_end();
+        atomic_store(&gp.writer.running, 0);
+    }
+    pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+    exit(0);
 }
 
-bool writer_start(void)
+static void *writer_main(void *data)
 {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, old;
+    struct sealer *s = data;
+    struct thread *me = &this_thread;
+    own_thread_begin("gpuprof");
+    compress_start();
+    seal_attach(s, me);
+    identity_append_all(me);
+    identity_append_gpu(me);
+    if (write_on(s, me, true))
+        end_process(s, me);
+    own_thread_end();
+    return NULL;
+}
+
+bool writer_start(const sigset_t *mask)
+{
     struct sealer *s = seal_create();
     if (!s)
         return false;
+    program_mask = *mask;
     atomic_store(&gp.writer.requested, 0);
     atomic_store(&gp.writer.done, 0);
-    atomic_store(&gp.writer.loaded, 0);
     atomic_store(&gp.writer.running, 1);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    int error = pthread_create(&thread, &attributes, writer_main, s);
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int error = own_thread_create(writer_main, s);
     if (error) {
         atomic_store(&gp.writer.running, 0);
         seal_free(s);
         errno = error;
         return false;
     }
-    wait_until_loaded();
     return true;
 }
 
 void writer_forget(void)
 {
     atomic_store(&gp.writer.running, 0);
-    compress_forget();
+    atomic_store(&own_thread_count, 0);
+    compress_stop();
 }

@@ -32,4 +32,5 @@
 #define HOOK(id, symbol, domain, proc, returns, params)                                            \
     JOIN(DECLARED_, DECLARED_##id)                                                                 \
     (id, symbol, returns, params) JOIN(TYPED_, TYPED_##id)(id, returns, params)
+#define API_WITHOUT_CUPTI
 #include "api.def"

@@ -232,11 +232,61 @@ def test_calls_in_exit_handlers(life):
     assert life.leftovers() == []
 
 
+@pytest.mark.parametrize("last", ["others", "alone"])
+def test_first_thread_ends_by_pthread_exit(life, last):
+    """The process ends with its last thread, as it does without us, exit handlers and all."""
+    plain = toolchain.environment(life.out, LD_LIBRARY_PATH=life.tiny, LIFE_DESTRUCTOR="1")
+    begin = time.monotonic()
+    toolchain.run([life.program, "leave-main", last], plain, status=0)
+    took = time.monotonic() - begin
+    life("leave-main", last, status=0, settings={"LIFE_DESTRUCTOR": "1"}, timeout=20)
+    assert time.monotonic() - begin < 2 * took + 2
+    [process] = life.processes()
+    recorded, arrived = life.recorded([process]), life.arrived()
+    assert sorted(recorded.values()) == sorted(arrived.values())
+    assert sorted(map(len, arrived.values())) == [2, 2, 3, 6]
+    assert recorded == arrived
+    assert process.end_reason == 1 and process.counters["stale"] == 0
+    assert life.leftovers() == []
+
+
 def test_standard_live_file_is_removed(life):
     life("calls", settings={"GPUPROF_LIVE": ""})
     [process] = life.processes()
     path = pathlib.Path(process.header.live_path)
     assert path.parent in (pathlib.Path("/dev/shm"), life.out) and not path.exists()
+
+
+def test_killed_while_starting(life):
+    """At whatever point: no file without contents, no live file that nothing leads to."""
+    killer = toolchain.build("kill_at.c")
+    steps = []
+    for step in range(500):
+        out, live = life.folder / f"out{step}", life.folder / f"live{step}"
+        live.mkdir()
+        settings = {"GPUPROF_OUT": out, "GPUPROF_LIVE": live, "TINY_LOG": ""}
+        done = toolchain.run([killer, step, life.program, "calls"], life.env(**settings),
+                             status=None)
+        if done.returncode == 9:
+            pytest.skip("tracing is not allowed here")
+        assert done.returncode == 0, done
+        if done.stdout == "started\n":
+            break
+        processes = stream_reader.read_folder(out)
+        assert len(list(out.iterdir())) == len(processes) if out.exists() else not processes
+        assert {str(path) for path in live.iterdir()} <= {p.header.live_path for p in processes}
+        steps.append((len(processes), len(list(live.iterdir()))))
+    assert done.stdout == "started\n" and len(steps) > 20
+    assert {(0, 0), (1, 0), (1, 1)} == set(steps)
+
+
+def test_no_files_without_names(life):
+    """A file system that has none: the files have names from the beginning."""
+    shim = toolchain.build("kill_at.c", "-DNO_UNNAMED", "-shared", "-fPIC")
+    life("calls", settings={"LD_PRELOAD": f"{shim}:{life.library}"})
+    [process] = life.processes()
+    assert life.recorded([process]) == life.arrived() and process.header.live_path
+    assert life.leftovers() == []
 
 
 # ---- Descriptors, folders, disks -----------------------------------------------------------------

@@ -102,6 +102,35 @@ def test_runtime_by_dlsym(compare, major):
     compare([program, *WORK], calls=2000)
 
 
+@pytest.mark.parametrize("way", ["linked", "static", "dlsym", "plugin"])
+def test_streams_gone_from_a_capture(compare, way):
+    """What is done on a new stream with the handle of such a one is not captured."""
+    if way == "plugin":
+        command = [toolchain.build("plugin_host.c"), plugin(13)]
+    elif way == "dlsym":
+        command = [toolchain.build("runtime_work.c", toolchain.runtime(12)[0],
+                                   '-DVIA_DLSYM="libcudart.so.12"')]
+    else:
+        flags = toolchain.STATIC if way == "static" else toolchain.runtime(12)
+        command = [toolchain.build("runtime_work.c", *flags)]
+    [process], done = compare([*command, "gone"], calls=40,
+                              hidden="R" if way == "static" else "")
+    assert "another handle" not in done.stdout
+    captured = [bool(c.flags & stream_reader.CAPTURED) for c in process.calls()]
+    assert captured.count(True) > 10 and captured.count(False) > 10
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym", "getproc"])
+def test_streams_gone_from_a_capture_of_the_driver(compare, way):
+    flags = {"linked": toolchain.DRIVER, "dlsym": ("-DVIA_DLSYM",), "getproc": ("-DVIA_GETPROC",)}
+    program = toolchain.build("driver_work.c", *flags[way])
+    [process], done = compare([program, "gone"], calls=60)
+    assert "another handle" not in done.stdout
+    sets = [c for c in process.calls() if c.symbol.startswith("cuMemsetD8Async")]
+    assert [(c.args["bytes"], c.flags & stream_reader.CAPTURED) for c in sets] == [
+        (100, stream_reader.CAPTURED), (200, 0)] * 3
+
+
 def plugin(major, *flags):
     return toolchain.build("runtime_work.c", *toolchain.runtime(major), "-DPLUGIN", "-shared",
                            "-fPIC", *flags)

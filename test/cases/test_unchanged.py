@@ -19,9 +19,9 @@ def tool(*command):
 
 
 def test_exports(library):
-    """Exactly the intercepted names of the table, and four of libc's."""
-    wanted = {"dlsym", "dlvsym", "_exit", "_Exit"}
-    for name in ("api_runtime.def", "api_driver.def"):
+    """Exactly the intercepted names of the table, and five of libc's."""
+    wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit"}
+    for name in ("api_runtime.def", "api_driver.def", "api_cupti.def"):
         text = re.sub(r"/\*.*?\*/", "", (FORMATS / name).read_text(), flags=re.DOTALL)
         rows = re.findall(r"^(API|DISPATCH|HOOK)\(\s*(\w+),\s*(\w+)", text, re.MULTILINE)
         wanted |= {second if macro == "HOOK" or macro == "API" else first

@@ -70,7 +70,7 @@ def read_log(path):
     threads, newest = [], {}
     for text in pathlib.Path(path).read_bytes().replace(b"\0", b"").decode().splitlines():
         tid, seq, layer, depth, symbol, begin, end, result, captured, *args = text.split("\t")
-        if layer == "G":
+        if layer not in "RD":  # of the device and of CUPTI
             continue
         line = Line(int(tid), int(seq), layer, int(depth), symbol, int(begin), int(end) or None,
                     None if result.startswith("-") else int(result), captured == "1",

@@ -24,11 +24,18 @@ SIM_STATIC_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/static/%.o,\
 SIM_OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
 SIM_AR = $(shell $(CC) -print-prog-name=ar)
 
+# CUPTI: compiled once for each of its versions.
+SIM_CUPTI_SRC := $(sort $(wildcard $(SIM_DIR)/sim_cupti_*.c))
+SIM_CUPTI118_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti118/%.o,$(SIM_CUPTI_SRC))
+SIM_CUPTI124_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti124/%.o,$(SIM_CUPTI_SRC))
+SIM_CUPTI130_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti130/%.o,$(SIM_CUPTI_SRC))
+SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.so.13
+
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
 
 .PHONY: sim
-sim: $(SIM_LIBS)
+sim: $(SIM_LIBS) $(SIM_CUPTI_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
@@ -44,6 +51,28 @@ $(SIM)/obj/rt13/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
 		-DSIM_CUDART_MAJOR=13 -MMD -MP -c $< -o $@
+
+cupti_cc = $(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) \
+	$(SIM_CFLAGS) -DSIM_CUPTI=$(1) -MMD -MP -c $< -o $@
+
+$(SIM)/obj/cupti118/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call cupti_cc,118)
+
+$(SIM)/obj/cupti124/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call cupti_cc,124)
+
+$(SIM)/obj/cupti130/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call cupti_cc,130)
+
+$(SIM)/libcupti.so.11.8: $(SIM_CUPTI118_OBJ)
+$(SIM)/libcupti.so.12: $(SIM_CUPTI124_OBJ)
+$(SIM)/libcupti.so.13: $(SIM_CUPTI130_OBJ)
+$(SIM_CUPTI_LIBS):
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
+		-Wl,--no-undefined $^ -o $@ -pthread -ldl
 
 # Internal calls never leave the library, as in the real one.
 $(SIM)/libcuda.so.1: $(SIM_DRIVER_OBJ)
@@ -100,4 +129,5 @@ sim-selftest: $(SIM_SELFTEST)
 	$(Q)for test in $^; do $$test || exit 1; done
 
 -include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
-	$(SIM_STATIC_OBJ:.o=.d)
+	$(SIM_STATIC_OBJ:.o=.d) $(SIM_CUPTI118_OBJ:.o=.d) $(SIM_CUPTI124_OBJ:.o=.d) \
+	$(SIM_CUPTI130_OBJ:.o=.d)

@@ -13,6 +13,7 @@
 #include <cuda.h>
 #include <pthread.h>
 
+#include "sim_driver_names.h"
 #include "sim_entry.h"
 #include "sim_pool.h"
 
@@ -25,15 +26,15 @@ enum {
 #define SIM_INJECTED(code) driver_inject((CUresult)(code))
 
 /* Entry points of the driver: raw ones work before cuInit. */
-#define DRV_RAW(sym, params, body, ...)                                                            \
-    SIM_ENTRY(CUresult, 'D', sym, 0, params, driver_begin, body, ##__VA_ARGS__)
+#define DRV_AS(sym, key, per_thread, params, body, ...)                                            \
+    SIM_ENTRY(CUresult, 'D', sym, key, per_thread, params, driver_begin, body, ##__VA_ARGS__)
+#define DRV_RAW(sym, params, body, ...) DRV_AS(sym, sym, 0, params, body, ##__VA_ARGS__)
 #define DRV(sym, params, body, ...)                                                                \
-    SIM_ENTRY(CUresult, 'D', sym, 0, params, driver_begin, driver_guard() ?: (body), ##__VA_ARGS__)
+    DRV_AS(sym, sym, 0, params, driver_guard() ?: (body), ##__VA_ARGS__)
 /* The name and its per-thread-default-stream variant. */
 #define DRV2(sym, suffix, params, body, ...)                                                       \
     DRV(sym, params, body, ##__VA_ARGS__)                                                          \
-    SIM_ENTRY(CUresult, 'D', sym##suffix, 1, params, driver_begin, driver_guard() ?: (body),       \
-              ##__VA_ARGS__)
+    DRV_AS(sym##suffix, sym, 1, params, driver_guard() ?: (body), ##__VA_ARGS__)
 
 struct sim_config {
     int device_count;
@@ -101,6 +102,7 @@ struct CUevent_st {
     pthread_mutex_t lock;
     bool recorded;
     uint64_t time_ns;
+    uint64_t id, record_count;
     struct host_op *op;
     struct capture *capture;
     uint64_t capture_id;
@@ -110,6 +112,7 @@ struct CUevent_st {
 
 struct CUmod_st {
     struct sim_handle handle;
+    uint64_t id;
     CUcontext context;
     CUlibrary library;
     pthread_mutex_t lock;
@@ -161,6 +164,7 @@ extern struct sim_pool pool_contexts, pool_streams, pool_events, pool_modules, p
 
 /* sim_driver_init.c */
 CUresult driver_guard(void);
+CUresult driver_init(unsigned flags);
 CUresult driver_inject(CUresult code);
 int driver_begin(struct sim_call *call, struct sim_symbol *symbol, const struct sim_arg *args,
                  unsigned arg_count);
@@ -188,7 +192,7 @@ void time_wait(uint64_t until_ns);
 struct work {
     const char *what; /* "kernel", "memcpy", "memset" ... in the log */
     uint64_t duration_ns;
-    uint64_t start_ns, end_ns; /* set by work_enqueue */
+    uint64_t queued_ns, start_ns, end_ns; /* set by work_enqueue */
 };
 void work_enqueue(CUstream stream, struct work *work);
 void work_log(CUstream stream, const struct work *work, const struct sim_arg *args, unsigned count);

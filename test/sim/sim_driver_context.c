@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 struct sim_pool pool_contexts = SIM_POOL(struct CUctx_st, 4096);
 
@@ -94,12 +95,14 @@ static CUcontext context_make(struct sim_device *device, unsigned flags)
     context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
     context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
     context->legacy = stream_make(context, CU_STREAM_DEFAULT, 0);
+    trace_context(SIM_CONTEXT_CREATED, context);
     return context;
 }
 
 static void context_discard(CUcontext context)
 {
     context_wait(context);
+    trace_context(SIM_CONTEXT_DESTROY, context);
     while (context->streams)
         stream_discard(context->streams);
     sim_pool_put(&pool_streams, context->legacy);

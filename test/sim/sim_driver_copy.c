@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 #include "sim_memory_kinds.h"
 
 /*
@@ -141,9 +142,10 @@ CUresult copy_shape(const CUDA_MEMCPY3D *shape, CUstream handle, int pt, int syn
     struct work work = {.what = "memcpy", .duration_ns = copy_duration(bytes)};
     result = copy_apply(shape, stream);
     work_enqueue(stream, &work);
-    if (sim_log_gpu_wanted()) {
+    if (work_wanted()) {
         const struct sim_arg args[] = {A_U(bytes), A_KS("kind", kind)};
         work_log(stream, &work, args, 2);
+        trace_copy(stream, &work, shape, !sync, NULL);
     }
     /* A copy between device memories does not hold the host. */
     bool pageable_out =

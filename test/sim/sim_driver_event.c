@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 enum { EVENT_COUNT_MAX = 1 << 18 };
 
@@ -22,6 +23,7 @@ static CUresult event_create(CUevent *event, unsigned flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->context = context;
     made->flags = flags;
+    made->id = driver_serial();
     pthread_mutex_init(&made->lock, NULL);
     *event = made;
     return CUDA_SUCCESS;
@@ -55,9 +57,11 @@ static CUresult event_record(CUevent event, CUstream handle, int pt)
     event->op = op;
     event->time_ns = time_ns;
     event->recorded = true;
+    event->record_count++;
     event->capture = NULL;
     pthread_mutex_unlock(&event->lock);
     host_op_unref(old);
+    trace_sync(SIM_SYNC_EVENT_RECORD, NULL, stream, event, time_ns);
     return CUDA_SUCCESS;
 }
 
@@ -72,8 +76,10 @@ static CUresult event_state(CUevent event, bool wait)
     pthread_mutex_unlock(&event->lock);
     CUresult result = captured ? CUDA_ERROR_CAPTURED_EVENT : (CUresult)event->context->sticky;
     if (result == CUDA_SUCCESS && wait) {
+        uint64_t start_ns = sim_now_ns();
         host_op_wait(op);
         time_wait(time_ns);
+        trace_sync(SIM_SYNC_EVENT, event->context, NULL, event, start_ns);
     } else if (result == CUDA_SUCCESS &&
                (!host_op_done(op) || (sim_config.timeline && time_ns > sim_now_ns()))) {
         result = CUDA_ERROR_NOT_READY;
@@ -115,6 +121,7 @@ static CUresult stream_wait_event(CUstream handle, CUevent event, int pt)
     stream_advance(stream, time_ns);
     host_op_join(stream, op);
     host_op_unref(op);
+    trace_sync(SIM_SYNC_STREAM_WAIT_EVENT, NULL, stream, event, sim_now_ns());
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 /* Instantiated graphs: nodes in an order that respects their dependencies, replayed in time. */
 
@@ -32,6 +33,14 @@ struct sim_pool pool_execs = SIM_POOL(struct CUgraphExec_st, EXEC_COUNT_MAX);
 static CUgraphExec exec_check(CUgraphExec exec)
 {
     return sim_pool_has(&pool_execs, exec) ? exec : NULL;
+}
+
+int exec_id(void *exec, uint32_t *id)
+{
+    if (!exec_check(exec))
+        return CUDA_ERROR_INVALID_VALUE;
+    *id = (uint32_t)((CUgraphExec)exec)->id;
+    return CUDA_SUCCESS;
 }
 
 static unsigned graph_size(CUgraph graph)
@@ -217,6 +226,13 @@ static void node_log(CUstream stream, CUgraphExec exec, const struct exec_node *
                                                           params->fill.element);
     }
     work_log(stream, work, args, count);
+    const struct graph_place place = {exec->id, node->id};
+    if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        trace_kernel(stream, work, params, &place);
+    else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        trace_copy(stream, work, &params->copy, true, &place);
+    else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET)
+        trace_fill(stream, work, &params->fill, true, &place);
 }
 
 static struct work node_work(const struct exec_node *node)
@@ -241,7 +257,7 @@ static void node_run(CUgraphExec exec, struct exec_node *node, CUstream stream, 
 {
     const struct graph_node_params *params = &node->params;
     struct work work = node_work(node);
-    work.start_ns = start_ns;
+    work.queued_ns = work.start_ns = start_ns;
     for (unsigned i = 0; i < node->dep_count; i++)
         if (exec->nodes[node->deps[i]].end_ns > work.start_ns)
             work.start_ns = exec->nodes[node->deps[i]].end_ns;
@@ -264,7 +280,7 @@ static void node_run(CUgraphExec exec, struct exec_node *node, CUstream stream, 
         params->event->capture = NULL;
         pthread_mutex_unlock(&params->event->lock);
     }
-    if (work.what && SIM_UNLIKELY(sim_log_gpu_wanted()))
+    if (work.what && SIM_UNLIKELY(work_wanted()))
         node_log(stream, exec, node, &work);
 }
 
@@ -288,7 +304,7 @@ static CUresult exec_launch(CUgraphExec exec, CUstream handle, int pt)
         return result;
     }
     pthread_mutex_lock(&exec->lock);
-    uint64_t now_ns = sim_config.timeline || sim_log_gpu_wanted() ? sim_now_ns() : 0;
+    uint64_t now_ns = sim_config.timeline || work_wanted() ? sim_now_ns() : 0;
     uint64_t start_ns =
         sim_config.timeline ? stream_start(stream, now_ns) + GRAPH_START_NS : now_ns;
     uint64_t end_ns = start_ns;
@@ -299,11 +315,13 @@ static CUresult exec_launch(CUgraphExec exec, CUstream handle, int pt)
     }
     if (sim_config.timeline)
         stream_advance(stream, end_ns);
-    if (SIM_UNLIKELY(sim_log_gpu_wanted())) {
-        struct work work = {.what = "graph", .start_ns = start_ns, .end_ns = end_ns};
+    if (SIM_UNLIKELY(work_wanted())) {
+        struct work work = {
+            .what = "graph", .queued_ns = now_ns, .start_ns = start_ns, .end_ns = end_ns};
         const struct sim_arg args[] = {A_KU("graph", exec->graph_id), A_KU("exec", exec->id),
                                        A_KU("nodes", exec->node_count)};
         work_log(stream, &work, args, 3);
+        trace_graph(stream, &work, exec->id);
     }
     pthread_mutex_unlock(&exec->lock);
     return CUDA_SUCCESS;

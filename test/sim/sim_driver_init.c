@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 struct sim_config sim_config;
 struct sim_device sim_devices[DEVICE_COUNT_MAX];
@@ -55,6 +56,7 @@ __attribute__((constructor)) static void config_read(void)
 static void driver_gone(void)
 {
     __atomic_store_n(&driver_state, DRIVER_GONE, __ATOMIC_RELEASE);
+    trace_driver_gone();
 }
 
 CUresult driver_guard(void)
@@ -91,7 +93,7 @@ CUresult driver_device(CUdevice ordinal, struct sim_device **device)
     return CUDA_SUCCESS;
 }
 
-static CUresult init(unsigned flags)
+CUresult driver_init(unsigned flags)
 {
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -100,6 +102,7 @@ static CUresult init(unsigned flags)
     /* No lock in a forked child: the parent may have held it. */
     if (driver_alive)
         return driver_guard();
+    bool is_first = false;
     pthread_mutex_lock(&init_lock);
     if (driver_state == DRIVER_NEW) {
         for (int i = 0; i < sim_config.device_count; i++) {
@@ -116,12 +119,15 @@ static CUresult init(unsigned flags)
         driver_alive = alive;
         atexit(driver_gone);
         __atomic_store_n(&driver_state, DRIVER_READY, __ATOMIC_RELEASE);
+        is_first = true;
     }
     pthread_mutex_unlock(&init_lock);
+    if (is_first)
+        trace_init_finished();
     return CUDA_SUCCESS;
 }
 
-DRV_RAW(cuInit, (unsigned flags), init(flags), A_U(flags))
+DRV_RAW(cuInit, (unsigned flags), driver_init(flags), A_U(flags))
 
 static CUresult driver_version(int *version)
 {

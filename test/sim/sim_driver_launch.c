@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 enum { THREADS_MAX = 1024, SHARED_MAX = 232448, COOPERATIVE_BLOCKS_MAX = 80 * 32 };
 
@@ -47,11 +48,16 @@ CUresult launch_kernel(CUfunction function, const unsigned *grid, const unsigned
     }
     struct work work = {.what = "kernel", .duration_ns = function->duration_ns};
     work_enqueue(stream, &work);
-    if (SIM_UNLIKELY(sim_log_gpu_wanted())) {
+    if (SIM_UNLIKELY(work_wanted())) {
         const struct sim_arg args[] = {A_KS("name", function->name), A_X(function),
                                        A_3("grid", grid[0], grid[1], grid[2]),
                                        A_3("block", block[0], block[1], block[2]), A_U(shared)};
         work_log(stream, &work, args, 5);
+        const struct graph_node_params params = {.function = function,
+                                                 .grid = {grid[0], grid[1], grid[2]},
+                                                 .block = {block[0], block[1], block[2]},
+                                                 .shared = shared};
+        trace_kernel(stream, &work, &params, NULL);
     }
     return CUDA_SUCCESS;
 }

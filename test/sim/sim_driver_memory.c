@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 /*
  * All that was allocated or registered, sorted by address. Large blocks are mapped without
@@ -157,11 +158,13 @@ CUresult memory_allocate(enum memory_kind kind, size_t bytes, unsigned flags, CU
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *address = memory.base;
+    trace_memory(&memory, false);
     return CUDA_SUCCESS;
 }
 
 static void memory_release(const struct memory *memory)
 {
+    trace_memory(memory, true);
     if (kind_is_accounted(memory->kind))
         __atomic_sub_fetch(&memory->device->used_bytes, memory->bytes, __ATOMIC_RELAXED);
     if (memory->pool && sim_pool_has(&pool_mempools, memory->pool)) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 #include "sim_memory_kinds.h"
 
 /* Stream-ordered allocation and its pools. */
@@ -85,6 +86,7 @@ static CUresult mempool_create(CUmemoryPool *pool, const CUmemPoolProps *props)
     if (!*pool)
         return CUDA_ERROR_OUT_OF_MEMORY;
     (*pool)->device = device;
+    trace_mempool(*pool, 1, 0);
     return CUDA_SUCCESS;
 }
 
@@ -94,6 +96,7 @@ static CUresult mempool_destroy(CUmemoryPool pool)
         return CUDA_ERROR_INVALID_VALUE;
     if (pool->device->current_pool == pool)
         pool->device->current_pool = pool->device->default_pool;
+    trace_mempool(pool, 2, 0);
     sim_pool_put(&pool_mempools, pool);
     return CUDA_SUCCESS;
 }
@@ -119,6 +122,15 @@ static CUresult mempool_attribute(CUmemoryPool pool, CUmemPool_attribute attribu
         set ? memcpy(wide, value, sizeof *wide) : memcpy(value, wide, sizeof *wide);
     else
         set ? memcpy(narrow, value, sizeof *narrow) : memcpy(value, narrow, sizeof *narrow);
+    return CUDA_SUCCESS;
+}
+
+/* Nothing is kept in reserve here, but that it was asked for is told. */
+static CUresult mempool_trim(CUmemoryPool pool, size_t keep_bytes)
+{
+    if (!mempool_check(pool))
+        return CUDA_ERROR_INVALID_VALUE;
+    trace_mempool(pool, 3, keep_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -186,8 +198,8 @@ DRV2(cuMemFreeAsync, _ptsz, (CUdeviceptr ptr, CUstream stream), free_async(ptr, 
 DRV(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props),
     mempool_create(pool, props), A_OUT("pool", pool))
 DRV(cuMemPoolDestroy, (CUmemoryPool pool), mempool_destroy(pool), A_X(pool))
-DRV(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes),
-    mempool_check(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, A_X(pool), A_U(bytes))
+DRV(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes), mempool_trim(pool, bytes), A_X(pool),
+    A_U(bytes))
 DRV(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
     mempool_attribute(pool, attribute, value, true), A_X(pool))
 DRV(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),

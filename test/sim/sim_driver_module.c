@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 /* Modules and libraries: any image that is not empty holds any function that is asked for. */
 
@@ -18,6 +19,7 @@ static CUmodule module_make(CUcontext context)
     CUmodule module = sim_pool_get(&pool_modules);
     if (module) {
         module->context = context;
+        module->id = driver_serial();
         pthread_mutex_init(&module->lock, NULL);
     }
     return module;
@@ -41,6 +43,8 @@ static CUresult module_load(CUmodule *module, const void *image, const char *pat
     if (image && *(const char *)image == 0)
         return CUDA_ERROR_INVALID_IMAGE;
     *module = module_make(context);
+    if (*module)
+        trace_module(SIM_MODULE_LOADED, context, (*module)->id, image);
     return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -57,6 +61,8 @@ static CUresult library_load(CUlibrary *library, const void *image, const char *
     *library = (CUlibrary)made;
     if (made)
         made->library = *library;
+    if (made)
+        trace_module(SIM_MODULE_LOADED, context_current_or_null(), made->id, image);
     return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -64,6 +70,7 @@ static CUresult module_unload(CUmodule module)
 {
     if (!module_check(module))
         return CUDA_ERROR_INVALID_HANDLE;
+    trace_module(SIM_MODULE_UNLOAD, module->context, module->id, NULL);
     while (module->functions) {
         CUfunction function = module->functions;
         module->functions = function->next;

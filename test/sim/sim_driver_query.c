@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 /* What a current context can be asked and told. */
 
@@ -109,7 +110,12 @@ static CUresult context_synchronize(CUcontext context)
         result = context_current(&context);
     if (result == CUDA_SUCCESS)
         result = capture_forbids_thread();
-    return result == CUDA_SUCCESS ? context_wait(context) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    uint64_t start_ns = sim_now_ns();
+    result = context_wait(context);
+    trace_sync(SIM_SYNC_CONTEXT, context, NULL, NULL, start_ns);
+    return result;
 }
 
 DRV(cuCtxSynchronize, (void), context_synchronize(NULL))

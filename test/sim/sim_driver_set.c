@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 /* Fills of device memory: a box of elements of one, two or four bytes. */
 
@@ -53,9 +54,10 @@ CUresult fill_memory(struct fill fill, CUstream handle, int pt, int sync)
     }
     struct work work = {.what = "memset", .duration_ns = copy_duration(bytes / 4)};
     work_enqueue(stream, &work);
-    if (sim_log_gpu_wanted()) {
+    if (work_wanted()) {
         const struct sim_arg args[] = {A_U(bytes), A_KU("value", fill.value)};
         work_log(stream, &work, args, 2);
+        trace_fill(stream, &work, &fill, !sync, NULL);
     }
     return CUDA_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 enum { STREAM_COUNT_MAX = 1 << 18, THREAD_STREAMS_MAX = 8, SPIN_NS = 60000 };
 
@@ -35,11 +36,13 @@ static void stream_link(CUstream stream)
     stream->next = context->streams;
     context->streams = stream;
     pthread_mutex_unlock(&context->lock);
+    trace_stream(SIM_STREAM_CREATED, stream);
 }
 
 void stream_discard(CUstream stream)
 {
     CUcontext context = stream->context;
+    trace_stream(SIM_STREAM_DESTROY, stream);
     pthread_mutex_lock(&context->lock);
     for (CUstream *at = &context->streams; *at; at = &(*at)->next)
         if (*at == stream) {
@@ -201,7 +204,12 @@ static CUresult stream_synchronize(CUstream handle, int pt)
     CUresult result = stream_resolve(handle, pt, &stream);
     if (result == CUDA_SUCCESS)
         result = capture_forbids(stream);
-    return result == CUDA_SUCCESS ? stream_wait(stream) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    uint64_t start_ns = sim_now_ns();
+    result = stream_wait(stream);
+    trace_sync(SIM_SYNC_STREAM, NULL, stream, NULL, start_ns);
+    return result;
 }
 
 static CUresult stream_query(CUstream handle, int pt)

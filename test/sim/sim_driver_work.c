@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_driver.h"
+#include "sim_driver_trace.h"
 
 enum { COPY_LATENCY_NS = 1000 };
 
@@ -48,11 +49,11 @@ void stream_advance(CUstream stream, uint64_t end_ns)
 void work_enqueue(CUstream stream, struct work *work)
 {
     if (!sim_config.timeline) {
-        if (sim_log_gpu_wanted())
-            work->start_ns = work->end_ns = sim_now_ns();
+        if (work_wanted())
+            work->queued_ns = work->start_ns = work->end_ns = sim_now_ns();
         return;
     }
-    uint64_t now_ns = sim_now_ns();
+    uint64_t now_ns = work->queued_ns = sim_now_ns();
     uint64_t tail_ns = __atomic_load_n(&stream->tail_ns, __ATOMIC_ACQUIRE);
     uint64_t barrier_ns = stream_barrier(stream);
     if (now_ns < barrier_ns)
@@ -67,6 +68,8 @@ void work_enqueue(CUstream stream, struct work *work)
 
 void work_log(CUstream stream, const struct work *work, const struct sim_arg *args, unsigned count)
 {
+    if (!sim_log_gpu_wanted())
+        return;
     enum { ARGS_MAX = 12 };
     struct sim_arg all[ARGS_MAX] = {
         A_KU("device", stream->context->device->ordinal),
@@ -77,5 +80,11 @@ void work_log(CUstream stream, const struct work *work, const struct sim_arg *ar
     unsigned all_count = 4;
     for (unsigned i = 0; i < count && all_count < ARGS_MAX; i++)
         all[all_count++] = args[i];
-    sim_log_gpu(work->what, work->start_ns, work->end_ns, all, all_count);
+    const struct sim_note note = {.layer = 'G',
+                                  .what = work->what,
+                                  .start_ns = work->start_ns,
+                                  .end_ns = work->end_ns,
+                                  .args = all,
+                                  .arg_count = all_count};
+    sim_log_note(&note);
 }

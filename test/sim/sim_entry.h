@@ -8,6 +8,8 @@
  */
 
 #include "sim_log.h"
+#include "sim_params.h"
+#include "sim_trace.h"
 
 /* A simulated function need not look at all it is given. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -48,20 +50,45 @@
         key, '3', (uint64_t)(x), (uint32_t)(y), (uint32_t)(z)                                      \
     }
 
-#define SIM_ENTRY(type, kind, sym, per_thread, params, begin, body, ...)                           \
+#ifndef SIM_CUDART_MAJOR
+#define SIM_ENTRY_VERSION 0
+#elif SIM_CUDART_MAJOR == 12
+#define SIM_ENTRY_VERSION 12080
+#else
+#define SIM_ENTRY_VERSION 13000
+#endif
+
+/* `key` finds the names of the parameters: sim_driver_names.h, sim_runtime_names.h. */
+#define SIM_ENTRY(type, kind, sym, key, per_thread, params, begin, body, ...)                      \
     SIM_EXPORT type sym params                                                                     \
     {                                                                                              \
         enum { pt = per_thread };                                                                  \
-        static struct sim_symbol symbol_ = {.name = #sym, .layer = kind};                          \
+        static struct sim_symbol symbol_ = {                                                       \
+            .name = #sym, .version = SIM_ENTRY_VERSION, .layer = kind};                            \
         struct sim_call call_;                                                                     \
+        struct sim_api_call api_;                                                                  \
+        struct {                                                                                   \
+            SIM_STRUCT_OF(SIM_NAMES_##key)                                                         \
+        } params_;                                                                                 \
         int injected_ = 0;                                                                         \
         const bool watched_ = SIM_UNLIKELY(sim_mode != SIM_MODE_PLAIN);                            \
-        if (watched_) {                                                                            \
+        const struct sim_tracer *tracer_ = watched_ ? NULL : sim_tracer_current();                 \
+        if (SIM_UNLIKELY(watched_ || tracer_)) {                                                   \
             const struct sim_arg args_[] = {{"", 0, 0, 0, 0}, ##__VA_ARGS__};                      \
-            injected_ = begin(&call_, &symbol_, args_ + 1, sizeof args_ / sizeof args_[0] - 1);    \
+            enum { args_count_ = sizeof args_ / sizeof args_[0] - 1 };                             \
+            if (watched_) {                                                                        \
+                injected_ = begin(&call_, &symbol_, args_ + 1, args_count_);                       \
+                tracer_ = sim_tracer_current();                                                    \
+            }                                                                                      \
+            if (tracer_) {                                                                         \
+                params_ = (__typeof__(params_)){SIM_VALUES_OF(SIM_NAMES_##key)};                   \
+                sim_api_enter(&api_, tracer_, &symbol_, &params_, args_ + 1, args_count_);         \
+            }                                                                                      \
         }                                                                                          \
         (void)pt;                                                                                  \
         const type result_ = SIM_UNLIKELY(injected_) ? SIM_INJECTED(injected_) : (body);           \
+        if (SIM_UNLIKELY(tracer_))                                                                 \
+            sim_api_leave(&api_, (int)result_);                                                    \
         if (watched_)                                                                              \
             sim_call_end(&call_, (int)result_);                                                    \
         return result_;                                                                            \

@@ -16,6 +16,7 @@
 
 #include "sim_failure.h"
 #include "sim_text.h"
+#include "sim_trace.h"
 
 enum {
     CHUNK_BYTES = 256 * 1024,
@@ -227,6 +228,8 @@ const struct sim_log_ops sim_log_local = {
     .symbol_index = symbol_index_local,
     .epoch = epoch_local,
     .chunk = chunk_local,
+    .tracer = sim_tracer_connect,
+    .note = sim_log_note,
 };
 
 static void symbol_prepare(struct sim_symbol *symbol)
@@ -408,10 +411,10 @@ bool sim_log_gpu_wanted(void)
     return log_state.gpu;
 }
 
-void sim_log_gpu(const char *what, uint64_t start_ns, uint64_t end_ns, const struct sim_arg *args,
-                 unsigned arg_count)
+/* Its sequence number is that of the outermost call. */
+void sim_log_note(const struct sim_note *note)
 {
-    struct sim_thread *thread = thread_current();
+    struct sim_thread *thread = sim_mode == SIM_MODE_WATCH ? thread_current() : NULL;
     if (!thread || log_state.counts)
         return;
     char line[SIM_LINE_BYTES_MAX];
@@ -419,18 +422,22 @@ void sim_log_gpu(const char *what, uint64_t start_ns, uint64_t end_ns, const str
     sim_text_number(&text, (uint64_t)thread->tid);
     sim_text_char(&text, '\t');
     sim_text_number(&text, thread->outer_seq);
-    sim_text_string(&text, "\tG\t0\t");
-    sim_text_string(&text, what);
     sim_text_char(&text, '\t');
-    sim_text_number(&text, start_ns);
+    sim_text_char(&text, note->layer);
+    sim_text_string(&text, "\t0\t");
+    sim_text_string(&text, note->what);
     sim_text_char(&text, '\t');
-    sim_text_digits(&text, end_ns, TIME_DIGITS);
-    sim_text_string(&text, "\t000000\t0");
-    for (unsigned i = 0; i < arg_count; i++) {
+    sim_text_number(&text, note->start_ns);
+    sim_text_char(&text, '\t');
+    sim_text_digits(&text, note->end_ns, TIME_DIGITS);
+    sim_text_char(&text, '\t');
+    sim_text_digits(&text, (uint64_t)(unsigned)note->result, RESULT_DIGITS);
+    sim_text_string(&text, "\t0");
+    for (unsigned i = 0; i < note->arg_count; i++) {
         sim_text_char(&text, '\t');
-        sim_text_string(&text, args[i].key);
+        sim_text_string(&text, note->args[i].key);
         sim_text_char(&text, '=');
-        sim_text_arg(&text, &args[i]);
+        sim_text_arg(&text, &note->args[i]);
     }
     *text.at++ = '\n';
     line_append(thread, line, (size_t)(text.at - line), false);

@@ -38,6 +38,8 @@ struct sim_symbol {
     char layer;       /* 'R' or 'D' */
     uint8_t prepared; /* index and failure are valid */
     uint16_t index;
+    uint16_t version;  /* of the runtime, 0 in the driver */
+    uint32_t callback; /* what CUPTI calls it, + 1; atomic, 0 until it was looked up */
     const struct sim_failure *failure;
     uint64_t call_count; /* kept only where a failure is asked for */
 };
@@ -63,12 +65,26 @@ struct sim_call {
     unsigned depth;
 };
 
+struct sim_tracer; /* sim_trace.h */
+
+/* A line that is no call of CUDA: work of the device, what the simulated CUPTI did. */
+struct sim_note {
+    char layer;
+    const char *what;
+    uint64_t start_ns, end_ns;
+    int result;
+    const struct sim_arg *args;
+    unsigned arg_count;
+};
+
 /* What a runtime takes over from the driver it has loaded. */
 struct sim_log_ops {
     struct sim_thread *(*thread)(void);
     uint16_t (*symbol_index)(const char *name);
     const uint32_t *(*epoch)(void); /* zero after a fork, until thread() was called */
     bool (*chunk)(struct sim_thread *thread, bool can_unmap);
+    const struct sim_tracer *const *(*tracer)(void);
+    void (*note)(const struct sim_note *note);
 };
 
 extern int sim_mode;
@@ -92,8 +108,7 @@ void sim_call_captured(void);
 
 /* Work of the simulated device, if SIMCUDA_LOG_GPU is set. */
 bool sim_log_gpu_wanted(void);
-void sim_log_gpu(const char *what, uint64_t start_ns, uint64_t end_ns, const struct sim_arg *args,
-                 unsigned arg_count);
+void sim_log_note(const struct sim_note *note);
 
 /* A page that a fork leaves zeroed in the child: the only test that sees fork, _Fork and clone. */
 uint32_t *sim_fork_page(void);

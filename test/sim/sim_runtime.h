@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include "sim_entry.h"
+#include "sim_runtime_names.h"
 
 /* One slot for each look-up, in their order. */
 enum runtime_lookup {
@@ -37,17 +38,17 @@ extern void *runtime_driver[LOOKUP_COUNT];
 
 /* Entry points: raw, after cuInit, with a current context. */
 #define RT_RAW(sym, params, body, ...)                                                             \
-    SIM_ENTRY(cudaError_t, 'R', sym, 0, params, runtime_begin, body, ##__VA_ARGS__)
+    SIM_ENTRY(cudaError_t, 'R', sym, sym, 0, params, runtime_begin, body, ##__VA_ARGS__)
 #define RT_INIT(sym, params, body, ...)                                                            \
-    SIM_ENTRY(cudaError_t, 'R', sym, 0, params, runtime_begin,                                     \
+    SIM_ENTRY(cudaError_t, 'R', sym, sym, 0, params, runtime_begin,                                \
               runtime_return(runtime_ready() ?: (cudaError_t)(body)), ##__VA_ARGS__)
-#define RT_AS(sym, pt_, params, body, ...)                                                         \
-    SIM_ENTRY(cudaError_t, 'R', sym, pt_, params, runtime_begin,                                   \
+#define RT_AS(sym, key, pt_, params, body, ...)                                                    \
+    SIM_ENTRY(cudaError_t, 'R', sym, key, pt_, params, runtime_begin,                              \
               runtime_return(runtime_context() ?: (cudaError_t)(body)), ##__VA_ARGS__)
-#define RT(sym, params, body, ...) RT_AS(sym, 0, params, body, ##__VA_ARGS__)
+#define RT(sym, params, body, ...) RT_AS(sym, sym, 0, params, body, ##__VA_ARGS__)
 #define RT2(sym, suffix, params, body, ...)                                                        \
-    RT_AS(sym, 0, params, body, ##__VA_ARGS__)                                                     \
-    RT_AS(sym##suffix, 1, params, body, ##__VA_ARGS__)
+    RT_AS(sym, sym, 0, params, body, ##__VA_ARGS__)                                                \
+    RT_AS(sym##suffix, sym, 1, params, body, ##__VA_ARGS__)
 
 /* sim_runtime_init.c */
 int runtime_begin(struct sim_call *call, struct sim_symbol *symbol, const struct sim_arg *args,

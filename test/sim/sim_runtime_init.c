@@ -66,11 +66,21 @@ static void library_load(void)
         if (sim_mode == SIM_MODE_UNKNOWN)
             sim_mode_init();
         const struct sim_log_ops *ops = state.library ? driver_log(state.library) : NULL;
+        static const struct sim_tracer *const nobody;
         if (ops)
             sim_log_attach(ops);
+        __atomic_store_n(&sim_tracer_slot, ops ? ops->tracer() : &nobody, __ATOMIC_RELEASE);
         __atomic_store_n(&state.is_loaded, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&state.lock);
+}
+
+/* Whether anybody traces is known by the driver alone. */
+const struct sim_tracer *const *sim_tracer_slot;
+const struct sim_tracer *const *sim_tracer_connect(void)
+{
+    library_load();
+    return sim_tracer_slot;
 }
 
 int runtime_begin(struct sim_call *call, struct sim_symbol *symbol, const struct sim_arg *args,

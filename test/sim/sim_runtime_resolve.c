@@ -26,11 +26,11 @@ static CUresult entry_point(const char *symbol, void **pfn, unsigned version,
 
 #define POINT_ARGS A_KS("name", symbol ? symbol : ""), A_U(flags), A_OUT("pfn", pfn)
 
-RT_AS(cudaGetDriverEntryPoint, 0,
+RT_AS(cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, 0,
       (const char *symbol, void **pfn, unsigned long long flags,
        enum cudaDriverEntryPointQueryResult *status),
       entry_point(symbol, pfn, CUDART_VERSION, flags, status, pt), POINT_ARGS)
-RT_AS(cudaGetDriverEntryPoint_ptsz, 1,
+RT_AS(cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint, 1,
       (const char *symbol, void **pfn, unsigned long long flags,
        enum cudaDriverEntryPointQueryResult *status),
       entry_point(symbol, pfn, CUDART_VERSION, flags, status, pt), POINT_ARGS)

@@ -140,7 +140,42 @@ static void failures(void)
     TRY(D(cuStreamSynchronize)((CUstream)(uintptr_t)0xdeadbeef0));
 }
 
-int main(void)
+/* Streams go in the middle of a capture, and others come with their handles. */
+static void gone(CUdevice device)
+{
+    CUcontext context = NULL;
+    CUstream stream = NULL, again = NULL;
+    CUdeviceptr memory = 0;
+    for (int way = 0; way < 3; way++) {
+        if (way == 2)
+            TRY(D(cuCtxCreate)(&context, NULL, 0, device));
+        TRY(D(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+        TRY(D(cuMemAlloc)(&memory, 4096));
+        TRY(D(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        TRY(D(cuMemsetD8Async)(memory, 1, 100, stream));
+        if (way == 0) {
+            TRY(D(cuStreamDestroy)(stream));
+        } else {
+            if (way == 1)
+                TRY(D(cuDevicePrimaryCtxReset)(device));
+            else
+                TRY(D(cuCtxDestroy)(context));
+            TRY(D(cuDevicePrimaryCtxRetain)(&context, device));
+            TRY(D(cuCtxSetCurrent)(context));
+        }
+        again = NULL;
+        for (int i = 0; i < 64 && again != stream; i++)
+            D(cuStreamCreate)(&again, CU_STREAM_NON_BLOCKING);
+        if (again != stream)
+            printf("another handle\n");
+        TRY(D(cuMemAlloc)(&memory, 4096));
+        TRY(D(cuMemsetD8Async)(memory, 1, 200, again));
+        TRY(D(cuStreamSynchronize)(again));
+        TRY(D(cuStreamDestroy)(again));
+    }
+}
+
+int main(int argc, char **argv)
 {
     CUdevice device;
     CUcontext context = NULL;
@@ -174,5 +209,7 @@ int main(void)
     capture(stream);
     failures();
     TRY(D(cuModuleUnload)(module));
+    if (argc > 1 && strcmp(argv[1], "gone") == 0)
+        gone(device);
     return 3;
 }

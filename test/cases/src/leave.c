@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -66,6 +67,28 @@ static void jump(size_t depth_of_jump, size_t depth_of_calls)
     with_frame(depth_of_calls, three_calls);
     with_frame(depth_of_jump, jump_out);
     with_frame(depth_of_calls, three_calls);
+}
+
+/* Jumps out of the middle of registrations and launches, at no particular place. */
+static void names(void)
+{
+    static const char kernels[1 << 20];
+    static uint64_t config[16];
+    static volatile size_t next;
+    catch_signal(on_signal_jump, 0);
+    signal(SIGALRM, on_signal_jump);
+    for (int round = 0; round < 300; round++) {
+        struct itimerval soon = {.it_value = {.tv_usec = 20 + 7 * round}};
+        if (sigsetjmp(back, 1))
+            continue;
+        setitimer(ITIMER_REAL, &soon, NULL);
+        while (next < sizeof kernels) {
+            const char *kernel = &kernels[next++];
+            __cudaRegisterFunction(NULL, kernel, NULL, "a kernel of the round", -1, NULL, NULL,
+                                   NULL, NULL, NULL);
+            cudaLaunchKernelExC(config, kernel, NULL);
+        }
+    }
 }
 
 static void on_signal_call(int number)
@@ -225,6 +248,8 @@ int main(int argc, char **argv)
         calls_in_cleanup = 1, cancel();
     else if (strcmp(scenario, "exit") == 0)
         exit_thread();
+    else if (strcmp(scenario, "names") == 0)
+        names();
     else if (strcmp(scenario, "coroutines") == 0)
         coroutines();
     else

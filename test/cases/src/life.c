@@ -217,6 +217,34 @@ static void end_by(const char *way)
         pause();
 }
 
+static void *outlive_main(void *data)
+{
+    usleep(300000);
+    calls((size_t)data);
+    return NULL;
+}
+
+/* The first thread ends, the others later, and the process with the last of them. */
+static void leave_main(const char *way)
+{
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+    calls(2);
+    atexit(exit_handler);
+    for (size_t i = 1; i <= 2; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, outlive_main, (void *)(3 * i));
+    }
+    kill(getpid(),
+         SIGUSR1); /* pending for ever: only a thread that blocks it may end the process */
+    if (strcmp(way, "alone") != 0)
+        pthread_exit((void *)7);
+    usleep(600000);
+    pthread_exit((void *)7);
+}
+
 /* Closes what it does not know, as daemons do, and counts on the numbers that it then gets. */
 static void daemonise(const char *folder)
 {
@@ -283,6 +311,8 @@ int main(int argc, char **argv)
         destructors();
     else if (strcmp(scenario, "end") == 0)
         end_by(argv[2]);
+    else if (strcmp(scenario, "leave-main") == 0)
+        leave_main(argv[2]);
     else if (strcmp(scenario, "daemon") == 0)
         daemonise(argv[2]);
     else if (strcmp(scenario, "chdir") == 0)

@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     show("program's cudaMalloc", dlsym(program, "cudaMalloc"));
     if (driver) {
         show("driver's cuNoSuch", dlsym(driver, "cuNoSuch"));
-        show("driver's cuInit", dlsym(driver, "cuInit"));
+        show("driver's cuDeviceGet", dlsym(driver, "cuDeviceGet"));
         show("driver's cudaMalloc", dlsym(driver, "cudaMalloc"));
         show("driver's malloc", dlsym(driver, "malloc"));
         printf("driver's cuMemAlloc_v2: %s\n", dlsym(driver, "cuMemAlloc_v2") ? "found" : "lost");

@@ -245,6 +245,44 @@ static void run_graph(void)
     TRY(R(cudaFreeHost)(pinned));
 }
 
+/* Streams go in the middle of a capture, and others come with their handles. */
+static void run_gone(void)
+{
+    cudaStream_t stream = NULL, again = NULL, second = NULL;
+    cudaEvent_t forked = NULL;
+    for (int way = 0; way < 2; way++) {
+        TRY(R(cudaStreamCreate)(&stream));
+        TRY(R(cudaStreamBeginCapture)(stream, cudaStreamCaptureModeRelaxed));
+        launches(stream, 1);
+        if (way == 0)
+            TRY(R(cudaStreamDestroy)(stream));
+        else
+            TRY(R(cudaDeviceReset)());
+        TRY(R(cudaStreamCreate)(&again));
+        if (again != stream)
+            printf("another handle\n");
+        launches(again, 2);
+        TRY(R(cudaStreamSynchronize)(again));
+        TRY(R(cudaStreamDestroy)(again));
+    }
+    TRY(R(cudaStreamCreate)(&stream));
+    TRY(R(cudaStreamCreate)(&second));
+    TRY(R(cudaEventCreate)(&forked));
+    TRY(R(cudaStreamBeginCapture)(stream, cudaStreamCaptureModeRelaxed));
+    TRY(R(cudaEventRecord)(forked, stream));
+    TRY(R(cudaStreamWaitEvent)(second, forked, 0));
+    launches(second, 3);
+    TRY(R(cudaStreamDestroy)(second)); /* one that the capture only came to */
+    TRY(R(cudaStreamCreate)(&again));
+    if (again != second)
+        printf("another handle\n");
+    launches(again, 4);
+    launches(stream, 5);
+    TRY(R(cudaStreamDestroy)(stream));
+    TRY(R(cudaStreamDestroy)(again));
+    TRY(R(cudaDeviceSynchronize)());
+}
+
 static void run_fail(void)
 {
     void *memory = NULL;
@@ -350,6 +388,8 @@ int run(int argc, char **argv)
             run_graph();
         } else if (strcmp(argv[i], "fail") == 0) {
             run_fail();
+        } else if (strcmp(argv[i], "gone") == 0) {
+            run_gone();
         } else if (strcmp(argv[i], "fork") == 0) {
             run_fork();
         } else if (i + 2 < argc &&

@@ -13,6 +13,7 @@
 #include "call.h"
 #include "dlsym_filter.h"
 #include "getproc.h"
+#include "gpu.h"
 #include "hook_table.h"
 
 /* In place of the parts that meet CUDA. */
@@ -27,6 +28,16 @@ void dlsym_find_real(void)
 uint32_t getproc_version_asked(void)
 {
     return 0;
+}
+
+struct gpu gpu; /* off */
+
+void gpu_recording_runs(void)
+{
+}
+
+void gpu_forget(void)
+{
 }
 
 static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};

@@ -68,7 +68,22 @@ int cudaDeviceSynchronize(void)
     return 0;
 }
 
+int cudaLaunchKernelExC(const void *config, const void *function, void **arguments)
+{
+    (void)config, (void)arguments;
+    note("cudaLaunchKernelExC", (uintptr_t)function);
+    return 0;
+}
+
 /* Not recorded. */
+void __cudaRegisterFunction(void **module, const char *function, char *device_function,
+                            const char *name, int limit, void *thread, void *block,
+                            void *block_size, void *grid_size, int *warp)
+{
+    (void)module, (void)function, (void)device_function, (void)name, (void)limit, (void)thread;
+    (void)block, (void)block_size, (void)grid_size, (void)warp;
+}
+
 int cudaGetDeviceCount(int *count)
 {
     *count = 1;

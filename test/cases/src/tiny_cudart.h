@@ -17,6 +17,10 @@ int cudaFree(void *memory);
 int cudaMemset(void *memory, int value, size_t bytes);
 int cudaStreamSynchronize(void *stream);
 int cudaDeviceSynchronize(void);
+int cudaLaunchKernelExC(const void *config, const void *function, void **arguments);
+void __cudaRegisterFunction(void **module, const char *function, char *device_function,
+                            const char *name, int limit, void *thread, void *block,
+                            void *block_size, void *grid_size, int *warp);
 int cudaGetDeviceCount(int *count);
 
 #ifdef __cplusplus

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "dlsym_filter.h"
+#include "gpu_buffers.h"
+#include "gpu_callback.h"
+#include "gpu_flush.h"
+#include "gpu_parse.h"
+#include "gpu_rival.h"
+#include "objects.h"
+#include "say.h"
+#include "signals.h"
+#include "ticks.h"
+
+#define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
+
+struct gpu gpu = {.status = "absent: CUDA was not initialised"};
+
+/* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
+static const struct {
+    uint32_t kinds; /* enum setting_kinds */
+    CUpti_ActivityKind kind;
+} wanted_kinds[] = {
+    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2},
+    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET},
+    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
+    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM},
+};
+
+uint64_t gpu_timestamp(void)
+{
+    return clock_scale_ns(&gp.header.scale, ticks_now());
+}
+
+__attribute__((format(printf, 1, 2))) static void set_status(const char *format, ...)
+{
+    char text[GPU_STATUS_BYTES_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(gpu.status, text, sizeof text);
+    atomic_fetch_add(&gpu.status_version, 1);
+}
+
+void gpu_fail(const char *format, ...)
+{
+    char reason[CUPTI_REASON_BYTES_MAX];
+    if (atomic_exchange(&gpu.phase, GPU_DEAD) == GPU_DEAD)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    set_status("absent: %s", reason);
+    say(SAY_GPU, "GPU rows absent: %s; host calls are recorded", reason);
+}
+
+const char *gpu_result_text(CUptiResult result)
+{
+    const char *text = NULL;
+    static _Thread_local char number[32];
+    if (gpu.cupti.cuptiGetResultString &&
+        gpu.cupti.cuptiGetResultString(result, &text) == CUPTI_SUCCESS && text)
+        return text;
+    snprintf(number, sizeof number, "CUPTI error %d", (int)result);
+    return number;
+}
+
+static int visit_driver(const struct object *o, void *data)
+{
+    void **version = data;
+    if (!object_is(o, "libcuda.so"))
+        return 0;
+    *version = object_symbol(o, "cuDriverGetVersion");
+    return 1;
+}
+
+/* 0 if it cannot be told. */
+static unsigned driver_major(void)
+{
+    void *get_version = NULL;
+    int version = 0;
+    objects_each(visit_driver, &get_version);
+    if (!get_version || ((CUresult(*)(int *))get_version)(&version) != CUDA_SUCCESS)
+        return 0;
+    return (unsigned)version / 1000;
+}
+
+static CUptiResult subscribe(char *holder, size_t holder_bytes)
+{
+    static char name[] = "gpuprof";
+    holder[0] = '\0';
+    if (!gpu.cupti.cuptiSubscribe_v2)
+        return gpu.cupti.cuptiSubscribe(&gpu.subscriber, gpu_callback, NULL);
+    CUpti_SubscriberParams params = {.structSize = sizeof params,
+                                     .subscriberName = name,
+                                     .oldSubscriberName = holder,
+                                     .oldSubscriberSize = holder_bytes};
+    CUptiResult result = gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
+    holder[holder_bytes - 1] = '\0';
+    return result;
+}
+
+/* Finds a libcupti that the driver accepts, and subscribes. */
+static bool find_and_subscribe(void)
+{
+    char reason[CUPTI_REASON_BYTES_MAX];
+    char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
+    char refused[CUPTI_PATH_BYTES_MAX] = "";
+    struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
+                                  .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
+                                  .driver_major = driver_major(),
+                                  .find_symbol = real_dlsym};
+    CUptiResult result = CUPTI_SUCCESS;
+    for (int i = 0; i < SEARCHES_MAX; i++) {
+        search.refused = refused[0] ? refused : NULL;
+        if (!cupti_library_load(&gpu.cupti, &search, reason, sizeof reason))
+            break;
+        result = subscribe(holder, sizeof holder);
+        if (result == CUPTI_SUCCESS)
+            return true;
+        if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+            result == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+            gpu_fail("CUPTI is held by %s, and serves one client of a process",
+                     holder[0] ? holder : "another profiler");
+            return false;
+        }
+        snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s", gpu.cupti.path,
+                 gpu_result_text(result));
+        if (search.setting && search.setting[0])
+            break;
+        memcpy(refused, gpu.cupti.path, sizeof refused);
+    }
+    gpu_fail("%s", reason);
+    return false;
+}
+
+bool gpu_enable_kinds(bool enable)
+{
+    uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
+    bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE;
+    unsigned done = 0;
+    for (size_t i = 0; i <= sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
+        bool is_last = i == sizeof wanted_kinds / sizeof wanted_kinds[0];
+        CUpti_ActivityKind kind = is_last ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : wanted_kinds[i].kind;
+        /* With whole graphs, CUPTI leaves their nodes out. */
+        if (is_last ? !(whole && kinds & KINDS_GRAPH) : !(kinds & wanted_kinds[i].kinds))
+            continue;
+        CUptiResult result =
+            enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
+        done += result == CUPTI_SUCCESS;
+        if (result == CUPTI_SUCCESS && enable)
+            gpu.kinds |= 1ull << kind;
+    }
+    return done > 0;
+}
+
+/* Runtime calls need no callback where libcudart is a library whose calls the hooks see. */
+static int visit_runtime(const struct object *o, void *data)
+{
+    (void)data;
+    return object_is(o, "libcudart.so");
+}
+
+static void enable_callbacks(void)
+{
+    uint64_t front = gp.settings.numbers[SETTING_FRONT];
+    bool runtime = front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
+    if (front == FRONT_HOOKS)
+        return;
+    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
+        if (d == API_RUNTIME && !runtime)
+            continue;
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
+            if (gpu.callbacks.api[d][cbid])
+                gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
+                                              cupti_callback_domain((enum api_domain)d), cbid);
+    }
+}
+
+/* Each of these may be missing in some version; what follows copes. */
+static void set_attributes(void)
+{
+    size_t bytes = sizeof(uint8_t);
+    uint8_t on = 1, off = 0;
+    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    gpu.cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &bytes,
+                                        &on);
+    bytes = sizeof(uint8_t);
+    /* A buffer for each thread would make the memory grow with the threads. */
+    gpu.cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &bytes,
+                                        &off);
+}
+
+static bool start_records(bool yielded)
+{
+    set_attributes();
+    /* Once and never again: each registration after the first spoils the records under way. */
+    CUptiResult result = CUPTI_SUCCESS;
+    if (!yielded)
+        result = gpu.cupti.cuptiActivityRegisterTimestampCallback(gpu_timestamp);
+    if (result == CUPTI_SUCCESS)
+        result = gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested, gpu_rival_completed);
+    if (result != CUPTI_SUCCESS) {
+        gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
+        return false;
+    }
+    if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
+        gpu.cupti.cuptiActivityEnableLatencyTimestamps(1);
+    if (!yielded && !gpu_enable_kinds(true)) {
+        gpu_fail("CUPTI enables none of the kinds of records that are wanted");
+        return false;
+    }
+    cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName);
+    enable_callbacks();
+    return true;
+}
+
+void gpu_end(uint64_t ns)
+{
+    gpu_drain(ns);
+    uint32_t active = GPU_ACTIVE;
+    atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
+}
+
+static void at_exit(void)
+{
+    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+/* With our own calls, and those that CUPTI makes of the driver, passing through. */
+static void start(void)
+{
+    struct thread *t = &this_thread;
+    struct call *outside = t->inside;
+    uint64_t mask = block_signals();
+    bool yielded = gpu_rival_is_at_work();
+    t->inside = CALL_FOR_GOOD;
+    dlsym_find_real();
+    if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
+        gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
+    } else if (find_and_subscribe() && start_records(yielded)) {
+        if (gpu_parse_start() && gpu_flush_start()) {
+            /* After cuInit: runs before the driver's own handler. */
+            atexit(at_exit);
+            set_status("from CUPTI %u, %s", gpu.cupti.version, gpu.cupti.path);
+            atomic_store(&gpu.epoch, epoch_now());
+            atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
+        } else {
+            gpu_fail("no thread could be started for CUPTI's records");
+        }
+    }
+    t->inside = outside;
+    restore_signals(mask);
+}
+
+static void start_if_due(void)
+{
+    uint32_t off = GPU_OFF;
+    int saved = errno;
+    if (atomic_load(&gpu.cuda_pid) != (uint32_t)getpid() || epoch_now() == EPOCH_NONE ||
+        !atomic_compare_exchange_strong(&gpu.phase, &off, GPU_STARTING))
+        return;
+    if (gp.settings.numbers[SETTING_GPU] == GPU_SETTING_OFF) {
+        set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
+        atomic_store(&gpu.phase, GPU_DEAD);
+    } else {
+        start();
+    }
+    errno = saved;
+}
+
+void gpu_cuda_runs(void)
+{
+    atomic_store(&gpu.cuda_pid, (uint32_t)getpid());
+    start_if_due();
+}
+
+void gpu_recording_runs(void)
+{
+    start_if_due();
+}
+
+void gpu_forget(void)
+{
+    if (atomic_load(&gpu.phase) == GPU_OFF)
+        return;
+    atomic_store(&gpu.phase, GPU_DEAD);
+    set_status("absent: the process was forked after CUDA was initialised");
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The GPU's side of a recording: CUPTI's activity records and callbacks. Off until CUDA has been
+ * initialised and a recording has begun, whichever comes later; then started once, never again in
+ * the child of a fork. Any error of CUPTI's ends it with a reason that is said once and stored:
+ * host calls are recorded all the same.
+ */
+#ifndef GPUPROF_INJECT_GPU_H
+#define GPUPROF_INJECT_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cupti_callback_map.h"
+#include "cupti_library.h"
+#include "state.h"
+
+enum gpu_phase {
+    GPU_OFF,      /* CUDA is not initialised, or nothing is recorded yet */
+    GPU_STARTING, /* one thread is at it */
+    GPU_ACTIVE,
+    GPU_YIELDED, /* another client of CUPTI's in this process has the records; see gpu_rival.c */
+    GPU_DEAD,    /* not to be had (gpu.status says why), or over */
+};
+
+#define GPU_STATUS_BYTES_MAX 1200
+
+/* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE. */
+struct gpu {
+    _Atomic uint32_t phase;    /* enum gpu_phase */
+    _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
+    _Atomic uint64_t epoch;    /* of the recording that it was started in */
+    struct cupti_library cupti;
+    struct cupti_callback_map callbacks;
+    CUpti_SubscriberHandle subscriber;
+    uint64_t kinds;                    /* enabled: a bit each */
+    _Atomic uint32_t status_version;   /* raised when `status` changes */
+    char status[GPU_STATUS_BYTES_MAX]; /* what the META record gpu_rows says */
+};
+
+_Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");
+
+extern struct gpu gpu;
+
+/* cuInit has succeeded: by its hook, with the driver's locks free. */
+void gpu_cuda_runs(void);
+
+/* A thread has begun to take part in a recording. Both on the program's thread, inside a call. */
+void gpu_recording_runs(void);
+
+/*
+ * Everything that the device has finished so far is in the thread's chunks when this returns true;
+ * false: `ns` passed before. From any thread; async-signal-safe.
+ */
+bool gpu_drain(uint64_t ns);
+
+/* The same as far as it goes, and after it nothing more is recorded of the device. */
+void gpu_end(uint64_t ns);
+
+static inline bool gpu_is_active(void)
+{
+    return atomic_load_explicit(&gpu.phase, memory_order_relaxed) == GPU_ACTIVE;
+}
+
+/* In the child of a fork: CUPTI does not work there any more, if it did in the parent. */
+void gpu_forget(void);
+
+/* Ends it; the first reason holds. */
+__attribute__((format(printf, 1, 2))) void gpu_fail(const char *format, ...);
+
+/* What CUPTI calls a result. */
+const char *gpu_result_text(CUptiResult result);
+
+/* Enables or disables the kinds of records that are recorded. */
+bool gpu_enable_kinds(bool enable);
+
+/* The clock that CUPTI is given: nanoseconds on the frozen scale of the hooks' clock. */
+uint64_t gpu_timestamp(void);
+
+#endif

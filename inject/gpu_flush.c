@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu_flush.h"
+
+#include "call.h"
+#include "futex.h"
+#include "gpu.h"
+#include "gpu_parse.h"
+#include "gpu_rival.h"
+#include "own_thread.h"
+#include "ticks.h"
+
+static struct {
+    _Atomic uint32_t wake;      /* futex: raised with each request */
+    _Atomic uint32_t requested; /* number of the last flush that somebody wants */
+    _Atomic uint32_t done;      /* futex: number of the last flush done */
+    _Atomic uint32_t running;
+} flusher;
+
+/* Everything that is finished; then, on demand, what CUPTI holds back with it. */
+static void flush(bool forced)
+{
+    gpu.cupti.cuptiActivityFlushAll(0);
+    if (forced)
+        gpu.cupti.cuptiActivityFlushAll(1);
+}
+
+static void *flush_main(void *data)
+{
+    (void)data;
+    own_thread_begin("gpuprof-flush");
+    for (;;) {
+        uint32_t wake = atomic_load(&flusher.wake);
+        uint32_t requested = atomic_load(&flusher.requested);
+        bool forced = requested != atomic_load(&flusher.done);
+        if (atomic_load(&gpu.phase) == GPU_DEAD)
+            break;
+        gpu_rival_look();
+        if (forced || atomic_load(&gpu.phase) == GPU_ACTIVE)
+            flush(forced);
+        if (forced) {
+            atomic_store(&flusher.done, requested);
+            futex_wake_all(&flusher.done);
+        } else {
+            futex_wait(&flusher.wake, wake, gp.settings.numbers[SETTING_GPU_FLUSH]);
+        }
+    }
+    atomic_store(&flusher.running, 0);
+    futex_wake_all(&flusher.done);
+    own_thread_end();
+    return NULL;
+}
+
+bool gpu_flush_start(void)
+{
+    atomic_store(&flusher.running, 1);
+    return own_thread_create(flush_main, NULL) == 0;
+}
+
+bool gpu_drain(uint64_t ns)
+{
+    uint32_t phase = atomic_load(&gpu.phase);
+    if ((phase != GPU_ACTIVE && phase != GPU_YIELDED) || atomic_load(&gpu.epoch) != epoch_now())
+        return true;
+    uint32_t wanted = 1 + atomic_fetch_add(&flusher.requested, 1);
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + ns;
+    bool flushed = false;
+    atomic_fetch_add(&flusher.wake, 1);
+    futex_wake_all(&flusher.wake);
+    while (now_ns < end_ns && atomic_load(&flusher.running)) {
+        uint32_t done = atomic_load(&flusher.done);
+        flushed = (int32_t)(done - wanted) >= 0;
+        if (flushed)
+            break;
+        futex_wait(&flusher.done, done, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    if (!flushed)
+        counter_add(COUNTER_GPU_UNFLUSHED, 1);
+    now_ns = clock_ns(CLOCK_MONOTONIC);
+    return gpu_parse_drain(now_ns < end_ns ? end_ns - now_ns : 0) && flushed;
+}

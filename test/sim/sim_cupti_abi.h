@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_CUPTI_ABI_H
+#define SIM_CUPTI_ABI_H
+
+/*
+ * The part of CUPTI's ABI that the simulated CUPTI and the programs that test it use, declared for
+ * the tests alone: what inject/ declares must not agree with itself. The values are the same in
+ * 11.8, 12.4 and 13.0 except where a comment says otherwise.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUptiResult;
+typedef void *CUpti_SubscriberHandle;
+
+enum {
+    CUPTI_SUCCESS = 0,
+    CUPTI_ERROR_INVALID_PARAMETER = 1,
+    CUPTI_ERROR_INVALID_DEVICE = 2,
+    CUPTI_ERROR_INVALID_CONTEXT = 3,
+    CUPTI_ERROR_INVALID_OPERATION = 7,
+    CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT = 10,
+    CUPTI_ERROR_MAX_LIMIT_REACHED = 12,
+    CUPTI_ERROR_NOT_INITIALIZED = 15,
+    CUPTI_ERROR_INVALID_STREAM = 20,
+    CUPTI_ERROR_INVALID_KIND = 21,
+    CUPTI_ERROR_NOT_SUPPORTED = 27,
+    CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
+    CUPTI_ERROR_UNKNOWN = 999,
+};
+
+enum {
+    CUPTI_CB_DOMAIN_DRIVER_API = 1,
+    CUPTI_CB_DOMAIN_RUNTIME_API = 2,
+    CUPTI_CB_DOMAIN_RESOURCE = 3,
+    CUPTI_CB_DOMAIN_SYNCHRONIZE = 4,
+};
+
+enum { CUPTI_API_ENTER = 0, CUPTI_API_EXIT = 1 };
+
+enum {
+    CUPTI_ACTIVITY_KIND_MEMCPY = 1,
+    CUPTI_ACTIVITY_KIND_MEMSET = 2,
+    CUPTI_ACTIVITY_KIND_KERNEL = 3,
+    CUPTI_ACTIVITY_KIND_DRIVER = 4,
+    CUPTI_ACTIVITY_KIND_RUNTIME = 5,
+    CUPTI_ACTIVITY_KIND_DEVICE = 8,
+    CUPTI_ACTIVITY_KIND_CONTEXT = 9,
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL = 10,
+    CUPTI_ACTIVITY_KIND_OVERHEAD = 17,
+    CUPTI_ACTIVITY_KIND_MEMCPY2 = 22,
+    CUPTI_ACTIVITY_KIND_CUDA_EVENT = 36,
+    CUPTI_ACTIVITY_KIND_STREAM = 37,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION = 38,
+    CUPTI_ACTIVITY_KIND_MEMORY2 = 49,
+    CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
+    SIM_CUPTI_KIND_COUNT = 128,
+};
+
+enum {
+    CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE = 0,
+    CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER = 5,
+    CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9, /* not in 11.8 */
+};
+
+enum { CUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1 };
+
+enum { SIM_CUPTI_THREAD_ID_SYSTEM = 1 };
+
+typedef struct {
+    int callbackSite;
+    const char *functionName;
+    const void *functionParams;
+    void *functionReturnValue;
+    const char *symbolName;
+    void *context;
+    uint32_t contextUid;
+    uint64_t *correlationData;
+    uint32_t correlationId;
+} CUpti_CallbackData;
+_Static_assert(sizeof(CUpti_CallbackData) == 72, "as in the real headers");
+_Static_assert(offsetof(CUpti_CallbackData, correlationId) == 64, "as in the real headers");
+
+typedef struct {
+    void *context;
+    void *stream;
+    void *descriptor;
+} CUpti_ResourceData;
+
+typedef struct {
+    uint32_t moduleId;
+    size_t cubinSize;
+    const char *pCubin;
+} CUpti_ModuleResourceData;
+
+typedef struct {
+    void *context;
+    void *stream;
+} CUpti_SynchronizeData;
+
+/* 13.0 */
+typedef struct {
+    size_t structSize;
+    const char *subscriberName;
+    char *oldSubscriberName;
+    size_t oldSubscriberSize;
+} CUpti_SubscriberParams;
+
+typedef void (*CUpti_CallbackFunc)(void *userdata, int domain, uint32_t cbid, const void *data);
+typedef void (*CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size,
+                                                 size_t *record_count_max);
+typedef void (*CUpti_BuffersCallbackCompleteFunc)(void *context, uint32_t stream_id,
+                                                  uint8_t *buffer, size_t size, size_t valid_size);
+typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
+
+/* Every function: FUNCTION(name, parameters). _v2 of Subscribe is in 13.0 only. */
+#define SIM_CUPTI_FUNCTIONS(FUNCTION)                                                              \
+    FUNCTION(cuptiGetVersion, (uint32_t *))                                                        \
+    FUNCTION(cuptiGetResultString, (CUptiResult, const char **))                                   \
+    FUNCTION(cuptiGetLastError, (void))                                                            \
+    FUNCTION(cuptiGetTimestamp, (uint64_t *))                                                      \
+    FUNCTION(cuptiGetContextId, (void *, uint32_t *))                                              \
+    FUNCTION(cuptiGetDeviceId, (void *, uint32_t *))                                               \
+    FUNCTION(cuptiGetStreamIdEx, (void *, void *, uint8_t, uint32_t *))                            \
+    FUNCTION(cuptiGetGraphId, (void *, uint32_t *))                                                \
+    FUNCTION(cuptiGetGraphNodeId, (void *, uint64_t *))                                            \
+    FUNCTION(cuptiGetGraphExecId, (void *, uint32_t *))                                            \
+    FUNCTION(cuptiSetThreadIdType, (int))                                                          \
+    FUNCTION(cuptiGetThreadIdType, (int *))                                                        \
+    FUNCTION(cuptiSubscribe, (CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *))               \
+    FUNCTION(cuptiSubscribe_v2,                                                                    \
+             (CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *, CUpti_SubscriberParams *))     \
+    FUNCTION(cuptiUnsubscribe, (CUpti_SubscriberHandle))                                           \
+    FUNCTION(cuptiEnableCallback, (uint32_t, CUpti_SubscriberHandle, int, uint32_t))               \
+    FUNCTION(cuptiEnableDomain, (uint32_t, CUpti_SubscriberHandle, int))                           \
+    FUNCTION(cuptiGetCallbackName, (int, uint32_t, const char **))                                 \
+    FUNCTION(cuptiActivityRegisterCallbacks,                                                       \
+             (CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc))                \
+    FUNCTION(cuptiActivityRegisterTimestampCallback, (CUpti_TimestampCallbackFunc))                \
+    FUNCTION(cuptiActivityEnable, (int))                                                           \
+    FUNCTION(cuptiActivityDisable, (int))                                                          \
+    FUNCTION(cuptiActivityEnableLatencyTimestamps, (uint8_t))                                      \
+    FUNCTION(cuptiActivityFlushAll, (uint32_t))                                                    \
+    FUNCTION(cuptiActivityFlushPeriod, (uint32_t))                                                 \
+    FUNCTION(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                             \
+    FUNCTION(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *))                      \
+    FUNCTION(cuptiActivityGetAttribute, (int, size_t *, void *))                                   \
+    FUNCTION(cuptiActivitySetAttribute, (int, size_t *, void *))                                   \
+    FUNCTION(cuptiFinalize, (void))
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "sim_cupti.h"
+
+/* Which kinds are wanted, who gets them, and when. The last one to say so is who counts. */
+
+static uint8_t wanted[SIM_CUPTI_KIND_COUNT]; /* atomic */
+static bool has_latency;
+static uint64_t flush_count; /* atomic */
+
+bool activity_wanted(uint32_t kind)
+{
+    return __atomic_load_n(&wanted[kind], __ATOMIC_RELAXED) != 0;
+}
+
+bool activity_latency(void)
+{
+    return has_latency;
+}
+
+/* Kinds that have a record and cannot be asked for; seen with 11.8, before there is a driver. */
+static bool kind_is_refused(int kind)
+{
+    static const uint8_t refused[] = {0, 6, 7, 14, 21, 23, 27, 31, 36, 41, 42, 43, 44};
+    for (unsigned i = 0; i < sizeof refused; i++)
+        if (kind == refused[i])
+            return true;
+    return kind < 0 || kind >= SIM_CUPTI_KIND_COUNT || cupti_record_bytes((uint32_t)kind) == 0;
+}
+
+static CUptiResult kind_check(int kind, const char *function)
+{
+    /* 11.8 looks at the kind first. */
+    bool is_early = SIM_CUPTI == 118 && kind > 0 && kind <= 52 && kind_is_refused(kind);
+    CUptiResult result = is_early ? CUPTI_ERROR_INVALID_KIND : cupti_ready(function);
+    if (result == CUPTI_SUCCESS && kind_is_refused(kind))
+        result = CUPTI_ERROR_INVALID_KIND;
+    if (result == CUPTI_SUCCESS && cupti_switches.unsupported[kind])
+        result = CUPTI_ERROR_NOT_SUPPORTED;
+    return cupti_error(result);
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnable(int kind)
+{
+    CUptiResult result = kind_check(kind, __func__);
+    if (result == CUPTI_SUCCESS && kind == CUPTI_ACTIVITY_KIND_KERNEL)
+        cupti_misuse("kind KERNEL serialises all kernels; CONCURRENT_KERNEL does not");
+    if (result == CUPTI_SUCCESS) {
+        cupti_lock(__func__);
+        cupti_worker_start();
+        bool is_new = !activity_wanted((uint32_t)kind);
+        __atomic_store_n(&wanted[kind], 1, __ATOMIC_RELAXED);
+        if (is_new)
+            record_existing((uint32_t)kind);
+        clock_anchor();
+        cupti_unlock();
+    }
+    CUPTI_NOTE(result, NOTE_U("kind", kind));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityDisable(int kind)
+{
+    CUptiResult result = kind_check(kind, __func__);
+    if (result == CUPTI_SUCCESS)
+        __atomic_store_n(&wanted[kind], 0, __ATOMIC_RELAXED);
+    CUPTI_NOTE(result, NOTE_U("kind", kind));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t enable)
+{
+    CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS)
+        has_latency = enable != 0;
+    CUPTI_NOTE(result, NOTE_U("enable", enable));
+    return result;
+}
+
+/* Works without a driver: what it takes is only kept. */
+CUPTI_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                                        CUpti_BuffersCallbackCompleteFunc complete)
+{
+    if (!request || !complete)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (cupti_thread.buffer_callback)
+        cupti_misuse("%s called inside the client's %s callback", __func__,
+                     cupti_thread.buffer_callback);
+    cupti_lock(__func__);
+    buffer_register(request, complete);
+    attribute_freeze();
+    cupti_unlock();
+    CUPTI_NOTE(0);
+    return CUPTI_SUCCESS;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc now)
+{
+    if (!now)
+        return cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS) {
+        cupti_lock(__func__);
+        clock_register(now);
+        cupti_unlock();
+    }
+    CUPTI_NOTE(result);
+    return result;
+}
+
+/* Nothing wakes it, as nothing wakes the real one: its worker is in the parent. */
+static void hang(void)
+{
+    for (;;)
+        pause();
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flags)
+{
+    if (cupti_in_child())
+        hang();
+    CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS && cupti_thread.in_stream_destroy)
+        cupti_misuse("%s inside a STREAM_DESTROY_STARTING callback: a deadlock", __func__);
+    CUPTI_NOTE(result, NOTE_U("flags", flags));
+    if (result != CUPTI_SUCCESS)
+        return result;
+    uint64_t count = __atomic_add_fetch(&flush_count, 1, __ATOMIC_RELAXED);
+    if (cupti_switches.flush_hang && count >= cupti_switches.flush_hang)
+        hang();
+    cupti_lock(__func__);
+    clock_anchor();
+    buffer_flush(flags & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED ? FLUSH_FORCED : FLUSH_COMPLETE);
+    cupti_unlock();
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityFlushPeriod(uint32_t period_ms)
+{
+    CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS)
+        cupti_worker_period(period_ms);
+    CUPTI_NOTE(result, NOTE_U("ms", period_ms));
+    return result;
+}
+
+/* Allowed everywhere: clients ask in their buffer callback. Reading sets it to 0. */
+CUPTI_EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream_id,
+                                                           size_t *dropped)
+{
+    (void)context;
+    (void)stream_id;
+    if (!dropped)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (SIM_CUPTI < 130 && !cupti_driver) {
+        CUptiResult result = cupti_ready(__func__);
+        if (result != CUPTI_SUCCESS)
+            return result;
+    }
+    *dropped = buffer_dropped();
+    return CUPTI_SUCCESS;
+}

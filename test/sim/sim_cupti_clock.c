@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <time.h>
+
+#include "sim_cupti.h"
+
+/*
+ * The device's clock, which is CLOCK_MONOTONIC here, in the client's terms: CLOCK_REALTIME, or the
+ * client's callback, which is sampled now and then and interpolated in between. A clock that drifts
+ * is right at each sample and wrong by more and more until the next.
+ */
+
+enum { ANCHOR_COUNT = 64, HEAD_RECORDS = 4, EARLY_CONTEXTS_MAX = 64, ANCHOR_TRIES = 3 };
+
+struct anchor {
+    uint64_t mono_ns, client_ns;
+};
+
+static struct {
+    CUpti_TimestampCallbackFunc callback; /* atomic */
+    unsigned registered;
+    unsigned corrupt_left;
+    struct anchor anchors[ANCHOR_COUNT]; /* a ring, oldest first */
+    unsigned anchor_first, anchor_count;
+    uint32_t early[EARLY_CONTEXTS_MAX]; /* contexts that were there before the callback */
+    unsigned early_count;
+    uint64_t zero_count;
+} timing;
+
+uint64_t sim_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The sample with the shortest time around it is the best of a few. */
+void clock_anchor(void)
+{
+    struct anchor best = {0, 0};
+    uint64_t best_ns = UINT64_MAX;
+    if (!timing.callback)
+        return;
+    cupti_callback_begin("timestamp");
+    for (int i = 0; i < ANCHOR_TRIES; i++) {
+        uint64_t before_ns = sim_now_ns();
+        uint64_t client_ns = timing.callback();
+        uint64_t around_ns = sim_now_ns() - before_ns;
+        if (around_ns < best_ns) {
+            best_ns = around_ns;
+            best = (struct anchor){before_ns + around_ns / 2, client_ns};
+        }
+    }
+    cupti_callback_end();
+    if (timing.anchor_count == ANCHOR_COUNT) {
+        timing.anchor_first = (timing.anchor_first + 1) % ANCHOR_COUNT;
+        timing.anchor_count--;
+    }
+    timing.anchors[(timing.anchor_first + timing.anchor_count++) % ANCHOR_COUNT] = best;
+}
+
+void clock_register(CUpti_TimestampCallbackFunc callback)
+{
+    __atomic_store_n(&timing.callback, callback, __ATOMIC_RELEASE);
+    if (timing.registered++)
+        timing.corrupt_left = HEAD_RECORDS;
+    timing.anchor_count = 0;
+    clock_anchor();
+}
+
+void clock_context_created(uint32_t context_id)
+{
+    if (!timing.registered && timing.early_count < EARLY_CONTEXTS_MAX)
+        timing.early[timing.early_count++] = context_id;
+}
+
+static bool context_is_early(uint32_t context_id)
+{
+    for (unsigned i = 0; i < timing.early_count; i++)
+        if (timing.early[i] == context_id)
+            return true;
+    return false;
+}
+
+static uint64_t to_realtime(uint64_t mono_ns)
+{
+    return mono_ns + (realtime_ns() - sim_now_ns());
+}
+
+static const struct anchor *anchor_at(unsigned index)
+{
+    return &timing.anchors[(timing.anchor_first + index) % ANCHOR_COUNT];
+}
+
+static uint64_t to_client(uint64_t mono_ns)
+{
+    unsigned after = 0;
+    while (after < timing.anchor_count && anchor_at(after)->mono_ns <= mono_ns)
+        after++;
+    const struct anchor *low = anchor_at(after ? after - 1 : 0);
+    double rate = 1.0;
+    if (after && after < timing.anchor_count) {
+        const struct anchor *high = anchor_at(after);
+        rate = (double)(int64_t)(high->client_ns - low->client_ns) /
+               (double)(high->mono_ns - low->mono_ns + 1);
+    }
+    double since_ns = (double)(int64_t)(mono_ns - low->mono_ns);
+    return low->client_ns +
+           (uint64_t)(int64_t)(since_ns * (rate + (double)cupti_switches.drift_ppm / 1e6));
+}
+
+static uint64_t convert(const struct cupti_record *record, uint64_t mono_ns)
+{
+    if (mono_ns == 0)
+        return 0;
+    if (!timing.callback || cupti_switches.is_realtime ||
+        (cupti_switches.has_early_domain && context_is_early(record->context_id)))
+        return to_realtime(mono_ns);
+    return to_client(mono_ns);
+}
+
+static void put(struct cupti_record *record, unsigned at, uint64_t time)
+{
+    if (at)
+        memcpy(record->payload + at, &time, sizeof time);
+}
+
+void clock_apply(struct cupti_record *record)
+{
+    if (!record->start_at)
+        return;
+    uint64_t start = convert(record, record->start_ns), end = convert(record, record->end_ns);
+    if (timing.corrupt_left && record->is_device) {
+        timing.corrupt_left--;
+        start = timing.callback ? to_realtime(record->start_ns) : record->start_ns;
+        end = timing.callback ? end : start / 2;
+    }
+    if (cupti_switches.zero && record->is_device && ++timing.zero_count % cupti_switches.zero == 0)
+        start = end = 0;
+    put(record, record->start_at, start);
+    put(record, record->end_at, end);
+    put(record, record->queued_at, convert(record, record->queued_ns));
+    put(record, record->submitted_at, convert(record, record->queued_ns));
+}
+
+CUptiResult clock_now(uint64_t *timestamp)
+{
+    CUpti_TimestampCallbackFunc callback = __atomic_load_n(&timing.callback, __ATOMIC_ACQUIRE);
+    *timestamp = callback ? callback() : realtime_ns();
+    return CUPTI_SUCCESS;
+}
