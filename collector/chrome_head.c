@@ -169,6 +169,14 @@ static cJSON *device_object(const struct surveyed_device *d)
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "id", (double)l->device);
     add_text(object, "name", d->name);
+    if (d->uuid_high || d->uuid_low) {
+        char uuid[48];
+        snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%012llx",
+                 (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
+                 (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
+                 (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+        cJSON_AddStringToObject(object, "uuid", uuid);
+    }
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         cJSON_AddNumberToObject(object, fields[i].key, (double)fields[i].value);
     return object;

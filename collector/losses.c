@@ -139,13 +139,14 @@ bool recording_has_gpu(const struct recording *rec)
 
 const char *recording_gpu_rows(const struct recording *rec)
 {
-    if (recording_has_gpu(rec))
-        return "present";
+    bool has_gpu = recording_has_gpu(rec);
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0])
+        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
             return text;
     }
+    if (has_gpu)
+        return "present";
     return "absent: this version records host calls only";
 }
 

@@ -64,7 +64,7 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);
 
-/* "present", or "absent: " and why, as the first process that knows says it. */
+/* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
 
 /* The value of the first rank variable (rank.h) that the process had, or NULL. */

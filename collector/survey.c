@@ -85,6 +85,8 @@ static int take_device(struct survey *s, const struct event *e)
                    .shared_block_max = record_arg(r, DEVICE_SHARED_BLOCK_MAX),
                    .memory = record_arg(r, DEVICE_MEMORY),
                    .warp = record_arg(r, DEVICE_WARP)},
+        .uuid_high = record_arg(r, DEVICE_UUID_HIGH),
+        .uuid_low = record_arg(r, DEVICE_UUID_LOW),
     };
     size_t length = r->byte_count < sizeof d->name ? r->byte_count : sizeof d->name - 1;
     if (length)

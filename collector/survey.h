@@ -22,6 +22,8 @@
 struct surveyed_device {
     uint32_t process;
     struct device_limits limits;
+    uint64_t uuid_high; /* its UUID, 0: not known */
+    uint64_t uuid_low;
     char name[DEVICE_NAME_BYTES];
 };
 

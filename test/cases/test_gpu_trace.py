@@ -56,7 +56,7 @@ GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync"
 
 
 def check_rows(trace):
-    """Slices of one row nest or stay 1 ns apart; outer ones begin first or come first in the file."""
+    """Slices of a row nest or stay 1 ns apart; outer ones begin first or come first in the file."""
     rows = collections.defaultdict(list)
     for place, e in enumerate(trace["traceEvents"]):
         if e["ph"] != "X":
@@ -97,6 +97,7 @@ def test_head(run_collector, make_gpu):
     device, = trace["deviceProperties"]
     assert device["id"] == 1 and device["name"] == "Made GPU" and device["numSms"] == 132
     assert device["computeMajor"] == 9 and device["warpSize"] == 32
+    assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543210"
     assert device["totalGlobalMem"] == 85899345920 and device["regsPerMultiprocessor"] == 65536
     assert trace["otherData"]["gpu_rows"] == "present"
     result = run_collector("merge", "-o", "a.json", folder / "rank0.gpuprof")
@@ -310,8 +311,8 @@ def test_operators(merged):
         operator = operators[e["args"]["External id"]]
         name = "forward" if e["args"]["correlation"] % 100 in (2, 3, 4) else "backward"
         assert operator["name"] == name
-        call = next(c for c in of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
-                    if c["args"]["correlation"] == e["args"]["correlation"])
+        calls = of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
+        call = next(c for c in calls if c["args"]["correlation"] == e["args"]["correlation"])
         assert call["args"]["External id"] == e["args"]["External id"]
         assert operator["ts"] < call["ts"] < operator["ts"] + operator["dur"]
 
