@@ -193,8 +193,12 @@ static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, ch
     };
     const struct surveyed_device *d = survey_device(w->scope.survey, s->event->process, s->device);
     struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
-    out = json_microseconds(PUT(out, ",\"blocks per SM\":"), o.blocks_milli);
-    out = json_microseconds(PUT(out, ",\"warps per SM\":"), o.warps_milli);
+    if (o.spread) {
+        out = json_microseconds(PUT(out, ",\"blocks per SM\":"), o.blocks_milli);
+        out = json_microseconds(PUT(out, ",\"warps per SM\":"), o.warps_milli);
+    }
+    if (!o.limited)
+        return out;
     out = json_decimal(PUT(out, ",\"est. achieved occupancy %\":"), o.percent);
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }

@@ -47,7 +47,7 @@ static uint64_t resident_blocks(const struct device_limits *d, const struct laun
 struct occupancy occupancy_of(const struct device_limits *d, const struct launch_shape *shape)
 {
     struct occupancy o = {0};
-    if (!d || !d->multiprocessors || !d->threads_max || !d->warp || !shape->threads)
+    if (!d || !d->multiprocessors || !d->warp || !shape->threads)
         return o;
     uint64_t threads = sane(shape->threads);
     uint64_t blocks_milli = shape->blocks < MILLI_BLOCKS_MAX / 1000
@@ -56,6 +56,10 @@ struct occupancy occupancy_of(const struct device_limits *d, const struct launch
     o.blocks_milli = blocks_milli;
     unsigned __int128 warps_milli = (unsigned __int128)blocks_milli * threads / sane(d->warp);
     o.warps_milli = warps_milli < MILLI_BLOCKS_MAX ? (uint64_t)warps_milli : MILLI_BLOCKS_MAX;
+    o.spread = true;
+    if (!d->threads_max)
+        return o;
+    o.limited = true;
     o.resident = resident_blocks(d, shape);
     uint64_t limit = sane(d->threads_max);
     o.percent_limited = (unsigned)least(100, (o.resident * threads * 100 + limit / 2) / limit);

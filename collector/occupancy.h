@@ -6,6 +6,7 @@
 #ifndef GPUPROF_COLLECTOR_OCCUPANCY_H
 #define GPUPROF_COLLECTOR_OCCUPANCY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct device_limits {
@@ -30,6 +31,8 @@ struct launch_shape {
 };
 
 struct occupancy {
+    bool spread;  /* how the grid spreads over the multiprocessors is known: the next two */
+    bool limited; /* and so is what one of them can hold: the others */
     uint64_t blocks_milli; /* of the grid per multiprocessor, in thousandths */
     uint64_t warps_milli;
     uint64_t resident;        /* blocks that fit on a multiprocessor at a time */
@@ -37,7 +40,6 @@ struct occupancy {
     unsigned percent_limited; /* the same for a grid that is large enough */
 };
 
-/* All zeros if the device's limits are not known. */
 struct occupancy occupancy_of(const struct device_limits *device, const struct launch_shape *shape);
 
 #endif
