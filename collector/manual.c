@@ -245,11 +245,16 @@ static const struct section sections[] = {
      "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
      "same signal. When the launcher is killed, the program is, too."},
     {"THE REPORT AS CSV",
-     "A row for each function, and one for each thing that was lost, told apart by the column "
-     "kind: "
-     "function; damage or loss, something that is missing; note, what is good to know. Of the last "
-     "three, function names it as the JSON report does, count is the number, and all other numbers "
-     "are 0."},
+     "A row for each function, for each row of the tables of the GPU, and for each thing that was "
+     "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "
+     "gpu_range, overhead, device, memory; damage or loss, something that is missing; note, what "
+     "is good to know. Of the last three, function names it as the JSON report does, count is the "
+     "number, and all other numbers are 0."},
+    {"TRACES OF RANKS",
+     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
+     "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
+     "have none, go to DIR/others. With \\-o x.zip the same files are the members of an archive, "
+     "which Perfetto opens as one trace. All of them share their time zero."},
     {"WHAT CANNOT BE RECORDED",
      "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
 };

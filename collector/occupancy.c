@@ -5,8 +5,8 @@
 #define WARP_UNIT        4    /* and warps, where registers limit them, in groups of this */
 #define SHARED_RESERVED  1024 /* of each block, from compute capability 8 on */
 #define SHARED_UNIT      128
-#define SHARED_UNIT_OLD  256 /* before compute capability 8 */
-#define LIMIT_MAX        (1ull << 32)
+#define SHARED_UNIT_OLD  256          /* before compute capability 8 */
+#define LIMIT_MAX        (1ull << 28) /* two of them multiplied are no overflow */
 #define MILLI_BLOCKS_MAX (1ull << 50)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
