@@ -38,6 +38,7 @@ struct trace_writer {
     struct value_cache values;
     struct ranges ranges;
     struct gpu_rows gpu_rows;
+    struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
     struct key_map allocated; /* (process, device) -> bytes + 1 */
     uint64_t flows;

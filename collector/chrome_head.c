@@ -104,13 +104,12 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
     char name[128];
     char lane[32] = "";
     int error = 0;
-    bool first = row->kind < ROW_OVERHEAD;
-    for (uint32_t i = 0; i < w->gpu_rows.count; i++)
-        if (w->gpu_rows.rows[i]->named && w->gpu_rows.rows[i]->pid == row->pid)
-            first = false;
+    struct key key = {row->pid, 0, 0};
     row->named = true;
-    if (first)
-        error = name_device(w, row);
+    if (row->kind < ROW_OVERHEAD && !key_map_get(&w->named_pids, key)) {
+        error = key_map_set(&w->named_pids, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
+                                                                         : name_device(w, row);
+    }
     if (row->lane)
         snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
     if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)

@@ -59,6 +59,7 @@ static void chrome_free(struct trace_writer *w)
     ranges_release(&w->ranges);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
+    key_map_release(&w->named_pids);
     key_map_release(&w->allocated);
     free(w);
 }

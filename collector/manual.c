@@ -142,8 +142,11 @@ static void help_all(void)
 static void help_one(const struct verb *verb)
 {
     char text[SYNOPSIS_BYTES];
+    char line[SYNOPSIS_BYTES + 64];
     synopsis(verb, text, sizeof text);
-    printf("usage: gpuprof %s%s%s\n\n", verb->name, *text ? " " : "", text);
+    snprintf(line, sizeof line, "usage: gpuprof %s%s%s", verb->name, *text ? " " : "", text);
+    print_wrapped(line, 0, 0);
+    putchar('\n');
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");
     each_option(verb, print_row);

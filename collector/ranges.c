@@ -191,11 +191,11 @@ struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bo
 struct range *ranges_drain(struct ranges *r, uint64_t end_ns)
 {
     struct range *range;
-    for (uint32_t i = 0; i < r->rec->thread_count; i++) {
-        if (!r->stacks[i].count)
-            continue;
-        close_at(r, &r->stacks[i], r->stacks[i].count - 1, end_ns, &range);
-        return range;
-    }
-    return NULL;
+    while (r->drained < r->rec->thread_count && !r->stacks[r->drained].count)
+        r->drained++;
+    if (r->drained == r->rec->thread_count)
+        return NULL;
+    struct range_stack *stack = &r->stacks[r->drained];
+    close_at(r, stack, stack->count - 1, end_ns, &range);
+    return range;
 }

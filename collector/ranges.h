@@ -49,6 +49,7 @@ struct ranges {
     struct key_map started;     /* (process, number) -> thread index + 1 */
     struct range result;        /* what ranges_take hands out */
     uint64_t unmatched;         /* ends without a beginning */
+    uint32_t drained;           /* threads, from the first on, that have no range left */
 };
 
 enum range_change { RANGE_NONE, RANGE_OPENED, RANGE_CLOSED, RANGE_MARKED };
@@ -66,7 +67,8 @@ int ranges_take(struct ranges *r, const struct event *event, struct range **rang
 /* The innermost range that is open on the thread, or NULL; `nested`: of push and pop only. */
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
 
-/* Takes out one range that is still open, innermost first; NULL when none is left. */
+/* After the last event: takes out one range that is still open, innermost first; NULL when none is
+ * left. */
 struct range *ranges_drain(struct ranges *r, uint64_t end_ns);
 
 /* What a label record said; NULL: nothing. */

@@ -468,3 +468,21 @@ def test_without_gpu_work_nothing_changes(run_collector, tmp_path):
     assert "gpu_events" not in trace["otherData"]
     assert trace["otherData"]["gpu_rows"].startswith("absent: ")
     assert {e["cat"] for e in trace["traceEvents"] if e["ph"] == "X"} == {"cuda_runtime"}
+
+
+def test_recorded(run_collector, program, library):
+    """What the library records of the simulated CUPTI comes out whole and tied together."""
+    assert library.exists()
+    done = run_collector("run", "-o", "data", "--quiet", program("demo"))
+    assert done.returncode == 0, done.stderr
+    result = run_collector("merge", "--strict", "data")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    trace = json.loads(result.stdout)
+    assert not trace["otherData"]["gpu_rows"].startswith("absent")
+    assert check_rows(trace) > 8 and trace["otherData"]["losses"] == {}
+    kernels = of_category(trace, "kernel")
+    flows = [e for e in trace["traceEvents"] if e["ph"] == "f"]
+    assert len(kernels) > 1000 and len(flows) >= len(kernels)
+    assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}
+    devices = {(e["pid"], e["args"]["device"]) for e in kernels}
+    assert len(devices) == 2 and {device for _, device in devices} == {0, 1}

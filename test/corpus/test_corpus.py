@@ -23,7 +23,7 @@ CASES = list(read_table())
 def check_rows(events):
     """Slices of one row nest or stay apart; times are numbers in order of their begin."""
     rows = {}
-    for e in sorted(events, key=lambda e: e["ts"]):  # stable: at an equal time the outer one is first
+    for e in sorted(events, key=lambda e: e["ts"]):  # stable: of equal ones the outer is first
         begin = round(e["ts"] * 1000)
         end = begin + round(e["dur"] * 1000)
         assert begin >= 0 and end >= begin
