@@ -236,8 +236,9 @@ static int put_kernel_slice(struct trace_writer *w, const struct event *e)
     if (error < 0)
         return error;
     const struct kernel_name *name = survey_kernel(e->process, record_arg(r, KERNEL_NAME_INDEX));
-    snprintf(number, sizeof number, "\"kernel %llu\"",
-             (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+    if (!name)
+        snprintf(number, sizeof number, "\"kernel %llu\"",
+                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0));
     out = put_head(&s, out, "kernel", name ? name->json : number,
                    name ? name->json_bytes : strlen(number));

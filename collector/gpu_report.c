@@ -345,7 +345,7 @@ static int add_number(struct gpu_report *g, enum gpu_table table, const struct d
     if (text)
         snprintf(rank, sizeof rank, "rank %.16s, ", text);
     if (g->rec->count > 1 && !text)
-        snprintf(rank, sizeof rank, "pid %u, ", use->process->header.pid);
+        snprintf(rank, sizeof rank, "process %u, ", use->process->header.pid);
     snprintf(name, sizeof name, "%sGPU %llu: %s", rank, (unsigned long long)use->device, what);
     struct gpu_stat *row = row_of(g, table, (struct key){UNNAMED, g->count, 1}, name);
     if (!row)
