@@ -58,7 +58,7 @@ static int place(struct trace_writer *w, const struct event *e, enum row_kind ki
                                 &s->call);
     if (more < 0)
         return more;
-    if (!more && e->record->correlation)
+    if (!more && e->record->correlation && kind != ROW_OVERHEAD)
         e->process->losses.gpu_unpaired++;
     s->event = e;
     s->called = more > 0;

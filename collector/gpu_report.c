@@ -243,6 +243,15 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     return error < 0 ? error : count_in(named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
 }
 
+/* 1 and the call that made the work, 0, or an error. */
+static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
+{
+    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation, call);
+    if (!found && e->record->correlation)
+        e->process->losses.gpu_unpaired++;
+    return found;
+}
+
 static int take_work(struct gpu_report *g, const struct event *e)
 {
     const struct record *r = e->record;
@@ -269,13 +278,9 @@ static int take_work(struct gpu_report *g, const struct event *e)
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
         error = count_in(transfer_row(g, TABLE_SIZES, r), bytes, 0);
     struct correlated_call call;
-    int found = error < 0
-                    ? error
-                    : correlation_find(&g->survey.calls, e->process->index, r->correlation, &call);
+    int found = error < 0 ? error : find_call(g, e, &call);
     if (found < 0)
         return found;
-    if (!found && r->correlation)
-        e->process->losses.gpu_unpaired++;
     if (found && r->type == RECORD_KERNEL && (error = take_launch(g, e, &call)) < 0)
         return error;
     uint64_t stream = record_arg(r, KERNEL_STREAM);
@@ -322,6 +327,10 @@ int gpu_report_take(struct gpu_report *g, const struct event *e)
         return g->surveyed ? take_work(g, e) : 0;
     switch (r->type) {
     case RECORD_SYNC: {
+        struct correlated_call call;
+        int found = g->surveyed ? find_call(g, e, &call) : 0;
+        if (found < 0)
+            return found;
         const char *name = sync_kind_text(record_arg(r, SYNC_KIND));
         return count_in(named_row(g, TABLE_SYNCS, record_arg(r, SYNC_KIND), name), duration_ns, 0);
     }

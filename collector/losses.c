@@ -55,6 +55,8 @@ static const struct {
     ROW(open_calls, LOSS_NONE, true, "calls that had not returned"),
     ROW(running, LOSS_NONE, false, "still running when it was read"),
     ROW(gpu_unpaired, LOSS_NONE, true, "GPU work whose call is not recorded"),
+    ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
+    ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
 };
 #undef ROW

@@ -97,6 +97,7 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     made.sequence = ++r->sequences[e->process->index];
     if (stack->count == RANGES_DEPTH_MAX) {
         stack->beyond += nested;
+        e->process->losses.deep_ranges++;
         return RANGE_NONE;
     }
     if (!nested) {
@@ -110,8 +111,6 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     if (!open)
         return GPUPROF_NO_MEMORY;
     stack->open = open;
-    for (uint32_t i = 0; i < stack->count; i++)
-        made.depth += stack->open[i].nested;
     stack->open[stack->count] = made;
     *out = &stack->open[stack->count++];
     return RANGE_OPENED;
@@ -140,7 +139,7 @@ static int pop(struct ranges *r, const struct event *e, struct range **out)
     for (uint32_t i = stack->count; i-- > 0;)
         if (stack->open[i].nested && stack->open[i].domain == domain)
             return close_at(r, stack, i, e->begin_ns, out);
-    r->unmatched++;
+    e->process->losses.unmatched_ranges++;
     return RANGE_NONE;
 }
 
@@ -151,7 +150,7 @@ static int end_range(struct ranges *r, const struct event *e, struct range **out
     struct key key = {e->process->index, number, 0};
     uint64_t thread = key_map_get(&r->started, key);
     if (!thread) {
-        r->unmatched++;
+        e->process->losses.unmatched_ranges++;
         return RANGE_NONE;
     }
     key_map_remove(&r->started, key);

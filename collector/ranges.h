@@ -3,7 +3,8 @@
  * The ranges that programs name (NVTX), followed event by event in the order of the timeline: which
  * are open on each thread, and what their texts are. Nested ranges (push, pop) and free ones
  * (start, end) of a thread stand in one stack; a free one is taken out wherever it is. At most
- * RANGES_DEPTH_MAX are followed on a thread; deeper ones are counted, so that their ends find them.
+ * RANGES_DEPTH_MAX are followed on a thread; deeper ones are counted, so that their ends find them,
+ * and, like ends without a beginning, noted in the process's losses.
  */
 #ifndef GPUPROF_COLLECTOR_RANGES_H
 #define GPUPROF_COLLECTOR_RANGES_H
@@ -29,7 +30,6 @@ struct range {
     uint32_t sequence;     /* in its process, from 1 on: the same in every pass */
     uint32_t node;         /* for its user: the survey's number of it */
     uint32_t row;          /* for its user */
-    uint32_t depth;        /* of nested ranges around it on its thread */
     bool nested;           /* push and pop */
     bool used;             /* for its user */
 };
@@ -48,7 +48,6 @@ struct ranges {
     struct key_map labels;      /* (process and kind, domain, handle) -> struct kernel_name */
     struct key_map started;     /* (process, number) -> thread index + 1 */
     struct range result;        /* what ranges_take hands out */
-    uint64_t unmatched;         /* ends without a beginning */
     uint32_t drained;           /* threads, from the first on, that have no range left */
 };
 

@@ -86,6 +86,16 @@ def test_texts(run_collector):
     assert process["notes"] == ["a note \ufffd\ufffd"]
 
 
+def test_ranges_that_do_not_match(run_collector):
+    """600 pushes, of which 512 are followed, and 300 pops; in all, more ends than beginnings."""
+    made = run_collector("merge", HERE / "gpu-extreme.gpuprof", encoding="utf-8").stdout
+    losses = json.loads(made)["otherData"]["losses"]
+    assert losses["deep_ranges"] >= 600 - 512 and losses["unmatched_ranges"] > 0
+    report = run_collector("report", "--format=json", HERE / "gpu-extreme.gpuprof",
+                           encoding="utf-8").stdout
+    assert json.loads(report)["losses"] == losses
+
+
 def test_whole_folder(run_collector):
     """A folder in which much is broken: what is whole comes out, the exit code says the rest."""
     merged = run_collector("merge", "--keep-live", HERE, encoding="utf-8")

@@ -21,6 +21,7 @@
 #include "live.h"
 #include "rank.h"
 #include "recording.h"
+#include "report.h"
 #include "trace_writer.h"
 #include "verbs.h"
 
@@ -64,6 +65,7 @@ static void read_folder(void)
     struct recording rec;
     struct output out;
     struct event event;
+    struct report report;
     struct recording_options options = {.keep_live = true};
     char *paths[] = {folder};
     if (recording_open(&rec, paths, 1, &options) == EXIT_OK) {
@@ -94,6 +96,8 @@ static void read_folder(void)
         timeline_free(timeline);
         survey_release(&survey);
         output_finish(&out, 0);
+        report_make(&report, &rec, BY_GRID);
+        report_release(&report);
     }
     recording_release(&rec);
 }
