@@ -163,6 +163,14 @@ static bool start_undisturbed(void)
     return started;
 }
 
+bool start_load_settings(void)
+{
+    load();
+    if (!gp.off && epoch_now() == EPOCH_NONE)
+        read_settings();
+    return !gp.off;
+}
+
 bool start_recording(void)
 {
     load();

@@ -17,4 +17,7 @@ bool start_recording(void);
 /* Recording is over for good (the stream cannot be written): threads pass through from now on. */
 void start_end(void);
 
+/* Reads the settings while nothing is recorded yet. False: nothing ever will be. */
+bool start_load_settings(void);
+
 #endif
