@@ -34,8 +34,8 @@ CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
 TYPE_NAMES = dict(enumerate("call name thread anchor counter meta api note end".split(), 1))
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
-            "waits", "capture_overflow", "ended")
-LOSSES = (*COUNTERS[:5], "ended")
+            "waits", "capture_overflow", "ended", "texts_truncated", "ranges_dropped")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:])
 U64 = (1 << 64) - 1
 
 
