@@ -31,10 +31,15 @@ LIVE_MAGIC = 0x3145564950554700
 LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
-TYPE_NAMES = dict(enumerate("call name thread anchor counter meta api note end".split(), 1))
+PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
+TYPE_NAMES = dict(enumerate(
+    "call name thread anchor counter meta api note end kernel copy set sync graph overhead memory "
+    "pool device context stream kernel_name link push pop range_start range_end mark label step "
+    "pause".split(), 1))
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
-            "waits", "capture_overflow", "ended", "texts_truncated", "ranges_dropped")
+            "waits", "capture_overflow", "ended", "texts_truncated",
+            "ranges_dropped")
 LOSSES = (*COUNTERS[:5], *COUNTERS[8:])
 U64 = (1 << 64) - 1
 
