@@ -49,15 +49,31 @@ static struct kept *take_free(struct kept *kept)
     return NULL;
 }
 
+/*
+ * The one that `number` means, NULL at the end. In the child of a fork a thread's tid is another
+ * one than its members carry: another thread may have taken them for those of a dead one.
+ */
+static struct kept *member(const struct kept_list *list, uint32_t number)
+{
+    struct kept *k = number ? &atomic_load(&table)[number - 1] : NULL;
+    return k && atomic_load_explicit(&k->owner, memory_order_relaxed) == list->owner ? k : NULL;
+}
+
 /* Threads end with ranges open. The caller's own carry another tid after a fork. */
-static void reclaim(struct kept *kept, const struct kept_list *own)
+static void reclaim(struct kept *kept, struct kept_list *own)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), last_ns = atomic_load(&reclaim_ns);
     if (now_ns - last_ns < RECLAIM_NS ||
         !atomic_compare_exchange_strong(&reclaim_ns, &last_ns, now_ns))
         return;
-    for (uint32_t i = own ? own->first : 0; i; i = kept[i - 1].below)
-        atomic_store(&kept[i - 1].owner, thread_id());
+    if (own) {
+        uint32_t me = thread_id();
+        for (struct kept *k = member(own, own->first), *below; k; k = below) {
+            below = member(own, k->below);
+            atomic_store(&k->owner, me);
+        }
+        own->owner = me;
+    }
     for (uint32_t i = 0; i < KEPT_MAX; i++) {
         uint32_t owner = atomic_load(&kept[i].owner);
         if (owner && owner < KEPT_SHARED && !thread_exists(owner))
@@ -66,7 +82,7 @@ static void reclaim(struct kept *kept, const struct kept_list *own)
 }
 
 /* One that is being filled; the caller names its owner. NULL: no room. */
-static struct kept *take(const struct kept_list *own, uint8_t type, uint64_t id,
+static struct kept *take(struct kept_list *own, uint8_t type, uint64_t id,
                          const struct range_event *e)
 {
     struct kept *kept = prepare();
@@ -92,22 +108,24 @@ bool kept_push(struct kept_list *list, uint8_t type, const struct range_event *e
     struct kept *k = take(list, type, 0, e);
     if (!k)
         return false;
+    if (!member(list, list->first))
+        *list = (struct kept_list){.owner = thread_id()};
     k->below = list->first;
     list->first = (uint32_t)(k - atomic_load(&table)) + 1;
-    atomic_store(&k->owner, thread_id());
+    atomic_store(&k->owner, list->owner);
     return true;
 }
 
 struct kept *kept_pop(struct kept_list *list, uint32_t domain)
 {
-    struct kept *kept = atomic_load(&table);
-    for (uint32_t *link = &list->first; *link; link = &kept[*link - 1].below) {
-        struct kept *k = &kept[*link - 1];
+    uint32_t *link = &list->first;
+    for (struct kept *k; (k = member(list, *link)); link = &k->below) {
         if (domain == KEPT_ANY_DOMAIN || k->event.domain == domain) {
             *link = k->below;
             return k;
         }
     }
+    *link = 0;
     return NULL;
 }
 
@@ -119,21 +137,20 @@ void kept_release(struct kept *k)
 
 uint32_t kept_count(const struct kept_list *list, uint32_t domain)
 {
-    const struct kept *kept = atomic_load(&table);
     uint32_t count = 0;
-    for (uint32_t i = list->first; i; i = kept[i - 1].below)
-        count += kept[i - 1].event.domain == domain;
+    for (const struct kept *k = member(list, list->first); k; k = member(list, k->below))
+        count += k->event.domain == domain;
     return count;
 }
 
 void kept_reverse(struct kept_list *list)
 {
-    struct kept *kept = atomic_load(&table);
-    uint32_t reversed = 0;
-    for (uint32_t i = list->first, below; i; i = below) {
-        below = kept[i - 1].below;
-        kept[i - 1].below = reversed;
-        reversed = i;
+    uint32_t reversed = 0, next = list->first;
+    for (struct kept *k; (k = member(list, next));) {
+        uint32_t below = k->below;
+        k->below = reversed;
+        reversed = next;
+        next = below;
     }
     list->first = reversed;
 }

@@ -28,6 +28,7 @@ struct kept {
 /* A thread's, the newest first. */
 struct kept_list {
     uint32_t first; /* index + 1; 0 = empty */
+    uint32_t owner; /* as in its members; what has another is no member any more */
 };
 
 /* False, and counted, if there is no room. */

@@ -79,10 +79,28 @@ static inline void leave(struct thread *t)
     call_leave(t);
 }
 
+/* Without its 16 argument words, which cost more to clear than all the rest. */
+static inline void record_head(struct record *r, uint8_t type, uint64_t begin)
+{
+    memset(r, 0, offsetof(struct record, args));
+    r->type = type;
+    r->begin = begin;
+    r->bytes = NULL;
+    r->byte_count = 0;
+}
+
+static inline bool append_record(struct thread *t, const struct record *r)
+{
+    if (likely(t->records))
+        chunk_fetch_ahead(t->records + t->used);
+    return thread_append(t, r);
+}
+
 static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
                    const struct range_event *e)
 {
-    struct record r = {.type = type, .begin = begin};
+    struct record r;
+    record_head(&r, type, begin);
     uint64_t *arg = r.args;
     if (type == RECORD_RANGE_START)
         *arg++ = id;
@@ -95,14 +113,18 @@ static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
     r.arg_count = (uint8_t)(arg - r.args);
     r.bytes = (const uint8_t *)e->text;
     r.byte_count = e->byte_count;
-    return thread_append(t, &r);
+    return append_record(t, &r);
 }
 
 static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8_t count,
                            uint64_t first, uint64_t second)
 {
-    struct record r = {.type = type, .begin = begin, .arg_count = count, .args = {first, second}};
-    return thread_append(t, &r);
+    struct record r;
+    record_head(&r, type, begin);
+    r.arg_count = count;
+    r.args[0] = first;
+    r.args[1] = second;
+    return append_record(t, &r);
 }
 
 /* ---- What was kept ----------------------------------------------------------------------------

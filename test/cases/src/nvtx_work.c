@@ -87,7 +87,9 @@ static void core(void)
 
 static void domains(void)
 {
+#if NVTX_VERSION >= 3
     nvtxInitialize(NULL);
+#endif
     nvtxDomainHandle_t one = nvtxDomainCreateA("one"), two = nvtxDomainCreateW(L"t\u03c9o");
     nvtxStringHandle_t string = nvtxDomainRegisterStringA(one, "a string");
     nvtxStringHandle_t wide = nvtxDomainRegisterStringW(one, L"a w\u00efde string");
