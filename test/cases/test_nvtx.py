@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVTX: what a program says by it is in the recording, exactly; by our own client and the real one."""
+"""NVTX: what a program says by it is in the recording, exactly. Our own client and the real one."""
 
 import collections
 import os
@@ -286,7 +286,7 @@ def test_children(own, scenario):
     own(scenario)
     processes = own.processes()
     parent_records = scenario == "fork"
-    assert len(processes) == 1 + parent_records  # the child that says things and calls nothing: none
+    assert len(processes) == 1 + parent_records  # none of the child that makes no CUDA call
     if parent_records:
         assert said(processes[0]) == [label(1, 1, "parent's"), push("outer"), push("inner"), pop(),
                                       pop()]
