@@ -239,7 +239,13 @@ static size_t visit_streams(const struct launch *l, void (*each)(const char *pat
 /* NVTX in the program is to load our library, unless somebody else has claimed it. */
 static int export_nvtx(const char *library)
 {
-    if (setenv("NVTX_INJECTION64_PATH", library, 0) != 0)
+    const char *text = getenv(setting_infos[SETTING_NVTX].variable);
+    struct settings settings;
+    char reason[160];
+    settings_init(&settings);
+    if (text && *text) /* what is wrong in it the library says */
+        settings_set(&settings, SETTING_NVTX, text, reason, sizeof reason);
+    if (settings.numbers[SETTING_NVTX] && setenv("NVTX_INJECTION64_PATH", library, 0) != 0)
         return usage_error("run: NVTX_INJECTION64_PATH: %s", strerror(errno));
     return 0;
 }

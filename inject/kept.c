@@ -108,8 +108,10 @@ bool kept_push(struct kept_list *list, uint8_t type, const struct range_event *e
     struct kept *k = take(list, type, 0, e);
     if (!k)
         return false;
+    if (!list->owner) /* once, though a fork changes it: a system call costs more than all this */
+        list->owner = thread_id();
     if (!member(list, list->first))
-        *list = (struct kept_list){.owner = thread_id()};
+        list->first = 0;
     k->below = list->first;
     list->first = (uint32_t)(k - atomic_load(&table)) + 1;
     atomic_store(&k->owner, list->owner);

@@ -269,6 +269,24 @@ static void name_thread_w(uint32_t tid, const wchar_t *text)
     name_w(LABEL_THREAD, tid, NULL, text);
 }
 
+/* What CUDA has handed out is named as the resource of that type would be. */
+#define NAME_CUDA(fn, type, of_type)                                                               \
+    static void fn##_a(of_type of, const char *text)                                               \
+    {                                                                                              \
+        name_a(type, (uint64_t)of, NULL, text);                                                    \
+    }                                                                                              \
+    static void fn##_w(of_type of, const wchar_t *text)                                            \
+    {                                                                                              \
+        name_w(type, (uint64_t)of, NULL, text);                                                    \
+    }
+NAME_CUDA(name_cu_device, NVTX_CU_DEVICE, uint32_t)
+NAME_CUDA(name_cu_context, NVTX_CU_CONTEXT, uintptr_t)
+NAME_CUDA(name_cu_stream, NVTX_CU_STREAM, uintptr_t)
+NAME_CUDA(name_cu_event, NVTX_CU_EVENT, uintptr_t)
+NAME_CUDA(name_cuda_device, NVTX_CUDA_DEVICE, uint32_t)
+NAME_CUDA(name_cuda_stream, NVTX_CUDA_STREAM, uintptr_t)
+NAME_CUDA(name_cuda_event, NVTX_CUDA_EVENT, uintptr_t)
+
 static void domain_name_category_a(const void *domain, uint32_t category, const char *text)
 {
     name_a(LABEL_CATEGORY, category, domain, text);
@@ -372,6 +390,29 @@ static const nvtx_function core2[] = {
     [NVTX_INITIALIZE] = FUNCTION(initialize),
 };
 
+static const nvtx_function cuda[] = {
+    [NVTX_NAME_CU_DEVICE_A] = FUNCTION(name_cu_device_a),
+    [NVTX_NAME_CU_DEVICE_W] = FUNCTION(name_cu_device_w),
+    [NVTX_NAME_CU_CONTEXT_A] = FUNCTION(name_cu_context_a),
+    [NVTX_NAME_CU_CONTEXT_W] = FUNCTION(name_cu_context_w),
+    [NVTX_NAME_CU_STREAM_A] = FUNCTION(name_cu_stream_a),
+    [NVTX_NAME_CU_STREAM_W] = FUNCTION(name_cu_stream_w),
+    [NVTX_NAME_CU_EVENT_A] = FUNCTION(name_cu_event_a),
+    [NVTX_NAME_CU_EVENT_W] = FUNCTION(name_cu_event_w),
+};
+
+static const nvtx_function cudart[] = {
+    [NVTX_NAME_CUDA_DEVICE_A] = FUNCTION(name_cuda_device_a),
+    [NVTX_NAME_CUDA_DEVICE_W] = FUNCTION(name_cuda_device_w),
+    [NVTX_NAME_CUDA_STREAM_A] = FUNCTION(name_cuda_stream_a),
+    [NVTX_NAME_CUDA_STREAM_W] = FUNCTION(name_cuda_stream_w),
+    [NVTX_NAME_CUDA_EVENT_A] = FUNCTION(name_cuda_event_a),
+    [NVTX_NAME_CUDA_EVENT_W] = FUNCTION(name_cuda_event_w),
+};
+
+#define INSTALL(module, functions)                                                                 \
+    install(callbacks, module, functions, sizeof(functions) / sizeof((functions)[0]))
+
 /* Puts `functions` into the places of one module. Older copies of NVTX have fewer. */
 static bool install(const struct nvtx_callbacks *callbacks, enum nvtx_module module,
                     const nvtx_function *functions, unsigned count)
@@ -395,7 +436,9 @@ EXPORT int InitializeInjectionNvtx2(nvtx_export_fn get_table)
     const struct nvtx_callbacks *callbacks = get_table(NVTX_TABLE_CALLBACKS);
     if (!callbacks || callbacks->struct_size < sizeof *callbacks)
         return 0;
-    bool is_core = install(callbacks, NVTX_CORE, core, sizeof core / sizeof core[0]);
-    bool is_core2 = install(callbacks, NVTX_CORE2, core2, sizeof core2 / sizeof core2[0]);
+    INSTALL(NVTX_CUDA, cuda);
+    INSTALL(NVTX_CUDART, cudart);
+    bool is_core = INSTALL(NVTX_CORE, core);
+    bool is_core2 = INSTALL(NVTX_CORE2, core2);
     return is_core || is_core2;
 }

@@ -26,7 +26,7 @@ struct nvtx_callbacks {
     int (*get_functions)(uint32_t module, nvtx_function ***functions, unsigned *size);
 };
 
-enum nvtx_module { NVTX_CORE = 1, NVTX_CORE2 = 5 };
+enum nvtx_module { NVTX_CORE = 1, NVTX_CUDA = 2, NVTX_CUDART = 4, NVTX_CORE2 = 5 };
 
 enum nvtx_core {
     NVTX_MARK_EX = 1,
@@ -62,6 +62,37 @@ enum nvtx_core2 {
     NVTX_DOMAIN_CREATE_W = 13,
     NVTX_DOMAIN_DESTROY = 14,
     NVTX_INITIALIZE = 15,
+};
+
+enum nvtx_cuda {
+    NVTX_NAME_CU_DEVICE_A = 1,
+    NVTX_NAME_CU_DEVICE_W = 2,
+    NVTX_NAME_CU_CONTEXT_A = 3,
+    NVTX_NAME_CU_CONTEXT_W = 4,
+    NVTX_NAME_CU_STREAM_A = 5,
+    NVTX_NAME_CU_STREAM_W = 6,
+    NVTX_NAME_CU_EVENT_A = 7,
+    NVTX_NAME_CU_EVENT_W = 8,
+};
+
+enum nvtx_cudart {
+    NVTX_NAME_CUDA_DEVICE_A = 1,
+    NVTX_NAME_CUDA_DEVICE_W = 2,
+    NVTX_NAME_CUDA_STREAM_A = 3,
+    NVTX_NAME_CUDA_STREAM_W = 4,
+    NVTX_NAME_CUDA_EVENT_A = 5,
+    NVTX_NAME_CUDA_EVENT_W = 6,
+};
+
+/* Types of resources: class << 16 | number. */
+enum nvtx_resource_type {
+    NVTX_CU_DEVICE = 0x40001,
+    NVTX_CU_CONTEXT = 0x40002,
+    NVTX_CU_STREAM = 0x40003,
+    NVTX_CU_EVENT = 0x40004,
+    NVTX_CUDA_DEVICE = 0x50000,
+    NVTX_CUDA_STREAM = 0x50001,
+    NVTX_CUDA_EVENT = 0x50002,
 };
 
 enum nvtx_message_type { NVTX_ASCII = 1, NVTX_UNICODE = 2, NVTX_REGISTERED = 3 };

@@ -155,6 +155,20 @@ def test_domains(nvtx):
         end(second, two), label(0x10001, 0x1234567890, "a thing", one), mark("started", two)]
 
 
+def test_names_of_cuda_objects(own):
+    own("names")
+    [process] = own.processes()
+    assert said(process) == [
+        label(0x40001, 1, "device"), label(0x40001, 2, "d\u00ebvice"),
+        label(0x40002, 0x1000, "context"), label(0x40002, 0x2000, "context w"),
+        label(0x40003, 0x3000, "stream"), label(0x40003, 0x4000, "stream w"),
+        label(0x40004, 0x5000, "event"), label(0x40004, 0x6000, "event w"),
+        label(0x50000, 0, "device"), label(0x50000, 2**32 - 1, "device w"),
+        label(0x50001, 0x7000, "stream"), label(0x50001, 0x8000, "stream w"),
+        label(0x50002, 0x9000, "event"), label(0x50002, 0xA000, "event w"),
+        label(0x50001, 0x7000, "renamed"), label(0x50001, 0x7000, "stream")]
+
+
 def test_texts_are_cut(own):
     own("cut")
     [process] = own.processes()
@@ -254,6 +268,19 @@ def test_several_libraries(own):
     assert said(process) == wanted + [pop()]
 
 
+def test_constructor_under_the_launcher(own, collector):
+    """A library that is initialised before ours finds us, if the launcher has named us."""
+    early = toolchain.build("nvtx_work.c", "-DPLUGIN", "-shared", "-fPIC")
+    _, link = toolchain.tiny()
+    program = toolchain.build("nvtx_work.c", "-Wl,--no-as-needed", str(early), *link)
+    env = own.env(NVTX_EARLY="1")
+    del env["LD_PRELOAD"]
+    command = [collector, "run", "-o", own.out, "--quiet", program, "late"]
+    assert toolchain.run(command, env, status=3).stderr == ""
+    [process] = own.processes()
+    assert said(process) == [push("constructor")]
+
+
 def test_inside_calls(own):
     own("inside")
     [process] = own.processes()
@@ -328,7 +355,7 @@ def test_somebody_else_is_kept(own, tmp_path):
     assert said(process) == []
 
 
-@pytest.mark.parametrize("way", ["preload", "relative", "launcher", "other", "off"])
+@pytest.mark.parametrize("way", ["preload", "relative", "launcher", "launcher-off", "other", "off"])
 def test_variable(own, collector, way):
     env = own.env()
     command, wanted = ["sh", "-c", PRINT], str(own.library)
@@ -336,9 +363,11 @@ def test_variable(own, collector, way):
         folder = pathlib.Path(os.path.realpath(own.folder))
         env["LD_PRELOAD"] = "./" + os.path.relpath(own.library, folder)
         wanted = f"{folder}/{env['LD_PRELOAD']}"
-    elif way == "launcher":
+    elif way.startswith("launcher"):
         del env["LD_PRELOAD"]
-        command = [str(collector), "run", "-o", str(own.out), "--quiet", *command]
+        switch = ["--nvtx=off"] if way == "launcher-off" else []
+        command = [str(collector), "run", "-o", str(own.out), "--quiet", *switch, *command]
+        wanted = "unset" if switch else wanted
     elif way == "other":
         env["NVTX_INJECTION64_PATH"] = wanted = "/somebody/else.so"
     elif way == "off":

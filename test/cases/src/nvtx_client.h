@@ -72,17 +72,22 @@ struct client_callbacks {
     int (*get)(uint32_t module, client_fn ***table, unsigned *size);
 };
 
-static client_fn client_core[16], client_core2[16];
-static client_fn *client_places[2][17];
+static client_fn client_tables[6][16]; /* by module */
+static client_fn *client_places[6][17];
+#define client_core                        client_tables[1]
+#define client_cuda                        client_tables[2]
+#define client_cudart                      client_tables[4]
+#define client_core2                       client_tables[5]
 static pthread_once_t client_once = PTHREAD_ONCE_INIT;
 static int client_answer = -1; /* what the injected library said */
 
 static int client_get(uint32_t module, client_fn ***table, unsigned *size)
 {
-    if (module != 1 && module != 5)
+    static const unsigned sizes[6] = {0, 16, 9, 0, 7, 16};
+    if (module > 5 || !sizes[module])
         return 0;
-    *table = client_places[module == 5];
-    *size = 16;
+    *table = client_places[module];
+    *size = sizes[module];
     return 1;
 }
 
@@ -94,10 +99,9 @@ static const void *client_export(uint32_t id)
 
 static void client_start(void)
 {
-    for (int i = 1; i < 16; i++) {
-        client_places[0][i] = &client_core[i];
-        client_places[1][i] = &client_core2[i];
-    }
+    for (int module = 1; module < 6; module++)
+        for (int i = 1; i < 16; i++)
+            client_places[module][i] = &client_tables[module][i];
     const char *path = getenv("NVTX_INJECTION64_PATH");
     void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
     int (*init)(const void *(*)(uint32_t)) =
@@ -142,6 +146,21 @@ CLIENT_VOID(nvtxNameCategoryA, (uint32_t c, const char *t), (c, t), client_core,
 CLIENT_VOID(nvtxNameCategoryW, (uint32_t c, const wchar_t *t), (c, t), client_core, 13)
 CLIENT_VOID(nvtxNameOsThreadA, (uint32_t c, const char *t), (c, t), client_core, 14)
 CLIENT_VOID(nvtxNameOsThreadW, (uint32_t c, const wchar_t *t), (c, t), client_core, 15)
+
+CLIENT_VOID(nvtxNameCuDeviceA, (int32_t of, const char *t), (of, t), client_cuda, 1)
+CLIENT_VOID(nvtxNameCuDeviceW, (int32_t of, const wchar_t *t), (of, t), client_cuda, 2)
+CLIENT_VOID(nvtxNameCuContextA, (void *of, const char *t), (of, t), client_cuda, 3)
+CLIENT_VOID(nvtxNameCuContextW, (void *of, const wchar_t *t), (of, t), client_cuda, 4)
+CLIENT_VOID(nvtxNameCuStreamA, (void *of, const char *t), (of, t), client_cuda, 5)
+CLIENT_VOID(nvtxNameCuStreamW, (void *of, const wchar_t *t), (of, t), client_cuda, 6)
+CLIENT_VOID(nvtxNameCuEventA, (void *of, const char *t), (of, t), client_cuda, 7)
+CLIENT_VOID(nvtxNameCuEventW, (void *of, const wchar_t *t), (of, t), client_cuda, 8)
+CLIENT_VOID(nvtxNameCudaDeviceA, (int32_t of, const char *t), (of, t), client_cudart, 1)
+CLIENT_VOID(nvtxNameCudaDeviceW, (int32_t of, const wchar_t *t), (of, t), client_cudart, 2)
+CLIENT_VOID(nvtxNameCudaStreamA, (void *of, const char *t), (of, t), client_cudart, 3)
+CLIENT_VOID(nvtxNameCudaStreamW, (void *of, const wchar_t *t), (of, t), client_cudart, 4)
+CLIENT_VOID(nvtxNameCudaEventA, (void *of, const char *t), (of, t), client_cudart, 5)
+CLIENT_VOID(nvtxNameCudaEventW, (void *of, const wchar_t *t), (of, t), client_cudart, 6)
 
 typedef nvtxDomainHandle_t domain_handle;
 CLIENT_VOID(nvtxDomainMarkEx, (domain_handle d, const nvtxEventAttributes_t *a), (d, a),

@@ -21,6 +21,12 @@ int plugin_push(const char *text);
 int plugin_pop(void);
 unsigned long plugin_domain(const char *text);
 
+__attribute__((constructor)) static void early(void)
+{
+    if (getenv("NVTX_EARLY"))
+        nvtxRangePushA("constructor");
+}
+
 int plugin_push(const char *text)
 {
     return nvtxRangePushA(text);
@@ -37,6 +43,29 @@ unsigned long plugin_domain(const char *text)
 }
 
 #else
+
+static void cuda_names(void)
+{
+#ifndef REAL_NVTX /* its headers for these want CUDA's */
+    nvtxNameCuDeviceA(1, "device");
+    nvtxNameCuDeviceW(2, L"d\u00ebvice");
+    nvtxNameCuContextA((void *)0x1000, "context");
+    nvtxNameCuContextW((void *)0x2000, L"context w");
+    nvtxNameCuStreamA((void *)0x3000, "stream");
+    nvtxNameCuStreamW((void *)0x4000, L"stream w");
+    nvtxNameCuEventA((void *)0x5000, "event");
+    nvtxNameCuEventW((void *)0x6000, L"event w");
+    nvtxNameCudaDeviceA(0, "device");
+    nvtxNameCudaDeviceW(-1, L"device w");
+    nvtxNameCudaStreamA((void *)0x7000, "stream");
+    nvtxNameCudaStreamW((void *)0x8000, L"stream w");
+    nvtxNameCudaEventA((void *)0x9000, "event");
+    nvtxNameCudaEventW((void *)0xa000, L"event w");
+    nvtxNameCudaStreamA((void *)0x7000, "stream"); /* nothing new */
+    nvtxNameCudaStreamA((void *)0x7000, "renamed");
+    nvtxNameCudaStreamA((void *)0x7000, "stream");
+#endif
+}
 
 static nvtxEventAttributes_t text_event(const char *text)
 {
@@ -401,6 +430,9 @@ int main(int argc, char **argv)
     } else if (strcmp(scenario, "domains") == 0) {
         cudaFree(NULL);
         domains();
+    } else if (strcmp(scenario, "names") == 0) {
+        cudaFree(NULL);
+        cuda_names();
     } else if (strcmp(scenario, "alone") == 0) {
         core();
         domains();
