@@ -9,9 +9,9 @@
 #include "thread.h"
 #include "ticks.h"
 
-#define LABELS_MAX       65536u
+#define LABELS_MAX       (1u << 18)       /* Python's nvtx registers each text that it meets */
 #define LABEL_SLOTS      (2 * LABELS_MAX) /* open addressing, never more than half full */
-#define LABEL_TEXT_BYTES (8u << 20)       /* of all of them */
+#define LABEL_TEXT_BYTES (16u << 20)      /* of all of them */
 #define LABELS_LOCK_NS   2000000000u
 #define OTHER_DOMAINS    "(other domains)"
 

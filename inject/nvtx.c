@@ -33,8 +33,7 @@ void nvtx_announce(void)
     setenv(NVTX_VARIABLE, path, 0);
 }
 
-/* ---- Texts ------------------------------------------------------------------------------------
- */
+/* ---- Texts -------------------------------------------------------------------------------- */
 
 /* Room for the UTF-8 form of a wide text. */
 struct wide {
@@ -72,8 +71,7 @@ static void narrow(struct wide *w, const wchar_t *text)
     }
 }
 
-/* ---- Events -----------------------------------------------------------------------------------
- */
+/* ---- Events ------------------------------------------------------------------------------- */
 
 enum act { ACT_MARK, ACT_START, ACT_PUSH };
 
@@ -217,8 +215,7 @@ static int domain_pop(const void *domain)
     return range_pop(domain_of(domain));
 }
 
-/* ---- Names ------------------------------------------------------------------------------------
- */
+/* ---- Names -------------------------------------------------------------------------------- */
 
 /* Handles are numbers, never to be looked behind. */
 static void *handle(uint64_t number)
@@ -349,8 +346,7 @@ static void initialize(const void *reserved)
     (void)reserved;
 }
 
-/* ---- The way in -------------------------------------------------------------------------------
- */
+/* ---- The way in --------------------------------------------------------------------------- */
 
 #define FUNCTION(fn) (nvtx_function) fn
 

@@ -127,8 +127,7 @@ static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8
     return append_record(t, &r);
 }
 
-/* ---- What was kept ----------------------------------------------------------------------------
- */
+/* ---- What was kept ------------------------------------------------------------------------ */
 
 static void write_kept(struct thread *t, const struct kept *k)
 {
@@ -186,8 +185,7 @@ void range_labels_changed(void)
     leave(t);
 }
 
-/* ---- Pushed ranges ----------------------------------------------------------------------------
- */
+/* ---- Pushed ranges ------------------------------------------------------------------------ */
 
 static struct level *find_level(uint32_t domain)
 {
@@ -281,8 +279,7 @@ int range_pop(uint32_t domain)
     return level;
 }
 
-/* ---- The others -------------------------------------------------------------------------------
- */
+/* ---- The others --------------------------------------------------------------------------- */
 
 uint64_t range_start(const struct range_event *e)
 {

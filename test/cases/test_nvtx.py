@@ -16,7 +16,7 @@ from stream_reader import LABEL, MARK, POP, PUSH, RANGE_END, RANGE_START
 
 SAID = (PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL)
 TEXT_MAX = 4096
-DOMAIN_MAX, STRING_MAX = 1023, 65536
+DOMAIN_MAX, STRING_MAX = 1023, 1 << 18
 
 # The real ones, where `make fetch-cuda` has put them.
 REAL = conftest.BUILD / "cuda"
@@ -191,7 +191,16 @@ def test_tables_are_bounded(own):
     strings = [text for kind, _, text in labels if kind == 2]
     assert strings == [f"string {i}" for i in range(STRING_MAX - DOMAIN_MAX)]
     assert [args[0] for kind, args, _ in said(process) if kind == MARK] == [DOMAIN_MAX, 0]
-    assert process.losses == {"ranges_dropped": 1100 - 1022 + 70000 - len(strings)}
+    assert process.losses == {"ranges_dropped": 1100 - 1022 + 270000 - len(strings)}
+
+
+def test_many_domains_at_a_time(own):
+    """Six of them have levels on a thread; the others' ranges are recorded just the same."""
+    lines = own("broad")
+    assert lines == ["0 0 0 0 0 0 -2 -2 -2 " * 2 + "-1"] * 2
+    [process] = own.processes()
+    wanted = [push("broad", i) for i in range(1, 10)] + [pop(i) for i in range(1, 10)]
+    assert [r for r in said(process) if r[0] != LABEL] == wanted * 2
 
 
 # ---- When nothing is recorded --------------------------------------------------------------------
@@ -219,6 +228,13 @@ def test_open_before_the_first_call(nvtx):
     begins = [r.begin for r in process.records if r.type in (PUSH, RANGE_START)]
     assert begins == sorted(begins) and call.begin - begins[-1] >= 20_000_000
     assert begins[0] > 0
+
+
+def test_more_open_than_are_kept(own):
+    own("deep")
+    [process] = own.processes()
+    assert said(process) == [push(str(i)) for i in range(512)] + [pop()] * 512
+    assert process.losses == {"ranges_dropped": 88}
 
 
 def test_threads_leave_ranges_open(own):

@@ -360,11 +360,47 @@ static void limits(void)
     nvtxEventAttributes_t a = text_event("in another");
     nvtxDomainMarkEx((nvtxDomainHandle_t)last, &a);
     nvtxDomainMarkEx((nvtxDomainHandle_t)text, &a); /* no handle of anybody's */
-    for (int i = 0; i < 70000; i++) {
+    for (int i = 0; i < 270000; i++) {
         snprintf(text, sizeof text, "string %d", i);
         last = (unsigned long)nvtxDomainRegisterStringA(NULL, text);
     }
     printf("string %lu\n", last);
+}
+
+/* More open ranges than are kept. */
+static void deep(void)
+{
+    for (int i = 0; i < 600; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", i);
+        if (nvtxRangePushA(text) != i)
+            abort();
+    }
+    cudaFree(NULL);
+    for (int i = 599; i >= 0; i--)
+        if (nvtxRangePop() != i)
+            abort();
+}
+
+/* More domains than a thread's levels are counted in. */
+static void broad(void)
+{
+    enum { COUNT = 9 };
+    nvtxDomainHandle_t domains[COUNT];
+    nvtxEventAttributes_t a = text_event("broad");
+    cudaFree(NULL);
+    for (int i = 0; i < COUNT; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", i);
+        domains[i] = nvtxDomainCreateA(text);
+    }
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++)
+            printf("%d ", nvtxDomainRangePushEx(domains[i], &a));
+        for (int i = 0; i < COUNT; i++)
+            printf("%d ", nvtxDomainRangePop(domains[i]));
+        printf("%d\n", nvtxDomainRangePop(domains[0]));
+    }
 }
 
 static void on_signal(int signal)
@@ -433,6 +469,10 @@ int main(int argc, char **argv)
     } else if (strcmp(scenario, "names") == 0) {
         cudaFree(NULL);
         cuda_names();
+    } else if (strcmp(scenario, "deep") == 0) {
+        deep();
+    } else if (strcmp(scenario, "broad") == 0) {
+        broad();
     } else if (strcmp(scenario, "alone") == 0) {
         core();
         domains();
