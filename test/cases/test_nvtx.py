@@ -174,8 +174,10 @@ def test_texts_are_cut(own):
     [process] = own.processes()
     texts = [text for kind, _, text in said(process) if kind == MARK]
     assert texts == ["x" * TEXT_MAX, "x" * TEXT_MAX, "x" * (TEXT_MAX - 2),
-                     "\u20ac" * (TEXT_MAX // 3), "\ufffd|\ufffd", "", "", ""]
-    assert [a[1] for kind, a, _ in said(process) if kind == MARK] == [0] * 7 + [5]
+                     "\u20ac" * (TEXT_MAX // 3), "\ufffd|\ufffd", "", "", "",
+                     "a schema's payload"]
+    assert [a for kind, a, _ in said(process) if kind == MARK] == \
+        [(0,) * 6] * 7 + [(0, 5, 0, 0, 0, 0), (0,) * 6]
     assert [text for kind, _, text in said(process) if kind == LABEL] == ["x" * (TEXT_MAX - 2)]
     assert process.losses == {"texts_truncated": 4}
 

@@ -345,6 +345,10 @@ static void cut(void)
     half.size = 16;
     half.category = 5;
     nvtxMarkEx(&half);
+    nvtxEventAttributes_t extended = text_event("a schema's payload");
+    extended.payloadType = (int32_t)0xdfbd0009;
+    extended.payload.ullValue = 1;
+    nvtxMarkEx(&extended);
 }
 
 static void limits(void)
