@@ -236,6 +236,20 @@ static size_t visit_streams(const struct launch *l, void (*each)(const char *pat
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
+/* NVTX in the program is to load our library, unless somebody else has claimed it. */
+static int export_nvtx(const char *library)
+{
+    const char *text = getenv(setting_infos[SETTING_NVTX].variable);
+    struct settings settings;
+    char reason[160];
+    settings_init(&settings);
+    if (text && *text) /* what is wrong in it the library says */
+        settings_set(&settings, SETTING_NVTX, text, reason, sizeof reason);
+    if (settings.numbers[SETTING_NVTX] && setenv("NVTX_INJECTION64_PATH", library, 0) != 0)
+        return usage_error("run: NVTX_INJECTION64_PATH: %s", strerror(errno));
+    return 0;
+}
+
 static int export_library(void)
 {
     char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
@@ -249,6 +263,8 @@ static int export_library(void)
         return usage_error("run: %s: the loader cannot preload from a folder with a space or a "
                            "colon in its name; move gpuprof",
                            library);
+    if (export_nvtx(library))
+        return EXIT_USAGE;
     const char *others = getenv("LD_PRELOAD");
     if (!others || !*others)
         return setenv("LD_PRELOAD", library, 1);

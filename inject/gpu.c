@@ -226,23 +226,12 @@ static bool start_records(bool yielded)
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.cupti.cuptiActivityEnableLatencyTimestamps(1);
-    if (!yielded && !gpu_enable_kinds(true)) {
+    bool paused = atomic_load(&gp.paused);
+    if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
     }
     return true;
-}
-
-void gpu_end(uint64_t ns)
-{
-    gpu_drain(ns);
-    uint32_t active = GPU_ACTIVE;
-    atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
-}
-
-static void at_exit(void)
-{
-    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
 /* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
@@ -266,6 +255,27 @@ static void quiet_end(const struct quiet *quiet)
     this_thread.inside = quiet->outside;
     restore_signals(quiet->mask);
     errno = quiet->error;
+}
+
+void gpu_pause(bool paused)
+{
+    if (!gpu_is_active())
+        return;
+    struct quiet quiet = quiet_begin();
+    gpu_enable_kinds(!paused);
+    quiet_end(&quiet);
+}
+
+void gpu_end(uint64_t ns)
+{
+    gpu_drain(ns);
+    uint32_t active = GPU_ACTIVE;
+    atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
+}
+
+static void at_exit(void)
+{
+    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
 static void start(bool subscribed)

@@ -81,6 +81,9 @@ const char *gpu_result_text(CUptiResult result);
 /* Enables or disables the kinds of records that are recorded. */
 bool gpu_enable_kinds(bool enable);
 
+/* gpuprof_stop() and gpuprof_start(): what is launched between them is not recorded. */
+void gpu_pause(bool paused);
+
 /* The clock that CUPTI is given: nanoseconds on the frozen scale of the hooks' clock. */
 uint64_t gpu_timestamp(void);
 
