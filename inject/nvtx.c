@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nvtx.h"
-
+/*
+ * NVTX: each copy of it in the process (one per library that embeds it, and libnvToolsExt.so.1)
+ * loads the library that NVTX_INJECTION64_PATH names, at its first call, and lets it fill in the
+ * functions. That is us, unless the variable names somebody else.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,27 +14,6 @@
 #include "ranges.h"
 #include "start.h"
 #include "state.h"
-
-#define OWN_PATH_BYTES_MAX 4096
-
-void nvtx_announce(void)
-{
-    char path[OWN_PATH_BYTES_MAX];
-    struct object o;
-    if (getenv(NVTX_VARIABLE) || !object_at((uintptr_t)&gp, &o))
-        return;
-    size_t head = 0, length = strlen(o.path);
-    if (o.path[0] != '/') { /* preloaded by a relative path; the program may change its folder */
-        if (!getcwd(path, sizeof path))
-            return;
-        head = strlen(path);
-        path[head++] = '/';
-    }
-    if (length == 0 || length >= sizeof path - head)
-        return;
-    memcpy(path + head, o.path, length + 1);
-    setenv(NVTX_VARIABLE, path, 0);
-}
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "capture.h"
 #include "finish.h"
 #include "futex.h"
@@ -17,7 +18,7 @@
 #include "identity.h"
 #include "labels.h"
 #include "names.h"
-#include "nvtx.h"
+#include "nvtx_abi.h"
 #include "pool.h"
 #include "say.h"
 #include "stream_out.h"
@@ -110,7 +111,9 @@ __attribute__((constructor)) static void load(void)
     }
     gp.nvtx = is_switched_on(SETTING_NVTX);
     if (gp.nvtx)
-        nvtx_announce();
+        announce_by(NVTX_VARIABLE);
+    if (is_switched_on(SETTING_GPU))
+        announce_by("CUDA_INJECTION64_PATH"); /* see gpu_watch */
 }
 
 bool start_is_possible(void)

@@ -200,6 +200,7 @@ def test_install_and_uninstall(installed, program):
                    if path.is_file())
     assert files == ["bin/gpuprof", "include/gpuprof.h", "lib/gpuprof/demo/demo",
                      "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
+                     "lib/gpuprof/demo/libcupti.so.13",
                      "lib/gpuprof/gpuprof-collector", "lib/gpuprof/libgpuprof.so",
                      "share/doc/gpuprof/LICENSE", "share/doc/gpuprof/README.md",
                      "share/doc/gpuprof/event-stream.md", "share/man/man1/gpuprof.1"]
