@@ -4,8 +4,8 @@
 #define GPUPROF_INJECT_ANNOUNCE_H
 
 /*
- * Sets the environment variable to our own path, unless it is set: somebody else was first. From the
- * constructor, while there is one thread.
+ * Sets the environment variable to our own path, unless it is set: somebody else was first. From
+ * the constructor, while there is one thread.
  */
 void announce_by(const char *variable);
 
