@@ -126,18 +126,21 @@ bindir = $(DESTDIR)$(prefix)/bin
 libdir = $(DESTDIR)$(prefix)/lib/gpuprof
 docdir = $(DESTDIR)$(prefix)/share/doc/gpuprof
 mandir = $(DESTDIR)$(prefix)/share/man/man1
+includedir = $(DESTDIR)$(prefix)/include
 
 install: all $(BUILD)/gpuprof.1
-	$(Q)install -d "$(bindir)" "$(libdir)/demo" "$(docdir)" "$(mandir)"
+	$(Q)install -d "$(bindir)" "$(libdir)/demo" "$(docdir)" "$(mandir)" "$(includedir)"
 	$(Q)install -m 755 scripts/gpuprof "$(bindir)/gpuprof"
 	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(libdir)/gpuprof-collector"
 	$(Q)install -m 755 $(BUILD)/libgpuprof.so "$(libdir)/libgpuprof.so"
 	$(Q)install -m 755 $(DEMO_FILES) "$(libdir)/demo/"
 	$(Q)install -m 644 README.md LICENSE formats/event-stream.md "$(docdir)/"
+	$(Q)install -m 644 inject/gpuprof.h "$(includedir)/gpuprof.h"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(mandir)/gpuprof.1"
 
 uninstall:
-	$(Q)rm -rf "$(bindir)/gpuprof" "$(libdir)" "$(docdir)" "$(mandir)/gpuprof.1"
+	$(Q)rm -rf "$(bindir)/gpuprof" "$(libdir)" "$(docdir)" "$(mandir)/gpuprof.1" \
+		"$(includedir)/gpuprof.h"
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@

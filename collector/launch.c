@@ -236,6 +236,20 @@ static size_t visit_streams(const struct launch *l, void (*each)(const char *pat
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
+/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
+static int export_tool(const char *library, enum setting_index setting, const char *variable)
+{
+    const char *text = getenv(setting_infos[setting].variable);
+    struct settings settings;
+    char reason[160];
+    settings_init(&settings);
+    if (text && *text) /* what is wrong in it the library says */
+        settings_set(&settings, setting, text, reason, sizeof reason);
+    if (settings.numbers[setting] && setenv(variable, library, 0) != 0)
+        return usage_error("run: %s: %s", variable, strerror(errno));
+    return 0;
+}
+
 static int export_library(void)
 {
     char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
@@ -249,6 +263,9 @@ static int export_library(void)
         return usage_error("run: %s: the loader cannot preload from a folder with a space or a "
                            "colon in its name; move gpuprof",
                            library);
+    if (export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH") ||
+        export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH"))
+        return EXIT_USAGE;
     const char *others = getenv("LD_PRELOAD");
     if (!others || !*others)
         return setenv("LD_PRELOAD", library, 1);

@@ -247,6 +247,13 @@ static const struct section sections[] = {
      "The program runs in the launcher's process group, with its terminal and its files. Signals "
      "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
      "same signal. When the launcher is killed, the program is, too."},
+    {"RANGES AND STEPS",
+     "Ranges and marks that the program makes with NVTX are recorded, unless NVTX_INJECTION64_PATH "
+     "names another library than gpuprof\\(aqs. A program can also include gpuprof.h, which needs "
+     "nothing to link with: gpuprof_range_push(text), gpuprof_range_pop(), gpuprof_mark(text), "
+     "gpuprof_step(number) at the begin of each iteration, and gpuprof_stop() and gpuprof_start(), "
+     "between which no CUDA call is recorded. None of them starts a recording. What is open at the "
+     "first recorded call is recorded with its true begin; what was over by then is not."},
     {"THE REPORT AS CSV",
      "A row for each function, for each row of the tables of the GPU, and for each thing that was "
      "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "

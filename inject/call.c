@@ -63,8 +63,7 @@ static bool find_below(struct thread *t, struct call *c)
     return true;
 }
 
-/* True: not to be recorded, because we are inside our own code on this thread. */
-static bool is_inside(struct thread *t, const struct call *c)
+bool call_is_inside(struct thread *t, const struct call *c)
 {
     if (!t->inside)
         return false;
@@ -93,7 +92,7 @@ static bool is_part(const struct thread *t, uintptr_t caller)
 static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (is_inside(t, c))
+    if (call_is_inside(t, c) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
         return CALL_PASS;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */

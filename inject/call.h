@@ -92,6 +92,19 @@ static inline void call_leave(struct thread *t)
     t->inside = NULL;
 }
 
+/* True: not to be recorded, because we are inside our own code on this thread; counted. */
+bool call_is_inside(struct thread *t, const struct call *c);
+
+/* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
+static inline bool call_enter_own(struct thread *t, struct call *c)
+{
+    c->mark = call_mark(c, CALL_PASS);
+    if (unlikely(t->inside) && call_is_inside(t, c))
+        return false;
+    call_enter(t, c);
+    return true;
+}
+
 /*
  * Any call, before the real function; `words` are the arguments known at entry, a kernel is the
  * first of them. And after it, with the late words; the others are not looked at.

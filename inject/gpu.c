@@ -18,6 +18,7 @@
 #include "objects.h"
 #include "say.h"
 #include "signals.h"
+#include "start.h"
 #include "ticks.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
@@ -178,12 +179,14 @@ static int visit_runtime(const struct object *o, void *data)
     return object_is(o, "libcudart.so");
 }
 
-static void enable_callbacks(void)
+/* Of the driver, and of the runtime where its calls go past the hooks. */
+static void enable_callbacks(bool past_hooks)
 {
     uint64_t front = gp.settings.numbers[SETTING_FRONT];
-    bool runtime = front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
+    bool runtime = past_hooks || front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
+    cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName);
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
         if (d == API_RUNTIME && !runtime)
             continue;
@@ -223,13 +226,44 @@ static bool start_records(bool yielded)
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.cupti.cuptiActivityEnableLatencyTimestamps(1);
-    if (!yielded && !gpu_enable_kinds(true)) {
+    bool paused = atomic_load(&gp.paused);
+    if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
     }
-    cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName);
-    enable_callbacks();
     return true;
+}
+
+/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
+ */
+struct quiet {
+    struct call *outside;
+    uint64_t mask;
+    int error;
+};
+
+static struct quiet quiet_begin(void)
+{
+    struct quiet quiet = {this_thread.inside, block_signals(), errno};
+    this_thread.inside = CALL_FOR_GOOD;
+    dlsym_find_real();
+    return quiet;
+}
+
+static void quiet_end(const struct quiet *quiet)
+{
+    this_thread.inside = quiet->outside;
+    restore_signals(quiet->mask);
+    errno = quiet->error;
+}
+
+void gpu_pause(bool paused)
+{
+    if (!gpu_is_active())
+        return;
+    struct quiet quiet = quiet_begin();
+    gpu_enable_kinds(!paused);
+    quiet_end(&quiet);
 }
 
 void gpu_end(uint64_t ns)
@@ -244,18 +278,14 @@ static void at_exit(void)
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
-/* With our own calls, and those that CUPTI makes of the driver, passing through. */
-static void start(void)
+static void start(bool subscribed)
 {
-    struct thread *t = &this_thread;
-    struct call *outside = t->inside;
-    uint64_t mask = block_signals();
     bool yielded = gpu_rival_is_at_work();
-    t->inside = CALL_FOR_GOOD;
-    dlsym_find_real();
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
-    } else if (find_and_subscribe() && start_records(yielded)) {
+    } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
+        if (!subscribed)
+            enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
@@ -266,24 +296,45 @@ static void start(void)
             gpu_fail("no thread could be started for CUPTI's records");
         }
     }
-    t->inside = outside;
-    restore_signals(mask);
+}
+
+static bool is_off(void)
+{
+    if (gp.settings.numbers[SETTING_GPU] != GPU_SETTING_OFF)
+        return false;
+    set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
+    atomic_store(&gpu.phase, GPU_DEAD);
+    return true;
 }
 
 static void start_if_due(void)
 {
-    uint32_t off = GPU_OFF;
-    int saved = errno;
-    if (atomic_load(&gpu.cuda_pid) != (uint32_t)getpid() || epoch_now() == EPOCH_NONE ||
-        !atomic_compare_exchange_strong(&gpu.phase, &off, GPU_STARTING))
+    uint32_t phase = GPU_OFF;
+    if (atomic_load(&gpu.cuda_pid) != (uint32_t)getpid() || epoch_now() == EPOCH_NONE)
         return;
-    if (gp.settings.numbers[SETTING_GPU] == GPU_SETTING_OFF) {
-        set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
-        atomic_store(&gpu.phase, GPU_DEAD);
-    } else {
-        start();
+    if (atomic_load(&gpu.phase) == GPU_WATCHING)
+        phase = GPU_WATCHING;
+    if (!atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
+        return;
+    struct quiet quiet = quiet_begin();
+    start(phase == GPU_WATCHING);
+    quiet_end(&quiet);
+}
+
+void gpu_watch(void)
+{
+    uint32_t phase = GPU_OFF;
+    atomic_store(&gpu.cuda_pid, (uint32_t)getpid());
+    start_if_due();
+    if (!start_load_settings() ||
+        !atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
+        return;
+    struct quiet quiet = quiet_begin();
+    if (find_and_subscribe()) {
+        enable_callbacks(true);
+        atomic_store(&gpu.phase, GPU_WATCHING);
     }
-    errno = saved;
+    quiet_end(&quiet);
 }
 
 void gpu_cuda_runs(void)

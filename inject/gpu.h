@@ -18,6 +18,7 @@
 enum gpu_phase {
     GPU_OFF,      /* CUDA is not initialised, or nothing is recorded yet */
     GPU_STARTING, /* one thread is at it */
+    GPU_WATCHING, /* callbacks come, but no call that is recorded has come yet */
     GPU_ACTIVE,
     GPU_YIELDED, /* another client of CUPTI's in this process has the records; see gpu_rival.c */
     GPU_DEAD,    /* not to be had (gpu.status says why), or over */
@@ -44,6 +45,12 @@ extern struct gpu gpu;
 
 /* cuInit has succeeded: by its hook, with the driver's locks free. */
 void gpu_cuda_runs(void);
+
+/*
+ * The driver has loaded us for CUDA_INJECTION64_PATH, and no hook saw the program initialise it:
+ * the program's calls go past the hooks, and callbacks must show the first of them too.
+ */
+void gpu_watch(void);
 
 /* A thread has begun to take part in a recording. Both on the program's thread, inside a call. */
 void gpu_recording_runs(void);
@@ -73,6 +80,9 @@ const char *gpu_result_text(CUptiResult result);
 
 /* Enables or disables the kinds of records that are recorded. */
 bool gpu_enable_kinds(bool enable);
+
+/* gpuprof_stop() and gpuprof_start(): what is launched between them is not recorded. */
+void gpu_pause(bool paused);
 
 /* The clock that CUPTI is given: nanoseconds on the frozen scale of the hooks' clock. */
 uint64_t gpu_timestamp(void);

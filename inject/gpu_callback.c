@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_callback.h"
 
+#include <unistd.h>
+
 #include "call.h"
 #include "cupti_params.h"
 #include "gpu.h"
@@ -62,15 +64,24 @@ static void leave(struct thread *t, int api, const CUpti_CallbackData *data)
     call_end_seen(t, call_sites[api], result, words);
 }
 
+/* False if it is not any more, or in the child of a fork. */
+static bool takes_part(void)
+{
+    uint32_t phase = atomic_load_explicit(&gpu.phase, memory_order_relaxed);
+    if (phase == GPU_WATCHING)
+        return atomic_load(&gpu.cuda_pid) == (uint32_t)getpid();
+    return phase == GPU_ACTIVE &&
+           atomic_load_explicit(&gpu.epoch, memory_order_relaxed) == epoch_now();
+}
+
 void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                   const void *cbdata)
 {
     struct thread *t = &this_thread;
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
-    if (t->inside || atomic_load_explicit(&gpu.phase, memory_order_relaxed) != GPU_ACTIVE ||
-        atomic_load_explicit(&gpu.epoch, memory_order_relaxed) != epoch_now())
-        return; /* ours, or not any more, or the child of a fork */
+    if (t->inside || !takes_part())
+        return;
     int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
     if (api < 0)
         return;

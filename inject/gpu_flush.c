@@ -9,6 +9,8 @@
 #include "own_thread.h"
 #include "ticks.h"
 
+#define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
+
 static struct {
     _Atomic uint32_t wake;      /* futex: raised with each request */
     _Atomic uint32_t requested; /* number of the last flush that somebody wants */
@@ -41,7 +43,10 @@ static void *flush_main(void *data)
             atomic_store(&flusher.done, requested);
             futex_wake_all(&flusher.done);
         } else {
-            futex_wait(&flusher.wake, wake, gp.settings.numbers[SETTING_GPU_FLUSH]);
+            futex_wait(&flusher.wake, wake,
+                       atomic_load(&gpu.phase) == GPU_YIELDED
+                           ? YIELDED_NS
+                           : gp.settings.numbers[SETTING_GPU_FLUSH]);
         }
     }
     atomic_store(&flusher.running, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wrapper of the call after which CUPTI can be started. */
+/* The calls after which CUPTI can be started. */
 #include "cuda_abi.h"
 #include "gpu.h"
 #include "hook_real.h"
+#include "thread.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
@@ -13,8 +14,19 @@ EXPORT CUresult cuInit(unsigned int Flags)
     __typeof__(&cuInit) real = HOOK_REAL(cuInit, API_DRIVER);
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
+    this_thread.in_init = true; /* the driver's load of us is no news then */
     CUresult result = real(Flags);
+    this_thread.in_init = false;
     if (result == CUDA_SUCCESS)
         gpu_cuda_runs();
     return result;
+}
+
+/* What the driver calls in the library that CUDA_INJECTION64_PATH names, in cuInit. 1: well. */
+EXPORT int InitializeInjection(void);
+EXPORT int InitializeInjection(void)
+{
+    if (!this_thread.in_init)
+        gpu_watch();
+    return 1;
 }

@@ -11,8 +11,7 @@
 #include "identity.h"
 #include "ticks.h"
 
-/* After its last call it may still collect its buffers; they find their way in any case. */
-#define QUIET_NS 1000000000u
+#define QUIET_NS 100000000u /* after its last call, which may not have been its last */
 
 static struct {
     _Atomic(CUpti_BuffersCallbackRequestFunc) requested;
@@ -89,6 +88,7 @@ void gpu_rival_look(void)
     if (atomic_load(&gpu.phase) != GPU_YIELDED || gpu_rival_is_at_work() ||
         clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
         return;
+    gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
     if (!gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables no records any more after another client of it");
         return;

@@ -10,12 +10,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "capture.h"
 #include "finish.h"
 #include "futex.h"
 #include "gpu.h"
 #include "identity.h"
+#include "labels.h"
 #include "names.h"
+#include "nvtx_abi.h"
 #include "pool.h"
 #include "say.h"
 #include "stream_out.h"
@@ -75,6 +78,18 @@ static void read_settings(void)
         make_absolute(SETTING_LIVE);
 }
 
+/* What must be known before a recording starts; what is wrong in it is said then. */
+static bool is_switched_on(enum setting_index index)
+{
+    struct settings settings;
+    char reason[200];
+    const char *text = getenv(setting_infos[index].variable);
+    settings_init(&settings);
+    if (text && *text)
+        settings_set(&settings, index, text, reason, sizeof reason);
+    return settings.numbers[index];
+}
+
 /* By the loader, or at the first call: another library's constructor may call CUDA before. */
 __attribute__((constructor)) static void load(void)
 {
@@ -90,6 +105,22 @@ __attribute__((constructor)) static void load(void)
     ticks_load();
     atomic_store(&fork_page.owner, process_id());
     gp.off = false;
+    if (is_switched_on(SETTING_START_PAUSED)) {
+        atomic_store(&gp.paused, 1);
+        atomic_store(&fork_page.recording, EPOCH_PAUSED);
+    }
+    gp.nvtx = is_switched_on(SETTING_NVTX);
+    if (gp.nvtx)
+        announce_by(NVTX_VARIABLE);
+    if (is_switched_on(SETTING_GPU))
+        announce_by("CUDA_INJECTION64_PATH"); /* see gpu_watch */
+}
+
+bool start_is_possible(void)
+{
+    if (gp.off)
+        load();
+    return !gp.off;
 }
 
 /*
@@ -104,6 +135,7 @@ static void leave_parent(void)
     gp.counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS);
     memset(gp.spare_head, 0, sizeof gp.spare_head);
     names_reset();
+    labels_reset();
     capture_reset();
     gpu_forget();
     atomic_store(&gp.said, 0);
@@ -161,6 +193,14 @@ static bool start_undisturbed(void)
             ;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return started;
+}
+
+bool start_load_settings(void)
+{
+    load();
+    if (!gp.off && epoch_now() == EPOCH_NONE)
+        read_settings();
+    return !gp.off;
 }
 
 bool start_recording(void)

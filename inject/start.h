@@ -14,7 +14,13 @@
  */
 bool start_recording(void);
 
+/* True unless nothing will ever be recorded here: somebody else's rights, an old kernel. */
+bool start_is_possible(void);
+
 /* Recording is over for good (the stream cannot be written): threads pass through from now on. */
 void start_end(void);
+
+/* Reads the settings while nothing is recorded yet. False: nothing ever will be. */
+bool start_load_settings(void);
 
 #endif

@@ -24,9 +24,10 @@
 
 /* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
  */
-#define EPOCH_NONE   0 /* in the page: nothing is being recorded here */
-#define EPOCH_THREAD 1 /* in a thread: it has no chunk yet; never equal to the page's */
-#define EPOCH_MASK   0xffffffffu
+#define EPOCH_NONE   0           /* in the page: nothing is being recorded here */
+#define EPOCH_THREAD 1           /* in a thread: it has no chunk yet; never equal to the page's */
+#define EPOCH_PAUSED 0x80000000u /* in the page: gpuprof_stop() was called; equals no thread's */
+#define EPOCH_MASK   0x7fffffffu
 
 /* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
 #define ATTENTION_CAPTURE (1ull << 32) /* a stream is capturing; see capture.c */
@@ -45,7 +46,7 @@
  * child, by fork, _Fork or raw clone alike.
  */
 struct fork_page {
-    _Atomic uint64_t recording; /* epoch (low half) + attention */
+    _Atomic uint64_t recording; /* epoch, EPOCH_PAUSED (low half) + attention */
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
@@ -59,7 +60,7 @@ static inline uint64_t epoch_now(void)
 
 static inline uint64_t attention_now(void)
 {
-    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & ~(uint64_t)EPOCH_MASK;
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) >> 32 << 32;
 }
 
 /* How far this process's recording has come; see start.c. */
@@ -99,6 +100,8 @@ struct state {
     int off_reason; /* errno of the latter */
     bool used;      /* a recording was started here, or in the parent that forked us */
     bool nested;
+    bool nvtx;               /* NVTX is recorded */
+    _Atomic uint32_t paused; /* survives a fork, as what the program has set must */
     struct settings settings;
     char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];
     struct stream_header header;

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "futex.h"
 #include "pool.h"
+#include "ranges.h"
 #include "say.h"
 #include "signals.h"
 #include "start.h"
@@ -246,6 +247,7 @@ bool thread_attach(struct thread *t)
     use_chunk(t, wait_for_chunk(t));
     t->epoch = epoch;
     append_thread_record(t);
+    ranges_attached(t);
     errno = saved;
     return true;
 }

@@ -53,6 +53,7 @@ struct thread {
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen;
     uint32_t further; /* the last correlation id that a LINK record was made for */
+    bool in_init;     /* in cuInit, by way of its hook */
     uintptr_t caller; /* of the hook that goes the long way now; see hooks.c */
 };
 

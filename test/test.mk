@@ -20,7 +20,8 @@ $(PROGRAM_BIN): $(BUILD)/programs/%: test/programs/%.c $(SIM_LIBS)
 
 programs: sim $(PROGRAM_BIN)
 
-DEMO_FILES := $(BUILD)/programs/demo $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13
+DEMO_FILES := $(BUILD)/programs/demo $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 \
+	$(SIM)/libcupti.so.13
 demo-parts: $(DEMO_FILES)
 
 -include $(PROGRAM_BIN:=.d)

@@ -3,7 +3,7 @@
 
 BENCH := $(BUILD)/bench
 BENCH_DIR := test/bench
-BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats
+BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
 BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix replay_mix)
 
@@ -25,11 +25,13 @@ $(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h
 
 BENCH_LINK = $(BENCH)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN' -pthread
 
-$(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
+$(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h inject/gpuprof.h \
+		$(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_LINK) -o $@
 
 # For uftrace: the same program, compiled as uftrace wants it.
-$(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
+$(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h inject/gpuprof.h \
+		$(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_LINK) -o $@
 
 $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \

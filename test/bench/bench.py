@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call peers bytes
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes
 collector gpu.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
@@ -147,6 +147,15 @@ def bench_call():
         tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
     tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
     tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_range():
+    """A range of gpuprof.h, pushed and popped: without the library, and recorded."""
+    cost = Cost("range", 1, 50000, 24, 4)
+    tell("range.absent", statistics.median(r[3] for r in cost.rounds[False]), "ns")
+    value, spread = cost.over_floor(wall=False)
+    tell("range.cpu", value, "x floor", spread=spread)
+    tell("range.ns", cost.call_ns(), "ns (push and pop)")
 
 
 def bench_uftrace():
@@ -356,7 +365,7 @@ def bench_collector():
 
 
 def main():
-    parts = {"call": bench_call, "peers": bench_peers, "bytes": bench_bytes,
+    parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
              "collector": bench_collector, "gpu": bench_gpu}
     try:
         for name in sys.argv[2:] or parts:

@@ -2,12 +2,12 @@
 /*
  * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
  *
- * FUNCTION is launch, malloc or sync. Rounds of the floor loop (two raw reads of the cycle counter
- * and a 32-byte store, through 64 KiB of memory) and rounds of the call loop alternate, CALLS
- * each in every thread. Prints a line per round, nanoseconds per call: floor wall, floor CPU, call
- * wall, call CPU. Wall is per core (times min(threads, processors) / threads); CPU is that of the
- * calling threads. At the end "writer NS": the CPU time of gpuprof's thread per call, if there is
- * such a thread, and the calls made.
+ * FUNCTION is launch, malloc, sync, or range (one pushed and popped, by gpuprof.h). Rounds of the
+ * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
+ * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
+ * nanoseconds per call: floor wall, floor CPU, call wall, call CPU. Wall is per core (times
+ * min(threads, processors) / threads); CPU is that of the calling threads. At the end "writer NS":
+ * the CPU time of gpuprof's thread per call, if there is such a thread, and the calls made.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpuprof.h"
 #include "stub_cudart.h"
 
 #define FLOOR_WORDS 8192
@@ -76,6 +77,14 @@ static void sync_loop(void)
 {
     for (uint64_t i = 0; i < call_count; i++)
         cudaStreamSynchronize(NULL);
+}
+
+static void range_loop(void)
+{
+    for (uint64_t i = 0; i < call_count; i++) {
+        gpuprof_range_push("forward");
+        gpuprof_range_pop();
+    }
 }
 
 static uint64_t thread_ns(clockid_t clock)
@@ -145,6 +154,7 @@ int main(int argc, char **argv)
         return 2;
     call_loop = strcmp(argv[1], "launch") == 0   ? launch_loop
                 : strcmp(argv[1], "malloc") == 0 ? malloc_loop
+                : strcmp(argv[1], "range") == 0  ? range_loop
                                                  : sync_loop;
     thread_count = (unsigned)atoi(argv[2]);
     call_count = (uint64_t)atoll(argv[3]);

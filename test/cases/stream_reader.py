@@ -31,6 +31,7 @@ LIVE_MAGIC = 0x3145564950554700
 LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
+PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
 TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
@@ -38,7 +39,7 @@ TYPE_NAMES = dict(enumerate((
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
-            "gpu_damaged", "gpu_yields", "gpu_unflushed")
+            "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped")
 LOSSES = (*COUNTERS[:5], *COUNTERS[8:])
 U64 = (1 << 64) - 1
 

@@ -198,11 +198,12 @@ def test_status_passes_through(tmp_path, installed):
 def test_install_and_uninstall(installed, program):
     files = sorted(str(path.relative_to(installed)) for path in installed.rglob("*")
                    if path.is_file())
-    assert files == ["bin/gpuprof", "lib/gpuprof/demo/demo", "lib/gpuprof/demo/libcuda.so.1",
-                     "lib/gpuprof/demo/libcudart.so.13", "lib/gpuprof/gpuprof-collector",
-                     "lib/gpuprof/libgpuprof.so", "share/doc/gpuprof/LICENSE",
-                     "share/doc/gpuprof/README.md", "share/doc/gpuprof/event-stream.md",
-                     "share/man/man1/gpuprof.1"]
+    assert files == ["bin/gpuprof", "include/gpuprof.h", "lib/gpuprof/demo/demo",
+                     "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
+                     "lib/gpuprof/demo/libcupti.so.13",
+                     "lib/gpuprof/gpuprof-collector", "lib/gpuprof/libgpuprof.so",
+                     "share/doc/gpuprof/LICENSE", "share/doc/gpuprof/README.md",
+                     "share/doc/gpuprof/event-stream.md", "share/man/man1/gpuprof.1"]
     assert program("one_call")
     destination = installed.parent.parent
     copy = destination.with_name("to-uninstall")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The buffers of the injected library under ThreadSanitizer, AddressSanitizer and UBSan."""
 
+import collections
 import subprocess
 
 import conftest
@@ -52,3 +53,9 @@ def test_stress(stress, tmp_path, kind, buffer):
     [process] = stream_reader.read_folder(tmp_path / "out")
     assert not process.losses
     assert len(process.calls()) == int(done.stdout)
+    depths = collections.Counter()
+    for record in process.records:  # a range that is over before anybody's first call is not there
+        depths[record.thread, "pushed"] += record.type == stream_reader.PUSH
+        depths[record.thread, "popped"] += record.type == stream_reader.POP
+    assert sum(depths.values()) > 2000
+    assert all(depths[t, "pushed"] == depths[t, "popped"] for t, _ in list(depths))

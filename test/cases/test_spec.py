@@ -59,7 +59,7 @@ def macro_rows(name, macro):
 def fields(text):
     text = re.sub(r'"\s+"', "", text)
     return [int(f) if re.fullmatch(r"[0-9]+", f) else f[1:-1]
-            for f in re.findall(r'"[^"]*"|[0-9]+', text)]
+            for f in re.findall(r'"[^"]*"|[0-9]+', re.sub(r'"\s+"', "", text))]
 
 
 def test_records():

@@ -19,8 +19,11 @@ def tool(*command):
 
 
 def test_exports(library):
-    """Exactly the intercepted names of the table, and five of libc's."""
-    wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit"}
+    """Exactly the intercepted names of the table, five of libc's, the ways in, gpuprof.h's."""
+    wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit", "InitializeInjection",
+              "InitializeInjectionNvtx2"}
+    wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
+                                              "stop")}
     for name in ("api_runtime.def", "api_driver.def", "api_cupti.def"):
         text = re.sub(r"/\*.*?\*/", "", (FORMATS / name).read_text(), flags=re.DOTALL)
         rows = re.findall(r"^(API|DISPATCH|HOOK)\(\s*(\w+),\s*(\w+)", text, re.MULTILINE)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,16 @@ CUresult driver_device(CUdevice ordinal, struct sim_device **device)
     return CUDA_SUCCESS;
 }
 
+/* What the real driver loads at its initialisation, for tools. */
+static void load_injection(void)
+{
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+    int (*initialize)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+    if (initialize)
+        initialize();
+}
+
 CUresult driver_init(unsigned flags)
 {
     if (flags != 0)
@@ -122,8 +133,10 @@ CUresult driver_init(unsigned flags)
         is_first = true;
     }
     pthread_mutex_unlock(&init_lock);
-    if (is_first)
+    if (is_first) {
         trace_init_finished();
+        load_injection();
+    }
     return CUDA_SUCCESS;
 }
 

@@ -7,12 +7,14 @@
  *     holder   what Nsight Systems does: subscribes early and stays
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
- * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work.
+ * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
+ * later).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim_cupti_abi.h"
 
@@ -138,6 +140,8 @@ int main(int argc, char **argv)
     cupti_work_launches();
     cupti_work_sync();
     rival_stop(which);
+    if (argc > 2)
+        usleep((unsigned)atoi(argv[2]) * 1000);
     cupti_work_launches();
     cupti_work_sync();
     return 0;

@@ -2,17 +2,24 @@
 /*
  * Opens plugins as Python opens its extensions, and runs each with the same arguments:
  *   plugin_host PLUGIN[,PLUGIN...] ARGUMENTS...
+ * -DDEEP: with RTLD_DEEPBIND, so that what the plugins call goes past every preload.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef DEEP
+#define FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
+#else
+#define FLAGS (RTLD_NOW | RTLD_LOCAL)
+#endif
 
 int main(int argc, char **argv)
 {
     int status = 0;
     (void)argc;
     for (char *at = strtok(argv[1], ","); at; at = strtok(NULL, ",")) {
-        void *plugin = dlopen(at, RTLD_NOW | RTLD_LOCAL);
+        void *plugin = dlopen(at, FLAGS);
         int (*run)(int, char **) = plugin ? (int (*)(int, char **))dlsym(plugin, "run") : NULL;
         if (!run) {
             fprintf(stderr, "%s\n", dlerror());

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks, pool, writer, names and captures under threads that come and go, without CUDA: the calls
- * are begun and ended here as a wrapper does it. Built together with inject/ for the sanitizers.
- *   stress THREADS CALLS
- * It prints how many calls it made; the recording must hold as many.
+ * Chunks, pool, writer, names, captures and ranges under threads that come and go, without CUDA:
+ * the calls are begun and ended here as a wrapper does it. Built together with inject/ for the
+ * sanitizers. stress THREADS CALLS It prints how many calls it made; the recording must hold as
+ * many.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,6 +15,8 @@
 #include "getproc.h"
 #include "gpu.h"
 #include "hook_table.h"
+#include "labels.h"
+#include "ranges.h"
 
 /* In place of the parts that meet CUDA. */
 dlsym_fn real_dlsym;
@@ -38,6 +40,11 @@ void gpu_recording_runs(void)
 
 void gpu_forget(void)
 {
+}
+
+void gpu_pause(bool paused)
+{
+    (void)paused;
 }
 
 static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
@@ -70,12 +77,35 @@ static void make_call(const struct call_site *site, const uint64_t *words)
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 }
 
+/* Some begin before anybody's first call, and some end on another thread. */
+static void say_something(uint64_t thread, unsigned long i)
+{
+    static _Atomic uint64_t started;
+    char text[32];
+    int length = snprintf(text, sizeof text, "%lu %lu", (unsigned long)thread, i);
+    struct range_event e = {.text = text, .byte_count = (uint32_t)length};
+    if (i % 16 == 0)
+        e.message = label_string(0, text, e.byte_count);
+    if (i % 64 == 0)
+        e.domain = label_domain(text, i % 128 ? 1 : 2);
+    range_push(&e);
+    if (i % 8 == 0)
+        range_end(atomic_exchange(&started, range_start(&e)));
+    if (i % 32 == 0)
+        range_labels_changed();
+    range_mark(&e);
+    range_pop(e.domain);
+}
+
 static void calls_of(uint64_t thread, unsigned long count)
 {
+    say_something(thread, 0);
     for (unsigned long i = 0; i < count; i++) {
         uint64_t kernel = 0x1000 + 16 * (i % 300), stream = 0x100 + thread;
         const uint64_t words[] = {kernel, 1, 1, i, stream};
         const uint64_t event_words[] = {0x5000 + i % 7, stream};
+        if (i % 4 == 0)
+            say_something(thread, i);
         if (i % 50 == 0) {
             char name[32];
             snprintf(name, sizeof name, "kernel_%lu_%lu", (unsigned long)thread, i);

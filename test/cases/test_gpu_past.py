@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose calls go past every hook: the driver itself brings us in."""
+
+import collections
+
+import pytest
+import stream_reader
+import toolchain
+import truth
+
+WORK = ["basic", "graph", "fail", "threads", "4", "100"]
+
+
+def plugin(major):
+    return toolchain.build("runtime_work.c", *toolchain.runtime(major), "-DPLUGIN", "-shared",
+                           "-fPIC")
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_deepbind(library, tmp_path, major):
+    """With RTLD_DEEPBIND no hook sees anything; CUPTI's callbacks show all calls."""
+    program = toolchain.build("plugin_host.c", "-DDEEP")
+    log = tmp_path / "log"
+    log.mkdir()
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on", SIMCUDA_LOG=log)
+    done = toolchain.run([program, plugin(major), *WORK], env, status=3)
+    bare = toolchain.run([program, plugin(major), *WORK], toolchain.environment(None), status=3)
+    assert done.stdout == bare.stdout
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    [path] = log.iterdir()
+    made = collections.Counter(line.symbol for thread in truth.read_log(path) for line in thread
+                               if line.depth == 0 and not truth.UNRECORDED.fullmatch(line.symbol))
+    seen = collections.Counter(c.symbol for c in process.calls())
+    if major == 12:  # libcupti 12.4 has no callback for what came with 12.8
+        del made["cudaMemcpyBatchAsync"]
+    assert sum(made.values()) > 400 and seen == made
+    kernels = sum(r.type == list(stream_reader.TYPE_NAMES.values()).index("kernel") + 1
+                  for r in process.records)
+    assert kernels > 300
+
+
+def test_queries_past_the_hooks_leave_nothing(library, tmp_path):
+    program = toolchain.build("plugin_host.c", "-DDEEP")
+    queries = toolchain.build("queries.c", *toolchain.runtime(13), "-Dmain=run", "-shared", "-fPIC")
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on")
+    toolchain.run([program, queries], env, status=None)
+    assert not (tmp_path / "out").exists()
+
+
+def test_somebody_elses_injection_is_kept(library, tmp_path):
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on",
+                                CUDA_INJECTION64_PATH="/somebody/else.so")
+    done = toolchain.run(["sh", "-c", "echo $CUDA_INJECTION64_PATH"], env)
+    assert done.stdout == "/somebody/else.so\n"
+    env.pop("CUDA_INJECTION64_PATH")
+    assert toolchain.run(["sh", "-c", "echo $CUDA_INJECTION64_PATH"], env).stdout == f"{library}\n"

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another client of CUPTI's in the process: it gets what is its, gpuprof the rest."""
+
+import collections
+import os
+import re
+
+import cupti_client
+import pytest
+import stream_reader
+import toolchain
+
+
+@pytest.fixture(name="recorded", params=list(cupti_client.VERSIONS))
+def fixture_recorded(request, library, tmp_path):
+    """Runs the other client bare and under gpuprof: (its output bare, under it, the recording)."""
+    program = cupti_client.rival(request.param)
+    cupti = toolchain.SIM / cupti_client.VERSIONS[request.param][0]
+
+    def run(*arguments, **settings):
+        bare = toolchain.run([program, *arguments], toolchain.environment(None))
+        env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on",
+                                    GPUPROF_CUPTI=cupti, **settings)
+        done = toolchain.run([program, *arguments], env)
+        [process] = stream_reader.read_folder(tmp_path / "out")
+        return bare, done, process
+    return run
+
+
+def of(process, name):
+    kind = next(k for k, v in stream_reader.TYPE_NAMES.items() if v == name)
+    return [r for r in process.records if r.type == kind]
+
+
+def launches_of(process):
+    return [r for r in of(process, "call") if "Launch" in process.functions[r.code].symbol]
+
+
+def test_kineto(recorded):
+    """Records of its session are the profiler's own; those before and after are ours."""
+    bare, done, process = recorded("kineto", "600")
+    assert done.stderr == ""
+    kept = "kineto started 0|kernels=[0-9]+"
+    assert re.findall(kept, done.stdout) == re.findall(kept, bare.stdout)
+    launches = launches_of(process)
+    notes = sorted((r.begin, r.text.decode()) for r in of(process, "note"))
+    assert [text.split()[0] for _, text in notes] == ["another", "the"]
+    taken, back = notes[0][0], notes[1][0]
+    outside = [c for c in launches if c.end < taken or c.begin > back]
+    inside = [c for c in launches if taken < c.begin < back]
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    assert outside and inside and len(outside) + len(inside) == len(launches)
+    assert all(kernels[c.correlation] == 1 for c in outside)
+    assert sum(kernels.values()) == len(outside)
+    assert process.counters["gpu_yields"] == 1
+    assert not process.counters["gpu_strange_time"] and not process.counters["gpu_timeless"]
+    for record in of(process, "kernel"):  # on one clock with the calls, whoever's was registered
+        call = next(c for c in launches if c.correlation == record.correlation)
+        assert call.begin <= record.begin <= call.begin + 5_000_000_000
+
+
+def test_holder_later(recorded):
+    """One that comes after us is refused by CUPTI, as beside any other profiler."""
+    _, done, process = recorded("holder")
+    started = re.search("holder started ([0-9]+)", done.stdout)
+    assert started and int(started[1]) in (12, 39)
+    assert len(of(process, "kernel")) == len(launches_of(process))
+
+
+def test_held_before(library, tmp_path):
+    """One that was there first keeps CUPTI: host rows, and a reason."""
+    version = "13.0"
+    program = toolchain.build("runtime_work.c", *toolchain.runtime(13))
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on", RIVAL="holder",
+                                GPUPROF_CUPTI=toolchain.SIM / cupti_client.VERSIONS[version][0])
+    env["LD_PRELOAD"] += os.pathsep + str(cupti_client.rival_library(version))
+    done = toolchain.run([program, "basic"], env, status=3)
+    assert re.fullmatch("gpuprof: GPU rows absent: CUPTI is held by .*\n", done.stderr)
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert process.calls() and not of(process, "kernel")
