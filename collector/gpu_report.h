@@ -13,7 +13,7 @@
 #include "histogram.h"
 #include "options.h"
 #include "projection.h"
-#include "ranges.h"
+#include "range_stack.h"
 
 #define GPU_STATS_MAX 65536
 

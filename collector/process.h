@@ -46,7 +46,7 @@ struct losses {
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t unmatched_ranges;   /* ends of ranges that had not begun */
-    uint64_t deep_ranges;        /* nested too deep to be followed (ranges.h) */
+    uint64_t deep_ranges;        /* nested too deep to be followed (range_stack.h) */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 

@@ -12,7 +12,7 @@
 #include "correlation.h"
 #include "key_map.h"
 #include "occupancy.h"
-#include "ranges.h"
+#include "range_stack.h"
 #include "recording.h"
 #include "spool.h"
 

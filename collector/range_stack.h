@@ -6,8 +6,8 @@
  * RANGES_DEPTH_MAX are followed on a thread; deeper ones are counted, so that their ends find them,
  * and, like ends without a beginning, noted in the process's losses.
  */
-#ifndef GPUPROF_COLLECTOR_RANGES_H
-#define GPUPROF_COLLECTOR_RANGES_H
+#ifndef GPUPROF_COLLECTOR_RANGE_STACK_H
+#define GPUPROF_COLLECTOR_RANGE_STACK_H
 
 #include "key_map.h"
 #include "recording.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ranges.h"
+#include "range_stack.h"
 
 #include <stdlib.h>
 #include <string.h>
