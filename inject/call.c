@@ -15,6 +15,17 @@ uint64_t *call_newest_record(struct thread *t)
     return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
 }
 
+uint64_t *call_outer_record(struct thread *t)
+{
+    uint64_t *record = call_newest_record(t);
+    for (unsigned count = record ? thread_open_records(t) : 0; count > 1; count--) {
+        if (!(record[0] >> 8 & RECORD_NESTED))
+            break;
+        record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 2));
+    }
+    return record;
+}
+
 /* The newest open call comes on top of those that are open already. */
 static void push(struct thread *t, struct call *c, bool is_recorded)
 {
@@ -90,7 +101,8 @@ static bool is_part(const struct thread *t, uintptr_t caller)
 }
 
 /* What is to become of a call. */
-static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t caller)
+static enum call_mode choose_mode(struct thread *t, struct call *c, const struct call_site *site,
+                                  uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
     if (is_inside(t, c))
@@ -112,7 +124,8 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t ca
             mode = CALL_PASS;
         }
     }
-    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && c != &t->seen.call && gpu_is_active())
+    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && c != &t->seen.call &&
+        gpu_is_active() && gpu.is_called_back[site->code])
         mode = CALL_PASS; /* its callback makes the event */
     while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
@@ -131,7 +144,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
                 uintptr_t caller)
 {
     struct thread *t = &this_thread;
-    enum call_mode mode = choose_mode(t, c, caller);
+    enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
     if (mode == CALL_PASS)
         return;

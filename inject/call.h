@@ -116,6 +116,9 @@ void call_abandon_seen(struct thread *t);
 /* The record of the newest open call, if it has one. From inside the call. */
 uint64_t *call_newest_record(struct thread *t);
 
+/* The same, or of the call that the newest is nested in: the user's own. */
+uint64_t *call_outer_record(struct thread *t);
+
 /*
  * The usual call: this thread takes part, no other call is open, there is room, the clock is the
  * processor's. Its whole way is call_is_usual, call_open, the real function, call_close, without

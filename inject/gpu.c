@@ -187,9 +187,11 @@ static void enable_callbacks(void)
         if (d == API_RUNTIME && !runtime)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid])
+            if (gpu.callbacks.api[d][cbid] &&
                 gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
-                                              cupti_callback_domain((enum api_domain)d), cbid);
+                                              cupti_callback_domain((enum api_domain)d),
+                                              cbid) == CUPTI_SUCCESS)
+                gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
     }
 }
 

@@ -32,6 +32,7 @@ struct gpu {
     _Atomic uint64_t epoch;    /* of the recording that it was started in */
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
+    bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
     CUpti_SubscriberHandle subscriber;
     uint64_t kinds[CUPTI_KIND_MAX / 64]; /* enabled: a bit each */
     _Atomic uint32_t status_version;     /* raised when `status` changes */

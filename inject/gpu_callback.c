@@ -24,7 +24,7 @@ static void link_further(struct thread *t, uint32_t first, uint32_t further)
 /* The newest open call of the user's made work under this id. */
 static void note_correlation(struct thread *t, uint32_t id)
 {
-    uint64_t *record = call_newest_record(t);
+    uint64_t *record = call_outer_record(t);
     uint32_t known = record ? (uint32_t)(record[3] >> 32) : id;
     if (known == 0)
         record[3] |= (uint64_t)id << 32;
