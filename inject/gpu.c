@@ -27,18 +27,20 @@ struct gpu gpu = {.status = "absent: CUDA was not initialised"};
 static const struct {
     uint32_t kinds; /* enum setting_kinds */
     CUpti_ActivityKind kind;
+    const char *what;
 } wanted_kinds[] = {
-    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2},
-    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET},
-    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
-    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM},
+    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2, "peer copies"},
+    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
+    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "synchronisations"},
+    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads"},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
+    {KINDS_GRAPH, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
 };
 
 uint64_t gpu_timestamp(void)
@@ -150,22 +152,31 @@ static bool find_and_subscribe(void)
     return false;
 }
 
+static void add_missing(const char *what)
+{
+    size_t length = strlen(gpu.missing);
+    snprintf(gpu.missing + length, sizeof gpu.missing - length, "%s%s", length ? ", " : "", what);
+}
+
 bool gpu_enable_kinds(bool enable)
 {
     uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
     bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE;
     unsigned done = 0;
-    for (size_t i = 0; i <= sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
-        bool is_last = i == sizeof wanted_kinds / sizeof wanted_kinds[0];
-        CUpti_ActivityKind kind = is_last ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : wanted_kinds[i].kind;
+    gpu.missing[0] = '\0';
+    for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
+        CUpti_ActivityKind kind = wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
-        if (is_last ? !(whole && kinds & KINDS_GRAPH) : !(kinds & wanted_kinds[i].kinds))
+        if (!(kinds & wanted_kinds[i].kinds) ||
+            (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
             continue;
         CUptiResult result =
             enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
         done += result == CUPTI_SUCCESS;
         if (result == CUPTI_SUCCESS && enable)
             gpu.kinds[kind / 64] |= 1ull << kind % 64;
+        if (result != CUPTI_SUCCESS && enable)
+            add_missing(wanted_kinds[i].what);
     }
     return done > 0;
 }
@@ -258,7 +269,11 @@ static void start(void)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
-            set_status("from CUPTI %u, %s", gpu.cupti.version, gpu.cupti.path);
+            set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+                       gpu.missing[0] ? ", without " : "", gpu.missing,
+                       gpu.missing[0] ? ": not supported here" : "");
+            if (gpu.missing[0])
+                say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, GPU_ACTIVE);
         } else {
