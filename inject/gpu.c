@@ -18,6 +18,7 @@
 #include "say.h"
 #include "signals.h"
 #include "ticks.h"
+#include "writer.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 
@@ -57,6 +58,7 @@ __attribute__((format(printf, 1, 2))) static void set_status(const char *format,
     va_end(arguments);
     memcpy(gpu.status, text, sizeof text);
     atomic_fetch_add(&gpu.status_version, 1);
+    writer_wake();
 }
 
 void gpu_fail(const char *format, ...)

@@ -31,6 +31,8 @@ class Line:
 def read_log(path):
     lines = []
     for text in path.read_bytes().replace(b"\0", b"").decode().splitlines():
+        if text.startswith("C\t"):  # only counted
+            continue
         tid, seq, layer, _, what, begin, end, result, _, *args = text.split("\t")
         if layer in "PAB":
             pairs = (arg.partition("=")[::2] for arg in args)
