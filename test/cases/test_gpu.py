@@ -448,11 +448,12 @@ def test_call_left_by_longjmp(run, static, front):
     assert calls == kernels and set(calls) == {3, 5, 6, 7}
 
 
-def test_recording_ends_early(run, tmp_path):
+def test_recording_ends_early(run):
     """A file size limit stands for the full disk; the program goes on as it was."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
     done = run(gpu_work(), *WORK, *["threads", "launches"] * 8, stderr=None, preexec_fn=limit,
                GPUPROF_SEAL="10ms", GPUPROF_GPU_FLUSH="10ms", SIMCUDA_LOG="")
-    assert done.done.stderr.count("\n") == 1 and done.process.counters["ended"] == 1
+    assert done.done.stderr.count("\n") <= 2 and "what is there can be read" in done.done.stderr
+    assert done.process.calls() and done.process.torn_bytes == 0
