@@ -169,8 +169,7 @@ bool gpu_enable_kinds(bool enable)
     for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
         CUpti_ActivityKind kind = wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
-        if (!(kinds & wanted_kinds[i].kinds) ||
-            (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
+        if (!(kinds & wanted_kinds[i].kinds) || (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
             continue;
         CUptiResult result =
             enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);

@@ -154,23 +154,21 @@ def made(lines):
     return {a.values["record"]: a for a in lines if a.layer == "A" and a.values["kind"] in KINDS}
 
 
-def compare_rows(process, lines, clock=True, tolerance=TOLERANCE_NS, late=0):
+def compare_rows(process, lines, clock=True, tolerance=TOLERANCE_NS):
     """Asserts that each record that was delivered is in the recording, once, as it was; how many of
-    each kind. `clock`: the client's times are on our clock. `late`: what the last flush may miss."""
+    each kind. `clock`: the client's times are on our clock."""
     wanted, got = collections.defaultdict(list), collections.defaultdict(list)
     for line in delivered(lines):
         wanted[_described(line)].append(line)
     for what, correlation, args, begin, end in rows(process):
         got[what, correlation, args].append((begin, end))
     missing = {k: v for k, v in wanted.items() if len(v) > len(got[k])}
-    assert sum(len(v) - len(got[k]) for k, v in missing.items()) <= late, \
+    assert not missing, \
         f"missing: {list(missing)[:3]} have {[k for k in got if k not in wanted][:3]}"
     surplus = [k for k, v in got.items() if len(v) > len(wanted.get(k, ()))]
     assert not surplus, f"too many: {surplus[:3]}"
     convert = process.monotonic()
     for key, same in wanted.items():
-        if len(same) != len(got[key]):
-            continue
         for line, (begin, end) in zip(sorted(same, key=lambda b: (b.begin, b.end)),
                                       sorted(got[key])):
             if _times(line) is None:

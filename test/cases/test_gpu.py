@@ -49,7 +49,7 @@ class Run:
         return gpu_truth.compare_rows(self.process, self.lines, **options)
 
     def called_back(self):
-        """Names of the functions whose callbacks are on; the time at which the last of them came."""
+        """Names of the functions whose callbacks are on; the time at which the last came."""
         enabled = [line for line in self.of("cuptiEnableCallback") if line.result == 0]
         names = {callback_names(self.version)[line.values["domain"], line.values["cbid"]]
                  for line in enabled}

@@ -47,7 +47,7 @@ struct cupti_record {
 enum { OPEN_CALLS_MAX = 16 };
 
 struct cupti_thread {
-    struct sim_api_call *call;   /* the innermost open one */
+    struct sim_api_call *call;                  /* the innermost open one */
     struct sim_api_call *calls[OPEN_CALLS_MAX]; /* all, the outermost first */
     unsigned call_count;
     const char *callback;        /* the subscriber's callback that is running */

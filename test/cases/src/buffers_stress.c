@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that stand for CUPTI, and one that parses: buffers_stress VERSION MEGABYTES LEAD
- * THREADS COUNT; LEAD: so many filled ones at most wait for the parser. Prints how many buffers were filled, taken by the parser, and refused.
+ * Threads that stand for CUPTI, and one that parses:
+ *   buffers_stress VERSION MEGABYTES LEAD THREADS COUNT
+ * LEAD: so many filled ones at most wait for the parser. Prints how many buffers were filled, taken
+ * by the parser, and refused.
  */
 #include <pthread.h>
 #include <sched.h>

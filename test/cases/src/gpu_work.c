@@ -189,11 +189,13 @@ static const struct {
     const char *name;
     void (*body)(void);
 } steps[] = {
-    {"init", cupti_work_init}, {"query", query},           {"work", cupti_work_all},
-    {"graph", cupti_work_graph}, {"launches", cupti_work_launches}, {"launch", cupti_work_launch},
-    {"sync", cupti_work_sync}, {"threads", threads},       {"short-lived", short_lived},
-    {"churn", churn},          {"interrupted", interrupted}, {"left", left},
-    {"destroy", destroy_context}, {"leave-main", leave_main},
+    {"init", cupti_work_init},         {"query", query},
+    {"work", cupti_work_all},          {"graph", cupti_work_graph},
+    {"launches", cupti_work_launches}, {"launch", cupti_work_launch},
+    {"sync", cupti_work_sync},         {"threads", threads},
+    {"short-lived", short_lived},      {"churn", churn},
+    {"interrupted", interrupted},      {"left", left},
+    {"destroy", destroy_context},      {"leave-main", leave_main},
 };
 
 static bool step(const char *name)
