@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device did: CUPTI's records as they were, each once, tied to the calls that made them."""
+"""What the device did: CUPTI's records as they were, each once, tied to the calls of theirs."""
 
 import functools
 import resource
