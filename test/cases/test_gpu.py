@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device did: CUPTI's records as they were, each once, tied to the calls of theirs."""
+"""What the device did: each of CUPTI's records as it was, once, tied to the call that made it."""
 
 import functools
 import resource
