@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Chrome trace format, JSON object form, as Perfetto, catapult and the Kineto-based tools read
- * it. Head and metadata are small and made with cJSON; calls are put together from pieces of text
- * made once per function and once per thread. Order at an equal time: the outer call first, and
- * slices of one row nest or stay 1 ns apart, since viewers swallow or drop what does not.
+ * it. Calls are put together from pieces of text made once per function and once per thread. Order
+ * at an equal time: the outer call first. With GPU work in it, it has Kineto's head and fields.
  */
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
+#include "chrome.h"
 #include "cuda_error.h"
 #include "error.h"
+#include "gpu_record.h"
 #include "json_text.h"
-#include "losses.h"
-#include "trace_writer.h"
-#include "value_text.h"
 
-#define ROW_DEPTH_MAX    8   /* slices open at a time in a row */
 #define CALL_FIXED_BYTES 768 /* of a call without its arguments */
 #define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
 #define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
@@ -40,41 +36,6 @@ struct function_pieces {
     uint32_t bytes_max;                   /* of a call, written out */
 };
 
-struct row {
-    char ids[48]; /* pid, tid and the name of ts */
-    uint32_t ids_bytes;
-    uint64_t begin_ns; /* of the last slice */
-    uint64_t ends_ns[ROW_DEPTH_MAX];
-    uint32_t depth;
-};
-
-struct trace_writer {
-    struct output *out;
-    struct recording *rec;
-    struct function_pieces **functions; /* owned, by function index */
-    uint32_t function_count;
-    struct row *rows; /* owned, by thread index */
-    uint64_t origin_ns;
-    uint64_t last_ns;
-    uint64_t calls;
-    struct value_cache values;
-};
-
-static struct trace_writer *chrome_create(struct output *out, struct recording *rec)
-{
-    struct trace_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    w->out = out;
-    w->rec = rec;
-    w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
-    if (!w->rows) {
-        free(w);
-        return NULL;
-    }
-    return w;
-}
-
 static void pieces_free(struct function_pieces *f)
 {
     if (!f)
@@ -94,7 +55,53 @@ static void chrome_free(struct trace_writer *w)
         pieces_free(w->functions[i]);
     free(w->functions);
     free(w->rows);
+    free(w->spans);
+    ranges_release(&w->ranges);
+    gpu_rows_release(&w->gpu_rows);
+    projections_release(&w->projections);
+    key_map_release(&w->named_pids);
+    key_map_release(&w->allocated);
     free(w);
+}
+
+static struct trace_writer *chrome_create(struct output *out, struct recording *rec,
+                                          const struct trace_scope *scope)
+{
+    struct trace_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->rec = rec;
+    w->scope = *scope;
+    w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
+    w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    projections_init(&w->projections, scope->survey, chrome_projected, w);
+    gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
+    if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
+        chrome_free(w);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rec->count; i++)
+        w->spans[i].begin_ns = UINT64_MAX;
+    return w;
+}
+
+static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
+{
+    w->origin_ns = origin_ns;
+    return chrome_head(w);
+}
+
+void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
+                  uint64_t end_ns)
+{
+    struct process_span *span = &w->spans[p->index];
+    if (begin_ns < span->begin_ns)
+        span->begin_ns = begin_ns;
+    if (end_ns > span->end_ns)
+        span->end_ns = end_ns;
+    if (end_ns > w->last_ns)
+        w->last_ns = end_ns;
 }
 
 /* before + text as a JSON string + behind; false: no memory. */
@@ -176,105 +183,6 @@ static struct function_pieces *pieces_of(struct trace_writer *w, const struct fu
     return w->functions[f->index];
 }
 
-/* Writes an object of cJSON as one element of traceEvents and deletes it. */
-static int put_object(struct trace_writer *w, cJSON *object, const char *before)
-{
-    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
-    cJSON_Delete(object);
-    if (!text)
-        return GPUPROF_NO_MEMORY;
-    output_write(w->out, before, strlen(before));
-    output_write(w->out, text, strlen(text));
-    cJSON_free(text);
-    return 0;
-}
-
-static bool add_text(cJSON *object, const char *key, const char *text)
-{
-    char *clean = json_clean(text, strlen(text));
-    bool added = clean && cJSON_AddStringToObject(object, key, clean);
-    free(clean);
-    return added;
-}
-
-static int put_metadata(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
-                        const char *name, uint32_t sort_index)
-{
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "ph", "M");
-    cJSON_AddStringToObject(object, "name", what);
-    cJSON_AddNumberToObject(object, "pid", pid);
-    cJSON_AddNumberToObject(object, "tid", tid);
-    cJSON_AddNumberToObject(object, "ts", 0);
-    cJSON *args = cJSON_AddObjectToObject(object, "args");
-    bool ok = name ? add_text(args, "name", name)
-                   : cJSON_AddNumberToObject(args, "sort_index", sort_index) != NULL;
-    if (!ok) {
-        cJSON_Delete(object);
-        return GPUPROF_NO_MEMORY;
-    }
-    bool first = w->last_ns == UINT64_MAX;
-    w->last_ns = 0;
-    return put_object(w, object, first ? "\n" : ",\n");
-}
-
-static int put_thread(struct trace_writer *w, const struct process *p, const struct thread *t)
-{
-    char name[THREAD_NAME_BYTES_MAX + 64];
-    if (t->tid == t->shown_tid || (t->tid && t->tid == p->header.pid))
-        snprintf(name, sizeof name, "%s", t->name[0] ? t->name : "thread");
-    else if (t->tid)
-        snprintf(name, sizeof name, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
-    else
-        snprintf(name, sizeof name, "%s (number %u)", t->name[0] ? t->name : "thread", t->number);
-    int error = put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, name, 0);
-    return error < 0
-               ? error
-               : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL, t->number);
-}
-
-static int put_process(struct trace_writer *w, const struct process *p)
-{
-    char title[1024];
-    process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
-    int error = put_metadata(w, "process_name", p->shown_pid, p->shown_pid, title, 0);
-    if (error == 0)
-        error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL, p->index);
-    for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
-        const struct thread *t = p->threads.threads[i];
-        if (t->number == 0)
-            continue;
-        struct row *row = &w->rows[t->index];
-        row->ids_bytes = (uint32_t)snprintf(row->ids, sizeof row->ids,
-                                            "%u,\"tid\":%u,\"ts\":", p->shown_pid, t->shown_tid);
-        error = put_thread(w, p, t);
-    }
-    return error;
-}
-
-static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
-{
-    char head[256];
-    w->origin_ns = origin_ns;
-    w->last_ns = UINT64_MAX; /* nothing is written yet */
-    int length = snprintf(head, sizeof head,
-                          "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
-                          "\"baseTimeNanoseconds\":%llu,\"traceEvents\":[",
-                          (unsigned long long)origin_ns);
-    output_write(w->out, head, (size_t)length);
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
-        error = put_process(w, w->rec->processes[i]);
-    return error;
-}
-
-static inline char *put(char *out, const char *text, size_t length)
-{
-    memcpy(out, text, length);
-    return out + length;
-}
-#define PUT(out, literal) put(out, literal, sizeof(literal) - 1)
-
 static char *put_kernel(struct trace_writer *w, char *out, const struct event *e, uint64_t handle)
 {
     const struct kernel_name *name = kernel_name_of(&e->process->kernels, handle);
@@ -334,43 +242,25 @@ static char *put_flags(char *out, const struct event *e)
     return out;
 }
 
-/*
- * Fits a slice into its row: inside the one that is open, or at least 1 ns behind it. Real calls
- * of one thread do so by themselves; one left by longjmp is closed only when the next one begins.
- */
-static void fit(struct row *row, uint64_t *begin_ns, uint64_t *end_ns)
+/* The range that the call is in: what Kineto's readers take for the operator that made it. */
+static char *put_external_id(struct trace_writer *w, char *out, const struct thread *thread)
 {
-    if (*begin_ns < row->begin_ns)
-        *begin_ns = row->begin_ns;
-    while (row->depth && row->ends_ns[row->depth - 1] <= *begin_ns) {
-        if (row->ends_ns[row->depth - 1] == *begin_ns)
-            ++*begin_ns;
-        row->depth--;
-    }
-    while (row->depth && *end_ns > row->ends_ns[row->depth - 1]) {
-        *begin_ns = row->ends_ns[row->depth - 1] + 1;
-        row->depth--;
-    }
-    if (*end_ns < *begin_ns)
-        *end_ns = *begin_ns;
-    if (row->depth == ROW_DEPTH_MAX) {
-        memmove(row->ends_ns, row->ends_ns + 1, sizeof row->ends_ns - sizeof row->ends_ns[0]);
-        row->depth--;
-    }
-    row->ends_ns[row->depth++] = *end_ns;
-    row->begin_ns = *begin_ns;
+    struct range *range = ranges_innermost(&w->ranges, thread, true);
+    if (range)
+        range->used = true;
+    out = PUT(out, ",\"External id\":");
+    return json_decimal(out, range ? range->sequence : 0);
 }
 
 static int chrome_call(struct trace_writer *w, const struct event *e)
 {
     const struct function_pieces *pieces = pieces_of(w, e->function);
-    struct row *row = &w->rows[e->thread->index];
+    struct trace_row *row = &w->rows[e->thread->index];
     if (!pieces)
         return GPUPROF_NO_MEMORY;
-    /* Only a damaged file can have an event before the first one. */
-    uint64_t begin_ns = e->begin_ns > w->origin_ns ? e->begin_ns - w->origin_ns : 0;
-    uint64_t end_ns = e->end_ns > w->origin_ns ? e->end_ns - w->origin_ns : 0;
-    fit(row, &begin_ns, &end_ns);
+    uint64_t begin_ns = chrome_time(w, e->begin_ns);
+    uint64_t end_ns = chrome_time(w, e->end_ns);
+    trace_row_fit(row, &begin_ns, &end_ns);
     char *out = output_room(w->out, pieces->bytes_max);
     out = PUT(out, ",\n");
     out = json_copy(out, pieces->head.text, pieces->head.length);
@@ -386,6 +276,8 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         out = put_arg(w, out, e, pieces->kinds[i], e->record->args[i]);
     }
     out = put_flags(out, e);
+    if (w->scope.survey && e->record->correlation)
+        out = put_external_id(w, out, e->thread);
     if (pieces->symbol.length)
         out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
     *brace = '{';
@@ -393,123 +285,22 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     out = PUT(out, "}}");
     output_advance(w->out, out);
     w->calls++;
-    if (end_ns > w->last_ns)
-        w->last_ns = end_ns;
+    chrome_reach(w, e->process, begin_ns, end_ns);
     return 0;
 }
 
-static cJSON *losses_object(const struct losses *l)
+static int chrome_other(struct trace_writer *w, const struct event *e)
 {
-    cJSON *object = cJSON_CreateObject();
-    for (unsigned row = 0; row < LOSS_COUNT; row++) {
-        uint64_t value = loss_value(l, row);
-        if (value)
-            cJSON_AddNumberToObject(object, loss_info(row).key, (double)value);
-    }
-    return object;
-}
-
-/* An instant event that shows a process's losses in the trace itself. */
-static int put_losses(struct trace_writer *w, const struct process *p)
-{
-    char text[2048];
-    char name[2100];
-    char ts[JSON_DECIMAL_MAX + 5];
-    if (losses_weight(&p->losses) == LOSS_NONE)
-        return 0;
-    snprintf(name, sizeof name, "lost: %s", losses_text(&p->losses, text, sizeof text));
-    *json_microseconds(ts, w->last_ns) = '\0';
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "ph", "i");
-    cJSON_AddStringToObject(object, "s", "p");
-    cJSON_AddStringToObject(object, "cat", "gpuprof");
-    cJSON_AddStringToObject(object, "name", name);
-    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
-    cJSON_AddNumberToObject(object, "tid", p->shown_pid);
-    cJSON_AddRawToObject(object, "ts", ts);
-    cJSON_AddItemToObject(object, "args", losses_object(&p->losses));
-    return put_object(w, object, ",\n");
-}
-
-/* Key and value of the META records; a key that occurs more than once has an array. */
-static cJSON *meta_object(const struct process *p)
-{
-    cJSON *object = cJSON_CreateObject();
-    for (uint32_t i = 0; i < p->meta_count; i++) {
-        const char *equals = strchr(p->meta[i], '=');
-        char *key = json_clean(p->meta[i], (size_t)(equals - p->meta[i]));
-        char *value = json_clean(equals + 1, strlen(equals + 1));
-        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
-        if (key && value && !there) {
-            cJSON_AddStringToObject(object, key, value);
-        } else if (key && value) {
-            if (!cJSON_IsArray(there)) {
-                cJSON *array = cJSON_CreateArray();
-                cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
-                cJSON_AddItemToObject(object, key, array);
-                there = array;
-            }
-            cJSON_AddItemToArray(there, cJSON_CreateString(value));
-        }
-        free(key);
-        free(value);
-    }
-    return object;
-}
-
-static cJSON *process_object(const struct process *p)
-{
-    char id[2 * sizeof p->header.process_id + 1];
-    char title[1024];
-    for (size_t i = 0; i < sizeof p->header.process_id; i++)
-        snprintf(id + 2 * i, 3, "%02x", p->header.process_id[i]);
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
-    cJSON_AddNumberToObject(object, "real_pid", p->header.pid);
-    cJSON_AddNumberToObject(object, "parent_pid", p->header.parent_pid);
-    add_text(object, "host", p->header.host);
-    add_text(object, "title", process_title(p, true, title, sizeof title));
-    if (process_rank(p))
-        add_text(object, "rank", process_rank(p));
-    cJSON_AddStringToObject(object, "process_id", id);
-    cJSON_AddItemToObject(object, "meta", meta_object(p));
-    cJSON *notes = cJSON_AddArrayToObject(object, "notes");
-    for (uint32_t i = 0; i < p->note_count; i++) {
-        char *note = json_clean(p->notes[i], strlen(p->notes[i]));
-        cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
-        free(note);
-    }
-    cJSON_AddItemToObject(object, "losses", losses_object(&p->losses));
-    return object;
+    if (is_stream_work(e->record->type) || e->record->type == RECORD_SYNC ||
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY)
+        return w->scope.survey ? chrome_gpu(w, e) : 0;
+    return chrome_range(w, e);
 }
 
 static int chrome_end(struct trace_writer *w)
 {
-    struct losses sum = {0};
-    char origin[JSON_DECIMAL_MAX + 1];
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
-        losses_add(&sum, &w->rec->processes[i]->losses);
-        error = put_losses(w, w->rec->processes[i]);
-    }
-    *json_decimal(origin, w->origin_ns) = '\0';
-    cJSON *other = cJSON_CreateObject();
-    cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
-    cJSON_AddStringToObject(other, "origin_ns", origin);
-    cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
-    add_text(other, "gpu_rows", recording_gpu_rows(w->rec));
-    cJSON_AddNumberToObject(other, "calls", (double)w->calls);
-    cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
-    cJSON_AddItemToObject(other, "losses", losses_object(&sum));
-    cJSON *processes = cJSON_AddArrayToObject(other, "processes");
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        cJSON_AddItemToArray(processes, process_object(w->rec->processes[i]));
-    if (error == 0)
-        error = put_object(w, other, "\n],\"otherData\":");
-    else
-        cJSON_Delete(other);
-    output_write(w->out, "}\n", 2);
-    return error;
+    int error = chrome_ranges_end(w);
+    return error < 0 ? error : chrome_tail(w);
 }
 
 const struct trace_format chrome_format = {
@@ -517,6 +308,7 @@ const struct trace_format chrome_format = {
     .create = chrome_create,
     .begin = chrome_begin,
     .call = chrome_call,
+    .other = chrome_other,
     .end = chrome_end,
     .free = chrome_free,
 };

@@ -12,7 +12,8 @@
  *   call SYMBOL begin= dur= result= [error=NAME] LABEL=VALUE... thread= tid= [correlation=]
  *       [weight=] [stack=] [captured] [nested] [stale] [open]
  *       after a kernel's handle: LABEL_name="demangled", if the file names it
- *   TYPE begin= [dur=] [code=] LABEL=VALUE... [text=""] thread= tid=     (other records)
+ *   TYPE begin= [dur=] [code=] LABEL=VALUE... [kernel=""] [text=""] thread= tid= [correlation=]
+ *       (other records; kinds as words if they have any, one with a blank in it as a string)
  *   losses KEY=VALUE...
  */
 #include <errno.h>
@@ -22,13 +23,16 @@
 #include "api.h"
 #include "array.h"
 #include "cuda_error.h"
+#include "dump_record.h"
 #include "error.h"
+#include "gpu_record.h"
 #include "json_text.h"
 #include "losses.h"
 #include "message.h"
 #include "options.h"
 #include "recording.h"
 #include "standard_files.h"
+#include "survey.h"
 #include "verbs.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -172,7 +176,7 @@ static void print_call(struct dump *d, const struct record *r)
 }
 
 /* Any other record: its arguments by the labels of events.def. */
-static void print_other(const struct record *r)
+static void print_other(const struct dump *d, const struct record *r)
 {
     const struct event_info *info = event_info(r->type);
     if (info)
@@ -191,10 +195,14 @@ static void print_other(const struct record *r)
             printf(" %.*s=", (int)length, labels);
         else
             printf(" arg%u=", i);
-        printf(r->type == RECORD_NAME && i == 0 ? "0x%llx" : "%llu",
-               (unsigned long long)r->args[i]);
+        dump_argument(r, i, stdout);
         labels += length + (labels[length] == ' ');
     }
+    const struct kernel_name *name =
+        r->type == RECORD_KERNEL ? survey_kernel(d->process, record_arg(r, KERNEL_NAME_INDEX))
+                                 : NULL;
+    if (name)
+        printf(" kernel=%s", name->json);
     if (r->bytes) {
         printf(" text=");
         print_string((const char *)r->bytes, r->byte_count);
@@ -206,7 +214,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
     if (r->type == RECORD_CALL)
         print_call(d, r);
     else
-        print_other(r);
+        print_other(d, r);
     printf(" thread=%u tid=%u", thread->number, thread->tid);
     if (r->correlation)
         printf(" correlation=%u", r->correlation);
@@ -262,6 +270,9 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
             print_record(d, &record, thread);
         else if (record.type == RECORD_NAME)
             error = keep_name(d, &record);
+        else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
+            error = kernel_name_set(&d->rec.reader.names, &p->gpu_names, record.args[0],
+                                    record.bytes, record.byte_count);
     }
     if (print && more < 0) {
         p->losses.damaged_blocks++;

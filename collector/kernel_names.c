@@ -52,7 +52,8 @@ static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *
     memcpy(name->raw, text, length);
     name->raw[length] = '\0';
     name->raw_bytes = (uint32_t)length;
-    char *shown = demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
+    char *shown =
+        names->plain ? NULL : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
     name->shown = shown ? shown : name->raw;
     name->json = json_string(name->shown, strlen(name->shown));
     if (!name->json) {
@@ -83,9 +84,8 @@ static int names_grow(struct kernel_names *names)
     return 0;
 }
 
-/* The one copy of a name; *found is NULL when a limit is reached. */
-static int intern(struct kernel_names *names, const uint8_t *text, size_t length,
-                  const struct kernel_name **found)
+int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
+                       const struct kernel_name **found)
 {
     *found = NULL;
     if (names->count >= names->slot_count / 2 && names_grow(names) < 0)
@@ -148,7 +148,7 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
     if (handles->count >= handles->slot_count / 2 && handles->slot_count < 2 * KERNEL_NAMES_MAX &&
         handles_grow(handles) < 0)
         return GPUPROF_NO_MEMORY;
-    int error = intern(names, text, length, &name);
+    int error = kernel_name_intern(names, text, length, &name);
     if (error < 0 || !name)
         return error;
     struct kernel_handle *slot = handle_slot(handles->slots, handles->slot_count, handle);

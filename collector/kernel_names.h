@@ -2,11 +2,13 @@
 /*
  * Names of kernels: each distinct name once for all processes, demangled; and per process the map
  * from handle to the name that holds now. NAME records are added in time order, so the latest one
- * of a handle is the right one for the calls that follow.
+ * of a handle is the right one for the calls that follow. The texts of ranges are kept in the same
+ * way.
  */
 #ifndef GPUPROF_COLLECTOR_KERNEL_NAMES_H
 #define GPUPROF_COLLECTOR_KERNEL_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +32,7 @@ struct kernel_names {
     uint64_t text_bytes;
     uint64_t dropped;           /* names not kept because of the limits above */
     unsigned demangle_failures; /* see demangle.h */
+    bool plain;                 /* not names but texts: nothing is demangled */
 };
 
 struct kernel_handle {
@@ -49,6 +52,10 @@ void kernel_handles_release(struct kernel_handles *handles);
 /* From now on `handle` means the name of `length` bytes at `text`. 0 or GPUPROF_NO_MEMORY. */
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                     const uint8_t *text, size_t length);
+
+/* The one copy of a name; *found is NULL where a limit is reached. 0 or GPUPROF_NO_MEMORY. */
+int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
+                       const struct kernel_name **found);
 
 /* NULL if nobody named it. */
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);

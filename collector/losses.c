@@ -54,6 +54,10 @@ static const struct {
     ROW(live_records, LOSS_NONE, true, "events read from the live file"),
     ROW(open_calls, LOSS_NONE, true, "calls that had not returned"),
     ROW(running, LOSS_NONE, false, "still running when it was read"),
+    ROW(gpu_unpaired, LOSS_NONE, true, "GPU work whose call is not recorded"),
+    ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
+    ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
+    ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
 };
 #undef ROW
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -127,13 +131,24 @@ const char *process_rank(const struct process *p)
     return NULL;
 }
 
+bool recording_has_gpu(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->has_gpu)
+            return true;
+    return false;
+}
+
 const char *recording_gpu_rows(const struct recording *rec)
 {
+    bool has_gpu = recording_has_gpu(rec);
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0])
+        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
             return text;
     }
+    if (has_gpu)
+        return "present";
     return "absent: this version records host calls only";
 }
 

@@ -142,8 +142,11 @@ static void help_all(void)
 static void help_one(const struct verb *verb)
 {
     char text[SYNOPSIS_BYTES];
+    char line[SYNOPSIS_BYTES + 64];
     synopsis(verb, text, sizeof text);
-    printf("usage: gpuprof %s%s%s\n\n", verb->name, *text ? " " : "", text);
+    snprintf(line, sizeof line, "usage: gpuprof %s%s%s", verb->name, *text ? " " : "", text);
+    print_wrapped(line, 0, 0);
+    putchar('\n');
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");
     each_option(verb, print_row);
@@ -252,11 +255,16 @@ static const struct section sections[] = {
      "between which no CUDA call is recorded. None of them starts a recording. What is open at the "
      "first recorded call is recorded with its true begin; what was over by then is not."},
     {"THE REPORT AS CSV",
-     "A row for each function, and one for each thing that was lost, told apart by the column "
-     "kind: "
-     "function; damage or loss, something that is missing; note, what is good to know. Of the last "
-     "three, function names it as the JSON report does, count is the number, and all other numbers "
-     "are 0."},
+     "A row for each function, for each row of the tables of the GPU, and for each thing that was "
+     "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "
+     "gpu_range, overhead, device, memory; damage or loss, something that is missing; note, what "
+     "is good to know. Of the last three, function names it as the JSON report does, count is the "
+     "number, and all other numbers are 0."},
+    {"TRACES OF RANKS",
+     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
+     "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
+     "have none, go to DIR/others. With \\-o x.zip the same files are the members of an archive, "
+     "which Perfetto opens as one trace. All of them share their time zero."},
     {"WHAT CANNOT BE RECORDED",
      "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
 };

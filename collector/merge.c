@@ -1,72 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `merge`: all calls of the recordings named, as one trace. */
+/* The verb `merge`: all events of the recordings named, as one trace, or as one for each rank. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "gpu_record.h"
+#include "json_text.h"
 #include "message.h"
 #include "options.h"
+#include "rank.h"
+#include "rank_files.h"
 #include "trace_writer.h"
 #include "verbs.h"
+#include "zip_writer.h"
+
+#define MANIFEST_NAME "perfetto_manifest.json"
 
 struct merge {
     struct recording rec;
-    struct output out;
+    struct survey survey;
+    bool surveyed;
+    const char *step_range;
     const struct trace_format *format;
-    struct trace_writer *writer;
+    struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
+    uint64_t origin_ns;
     bool begun;
 };
 
-static int write_calls(struct merge *m)
+static int write_event(struct merge *m, const struct event *event)
+{
+    int error = 0;
+    bool call = event->record->type == RECORD_CALL;
+    if (!m->begun && event_is_visible(event->record->type)) {
+        m->begun = true;
+        error = m->format->begin(m->writer, m->surveyed ? m->origin_ns : event->begin_ns);
+    }
+    if (error < 0 || !m->begun)
+        return error;
+    return call ? m->format->call(m->writer, event) : m->format->other(m->writer, event);
+}
+
+static int write_events(struct merge *m, const struct output *out)
 {
     struct event event;
     int more;
     int error = 0;
     while ((more = timeline_next(m->timeline, &event)) > 0) {
-        if (event.record->type != RECORD_CALL)
-            continue;
-        if (!m->begun) {
-            m->begun = true;
-            if ((error = m->format->begin(m->writer, event.begin_ns)) < 0)
-                return error;
-        }
-        if ((error = m->format->call(m->writer, &event)) < 0)
+        if ((error = write_event(m, &event)) < 0)
             return error;
-        if (m->out.error)
+        if (out->error)
             return 0; /* output_finish reports it */
     }
     if (more < 0)
         return more;
     if (!m->begun)
-        error = m->format->begin(m->writer, 0);
+        error = m->format->begin(m->writer, m->origin_ns);
     return error < 0 ? error : m->format->end(m->writer);
 }
 
-static int merge_write(struct merge *m, const char *path)
+/* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
+static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    int error = output_open(&m->out, path);
-    if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", path);
-        return EXIT_USAGE;
-    }
-    if (error < 0) {
-        message("%s: %s%s", path ? path : "standard output",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    m->writer = m->format->create(&m->out, &m->rec);
+    if (m->surveyed)
+        scope->survey = &m->survey;
+    scope->step_range = m->step_range;
+    m->begun = false;
+    m->writer = m->format->create(out, &m->rec, scope);
     m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
-    error = m->writer && m->timeline ? write_calls(m) : GPUPROF_NO_MEMORY;
+    if (m->timeline && scope->only)
+        timeline_only(m->timeline, scope->only);
+    int error = m->writer && m->timeline ? write_events(m, out) : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("%s: %s", m->timeline ? timeline_path(m->timeline) : "merge",
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
     if (m->writer)
         m->format->free(m->writer);
     timeline_free(m->timeline);
-    if (output_finish(&m->out, error == 0) < 0) {
+    return error;
+}
+
+static int opening_failed(const char *path, int error)
+{
+    if (error == GPUPROF_USAGE) {
+        message("%s: is a recording, and is not overwritten; name another file", path);
+        return EXIT_USAGE;
+    }
+    message("%s: %s%s", path ? path : "standard output",
+            error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+            error == GPUPROF_IO ? writing_advice(errno) : "");
+    return EXIT_ENVIRONMENT;
+}
+
+/* Ends the file after `error`; an exit code. */
+static int close_output(struct output *out, const char *path, int error)
+{
+    if (output_finish(out, error == 0) < 0) {
         bool named = path && strcmp(path, "-") != 0;
         message("%s: %s%s", named ? path : "standard output", strerror(errno),
                 named ? writing_advice(errno) : "");
@@ -75,18 +108,171 @@ static int merge_write(struct merge *m, const char *path)
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+static int write_file(struct merge *m, const char *path, struct trace_scope *scope)
+{
+    struct output out;
+    int error = output_open(&out, path);
+    if (error < 0)
+        return opening_failed(path, error);
+    scope->name = base_name(path);
+    return close_output(&out, path, write_trace(m, &out, scope));
+}
+
+/* ---- a file per rank, in a folder -------------------------------------------------------------
+ */
+
+/* A folder that is there already is as good. */
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+        return EXIT_OK;
+    message("%s: %s%s", path, strerror(errno), writing_advice(errno));
+    return EXIT_ENVIRONMENT;
+}
+
+static int write_folder(struct merge *m, const char *folder, const struct rank_file *files)
+{
+    int code = make_folder(folder);
+    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        struct trace_scope scope = {.only = files[i].process, .rank = files[i].rank};
+        char *path = NULL;
+        if (files[i].other && asprintf(&path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
+            code = make_folder(path);
+            free(path);
+        }
+        if (code != EXIT_OK)
+            break;
+        if (asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
+            return opening_failed(folder, GPUPROF_NO_MEMORY);
+        code = write_file(m, path, &scope);
+        free(path);
+    }
+    return code;
+}
+
+/* ---- a file per rank, in an archive -----------------------------------------------------------
+ */
+
+/*
+ * Perfetto takes all members for one trace; with a machine of its own each, their pids may be the
+ * same. It must be the archive's first member in the order of names or of places: it is in both.
+ */
+static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
+{
+    struct output member;
+    static const char head[] = "{\"perfetto_manifest\":{\"version\":1,\"files\":[";
+    int error = zip_writer_begin(zip, MANIFEST_NAME, &member);
+    if (error < 0)
+        return error;
+    output_write(&member, head, sizeof head - 1);
+    for (uint32_t i = 0; i < m->rec.count; i++) {
+        const struct rank_file *f = &files[i];
+        char machine[RANK_FILE_BYTES + STREAM_HOST_BYTES_MAX + 8];
+        char *text = output_room(&member, 8192);
+        size_t stem = strlen(f->name) - strlen(RANK_FILE_SUFFIX);
+        int length = snprintf(machine, sizeof machine, "%.*s (%s)", (int)stem, f->name,
+                              f->process->header.host);
+        text += sprintf(text, "%s\n{\"path\":", i ? "," : "");
+        text = json_escape(text, f->name, strlen(f->name));
+        text += sprintf(text, ",\"machine\":{\"name\":");
+        text = json_escape(text, machine, (size_t)length);
+        text += sprintf(text, "}}");
+        output_advance(&member, text);
+    }
+    output_write(&member, "\n]}}\n", 5);
+    return zip_writer_end(zip, &member);
+}
+
+static int write_members(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
+{
+    int error = write_manifest(m, zip, files);
+    for (uint32_t i = 0; error == 0 && i < m->rec.count; i++) {
+        struct trace_scope scope = {
+            .only = files[i].process, .rank = files[i].rank, .name = base_name(files[i].name)};
+        struct output member;
+        if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
+            break;
+        int failed = write_trace(m, &member, &scope); /* and it has said why */
+        error = zip_writer_end(zip, &member);
+        if (failed < 0)
+            return failed;
+    }
+    if (error < 0)
+        message("%s: %s", "the archive's next member",
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    else
+        zip_writer_finish(zip);
+    return error;
+}
+
+static int write_archive(struct merge *m, const char *path, const struct rank_file *files)
+{
+    struct output out;
+    struct zip_writer zip;
+    int error = output_open(&out, path);
+    if (error < 0)
+        return opening_failed(path, error);
+    zip_writer_init(&zip, &out);
+    error = write_members(m, &zip, files);
+    zip_writer_release(&zip);
+    return close_output(&out, path, error);
+}
+
+static bool is_archive_name(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
+}
+
+static int merge_write(struct merge *m, const struct options *options)
+{
+    bool split = options->per_rank || is_archive_name(options->output);
+    struct trace_scope scope = {.rank = RANK_NONE};
+    /* Traces of ranks share their origin, and the survey is where it is found. */
+    m->surveyed = split || recording_has_gpu(&m->rec);
+    if (m->surveyed && survey_make(&m->survey, &m->rec) < 0)
+        return EXIT_ENVIRONMENT;
+    m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;
+    if (!split)
+        return write_file(m, options->output, &scope);
+    struct rank_file *files = rank_files_make(&m->rec);
+    int code = EXIT_ENVIRONMENT;
+    if (!files)
+        opening_failed(options->output, GPUPROF_NO_MEMORY);
+    else if (options->per_rank)
+        code = write_folder(m, options->output, files);
+    else
+        code = write_archive(m, options->output, files);
+    free(files);
+    return code;
+}
+
 int merge_verb(const struct options *options)
 {
-    struct merge m = {.format = &chrome_format};
+    struct merge m = {.format = &chrome_format, .step_range = options->step_range};
+    if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
+        return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
+    if (options->per_rank && is_archive_name(options->output))
+        return usage_error("merge: an archive has a file per rank without --per-rank");
+    if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
+        return usage_error("merge: --step-range: no range has so long a name");
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");
     struct recording_options how = {.keep_live = options->keep_live};
     int code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
-        code = merge_write(&m, options->output);
+        code = merge_write(&m, options);
     if (code == EXIT_OK)
         code = recording_verdict(&m.rec, options->strict);
+    if (m.surveyed)
+        survey_release(&m.survey);
     recording_release(&m.rec);
     return code;
 }

@@ -13,8 +13,18 @@ const struct option_info option_infos[] = {
     {OPTION_EXEC, 0, "exec", NULL,
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
-     "write the trace there (compressed if the name ends in .gz); standard: standard output"},
+     "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
+     "if "
+     "it ends in .zip); standard: standard output"},
+    {OPTION_PER_RANK, 0, "per-rank", NULL,
+     "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
+    {OPTION_STEP_RANGE, 0, "step-range", "NAME",
+     "each range of this name is a step of the program (standard: the calls of gpuprof_step, or "
+     "the whole recording as one step)"},
     {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
+    {OPTION_BY, 0, "by", "name|grid",
+     "what a row of the table of kernels stands for: a name, or a name with its grid and block; "
+     "standard: name"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
@@ -84,11 +94,20 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
+    case OPTION_PER_RANK: o->per_rank = true; break;
+    case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_FORMAT:
-        if (choice_index(info->value, value) < 0)
-            return usage_error("%s: --format: '%s' is not one of %s", argv[0], value, info->value);
-        o->format = (enum report_format)choice_index(info->value, value);
+    case OPTION_BY: {
+        int choice = choice_index(info->value, value);
+        if (choice < 0)
+            return usage_error("%s: --%s: '%s' is not one of %s", argv[0], info->name, value,
+                               info->value);
+        if (info->bit == OPTION_BY)
+            o->by = (enum report_by)choice;
+        else
+            o->format = (enum report_format)choice;
         break;
+    }
     default: o->help = true; break;
     }
     return EXIT_OK;

@@ -10,13 +10,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "bytes.h"
 #include "error.h"
 #include "stream.h"
-
-#define GZIP_LEVEL "wb4"
 
 static bool is_gzip_name(const char *path)
 {
@@ -104,12 +101,10 @@ int output_open(struct output *o, const char *path)
     else if (error == 0)
         error = open_file(o, path);
     if (error == 0 && path && is_gzip_name(path)) {
-        o->gzip = gzdopen(o->fd, GZIP_LEVEL);
-        if (!o->gzip) {
+        o->zstream = zstream_create(o->fd, ZSTREAM_GZIP);
+        if (!o->zstream) {
             close(o->fd);
             error = GPUPROF_NO_MEMORY;
-        } else {
-            gzbuffer(o->gzip, 1u << 17);
         }
     }
     if (error < 0) {
@@ -135,11 +130,10 @@ static void flush_plain(struct output *o)
 static void flush(struct output *o)
 {
     if (!o->error && o->used) {
-        errno = 0;
-        if (!o->gzip)
+        if (o->zstream)
+            o->error = zstream_write(o->zstream, o->buffer, o->used);
+        else
             flush_plain(o);
-        else if (gzwrite(o->gzip, o->buffer, (unsigned)o->used) <= 0)
-            o->error = errno ? errno : EIO;
     }
     o->bytes += o->used;
     o->used = 0;
@@ -164,18 +158,31 @@ void output_write(struct output *o, const char *data, size_t length)
     }
 }
 
+int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
+{
+    *o = (struct output){.fd = fd, .member = true, .sums = sums};
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    o->zstream = zstream_create(fd, ZSTREAM_RAW);
+    if (o->buffer && o->zstream)
+        return 0;
+    if (o->zstream)
+        zstream_end(o->zstream, NULL);
+    release(o);
+    return GPUPROF_NO_MEMORY;
+}
+
 int output_finish(struct output *o, int keep)
 {
     flush(o);
+    if (o->zstream) {
+        int error = zstream_end(o->zstream, o->sums);
+        if (!o->error)
+            o->error = error;
+    }
     if (o->unnamed && keep && !o->error)
         name_unnamed(o);
-    errno = 0;
-    if (o->gzip) {
-        if (gzclose(o->gzip) != Z_OK && !o->error)
-            o->error = errno ? errno : EIO;
-    } else if (o->fd >= 0 && o->fd != STDOUT_FILENO && close(o->fd) < 0 && !o->error) {
+    if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member && close(o->fd) < 0 && !o->error)
         o->error = errno;
-    }
     if (o->temporary && (!keep || o->error))
         unlink(o->temporary);
     else if (o->temporary && rename(o->temporary, o->path) < 0) {

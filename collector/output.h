@@ -11,18 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "zstream.h"
+
 #define OUTPUT_BUFFER_BYTES (1u << 20)
 
 struct output {
     char *buffer; /* owned */
     size_t used;
     int fd;
-    struct gzFile_s *gzip; /* NULL: not compressed */
-    char *path;            /* owned; the final name, NULL: written in place */
-    bool unnamed;          /* the file has not even the temporary name before the end */
-    char *temporary;       /* owned */
-    int error;             /* errno of the first failure */
-    uint64_t bytes;        /* before compression */
+    struct zstream *zstream;   /* NULL: not compressed */
+    bool member;               /* into a file of the caller's, which stays open */
+    char *path;                /* owned; the final name, NULL: written in place */
+    bool unnamed;              /* the file has not even the temporary name before the end */
+    char *temporary;           /* owned */
+    int error;                 /* errno of the first failure */
+    uint64_t bytes;            /* before compression */
+    struct zstream_sums *sums; /* of a member, filled by output_finish */
 };
 
 /*
@@ -30,6 +34,12 @@ struct output {
  * `path` is a recording: that is not overwritten.
  */
 int output_open(struct output *o, const char *path);
+
+/*
+ * Compressed without a head into the open file `fd`, which stays the caller's, for an archive;
+ * output_finish fills *sums. 0 or GPUPROF_NO_MEMORY.
+ */
+int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
 
 /* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
  */

@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "error.h"
+#include "gpu_record.h"
 
 #define FIRST_READ_BYTES 49152
 _Static_assert(FIRST_READ_BYTES <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
@@ -25,7 +26,7 @@ struct loader {
 
 int reader_init(struct reader *r)
 {
-    *r = (struct reader){0};
+    *r = (struct reader){.texts = {.plain = true}};
     r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
     if (!r->stored)
         return GPUPROF_NO_MEMORY;
@@ -40,6 +41,7 @@ void reader_release(struct reader *r)
     payload_codec_release(&r->codec);
     function_table_release(&r->functions);
     kernel_names_release(&r->names);
+    kernel_names_release(&r->texts);
     free(r->stored);
 }
 
@@ -141,6 +143,8 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
             r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count : THREAD_NAME_BYTES_MAX;
         memcpy(thread->name, r->bytes, length);
         thread->name[length] = '\0';
+        thread->gpu = strcmp(thread->name, GPU_THREAD_NAME) == 0;
+        p->has_gpu |= thread->gpu;
     }
 }
 
@@ -201,14 +205,14 @@ static int take_block(struct loader *l, struct block_place *place)
     p->block_count++;
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
-    if (h->thread != 0) {
+    int error = first || h->thread == 0 ? look_into(l, place) : 0;
+    if (h->thread != 0 && !thread->gpu) {
         p->record_count += h->record_count;
         if (h->min_ns < p->min_ns)
             p->min_ns = h->min_ns;
         if (h->max_ns > p->max_ns)
             p->max_ns = h->max_ns;
     }
-    int error = first || h->thread == 0 ? look_into(l, place) : 0;
     return error < 0 ? error : l->on_block ? l->on_block(l->context, p, place) : 0;
 }
 
@@ -358,6 +362,7 @@ void process_release(struct process *p, struct reader *r)
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);
     kernel_handles_release(&p->kernels);
+    kernel_handles_release(&p->gpu_names);
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
     for (uint32_t i = 0; i < p->meta_count; i++)

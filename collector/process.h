@@ -43,6 +43,10 @@ struct losses {
     uint64_t live_records;       /* recovered from the live file: nothing is lost */
     uint64_t open_calls;         /* that had not returned */
     uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
+    uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
+    uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
+    uint64_t unmatched_ranges;   /* ends of ranges that had not begun */
+    uint64_t deep_ranges;        /* nested too deep to be followed (range_stack.h) */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
@@ -63,6 +67,8 @@ struct process {
     struct thread_table threads;
     struct function_codes codes;
     struct kernel_handles kernels;
+    struct kernel_handles gpu_names; /* by the numbers of KERNEL_NAME records (survey.h) */
+    bool has_gpu;                    /* it has a thread whose records come from the device */
     struct clock_map clock;
     struct live_tail live;
     struct losses losses;
@@ -84,8 +90,9 @@ struct reader {
     struct payload_codec codec;
     struct function_table functions;
     struct kernel_names names;
-    uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
-    bool keep_live;  /* leave the live files of ended processes where they are */
+    struct kernel_names texts; /* of ranges and marks */
+    uint8_t *stored;           /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    bool keep_live;            /* leave the live files of ended processes where they are */
 };
 
 int reader_init(struct reader *r);

@@ -22,8 +22,9 @@ struct recording {
     struct process **loaded;    /* owned array: the same by number, once all are loaded */
     uint32_t count;
     uint32_t capacity;
-    uint32_t thread_count; /* over all processes, gpuprof's own left out */
-    uint32_t unread_files; /* whose header is lost: nothing of them is shown */
+    uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
+    uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
+    uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
 };
 
@@ -60,7 +61,10 @@ int recording_verdict(const struct recording *rec, bool strict);
  */
 char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
-/* "absent: " and why, as the first process that knows says it. */
+/* Has any of the processes GPU work? */
+bool recording_has_gpu(const struct recording *rec);
+
+/* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
 
 /* The value of the first rank variable (rank.h) that the process had, or NULL. */

@@ -8,6 +8,7 @@
 #include "api.h"
 #include "array.h"
 #include "error.h"
+#include "gpu_report.h"
 #include "message.h"
 #include "options.h"
 #include "standard_files.h"
@@ -112,20 +113,26 @@ static void complete(struct report *r)
         losses_add(&r->losses, &r->rec->processes[i]->losses);
 }
 
-int report_make(struct report *r, struct recording *rec)
+int report_make(struct report *r, struct recording *rec, enum report_by by)
 {
     *r = (struct report){.rec = rec};
+    r->gpu = gpu_report_create(rec, by);
+    int more = r->gpu ? gpu_report_survey(r->gpu) : GPUPROF_NO_MEMORY;
+    if (r->gpu && more < 0)
+        return more;
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
-    int more = timeline && r->process_calls ? 1 : GPUPROF_NO_MEMORY;
+    more = r->gpu && timeline && r->process_calls ? 1 : GPUPROF_NO_MEMORY;
     while (more > 0) {
         struct event event;
         more = timeline_next(timeline, &event);
-        if (more > 0 && event.record->type == RECORD_CALL) {
-            int error = take_call(r, &event);
-            more = error < 0 ? error : more;
-        }
+        int error = more <= 0                           ? 0
+                    : event.record->type == RECORD_CALL ? take_call(r, &event)
+                                                        : gpu_report_take(r->gpu, &event);
+        more = error < 0 ? error : more;
     }
+    if (more == 0)
+        more = gpu_report_finish(r->gpu);
     if (more < 0)
         message("%s: %s", timeline ? timeline_path(timeline) : "report",
                 more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
@@ -141,6 +148,7 @@ void report_release(struct report *r)
     free(r->rows);
     free(r->row_of);
     free(r->process_calls);
+    gpu_report_free(r->gpu);
 }
 
 static int report_print(const struct report *r, enum report_format format)
@@ -160,8 +168,8 @@ int report_verb(const struct options *options)
     int code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        code = report_make(&report, &rec) < 0 ? EXIT_ENVIRONMENT
-                                              : report_print(&report, options->format);
+        code = report_make(&report, &rec, options->by) < 0 ? EXIT_ENVIRONMENT
+                                                           : report_print(&report, options->format);
         report_release(&report);
     }
     if (code == EXIT_OK)
@@ -204,7 +212,7 @@ int report_summary(const char *dir, FILE *out)
         if (bytes > REPORT_SUMMARY_BYTES_MAX)
             summary_of_headers(&report, &rec);
         else
-            error = report_make(&report, &rec);
+            error = report_make(&report, &rec, BY_NAME);
         if (error == 0)
             report_print_summary(&report, SUMMARY_FUNCTIONS, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;

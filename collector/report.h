@@ -10,6 +10,7 @@
 
 #include "histogram.h"
 #include "losses.h"
+#include "options.h"
 #include "recording.h"
 
 struct report_row {
@@ -21,6 +22,8 @@ struct report_row {
     uint64_t bytes; /* of calls that succeeded */
     struct histogram durations;
 };
+
+struct gpu_report;
 
 struct report {
     const struct recording *rec;
@@ -38,16 +41,23 @@ struct report {
     uint64_t end_ns;         /* of the last */
     uint64_t *process_calls; /* owned, by process index */
     struct losses losses;    /* of all processes together */
+    struct gpu_report *gpu;  /* owned; what the devices did, and ranges */
 };
 
-/* Reads all events of `rec`, which must stay. 0, or an error after one line on stderr. */
-int report_make(struct report *r, struct recording *rec);
+/*
+ * Reads all events of `rec`, which must stay; `by` says what a row of kernels is. 0, or an error
+ * after one line on stderr.
+ */
+int report_make(struct report *r, struct recording *rec, enum report_by by);
 void report_release(struct report *r);
 
 /* What report_make has found, as text for people, as JSON, or as CSV with a heading line. */
 void report_print_text(const struct report *r, FILE *out);
 void report_print_json(const struct report *r, FILE *out);
 void report_print_csv(const struct report *r, FILE *out);
+
+/* A field in quotes, as RFC 4180 has it. */
+void report_csv_text(const char *text, FILE *out);
 
 /* About ten lines; the first `function_count` functions only. */
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out);

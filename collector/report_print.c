@@ -4,55 +4,12 @@
 #include <string.h>
 
 #include "api.h"
+#include "gpu_report.h"
 #include "json_text.h"
 #include "report.h"
+#include "unit_text.h"
 
-#define NUMBER_BYTES_MAX    32
 #define PROCESSES_SHOWN_MAX 16
-
-static const char *time_text(char *text, uint64_t ns)
-{
-    double value = (double)ns;
-    if (ns < 1000)
-        snprintf(text, NUMBER_BYTES_MAX, "%u ns", (unsigned)ns);
-    else if (value < 999.9995e3)
-        snprintf(text, NUMBER_BYTES_MAX, "%.3f us", value / 1e3);
-    else if (value < 999.9995e6)
-        snprintf(text, NUMBER_BYTES_MAX, "%.3f ms", value / 1e6);
-    else
-        snprintf(text, NUMBER_BYTES_MAX, "%.3f s", value / 1e9);
-    return text;
-}
-
-static const char *bytes_text(char *text, uint64_t bytes)
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    unsigned unit = 0;
-    if (bytes < 1024) {
-        snprintf(text, NUMBER_BYTES_MAX, "%u B", (unsigned)bytes);
-        return text;
-    }
-    for (value /= 1024; value >= 1023.95 && unit < 5; unit++)
-        value /= 1024;
-    snprintf(text, NUMBER_BYTES_MAX, "%.1f %s", value, units[unit]);
-    return text;
-}
-
-/* 1,234,567 */
-static const char *count_text(char *text, uint64_t count)
-{
-    char digits[NUMBER_BYTES_MAX];
-    size_t length = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-    char *out = text;
-    for (size_t i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0)
-            *out++ = ',';
-        *out++ = digits[i];
-    }
-    *out = '\0';
-    return text;
-}
 
 static uint64_t mean_ns(const struct report_row *row)
 {
@@ -74,7 +31,7 @@ static double share(const struct report *r, const struct report_row *row)
 static void print_processes(const struct report *r, FILE *out)
 {
     char title[1024];
-    char number[NUMBER_BYTES_MAX];
+    char number[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
@@ -90,7 +47,7 @@ static void print_processes(const struct report *r, FILE *out)
 static void print_losses(const struct report *r, FILE *out)
 {
     bool heading = false;
-    char number[NUMBER_BYTES_MAX];
+    char number[UNIT_TEXT_BYTES];
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         uint64_t value = loss_value(&r->losses, i);
@@ -110,12 +67,12 @@ static void print_losses(const struct report *r, FILE *out)
 
 void report_print_text(const struct report *r, FILE *out)
 {
-    char a[NUMBER_BYTES_MAX], b[NUMBER_BYTES_MAX], c[NUMBER_BYTES_MAX], d[NUMBER_BYTES_MAX];
-    char e[NUMBER_BYTES_MAX], f[NUMBER_BYTES_MAX], g[NUMBER_BYTES_MAX], h[NUMBER_BYTES_MAX];
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
+    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES];
     fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
-            r->rec->count == 1 ? "" : "es", r->rec->thread_count,
-            r->rec->thread_count == 1 ? "" : "s", count_text(a, r->calls),
-            time_text(b, r->end_ns - r->begin_ns));
+            r->rec->count == 1 ? "" : "es", r->rec->thread_count - r->rec->gpu_thread_count,
+            r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
+            count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
     fprintf(out, "GPU rows %s\n\n", recording_gpu_rows(r->rec));
     fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
@@ -131,11 +88,12 @@ void report_print_text(const struct report *r, FILE *out)
         free(name);
     }
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    gpu_report_print_text(r->gpu, out);
     print_losses(r, out);
 }
 
 /* A field in quotes, as RFC 4180 has it; a name is text on one line. */
-static void print_csv_text(const char *text, FILE *out)
+void report_csv_text(const char *text, FILE *out)
 {
     char *clean = json_clean(text, strlen(text));
     fputc('"', out);
@@ -163,7 +121,7 @@ void report_print_csv(const struct report *r, FILE *out)
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
         fprintf(out, "function,");
-        print_csv_text(row->function->name, out);
+        report_csv_text(row->function->name, out);
         fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0\n",
                 api_domain_name(row->function->domain), (unsigned long long)row->count,
                 (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
@@ -171,6 +129,7 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
+    gpu_report_print_csv(r->gpu, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (loss_value(&r->losses, i))
@@ -198,7 +157,7 @@ void report_print_json(const struct report *r, FILE *out)
 {
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
-            r->rec->thread_count, (unsigned long long)r->calls);
+            r->rec->thread_count - r->rec->gpu_thread_count, (unsigned long long)r->calls);
     char *gpu_rows = json_string(recording_gpu_rows(r->rec), strlen(recording_gpu_rows(r->rec)));
     fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n",
             (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files,
@@ -217,12 +176,14 @@ void report_print_json(const struct report *r, FILE *out)
         fprintf(out, i ? ",\n" : "\n");
         print_json_row(&r->rows[i], out);
     }
-    fprintf(out, "\n]\n}\n");
+    fprintf(out, "\n]");
+    gpu_report_print_json(r->gpu, out);
+    fprintf(out, "\n}\n");
 }
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
-    char a[NUMBER_BYTES_MAX], b[NUMBER_BYTES_MAX], text[2048];
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
     fprintf(out, "  wall time  %s\n", time_text(a, r->end_ns - r->begin_ns));
     fprintf(out, "  processes  %u (%u threads)\n", r->rec->count, r->rec->thread_count);
     fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->rows ? "" : " (about)");

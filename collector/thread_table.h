@@ -19,6 +19,7 @@ struct thread {
     uint64_t open_begin;   /* of its last open call in the live file, ticks; 0 = none */
     uint64_t calls;        /* that a reader has got so far */
     bool looked;           /* its first block was searched for a THREAD record */
+    bool gpu;              /* its records tell what the device did */
     char name[THREAD_NAME_BYTES_MAX + 1]; /* "" = unknown */
 };
 

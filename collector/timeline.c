@@ -52,6 +52,7 @@ struct timeline {
     uint64_t open_bytes_max;
     uint64_t open_bytes_peak;
     struct process *failed;
+    const struct process *only; /* NULL: all */
 };
 
 struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
@@ -67,6 +68,11 @@ struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
         return NULL;
     }
     return t;
+}
+
+void timeline_only(struct timeline *t, const struct process *p)
+{
+    t->only = p;
 }
 
 /* Gives the payload back to the spare buffers. */
@@ -368,6 +374,9 @@ static int settle(struct timeline *t)
     const struct block_index *x = &t->rec->index;
     for (;;) {
         int error = 0;
+        while (t->only && t->next_entry < x->count &&
+               t->rec->loaded[x->entries[t->next_entry].process] != t->only)
+            t->next_entry++;
         if (t->next_entry < x->count &&
             (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
             t->failed = t->rec->loaded[x->entries[t->next_entry].process];

@@ -36,6 +36,9 @@ struct timeline;
 struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max);
 void timeline_free(struct timeline *t);
 
+/* Shows the events of this process only. To be called before the first event. */
+void timeline_only(struct timeline *t, const struct process *p);
+
 /*
  * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which
  * file). Damaged blocks are counted and left out. NAME records take effect and are passed on.

@@ -5,18 +5,31 @@
 
 #include "output.h"
 #include "recording.h"
+#include "survey.h"
 #include "timeline.h"
 
 struct trace_writer;
 
+/* What a trace is to show. */
+struct trace_scope {
+    struct survey *survey;      /* NULL: no GPU work, or none is shown */
+    const struct process *only; /* NULL: all of the recording */
+    const char *step_range;     /* the range that is a step of the program; NULL: none is named */
+    const char *name;           /* of the trace, NULL: none */
+    uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
+};
+
 struct trace_format {
     const char *name;
-    /* NULL: no memory. `out` and `rec` must stay. */
-    struct trace_writer *(*create)(struct output *out, struct recording *rec);
+    /* NULL: no memory. `out`, `rec` and what `scope` points at must stay. */
+    struct trace_writer *(*create)(struct output *out, struct recording *rec,
+                                   const struct trace_scope *scope);
     /* Before the first event; all times will be shown relative to origin_ns. 0 or an error. */
     int (*begin)(struct trace_writer *w, uint64_t origin_ns);
     /* A CALL; events come in the order of the timeline. 0 or an error. */
     int (*call)(struct trace_writer *w, const struct event *event);
+    /* Any other record. 0 or an error. */
+    int (*other)(struct trace_writer *w, const struct event *event);
     /* After the last event, when the losses are known. 0 or an error. */
     int (*end)(struct trace_writer *w);
     void (*free)(struct trace_writer *w);

@@ -15,6 +15,17 @@ uint64_t *call_newest_record(struct thread *t)
     return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
 }
 
+uint64_t *call_outer_record(struct thread *t)
+{
+    uint64_t *record = call_newest_record(t);
+    for (unsigned count = record ? thread_open_records(t) : 0; count > 1; count--) {
+        if (!(record[0] >> 8 & RECORD_NESTED))
+            break;
+        record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 2));
+    }
+    return record;
+}
+
 /* The newest open call comes on top of those that are open already. */
 static void push(struct thread *t, struct call *c, bool is_recorded)
 {
@@ -24,11 +35,21 @@ static void push(struct thread *t, struct call *c, bool is_recorded)
     t->open = call_marked(c);
 }
 
+/* The call that only CUPTI saw which has this struct; NULL if it is a hook's. */
+static struct seen_call *seen_of(struct thread *t, const struct call *c)
+{
+    for (unsigned i = 0; i < LIVE_OPEN_MAX; i++)
+        if (c == &t->seen[i].call)
+            return &t->seen[i];
+    return NULL;
+}
+
 /* The newest open call is over; the one below it is the newest again. */
 static void pop(struct thread *t)
 {
-    if (call_unmarked(t->open) == &t->seen.call)
-        t->seen.is_open = false;
+    struct seen_call *s = seen_of(t, call_unmarked(t->open));
+    if (s)
+        s->is_open = false;
     if (t->open_count)
         t->open_count--;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
@@ -77,19 +98,24 @@ bool call_is_inside(struct thread *t, const struct call *c)
     return false;
 }
 
-static bool is_live(const struct thread *t, const struct call *outer, const struct call *inner)
+/* `inner` may be a seen call itself: then what was open below it was looked at before. */
+static bool is_live(struct thread *t, const struct call *outer, const struct call *inner)
 {
-    return outer == &t->seen.call ? t->seen.is_open : call_is_live(outer, inner);
+    const struct seen_call *s = seen_of(t, outer);
+    if (seen_of(t, inner))
+        return true;
+    return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
-/* Is what `caller` calls part of the newest open call? */
-static bool is_part(const struct thread *t, uintptr_t caller)
+/* Is what `caller` calls part of the newest open call? 0: a call that only CUPTI saw. */
+static bool is_part(struct thread *t, uintptr_t caller)
 {
-    return call_unmarked(t->open) == &t->seen.call || resolve_is_cuda(caller);
+    return caller && (seen_of(t, call_unmarked(t->open)) || resolve_is_cuda(caller));
 }
 
 /* What is to become of a call. */
-static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t caller)
+static enum call_mode choose_mode(struct thread *t, struct call *c, const struct call_site *site,
+                                  uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
     if (call_is_inside(t, c) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
@@ -111,7 +137,8 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, uintptr_t ca
             mode = CALL_PASS;
         }
     }
-    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && c != &t->seen.call && gpu_is_active())
+    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
+        gpu_is_active() && gpu.is_called_back[site->code])
         mode = CALL_PASS; /* its callback makes the event */
     while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
@@ -130,7 +157,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
                 uintptr_t caller)
 {
     struct thread *t = &this_thread;
-    enum call_mode mode = choose_mode(t, c, caller);
+    enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
     if (mode == CALL_PASS)
         return;
@@ -210,27 +237,46 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
     return call_close_slow(c, site, ticks_now(), result, words);
 }
 
-bool call_begin_seen(struct thread *t, const struct call_site *site, const uint64_t *words)
+struct seen_call *call_newest_seen(struct thread *t)
 {
-    call_begin(&t->seen.call, site, words, 0);
-    t->seen.is_open = call_mode(&t->seen.call) != CALL_PASS;
-    return t->seen.is_open;
+    for (unsigned i = LIVE_OPEN_MAX; i > 0; i--)
+        if (t->seen[i - 1].is_open)
+            return &t->seen[i - 1];
+    return NULL;
 }
 
-void call_end_seen(struct thread *t, const struct call_site *site, int result,
+bool call_seen_is_live(const struct seen_call *s, const void *inner)
+{
+    return s->is_open && s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
+                                  const uint64_t *words)
+{
+    struct seen_call *newest = call_newest_seen(t), *s = newest ? newest + 1 : t->seen;
+    if (s == t->seen + LIVE_OPEN_MAX) {
+        counter_add(COUNTER_UNRECORDED, 1);
+        return NULL;
+    }
+    call_begin(&s->call, site, words, 0);
+    s->is_open = call_mode(&s->call) != CALL_PASS;
+    return s->is_open ? s : NULL;
+}
+
+void call_end_seen(struct seen_call *s, const struct call_site *site, int result,
                    const uint64_t *words)
 {
-    call_end(&t->seen.call, site, result, words);
-    t->seen.is_open = false;
+    call_end(&s->call, site, result, words);
+    s->is_open = false;
 }
 
-void call_abandon_seen(struct thread *t)
+void call_abandon_seen(struct thread *t, struct seen_call *s)
 {
-    struct call *c = &t->seen.call;
+    struct call *c = &s->call;
     if (call_unmarked(t->open) == c || find_below(t, c)) {
         call_enter(t, c);
         close_stale(t);
         call_leave(t);
     }
-    t->seen.is_open = false;
+    s->is_open = false;
 }

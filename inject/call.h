@@ -118,16 +118,25 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
                     const uint64_t *words);
 
 /*
- * A call that no hook saw, between two callbacks of CUPTI's; at most one at a time on a thread. The
- * first is false if it is not to be recorded. call_abandon_seen: its end will never be told.
+ * A call that no hook saw, between two callbacks of CUPTI's; on top of others only where a signal
+ * handler calls CUDA. NULL if it is not to be recorded. call_abandon_seen: its end will never be
+ * told.
  */
-bool call_begin_seen(struct thread *t, const struct call_site *site, const uint64_t *words);
-void call_end_seen(struct thread *t, const struct call_site *site, int result,
+struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
+                                  const uint64_t *words);
+void call_end_seen(struct seen_call *s, const struct call_site *site, int result,
                    const uint64_t *words);
-void call_abandon_seen(struct thread *t);
+void call_abandon_seen(struct thread *t, struct seen_call *s);
+
+/* The newest that is open, or NULL; and whether its frame is still above `inner` on the stack. */
+struct seen_call *call_newest_seen(struct thread *t);
+bool call_seen_is_live(const struct seen_call *s, const void *inner);
 
 /* The record of the newest open call, if it has one. From inside the call. */
 uint64_t *call_newest_record(struct thread *t);
+
+/* The same, or of the call that the newest is nested in: the user's own. */
+uint64_t *call_outer_record(struct thread *t);
 
 /*
  * The usual call: this thread takes part, no other call is open, there is room, the clock is the

@@ -20,6 +20,7 @@
 #include "signals.h"
 #include "start.h"
 #include "ticks.h"
+#include "writer.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 
@@ -29,18 +30,20 @@ struct gpu gpu = {.status = "absent: CUDA was not initialised"};
 static const struct {
     uint32_t kinds; /* enum setting_kinds */
     CUpti_ActivityKind kind;
+    const char *what;
 } wanted_kinds[] = {
-    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2},
-    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET},
-    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
-    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM},
+    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2, "peer copies"},
+    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
+    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "synchronisations"},
+    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads"},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
+    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"},
+    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
+    {KINDS_GRAPH, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
 };
 
 uint64_t gpu_timestamp(void)
@@ -57,6 +60,7 @@ __attribute__((format(printf, 1, 2))) static void set_status(const char *format,
     va_end(arguments);
     memcpy(gpu.status, text, sizeof text);
     atomic_fetch_add(&gpu.status_version, 1);
+    writer_wake();
 }
 
 void gpu_fail(const char *format, ...)
@@ -152,22 +156,30 @@ static bool find_and_subscribe(void)
     return false;
 }
 
+static void add_missing(const char *what)
+{
+    size_t length = strlen(gpu.missing);
+    snprintf(gpu.missing + length, sizeof gpu.missing - length, "%s%s", length ? ", " : "", what);
+}
+
 bool gpu_enable_kinds(bool enable)
 {
     uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
     bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE;
     unsigned done = 0;
-    for (size_t i = 0; i <= sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
-        bool is_last = i == sizeof wanted_kinds / sizeof wanted_kinds[0];
-        CUpti_ActivityKind kind = is_last ? CUPTI_ACTIVITY_KIND_GRAPH_TRACE : wanted_kinds[i].kind;
+    gpu.missing[0] = '\0';
+    for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
+        CUpti_ActivityKind kind = wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
-        if (is_last ? !(whole && kinds & KINDS_GRAPH) : !(kinds & wanted_kinds[i].kinds))
+        if (!(kinds & wanted_kinds[i].kinds) || (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
             continue;
         CUptiResult result =
             enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
         done += result == CUPTI_SUCCESS;
         if (result == CUPTI_SUCCESS && enable)
             gpu.kinds |= 1ull << kind;
+        if (result != CUPTI_SUCCESS && enable)
+            add_missing(wanted_kinds[i].what);
     }
     return done > 0;
 }
@@ -191,9 +203,11 @@ static void enable_callbacks(bool past_hooks)
         if (d == API_RUNTIME && !runtime)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid])
+            if (gpu.callbacks.api[d][cbid] &&
                 gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
-                                              cupti_callback_domain((enum api_domain)d), cbid);
+                                              cupti_callback_domain((enum api_domain)d),
+                                              cbid) == CUPTI_SUCCESS)
+                gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
     }
 }
 
@@ -289,7 +303,11 @@ static void start(bool subscribed)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
-            set_status("from CUPTI %u, %s", gpu.cupti.version, gpu.cupti.path);
+            set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+                       gpu.missing[0] ? ", without " : "", gpu.missing,
+                       gpu.missing[0] ? ": not supported here" : "");
+            if (gpu.missing[0])
+                say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
         } else {

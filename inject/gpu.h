@@ -24,7 +24,8 @@ enum gpu_phase {
     GPU_DEAD,    /* not to be had (gpu.status says why), or over */
 };
 
-#define GPU_STATUS_BYTES_MAX 1200
+#define GPU_STATUS_BYTES_MAX  1400
+#define GPU_MISSING_BYTES_MAX 160
 
 /* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE. */
 struct gpu {
@@ -33,10 +34,12 @@ struct gpu {
     _Atomic uint64_t epoch;    /* of the recording that it was started in */
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
+    bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
     CUpti_SubscriberHandle subscriber;
-    uint64_t kinds;                    /* enabled: a bit each */
-    _Atomic uint32_t status_version;   /* raised when `status` changes */
-    char status[GPU_STATUS_BYTES_MAX]; /* what the META record gpu_rows says */
+    uint64_t kinds;                      /* enabled: a bit each */
+    char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
+    _Atomic uint32_t status_version;     /* raised when `status` changes */
+    char status[GPU_STATUS_BYTES_MAX];   /* what the META record gpu_rows says */
 };
 
 _Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");

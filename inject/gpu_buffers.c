@@ -6,12 +6,15 @@
 #include <sys/mman.h>
 
 #include "futex.h"
+#include "gpu.h"
 #include "state.h"
 
 #define BUFFER_BYTES (2u << 20) /* CUPTI's advice is 1 to 10 MB */
 #define BUFFERS_MAX  2048
 #define RECORD_BYTES 256 /* none is larger: at least so many were in it */
-#define SPARES       64  /* beyond the cap: refusing a buffer crashes libcupti up to 12.x */
+#define SPARES       64  /* beyond the cap, for a libcupti that takes no refusal */
+
+#define REFUSAL_VERSION 27 /* an older libcupti crashes if it gets no buffer */
 
 enum buffer_state { BUFFER_FREE, BUFFER_OUT };
 
@@ -66,8 +69,13 @@ static int take_free(uint32_t first, uint32_t count)
 void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     int index = take_free(0, pool.count);
-    if (index < 0)
+    if (index < 0 && gpu.cupti.version < REFUSAL_VERSION)
         index = take_free(pool.count, SPARES - 1);
+    if (index < 0 && gpu.cupti.version >= REFUSAL_VERSION) {
+        *buffer = NULL; /* then it drops, and counts */
+        *size = *record_count_max = 0;
+        return;
+    }
     /* All are out: requests then share the last one, whose records nobody will read. */
     *buffer = data_of(index < 0 ? pool.count + SPARES - 1 : (uint32_t)index);
     *size = BUFFER_BYTES;

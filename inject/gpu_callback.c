@@ -26,7 +26,7 @@ static void link_further(struct thread *t, uint32_t first, uint32_t further)
 /* The newest open call of the user's made work under this id. */
 static void note_correlation(struct thread *t, uint32_t id)
 {
-    uint64_t *record = call_newest_record(t);
+    uint64_t *record = call_outer_record(t);
     uint32_t known = record ? (uint32_t)(record[3] >> 32) : id;
     if (known == 0)
         record[3] |= (uint64_t)id << 32;
@@ -40,28 +40,36 @@ static void enter(struct thread *t, enum api_domain domain, int api, const CUpti
 {
     struct call here;
     uint64_t words[API_ARGS_MAX];
-    if (t->seen.is_open && domain == API_RUNTIME) /* CUPTI shows no runtime call inside another */
-        call_abandon_seen(t);
-    if (t->open && (t->seen.is_open || call_is_live(call_unmarked(t->open), &here))) {
+    struct seen_call *seen = call_newest_seen(t);
+    while (seen && !call_seen_is_live(seen, data->functionParams)) {
+        call_abandon_seen(t, seen);
+        seen = call_newest_seen(t);
+    }
+    /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
+    bool on_top = domain == API_RUNTIME && seen && call_unmarked(t->open) == &seen->call;
+    if (t->open && !on_top && (seen || call_is_live(call_unmarked(t->open), &here))) {
         note_correlation(t, data->correlationId);
         return;
     }
     cupti_params_words((enum api_index)api, data->functionParams, false, words);
-    if (!call_begin_seen(t, call_sites[api], words))
+    seen = call_begin_seen(t, call_sites[api], words);
+    if (!seen)
         return;
-    t->seen.correlation = data->correlationId;
-    t->seen.api = (uint16_t)api;
+    seen->correlation = data->correlationId;
+    seen->api = (uint16_t)api;
+    seen->frame = (uintptr_t)data->functionParams;
     note_correlation(t, data->correlationId);
 }
 
 static void leave(struct thread *t, int api, const CUpti_CallbackData *data)
 {
     uint64_t words[API_ARGS_MAX];
-    if (!t->seen.is_open || t->seen.correlation != data->correlationId || t->seen.api != api)
+    struct seen_call *seen = call_newest_seen(t);
+    if (!seen || seen->correlation != data->correlationId || seen->api != api)
         return;
     int result = data->functionReturnValue ? *(const int *)data->functionReturnValue : 0;
     cupti_params_words((enum api_index)api, data->functionParams, result == 0, words);
-    call_end_seen(t, call_sites[api], result, words);
+    call_end_seen(seen, call_sites[api], result, words);
 }
 
 /* False if it is not any more, or in the child of a fork. */

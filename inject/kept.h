@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ranges.h"
+#include "user_ranges.h"
 
 #define KEPT_ANY_DOMAIN UINT32_MAX
 

@@ -11,9 +11,9 @@
 #include "labels.h"
 #include "nvtx_abi.h"
 #include "objects.h"
-#include "ranges.h"
 #include "start.h"
 #include "state.h"
+#include "user_ranges.h"
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpuprof.h finds when the library is preloaded; for other languages, too (ctypes). */
-#include "ranges.h"
 #include "start.h"
 #include "state.h"
+#include "user_ranges.h"
 
 EXPORT int gpuprof_range_push(const char *text);
 EXPORT int gpuprof_range_pop(void);

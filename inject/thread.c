@@ -9,11 +9,11 @@
 #include "call.h"
 #include "futex.h"
 #include "pool.h"
-#include "ranges.h"
 #include "say.h"
 #include "signals.h"
 #include "start.h"
 #include "ticks.h"
+#include "user_ranges.h"
 #include "writer.h"
 
 #define FULL_WAKE 8 /* chunks left since the last wake that are worth waking the writer for */

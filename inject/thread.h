@@ -28,12 +28,16 @@ struct open_call {
     bool is_recorded; /* it has a record in the chunk; else it was dropped, and counted */
 };
 
-/* A call that only CUPTI's callbacks saw. It has no frame: it is over when they say so. */
+/*
+ * A call that only CUPTI's callbacks saw. It has no frame of ours, but one of CUDA's: where its
+ * arguments lie.
+ */
 struct seen_call {
     struct call call;
     bool is_open;
     uint16_t api; /* enum api_index */
     uint32_t correlation;
+    uintptr_t frame;
 };
 
 struct thread {
@@ -51,7 +55,7 @@ struct thread {
     /* 0: `open` has a record and is alone. Else all open calls; `open` is the last, and marked. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
-    struct seen_call seen;
+    struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
     uint32_t further; /* the last correlation id that a LINK record was made for */
     bool in_init;     /* in cuInit, by way of its hook */
     uintptr_t caller; /* of the hook that goes the long way now; see hooks.c */

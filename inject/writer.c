@@ -59,7 +59,6 @@ static void note_state(struct thread *me, uint32_t reason)
     identity_append_anchor(me);
     identity_append_counters(me);
     identity_append_libraries(me);
-    identity_append_gpu(me);
     if (reason)
         identity_append_end(me, reason);
 }
@@ -76,6 +75,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
         resolve_refresh();
         *second_ns = now_ns;
     }
+    identity_append_gpu(me);
     bool good = seal_pass(s, me, flush, now_ns);
     if (flush && good) { /* else the events are in the live file only, and it must stay */
         atomic_store(&gp.writer.done, requested);

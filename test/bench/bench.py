@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
 the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes
-collector.
+collector gpu.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -300,6 +300,30 @@ def writing_alone(size):
     return seconds
 
 
+def bench_gpu():
+    """Launches and their kernels, each with an arrow between them: a call, a slice and two ends."""
+    calls = 1000000
+    for count in (100000, calls):
+        folder = os.path.join(WORK, f"gpu-{count}")
+        os.makedirs(folder)
+        run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(count)])
+        results = {"merge": [], "report": []}
+        for _ in range(5 if count == calls else 1):
+            for verb, extra in (("merge", ["-o", "-"]), ("report", [])):
+                _, cpu, peak, code, error = measured([COLLECTOR, verb, folder, *extra])
+                if code != 0:
+                    raise RuntimeError(error)
+                results[verb].append((2 * count / cpu / 1e6, peak / 1024))
+        shutil.rmtree(folder)
+        for verb, list_of in results.items():
+            rates = [rate for rate, _ in list_of]
+            if count == calls:
+                tell(f"collector.gpu.{verb}", statistics.median(rates), "M events/CPU s",
+                     spread=quartiles(rates))
+            tell(f"collector.gpu.{verb}.memory.{count}", max(peak for _, peak in list_of),
+                 "MiB peak")
+
+
 def bench_collector():
     calls = 2000000
     folder = recording(calls)
@@ -342,7 +366,7 @@ def bench_collector():
 
 def main():
     parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
-             "collector": bench_collector}
+             "collector": bench_collector, "gpu": bench_gpu}
     try:
         for name in sys.argv[2:] or parts:
             try:

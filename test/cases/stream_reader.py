@@ -36,6 +36,7 @@ TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
     "push pop range_start range_end mark label step pause").split(), 1))
+TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
@@ -120,6 +121,7 @@ class Call:
     args: dict  # label -> value; dim3 as a tuple, a kernel as its handle
     kernel: str  # its name, None if no record names it
     live: bool
+    correlation: int
 
 
 @dataclasses.dataclass(slots=True)
@@ -238,7 +240,8 @@ class Process:
                 args[label] = value
             calls.append(Call(function.symbol, function.domain, function.cls, record.thread,
                               tids.get(record.thread), record.begin, record.end, record.result,
-                              record.flags, args, kernel, record.live))
+                              record.flags, args, kernel, record.live,
+                              record.correlation))
         return calls
 
 

@@ -56,7 +56,8 @@ def test_kineto(recorded):
     assert not process.counters["gpu_strange_time"] and not process.counters["gpu_timeless"]
     for record in of(process, "kernel"):  # on one clock with the calls, whoever's was registered
         call = next(c for c in launches if c.correlation == record.correlation)
-        assert call.begin <= record.begin <= call.begin + 5_000_000_000
+        # The other clock runs at its own rate: what that makes in a second or two.
+        assert call.begin - 100_000 <= record.begin <= call.begin + 5_000_000_000
 
 
 def test_holder_later(recorded):

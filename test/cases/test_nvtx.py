@@ -402,9 +402,9 @@ def test_dump(own, run_collector):
     lines = [line.split(" thread=")[0] for line in done.stdout.splitlines()]
     lines = [line.split() for line in lines if line.split()[0] in ("label", "push", "pop", "mark")]
     assert [w for w in lines[0] if not w.startswith("begin=")] == [
-        "label", "kind=1", "handle=1", "domain=0", 'text="one"']
+        "label", "kind=domain", "handle=1", "domain=0", 'text="one"']
     pushes = [[w for w in words if not w.startswith("begin=")] for words in lines
               if words[0] == "push"]
-    assert pushes[0][:7] == ["push", "domain=1", "category=0", "color=0", "payload_type=0",
-                             "payload=0", "message=3"]
+    assert pushes[0][:7] == ["push", "domain=1", "category=0", "color=0x0", "payload_type=none",
+                             "payload=0x0", "message=0x3"]
     assert ["pop", "domain=2"] in [[words[0], words[2]] for words in lines]

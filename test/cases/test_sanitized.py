@@ -41,6 +41,25 @@ def fixture_stress(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("version, megabytes, lead, refuses", [
+    (22, 4, 40, False), (22, 64, 16, False), (130000, 4, 1000, True), (130000, 64, 16, False)])
+def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
+    """Threads fill CUPTI's buffers while one parses; a buffer is never two owners' at a time."""
+    target = tmp_path / "buffers"
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{conftest.ROOT}/inject",
+                    f"-I{conftest.ROOT}/formats", toolchain.SOURCES / "buffers_stress.c",
+                    conftest.ROOT / "inject" / "gpu_buffers.c", "-o", target, "-pthread"],
+                   check=True)
+    done = subprocess.run([target, str(version), str(megabytes), str(lead), "8", "3000"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr[:5000]
+    filled, taken, refused = map(int, done.stdout.split())
+    assert filled == taken and filled + refused == 8 * 3000
+    assert (refused > 0) == refuses
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):
     done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,

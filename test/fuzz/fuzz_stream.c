@@ -17,8 +17,11 @@
 #include "block.h"
 #include "bytes.h"
 #include "crc32c.h"
+#include "gpu_record.h"
 #include "live.h"
+#include "rank.h"
 #include "recording.h"
+#include "report.h"
 #include "trace_writer.h"
 #include "verbs.h"
 
@@ -62,28 +65,39 @@ static void read_folder(void)
     struct recording rec;
     struct output out;
     struct event event;
+    struct report report;
     struct recording_options options = {.keep_live = true};
     char *paths[] = {folder};
     if (recording_open(&rec, paths, 1, &options) == EXIT_OK) {
         if (output_open(&out, "/dev/null") < 0)
             abort();
-        struct trace_writer *writer = chrome_format.create(&out, &rec);
+        struct survey survey;
+        struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
+        if (survey_make(&survey, &rec) == 0)
+            scope.survey = &survey;
+        struct trace_writer *writer = chrome_format.create(&out, &rec, &scope);
         struct timeline *timeline =
             timeline_create(&rec, rec.processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX);
         bool begun = false;
         while (writer && timeline && timeline_next(timeline, &event) > 0) {
-            if (event.record->type != RECORD_CALL)
+            if (!begun && !event_is_visible(event.record->type))
                 continue;
             if (!begun)
-                chrome_format.begin(writer, event.begin_ns);
+                chrome_format.begin(writer, survey.origin_ns);
             begun = true;
-            chrome_format.call(writer, &event);
+            if (event.record->type == RECORD_CALL)
+                chrome_format.call(writer, &event);
+            else
+                chrome_format.other(writer, &event);
         }
         if (begun)
             chrome_format.end(writer);
         chrome_format.free(writer);
         timeline_free(timeline);
+        survey_release(&survey);
         output_finish(&out, 0);
+        report_make(&report, &rec, BY_GRID);
+        report_release(&report);
     }
     recording_release(&rec);
 }

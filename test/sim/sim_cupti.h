@@ -44,8 +44,12 @@ struct cupti_record {
 };
 
 /* Where a thread is: what it may not do depends on it. */
+enum { OPEN_CALLS_MAX = 16 };
+
 struct cupti_thread {
-    struct sim_api_call *call;   /* the innermost open one */
+    struct sim_api_call *call;                  /* the innermost open one */
+    struct sim_api_call *calls[OPEN_CALLS_MAX]; /* all, the outermost first */
+    unsigned call_count;
     const char *callback;        /* the subscriber's callback that is running */
     const char *buffer_callback; /* the client's buffer or timestamp callback that is running */
     bool in_stream_destroy;

@@ -172,11 +172,22 @@ static void api_dispatch(struct sim_api_call *call, int site, int *result)
     dispatch(domain, cbid, call->symbol->name, &data);
 }
 
-/* A frame below this one belongs to a call that was left by siglongjmp. */
+static void drop_newest(void)
+{
+    unsigned left = --cupti_thread.call_count;
+    cupti_thread.call = left ? cupti_thread.calls[left - 1] : NULL;
+}
+
+/*
+ * A frame here or below belongs to a call that was left by siglongjmp. What it held was perhaps
+ * written over.
+ */
 static void drop_stale(const struct sim_api_call *call)
 {
-    while (cupti_thread.call && (uintptr_t)cupti_thread.call < (uintptr_t)call)
-        cupti_thread.call = cupti_thread.call->outer;
+    while (cupti_thread.call && (uintptr_t)cupti_thread.call <= (uintptr_t)call)
+        drop_newest();
+    if (cupti_thread.call_count == OPEN_CALLS_MAX)
+        abort();
 }
 
 void callback_enter(struct sim_api_call *call)
@@ -200,7 +211,7 @@ void callback_enter(struct sim_api_call *call)
                                     : __atomic_add_fetch(&correlation_count, 1, __ATOMIC_RELAXED);
     call->kernel = kernel_name(call);
     call->args = NULL;
-    cupti_thread.call = call;
+    cupti_thread.call = cupti_thread.calls[cupti_thread.call_count++] = call;
     call->begin_ns = sim_now_ns();
     if (callback > 1)
         api_dispatch(call, CUPTI_API_ENTER, NULL);
@@ -221,7 +232,10 @@ void callback_leave(struct sim_api_call *call, int result)
             cupti_unlock();
         }
     }
-    cupti_thread.call = call->outer;
+    while (cupti_thread.call_count && cupti_thread.call != call) /* left by siglongjmp as well */
+        drop_newest();
+    if (cupti_thread.call_count)
+        drop_newest();
 }
 
 void callback_resource(const struct sim_trace_resource *resource)

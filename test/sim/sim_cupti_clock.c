@@ -66,8 +66,16 @@ void clock_anchor(void)
     timing.anchors[(timing.anchor_first + timing.anchor_count++) % ANCHOR_COUNT] = best;
 }
 
+static void note_early(const struct sim_trace_resource *resource)
+{
+    if (resource->kind == SIM_CONTEXT_CREATED)
+        clock_context_created(resource->context_id);
+}
+
 void clock_register(CUpti_TimestampCallbackFunc callback)
 {
+    if (!timing.registered)
+        cupti_driver->each_resource(note_early); /* those made before anybody listened */
     __atomic_store_n(&timing.callback, callback, __ATOMIC_RELEASE);
     if (timing.registered++)
         timing.corrupt_left = HEAD_RECORDS;
@@ -89,9 +97,20 @@ static bool context_is_early(uint32_t context_id)
     return false;
 }
 
+/* One distance for all: the start and the end of a record must not differ by an interruption. */
 static uint64_t to_realtime(uint64_t mono_ns)
 {
-    return mono_ns + (realtime_ns() - sim_now_ns());
+    static uint64_t distance_ns;
+    uint64_t best_ns = UINT64_MAX;
+    for (int i = 0; i < 4 * ANCHOR_TRIES && (!distance_ns || i); i++) {
+        uint64_t before_ns = sim_now_ns(), real_ns = realtime_ns();
+        uint64_t around_ns = sim_now_ns() - before_ns;
+        if (around_ns < best_ns) {
+            best_ns = around_ns;
+            distance_ns = real_ns - before_ns - around_ns / 2;
+        }
+    }
+    return mono_ns + distance_ns;
 }
 
 static const struct anchor *anchor_at(unsigned index)

@@ -326,6 +326,68 @@ static void save_records(void)
     builder_release(&b);
 }
 
+/* Work of a device with every argument at its limits, in records that are short of arguments. */
+static void add_extreme_work(struct stream_builder *b)
+{
+    static const uint64_t values[] = {0, 1, 1ull << 31, UINT32_MAX, 1ull << 63, UINT64_MAX};
+    for (unsigned v = 0; v < 6; v++) {
+        for (unsigned type = RECORD_KERNEL; type <= RECORD_LINK; type++) {
+            uint64_t args[16];
+            for (unsigned i = 0; i < 16; i++)
+                args[i] = values[(v + (i > 6)) % 6];
+            for (unsigned k = 0; k < 3; k++)
+                builder_record(b, 2, type, 1000 * v + 10 * k, v == 5 ? UINT64_MAX : 15 * k,
+                               (uint32_t)values[(v + k) % 6], 16 - 7 * k, args,
+                               k ? "name\x01\"\\\n\xff" : NULL);
+        }
+        builder_record(b, 2, RECORD_KERNEL, UINT64_MAX - v, values[v], 3, 0, NULL, NULL);
+    }
+}
+
+/* Ranges that do not match, too deep a nest, and texts that are none. */
+static void add_odd_ranges(struct stream_builder *b)
+{
+    uint64_t args[16] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 3, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    for (unsigned type = RECORD_POP; type <= RECORD_PAUSE; type++)
+        for (unsigned count = 0; count <= 16; count += 4)
+            builder_record(b, 1, type, 400 + count, 0, 0, count, args, count ? "\x01\xff\"" : NULL);
+    for (unsigned i = 0; i < 600; i++)
+        builder_record(b, 1, RECORD_PUSH, 500 + i / 7, 0, 0, 0, NULL, i % 3 ? "deep" : NULL);
+    for (unsigned i = 0; i < 300; i++)
+        builder_record(b, 1, RECORD_POP, 5000 + i / 9, 0, 0, 0, NULL, NULL);
+    for (unsigned i = 0; i < 20; i++) { /* domains that do not nest in each other */
+        args[0] = i % 2;
+        builder_record(b, 3, RECORD_PUSH, 600 + 10 * i, 0, 0, 1, args, "first in, first out");
+        builder_record(b, 3, RECORD_POP, 605 + 10 * i + 10 * (i % 2), 0, 0, 1, args, NULL);
+    }
+}
+
+static void save_gpu(void)
+{
+    struct stream_builder b;
+    begin(&b);
+    builder_thread(&b, 1, 0, 5, "main");
+    builder_thread(&b, 2, 0, 6, "gpuprof-gpu");
+    for (uint32_t i = 0; i < 12; i++)
+        builder_correlated(&b, 1, 0, 100 * i, 50, i < 6 ? i : UINT32_MAX - i);
+    add_extreme_work(&b);
+    add_odd_ranges(&b);
+    save(&b, "gpu-extreme.gpuprof");
+    builder_release(&b);
+
+    /* Slices on one stream that overlap, touch, have no length, or begin together; many streams. */
+    begin(&b);
+    builder_thread(&b, 2, 0, 6, "gpuprof-gpu");
+    for (uint32_t i = 0; i < 400; i++) {
+        uint64_t args[16] = {i % 3, 1, i < 300 ? 7 : i, 1, 5, 5};
+        builder_record(&b, 2, RECORD_KERNEL + i % 3, 100 + 7 * (i % 90), i % 5 ? 7 * (i % 4) : 300,
+                       0, 16, args, NULL);
+    }
+    add_calls(&b);
+    save(&b, "gpu-overlap.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -412,6 +474,7 @@ int main(int argc, char **argv)
     save_extremes();
     save_texts();
     save_records();
+    save_gpu();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
     save_live("live-committed", live_committed);

@@ -215,6 +215,33 @@ void builder_call(struct stream_builder *b, uint32_t thread, unsigned function, 
     builder_add(b, thread, &r);
 }
 
+void builder_record(struct stream_builder *b, uint32_t thread, unsigned type, uint64_t begin,
+                    uint64_t duration, uint32_t correlation, unsigned arg_count,
+                    const uint64_t *args, const char *text)
+{
+    struct record r = {.type = (uint8_t)type,
+                       .begin = begin,
+                       .duration = duration,
+                       .correlation = correlation,
+                       .arg_count = (uint8_t)arg_count,
+                       .bytes = (const uint8_t *)text,
+                       .byte_count = text ? (uint32_t)strlen(text) : 0};
+    if (arg_count)
+        memcpy(r.args, args, arg_count * sizeof *args);
+    builder_add(b, thread, &r);
+}
+
+void builder_correlated(struct stream_builder *b, uint32_t thread, unsigned function,
+                        uint64_t begin, uint64_t duration, uint32_t correlation)
+{
+    struct record r = {.type = RECORD_CALL,
+                       .code = (uint16_t)function,
+                       .begin = begin,
+                       .duration = duration,
+                       .correlation = correlation};
+    builder_add(b, thread, &r);
+}
+
 void builder_write_file(const char *path, const void *data, size_t length)
 {
     FILE *file = need(fopen(path, "we"));

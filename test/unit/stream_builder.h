@@ -57,6 +57,15 @@ void builder_name(struct stream_builder *b, uint32_t thread, uint64_t begin, uin
 void builder_call(struct stream_builder *b, uint32_t thread, unsigned function, uint64_t begin,
                   uint64_t duration, int32_t result, unsigned arg_count, const uint64_t *args);
 
+/* The same with a correlation id. */
+void builder_correlated(struct stream_builder *b, uint32_t thread, unsigned function,
+                        uint64_t begin, uint64_t duration, uint32_t correlation);
+
+/* Any record of up to 16 arguments; `text` may be NULL. */
+void builder_record(struct stream_builder *b, uint32_t thread, unsigned type, uint64_t begin,
+                    uint64_t duration, uint32_t correlation, unsigned arg_count,
+                    const uint64_t *args, const char *text);
+
 /* Flushes and writes the file. */
 void builder_save(struct stream_builder *b, const char *path);
 void builder_write_file(const char *path, const void *data, size_t length);

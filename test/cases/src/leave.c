@@ -110,8 +110,10 @@ static void handler(int flags)
 static void raise_or_die(const char *symbol, uint64_t argument)
 {
     raise_inside(symbol, argument);
-    if (strcmp(symbol, "cudaMemset") == 0)
+    if (strcmp(symbol, "cudaMemset") == 0) {
+        usleep(100000); /* until the file has the functions' names */
         raise(SIGKILL);
+    }
 }
 
 /* Calls inside a call, over several chunks, and a kill in the last of them. */

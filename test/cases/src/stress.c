@@ -16,7 +16,7 @@
 #include "gpu.h"
 #include "hook_table.h"
 #include "labels.h"
-#include "ranges.h"
+#include "user_ranges.h"
 
 /* In place of the parts that meet CUDA. */
 dlsym_fn real_dlsym;

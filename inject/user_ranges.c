@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ranges.h"
+#include "user_ranges.h"
 
 #include <string.h>
 

@@ -11,8 +11,8 @@
  * Any thread, also inside CUDA calls. From a signal handler that interrupted our own code nothing
  * is recorded; that is counted.
  */
-#ifndef GPUPROF_INJECT_RANGES_H
-#define GPUPROF_INJECT_RANGES_H
+#ifndef GPUPROF_INJECT_USER_RANGES_H
+#define GPUPROF_INJECT_USER_RANGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

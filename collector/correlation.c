@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "correlation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "error.h"
+
+#define NEAR 16 /* entries behind the hint that are looked at before a search */
+
+_Static_assert(sizeof(struct correlated_call) == 48, "a run has the size that the header says");
+
+static uint64_t key_of(uint32_t process, uint32_t id)
+{
+    return (uint64_t)process << 32 | id;
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct correlated_call *a = left;
+    const struct correlated_call *b = right;
+    uint64_t a_key = key_of(a->process, a->id);
+    uint64_t b_key = key_of(b->process, b->id);
+    if (a_key != b_key)
+        return a_key < b_key ? -1 : 1;
+    unsigned a_rank = a->flags & (CORRELATION_LINK | CORRELATION_NESTED);
+    unsigned b_rank = b->flags & (CORRELATION_LINK | CORRELATION_NESTED);
+    if (a_rank != b_rank) /* a link is the last that is asked */
+        return (a_rank & CORRELATION_LINK) != (b_rank & CORRELATION_LINK)
+                   ? (a_rank & CORRELATION_LINK ? 1 : -1)
+                   : (a_rank ? 1 : -1);
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return 0;
+}
+
+void correlation_init(struct correlation *c)
+{
+    *c = (struct correlation){.run_max = CORRELATION_RUN};
+    spool_init(&c->spool, sizeof(struct correlated_call));
+}
+
+void correlation_release(struct correlation *c)
+{
+    free(c->buffer);
+    free(c->runs);
+    spool_release(&c->spool);
+    c->buffer = NULL;
+    c->runs = NULL;
+}
+
+static void sort_buffer(struct correlation *c)
+{
+    for (uint32_t i = 1; i < c->buffered; i++) {
+        if (compare_calls(&c->buffer[i - 1], &c->buffer[i]) > 0) {
+            qsort(c->buffer, c->buffered, sizeof *c->buffer, compare_calls);
+            return;
+        }
+    }
+}
+
+/* Makes a run of what is buffered; `spill`: in the spool. */
+static int end_run(struct correlation *c, bool spill)
+{
+    struct correlation_run *runs =
+        array_room(c->runs, c->run_count, &c->run_capacity, sizeof *runs, 16);
+    if (!runs)
+        return GPUPROF_NO_MEMORY;
+    c->runs = runs;
+    sort_buffer(c);
+    const struct correlated_call *last = &c->buffer[c->buffered - 1];
+    c->runs[c->run_count++] = (struct correlation_run){
+        .first_key = key_of(c->buffer->process, c->buffer->id),
+        .last_key = key_of(last->process, last->id),
+        .offset = c->spool.count,
+        .count = c->buffered,
+    };
+    int error = 0;
+    for (uint32_t i = 0; spill && error == 0 && i < c->buffered; i++)
+        error = spool_append(&c->spool, &c->buffer[i]);
+    if (spill)
+        c->buffered = 0;
+    return error;
+}
+
+int correlation_add(struct correlation *c, const struct correlated_call *call)
+{
+    if (!call->id)
+        return 0;
+    if (!c->buffer && !(c->buffer = malloc(c->run_max * sizeof *c->buffer)))
+        return GPUPROF_NO_MEMORY;
+    if (c->buffered == c->run_max) {
+        int error = end_run(c, true);
+        if (error < 0)
+            return error;
+    }
+    c->buffer[c->buffered++] = *call;
+    c->calls += !(call->flags & CORRELATION_LINK);
+    return 0;
+}
+
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further)
+{
+    struct correlated_call link = {
+        .process = process, .id = further, .target = id, .flags = CORRELATION_LINK};
+    return id == further ? 0 : correlation_add(c, &link);
+}
+
+int correlation_finish(struct correlation *c)
+{
+    return c->buffered ? end_run(c, c->run_count > 0) : 0;
+}
+
+/* Entry `index` of a run; NULL: an error. */
+static struct correlated_call *entry_at(struct correlation *c, const struct correlation_run *run,
+                                        uint32_t index, bool change, int *error)
+{
+    if (c->buffered)
+        return &c->buffer[index]; /* the only run */
+    return spool_at(&c->spool, run->offset + index, change, error);
+}
+
+/* The first entry of the run with a key of at least `key`: its index, or the run's count. */
+static int64_t lower_bound(struct correlation *c, struct correlation_run *run, uint64_t key)
+{
+    uint32_t low = 0;
+    uint32_t high = run->count;
+    int error = 0;
+    const struct correlated_call *e;
+    /* Usually it is a little behind the one before. */
+    for (uint32_t i = 0; i < NEAR && run->hint + i < run->count; i++) {
+        if (!(e = entry_at(c, run, run->hint + i, false, &error)))
+            return error;
+        if (key_of(e->process, e->id) >= key) {
+            if (i > 0)
+                return run->hint + i;
+            high = run->hint;
+            break;
+        }
+        low = run->hint + i + 1;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (!(e = entry_at(c, run, middle, false, &error)))
+            return error;
+        if (key_of(e->process, e->id) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The best entry of this key in one run: 1, 0 or an error. */
+static int find_in(struct correlation *c, struct correlation_run *run, uint64_t key,
+                   struct correlated_call *found)
+{
+    int error = 0;
+    if (key < run->first_key || key > run->last_key)
+        return 0;
+    int64_t at = lower_bound(c, run, key);
+    if (at < 0)
+        return (int)at;
+    if (at == run->count)
+        return 0;
+    struct correlated_call *e = entry_at(c, run, (uint32_t)at, true, &error);
+    if (!e)
+        return error;
+    run->hint = at ? (uint32_t)at - 1 : 0;
+    if (key_of(e->process, e->id) != key)
+        return 0;
+    e->flags |= CORRELATION_MATCHED;
+    *found = *e;
+    return 1;
+}
+
+/* A call is better than a link, and what is not nested better than what is: 1, 0 or an error. */
+static int find_key(struct correlation *c, uint64_t key, struct correlated_call *found)
+{
+    int best = 0;
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        struct correlated_call here;
+        uint32_t at = (c->last_run + i) % c->run_count;
+        int more = find_in(c, &c->runs[at], key, &here);
+        if (more < 0)
+            return more;
+        if (!more || (best && compare_calls(found, &here) <= 0))
+            continue;
+        *found = here;
+        best = 1;
+        c->last_run = at;
+        if (!(here.flags & (CORRELATION_LINK | CORRELATION_NESTED)))
+            break;
+    }
+    return best;
+}
+
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+                     struct correlated_call *found)
+{
+    for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
+        int more = find_key(c, key_of(process, id), found);
+        if (more <= 0)
+            return more;
+        if (!(found->flags & CORRELATION_LINK))
+            return 1;
+        id = found->target;
+    }
+    return 0;
+}
+
+int correlation_unmatched(struct correlation *c, uint32_t process, uint64_t *count)
+{
+    int error = 0;
+    *count = 0;
+    for (uint32_t r = 0; r < c->run_count; r++) {
+        const struct correlation_run *run = &c->runs[r];
+        if (run->first_key >> 32 > process || run->last_key >> 32 < process)
+            continue;
+        for (uint32_t i = 0; i < run->count; i++) {
+            const struct correlated_call *e = entry_at(c, run, i, false, &error);
+            if (!e)
+                return error;
+            *count += e->process == process &&
+                      (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
+                                   CORRELATION_NESTED)) == CORRELATION_LAUNCH;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the correlation id of a GPU record to the call that caused it. Two passes over the blocks:
+ * a first one (survey.h) adds every call that has an id, whatever its place; then any GPU record
+ * finds its call, however late its block, however many records a launch has, and although by the
+ * noise of two clocks a kernel may begin before its call. Nothing is ever retired or guessed.
+ *
+ * Calls are collected into runs of CORRELATION_RUN, sorted by process and id. While one run holds
+ * them all it is searched in memory; from the second on runs go to a spool (spool.h), so memory is
+ * bounded by the run's 6 MB, the spool's 4 MiB and 24 bytes a run. Ids rise with time, so the runs
+ * hardly overlap, and a look-up begins where the one before it ended.
+ */
+#ifndef GPUPROF_COLLECTOR_CORRELATION_H
+#define GPUPROF_COLLECTOR_CORRELATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spool.h"
+
+#define CORRELATION_RUN   (1u << 17) /* entries sorted at a time */
+#define CORRELATION_LINKS 4          /* links followed from one GPU record */
+
+enum correlation_flag {
+    CORRELATION_LINK = 1,    /* no call: stands for the one with the id in `target` */
+    CORRELATION_LAUNCH = 2,  /* a launch that should have made work of its own */
+    CORRELATION_MATCHED = 4, /* some GPU record has found it */
+    CORRELATION_NESTED = 8,  /* inside another call, which goes before */
+};
+
+struct correlated_call {
+    uint32_t process; /* struct process index */
+    uint32_t id;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint32_t thread;   /* struct thread index */
+    uint32_t function; /* struct function index */
+    uint32_t range;    /* innermost range at its begin (survey.h); 0 = none */
+    uint16_t flags;    /* enum correlation_flag */
+    uint16_t reserved;
+    uint32_t target; /* of a link */
+    uint32_t padding;
+};
+
+struct correlation_run {
+    uint64_t first_key;
+    uint64_t last_key;
+    uint64_t offset; /* in the spool */
+    uint32_t count;
+    uint32_t hint; /* where the last look-up ended */
+};
+
+struct correlation {
+    struct correlated_call *buffer; /* owned: the run being made, or the only one */
+    uint32_t buffered;
+    uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */
+    struct correlation_run *runs; /* owned */
+    uint32_t run_count;
+    uint32_t run_capacity;
+    uint32_t last_run; /* that had what was looked for */
+    struct spool spool;
+    uint64_t calls; /* added, links left out */
+};
+
+void correlation_init(struct correlation *c);
+void correlation_release(struct correlation *c);
+
+/* In any order; an id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
+int correlation_add(struct correlation *c, const struct correlated_call *call);
+
+/* Work with the id `further` was made by the call with the id `id`. */
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further);
+
+/* To be called once, between the last addition and the first look-up. */
+int correlation_finish(struct correlation *c);
+
+/*
+ * Looks up the call of that id and marks it as matched. Of several (a driver call inside a runtime
+ * call) the outermost. 1 and a copy in *found, 0 if there is none, or an error.
+ */
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+                     struct correlated_call *found);
+
+/* Launches of `process` that no GPU record has found, *count. 0 or an error. */
+int correlation_unmatched(struct correlation *c, uint32_t process, uint64_t *count);
+
+#endif

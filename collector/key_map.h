@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash map from three numbers to one that is not 0. Its size is bounded by its owner's maximum.
+ */
+#ifndef GPUPROF_COLLECTOR_KEY_MAP_H
+#define GPUPROF_COLLECTOR_KEY_MAP_H
+
+#include <stdint.h>
+
+struct key {
+    uint64_t a, b, c;
+};
+
+struct key_slot {
+    struct key key;
+    uint64_t value; /* 0: free */
+};
+
+struct key_map {
+    struct key_slot *slots; /* owned */
+    uint32_t slot_count;
+    uint32_t count;
+    uint32_t count_max; /* 0: KEY_MAP_MAX */
+};
+
+#define KEY_MAP_MAX (1u << 20)
+
+void key_map_release(struct key_map *m);
+
+/* The value, 0 if there is none. */
+uint64_t key_map_get(const struct key_map *m, struct key key);
+
+/*
+ * Adds or changes; `value` is not 0. 0, GPUPROF_NO_MEMORY, or GPUPROF_LIMIT if the map is full,
+ * which leaves it as it was.
+ */
+int key_map_set(struct key_map *m, struct key key, uint64_t value);
+
+void key_map_remove(struct key_map *m, struct key key);
+
+#endif

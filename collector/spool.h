@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An array of items of one size that may grow without bound while its memory does not: blocks of
+ * SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, and a block that has to give its place to
+ * another goes to a file without a name in $TMPDIR (or /tmp), made when it is first needed. The
+ * file is private to this process and gone with it, so items lie in it as they lie in memory.
+ */
+#ifndef GPUPROF_COLLECTOR_SPOOL_H
+#define GPUPROF_COLLECTOR_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPOOL_BLOCK_BYTES 65536
+#define SPOOL_SLOTS       64 /* 4 MiB, touched as needed */
+
+struct spool_slot {
+    uint8_t *data;  /* owned; NULL: never used */
+    uint64_t block; /* the number of the block that is there */
+    bool filled;
+    bool changed; /* not yet as in the file */
+};
+
+struct spool {
+    size_t item_bytes;
+    uint32_t block_items;
+    uint64_t count;
+    int fd;          /* -1: nothing had to go to a file */
+    uint32_t usable; /* slots; fewer in tests */
+    struct spool_slot slots[SPOOL_SLOTS];
+};
+
+/* `item_bytes` is at most SPOOL_BLOCK_BYTES. */
+void spool_init(struct spool *s, size_t item_bytes);
+void spool_release(struct spool *s);
+
+/*
+ * The item at `index`, to be read or, with `change`, written; a view until the next call on this
+ * spool. NULL: GPUPROF_NO_MEMORY or GPUPROF_IO (errno) in *error.
+ */
+void *spool_at(struct spool *s, uint64_t index, bool change, int *error);
+
+/* Opens a file without a name in $TMPDIR or /tmp, to be closed; -1: errno. */
+int spool_file(void);
+
+/* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
+int spool_append(struct spool *s, const void *item);
+
+#endif

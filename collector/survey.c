@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "survey.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "array.h"
+#include "error.h"
+#include "gpu_record.h"
+#include "message.h"
+
+/* A range that opens gets a number, one that closes its end. */
+static int take_range(struct survey *s, struct ranges *ranges, const struct event *e)
+{
+    struct range *range = NULL;
+    int error = 0;
+    /* What is around it must be asked for before it is there itself. */
+    const struct range *around = ranges_innermost(ranges, e->thread, false);
+    uint32_t parent = around ? around->node : 0;
+    int change = ranges_take(ranges, e, &range);
+    if (change == RANGE_OPENED) {
+        if (s->nodes.count >= UINT32_MAX - 1)
+            return 0;
+        struct range_node node = {.text = range->text,
+                                  .begin_ns = range->begin_ns,
+                                  .end_ns = UINT64_MAX,
+                                  .parent = parent,
+                                  .sequence = range->sequence};
+        error = spool_append(&s->nodes, &node);
+        range->node = (uint32_t)s->nodes.count;
+    } else if (change == RANGE_CLOSED && range->node) {
+        struct range_node *node = spool_at(&s->nodes, range->node - 1u, true, &error);
+        if (node)
+            node->end_ns = range->end_ns;
+    }
+    return change < 0 ? change : error;
+}
+
+static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (!r->correlation)
+        return 0;
+    const struct range *range = ranges_innermost(ranges, e->thread, false);
+    bool launches = e->function->class == API_LAUNCH && r->result == 0 &&
+                    !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
+    struct correlated_call call = {
+        .process = e->process->index,
+        .id = r->correlation,
+        .begin_ns = e->begin_ns,
+        .end_ns = e->end_ns,
+        .thread = e->thread->index,
+        .function = e->function->index,
+        .range = range ? range->node : 0,
+        .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
+                            (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
+    };
+    return correlation_add(&s->calls, &call);
+}
+
+static int take_device(struct survey *s, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct key key = {e->process->index, record_arg(r, DEVICE_DEVICE), 0};
+    if (s->device_count == SURVEY_DEVICES_MAX || key_map_get(&s->indexes, key))
+        return 0;
+    struct surveyed_device *devices =
+        array_room(s->devices, s->device_count, &s->device_capacity, sizeof *devices, 16);
+    if (!devices)
+        return GPUPROF_NO_MEMORY;
+    s->devices = devices;
+    struct surveyed_device *d = &devices[s->device_count];
+    *d = (struct surveyed_device){
+        .process = e->process->index,
+        .limits = {.device = record_arg(r, DEVICE_DEVICE),
+                   .major = record_arg(r, DEVICE_MAJOR),
+                   .minor = record_arg(r, DEVICE_MINOR),
+                   .multiprocessors = record_arg(r, DEVICE_MULTIPROCESSORS),
+                   .threads_max = record_arg(r, DEVICE_THREADS_MAX),
+                   .blocks_max = record_arg(r, DEVICE_BLOCKS_MAX),
+                   .registers_max = record_arg(r, DEVICE_REGISTERS_MAX),
+                   .shared_max = record_arg(r, DEVICE_SHARED_MAX),
+                   .shared_block_max = record_arg(r, DEVICE_SHARED_BLOCK_MAX),
+                   .memory = record_arg(r, DEVICE_MEMORY),
+                   .warp = record_arg(r, DEVICE_WARP)},
+        .uuid_high = record_arg(r, DEVICE_UUID_HIGH),
+        .uuid_low = record_arg(r, DEVICE_UUID_LOW),
+    };
+    size_t length = r->byte_count < sizeof d->name ? r->byte_count : sizeof d->name - 1;
+    if (length)
+        memcpy(d->name, r->bytes, length);
+    return key_map_set(&s->indexes, key, ++s->device_count);
+}
+
+static int take(struct survey *s, struct ranges *ranges, const struct event *e)
+{
+    const struct record *r = e->record;
+    int error = 0;
+    switch (r->type) {
+    case RECORD_CALL: return take_call(s, ranges, e);
+    case RECORD_KERNEL_NAME:
+        if (r->bytes && r->arg_count >= 1)
+            error = kernel_name_set(&s->rec->reader.names, &e->process->gpu_names, r->args[0],
+                                    r->bytes, r->byte_count);
+        return error;
+    case RECORD_DEVICE: return take_device(s, e);
+    case RECORD_CONTEXT: {
+        struct key key = {e->process->index, record_arg(r, CONTEXT_CONTEXT), 0};
+        error = key_map_set(&s->contexts, key, (uint32_t)record_arg(r, CONTEXT_DEVICE) + 1ull);
+        return error == GPUPROF_NO_MEMORY ? error : 0;
+    }
+    case RECORD_LINK:
+        return correlation_link(&s->calls, e->process->index, r->correlation,
+                                (uint32_t)record_arg(r, 0));
+    case RECORD_STEP: s->stepped[e->process->index] = true; return 0;
+    default: return take_range(s, ranges, e);
+    }
+}
+
+static int walk(struct survey *s, struct timeline *timeline)
+{
+    struct ranges ranges;
+    struct event event;
+    int more = ranges_init(&ranges, s->rec);
+    while (more >= 0 && (more = timeline_next(timeline, &event)) > 0) {
+        if (!s->origin_ns && event_is_visible(event.record->type))
+            s->origin_ns = event.begin_ns;
+        int error = take(s, &ranges, &event);
+        more = error < 0 ? error : more;
+    }
+    ranges_release(&ranges);
+    return more < 0 ? more : correlation_finish(&s->calls);
+}
+
+int survey_make(struct survey *s, struct recording *rec)
+{
+    *s = (struct survey){.rec = rec};
+    correlation_init(&s->calls);
+    spool_init(&s->nodes, sizeof(struct range_node));
+    s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
+    struct losses *before = calloc(rec->count + 1u, sizeof *before);
+    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
+    int error = s->stepped && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        before[i] = rec->processes[i]->losses;
+    if (error == 0)
+        error = walk(s, timeline);
+    if (error < 0)
+        message("%s: %s", timeline ? timeline_path(timeline) : "gpuprof-collector",
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    /* Damage will be met and counted again, and handles will get their names again. */
+    for (uint32_t i = 0; before && i < rec->count; i++) {
+        rec->processes[i]->losses = before[i];
+        kernel_handles_release(&rec->processes[i]->kernels);
+    }
+    timeline_free(timeline);
+    free(before);
+    return error;
+}
+
+void survey_release(struct survey *s)
+{
+    correlation_release(&s->calls);
+    spool_release(&s->nodes);
+    key_map_release(&s->contexts);
+    key_map_release(&s->indexes);
+    free(s->devices);
+    free(s->stepped);
+}
+
+const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
+                                            uint64_t device)
+{
+    uint64_t place = key_map_get(&s->indexes, (struct key){p->index, device, 0});
+    return place ? &s->devices[place - 1] : NULL;
+}
+
+uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context)
+{
+    uint64_t value = key_map_get(&s->contexts, (struct key){p->index, context, 0});
+    return value ? value - 1 : 0;
+}
+
+const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
+{
+    return spool_at(&s->nodes, number - 1u, false, error);
+}
+
+const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)
+{
+    return name ? kernel_name_of(&p->gpu_names, name) : NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What must be known before GPU work can be shown, gathered by one pass over all events: which call
+ * made which work, in which ranges calls were made, the names of kernels (their records stand in
+ * other blocks than the kernels), and the devices. Recordings without GPU work need no survey.
+ * Memory is bounded by correlation.h and spool.h, the number of kernel names (kernel_names.h) and
+ * SURVEY_DEVICES_MAX.
+ */
+#ifndef GPUPROF_COLLECTOR_SURVEY_H
+#define GPUPROF_COLLECTOR_SURVEY_H
+
+#include "correlation.h"
+#include "key_map.h"
+#include "occupancy.h"
+#include "range_stack.h"
+#include "recording.h"
+#include "spool.h"
+
+#define SURVEY_DEVICES_MAX 4096
+#define DEVICE_NAME_BYTES  128
+
+struct surveyed_device {
+    uint32_t process;
+    struct device_limits limits;
+    uint64_t uuid_high; /* its UUID, 0: not known */
+    uint64_t uuid_low;
+    char name[DEVICE_NAME_BYTES];
+};
+
+/* A range as the survey has seen it, from its number on. */
+struct range_node {
+    const struct kernel_name *text;
+    uint64_t begin_ns;
+    uint64_t end_ns;   /* UINT64_MAX: it did not end */
+    uint32_t parent;   /* number of the one around it on its thread; 0 = none */
+    uint32_t sequence; /* as struct range */
+};
+
+struct survey {
+    struct recording *rec;
+    struct correlation calls;
+    struct spool nodes;              /* struct range_node; number n is item n - 1 */
+    struct key_map contexts;         /* (process, context) -> device + 1 */
+    struct key_map indexes;          /* (process, device) -> place in devices + 1 */
+    struct surveyed_device *devices; /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    bool *stepped;      /* owned, by process index: it has STEP records */
+    uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
+};
+
+/*
+ * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
+ * process.gpu_names. 0, or an error after one line on stderr. survey_release in both cases.
+ */
+int survey_make(struct survey *s, struct recording *rec);
+void survey_release(struct survey *s);
+
+/* The limits of a device, NULL if no record describes it. */
+const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
+                                            uint64_t device);
+
+/* The device of a context, 0 if it is not known. */
+uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context);
+
+/* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
+const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
+
+/* The kernel that a KERNEL record names, or NULL. */
+const struct kernel_name *survey_kernel(const struct process *p, uint64_t name);
+
+#endif

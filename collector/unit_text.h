@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times, sizes and counts as people read them. Each writes at most UNIT_TEXT_BYTES to `text` and
+ * returns it. */
+#ifndef GPUPROF_COLLECTOR_UNIT_TEXT_H
+#define GPUPROF_COLLECTOR_UNIT_TEXT_H
+
+#include <stdint.h>
+
+#define UNIT_TEXT_BYTES 32
+
+const char *time_text(char *text, uint64_t ns);     /* "1.500 ms" */
+const char *bytes_text(char *text, uint64_t bytes); /* "1.5 MiB" */
+const char *count_text(char *text, uint64_t count); /* "1,234,567" */
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compressing what is written into a file, as gzip or as an archive's member. The one place that
+ * knows zlib. */
+#ifndef GPUPROF_COLLECTOR_ZSTREAM_H
+#define GPUPROF_COLLECTOR_ZSTREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum zstream_form { ZSTREAM_GZIP, ZSTREAM_RAW };
+
+struct zstream;
+
+/* Compresses into the open file `fd`, which stays the caller's. NULL: no memory. */
+struct zstream *zstream_create(int fd, enum zstream_form form);
+
+/* 0, or the errno of the write that failed. */
+int zstream_write(struct zstream *z, const char *data, size_t length);
+
+struct zstream_sums {
+    uint32_t crc; /* CRC-32 of what was written, before compression */
+    uint64_t bytes;
+    uint64_t compressed;
+};
+
+/* Ends the stream and frees it; `sums` may be NULL. 0 or an errno. */
+int zstream_end(struct zstream *z, struct zstream_sums *sums);
+
+/* The same checksum of text that is not compressed; `crc` is 0 at first. */
+uint32_t zstream_crc(uint32_t crc, const void *data, size_t length);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program with work for the GPU, step by step: gpu_work STEP... Nothing here knows of CUPTI. Each
+ * step prints one line, so that the output with and without gpuprof can be compared.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cupti_work.h"
+
+enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
+
+static volatile sig_atomic_t signals;
+static sigjmp_buf back;
+
+static void query(void)
+{
+    CUdevice device;
+    int count, version;
+    CUcontext context;
+    cuDriverGetVersion(&version);
+    cuDeviceGetCount(&count);
+    cuDeviceGet(&device, 0);
+    cuDevicePrimaryCtxRetain(&context, device);
+    cuCtxSetCurrent(context);
+}
+
+static void *busy(void *data)
+{
+    cudaStream_t stream;
+    void *memory;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMalloc(&memory, WORK_BYTES);
+    for (unsigned i = 0; i < THREAD_ROUNDS; i++) {
+        launch(i % 2 ? gemm : adam, 1 + i, 32, (size_t)(uintptr_t)data, stream);
+        cudaMemsetAsync(memory, (int)i, 1 + i, stream);
+        cudaMemcpyAsync(memory, &i, sizeof i, cudaMemcpyHostToDevice, stream);
+        if (i % 8 == 0)
+            cudaStreamSynchronize(stream);
+    }
+    cudaStreamSynchronize(stream);
+    cudaFree(memory);
+    cudaStreamDestroy(stream);
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t ids[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&ids[i], NULL, busy, (void *)i);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(ids[i], NULL);
+}
+
+static void *one_launch(void *unused)
+{
+    launch(gemm, 1, 32, 0, NULL);
+    return unused;
+}
+
+/* Threads that end at once, while others are in callbacks. */
+static void short_lived(void)
+{
+    pthread_t ids[SHORT_LIVED];
+    for (unsigned i = 0; i < SHORT_LIVED; i++)
+        pthread_create(&ids[i], NULL, one_launch, NULL);
+    for (unsigned i = 0; i < SHORT_LIVED; i++)
+        pthread_join(ids[i], NULL);
+}
+
+static void *launch_on(void *unused)
+{
+    for (;;)
+        launch(gemm, 1, 32, 0, NULL);
+    return unused;
+}
+
+/* The end of the process comes in the middle of the others' calls. */
+static void churn(void)
+{
+    pthread_t id;
+    for (unsigned i = 0; i < 3; i++)
+        pthread_create(&id, NULL, launch_on, NULL);
+    usleep(CHURN_MS * 1000);
+}
+
+static void in_child(void (*body)(void), int status)
+{
+    int ended = 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        body();
+        exit(status);
+    }
+    waitpid(pid, &ended, 0);
+    printf("child %d\n", WEXITSTATUS(ended));
+}
+
+static void fork_calls(void)
+{
+    void *memory = NULL;
+    printf("in child %d\n", cudaMalloc(&memory, 64));
+}
+
+static void alarm_in(unsigned ms, void (*handler)(int))
+{
+    struct sigaction action;
+    struct itimerval timer = {.it_value = {.tv_usec = ms * 1000}};
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void call_in_handler(int number)
+{
+    signals += number == SIGALRM && cudaEventQuery(NULL) != cudaSuccess;
+    launch(adam, 77, 32, 0, NULL);
+}
+
+static void jump_in_handler(int number)
+{
+    siglongjmp(back, number);
+}
+
+/* Kernels take SIMCUDA_KERNEL_NS: the signal comes while the call waits. */
+static void interrupted(void)
+{
+    launch(gemm, 5, 32, 0, NULL);
+    alarm_in(20, call_in_handler);
+    cudaDeviceSynchronize();
+    launch(gemm, 6, 32, 0, NULL);
+}
+
+static void left(void)
+{
+    launch(gemm, 5, 32, 0, NULL);
+    alarm_in(20, jump_in_handler);
+    if (!sigsetjmp(back, 1))
+        cudaDeviceSynchronize();
+    launch(gemm, 6, 32, 0, NULL);
+    cudaDeviceSynchronize();
+    launch(gemm, 7, 32, 0, NULL);
+}
+
+static void destroy_context(void)
+{
+    CUcontext context, before;
+    CUdeviceptr memory;
+    cuCtxGetCurrent(&before);
+#if CUDA_VERSION >= 13000
+    cuCtxCreate(&context, NULL, 0, 0);
+#else
+    cuCtxCreate(&context, 0, 0);
+#endif
+    cuMemAlloc(&memory, 4096);
+    cuMemsetD8(memory, 3, 4096);
+    cuCtxSynchronize();
+    cuCtxDestroy(context);
+    cuCtxSetCurrent(before);
+}
+
+static void *after_main(void *unused)
+{
+    usleep(50000);
+    cupti_work_launches();
+    cudaDeviceSynchronize();
+    printf("thread\n");
+    exit(unused ? 4 : 3); /* the driver's threads, and CUPTI's, do not end by themselves */
+}
+
+static void leave_main(void)
+{
+    pthread_t id;
+    pthread_create(&id, NULL, after_main, NULL);
+    pthread_exit(NULL);
+}
+
+static const struct {
+    const char *name;
+    void (*body)(void);
+} steps[] = {
+    {"init", cupti_work_init},         {"query", query},
+    {"work", cupti_work_all},          {"graph", cupti_work_graph},
+    {"launches", cupti_work_launches}, {"launch", cupti_work_launch},
+    {"sync", cupti_work_sync},         {"threads", threads},
+    {"short-lived", short_lived},      {"churn", churn},
+    {"interrupted", interrupted},      {"left", left},
+    {"destroy", destroy_context},      {"leave-main", leave_main},
+};
+
+static bool step(const char *name)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (strcmp(name, steps[i].name) == 0) {
+            steps[i].body();
+            return true;
+        }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i];
+        unsigned ms = (unsigned)strtoul(name, NULL, 10);
+        if (ms)
+            usleep(ms * 1000);
+        else if (strcmp(name, "reset") == 0)
+            cudaDeviceReset();
+        else if (strcmp(name, "fork") == 0)
+            in_child(fork_calls, 7);
+        else if (strcmp(name, "fork-work") == 0)
+            in_child(cupti_work_all, 7);
+        else if (strcmp(name, "exec") == 0)
+            execv("/proc/self/exe", (char *[]){argv[0], "work", NULL});
+        else if (strcmp(name, "kill") == 0)
+            kill(getpid(), SIGKILL);
+        else if (strcmp(name, "_exit") == 0)
+            _exit(3);
+        else if (strcmp(name, "quick_exit") == 0)
+            quick_exit(3);
+        else if (!step(name))
+            return 9;
+        printf("%s %d\n", name, cudaGetLastError());
+    }
+    return 3;
+}

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's tables of GPU work and ranges, and dump's lines of such records."""
+
+import csv
+import io
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from conftest import BUILD, built
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def make_gpu(tmp_path):
+    def make(*arguments, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_gpu"), folder, *map(str, arguments)], check=True,
+                       timeout=300)
+        return folder
+    return make
+
+
+@pytest.fixture
+def report(run_collector, make_gpu):
+    def make(scenario, ranks, steps, *options):
+        result = run_collector("report", "--format=json", *options,
+                               make_gpu(scenario, ranks, steps))
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+    return make
+
+
+def by_name(table):
+    rows = {row["name"]: row for row in table}
+    assert len(rows) == len(table)
+    return rows
+
+
+def test_kernels(report):
+    table = report("train", 2, 3)["cuda_gpu_kern_sum"]
+    rows = by_name(table)
+    native = rows["void at::native::kernel_number<1, float>(float*, float, int)"]
+    assert native["instances"] == 18 and native["total_ns"] == 90000
+    for key in ("mean_ns", "median_ns", "min_ns", "p95_ns", "max_ns"):
+        assert native[key] == 5000
+    assert rows["graph_kernel"]["instances"] == 24
+    assert rows["ncclKernel_AllReduce"]["total_ns"] == 120000
+    assert abs(sum(row["share"] for row in table) - 1) < 0.001
+    assert [row["total_ns"] for row in table] == sorted((row["total_ns"] for row in table),
+                                                       reverse=True)
+
+
+def test_kernels_by_grid(report):
+    names = by_name(report("train", 1, 1, "--by=grid")["cuda_gpu_kern_sum"])
+    assert "graph_kernel <<<264x1x1, 256x1x1>>>" in names and len(names) == 3
+
+
+def test_copies(report):
+    made = report("train", 2, 3)
+    rows = by_name(made["cuda_gpu_mem_time_sum"])
+    host = rows["[CUDA memcpy Host-to-Device]"]
+    assert host["instances"] == 6 and host["bytes"] == 48000 and host["bandwidth_gb_s"] == 2
+    assert rows["[CUDA memcpy Peer-to-Peer]"]["bandwidth_gb_s"] == 500
+    assert rows["[CUDA memset]"]["total_ns"] == 6000
+    sizes = by_name(made["cuda_gpu_mem_size_sum"])
+    assert sizes["[CUDA memcpy Host-to-Device]"]["mean_bytes"] == 8000
+    assert sizes["[CUDA memset]"]["total_bytes"] == 6 * 4096
+
+
+def test_devices(report):
+    rows = by_name(report("train", 2, 3)["gpu_time_util"])
+    for rank in range(2):
+        found = {name.partition(": ")[2]: row["total_ns"] for name, row in rows.items()
+                 if name.startswith(f"rank {rank}, GPU {rank}: ")}
+        # Of each step: copy 4, kernels 15, nccl 20 with the others within, peer 2, graph 3.
+        assert found == {"from first to last work": 270000, "busy": 3 * 44000,
+                         "idle": 270000 - 132000, "in kernels": 3 * 38000,
+                         "in copies and sets": 3 * 7000,
+                         "copies and sets during kernels": 3 * 1000}
+
+
+def test_launches_and_ranges(report):
+    made = report("train", 1, 2)
+    launches = by_name(made["cuda_kern_exec_sum"])
+    assert {row["instances"] for row in launches.values()} == {16}
+    assert launches["launch latency"]["min_ns"] == 6000
+    assert launches["launch latency"]["max_ns"] == 24000
+    assert launches["queue time"]["min_ns"] == 5500 and launches["call"]["min_ns"] == 400
+    ranges = by_name(made["nvtx_sum"])
+    assert ranges["forward"]["instances"] == 2 and ranges["forward"]["total_ns"] == 2 * 7980
+    assert ranges["epoch"]["instances"] == 1
+    projected = by_name(made["nvtx_gpu_proj_sum"])
+    assert abs(projected["forward"]["total_ns"] - 2 * 20000) < 20
+    assert by_name(made["overhead_sum"])["Lazy Function Loading"]["total_ns"] == 600
+    assert by_name(made["cuda_sync_sum"])["Stream Sync"]["max_ns"] == 44800
+    assert by_name(made["cuda_gpu_graph_sum"])["CUDA graph 9"]["instances"] == 2
+    memory, = made["gpu_memory_peak"]
+    assert memory == {"name": "rank 0, GPU 0: most allocated", "bytes": 2 * 2**20}
+    assert made["threads"] == 2 and made["gpu_rows"] == "present"
+
+
+def test_text(run_collector, make_gpu):
+    text = run_collector("report", make_gpu("train", 1, 2)).stdout
+    for heading in ("GPU kernels", "GPU copies and sets", "GPU graphs", "synchronisations",
+                    "from launch to kernel", "ranges (host)", "ranges (projected on the GPU)",
+                    "overhead of CUDA and CUPTI", "use of the GPUs", "GPU memory"):
+        assert f"\n{heading}\n" in text
+    assert "2.0 MiB  rank 0, GPU 0: most allocated" in text and "losses" not in text
+
+
+def test_csv(run_collector, make_gpu):
+    """One table, whose columns of numbers stay numbers."""
+    text = run_collector("report", "--format=csv", make_gpu("loss", 1, 2)).stdout
+    table = list(csv.DictReader(io.StringIO(text), strict=True))
+    kinds = {row["kind"] for row in table}
+    assert kinds == {"function", "kernel", "copy", "graph", "sync", "launch", "range", "gpu_range",
+                     "overhead", "device", "memory", "loss", "note"}
+    assert all(row[name].isdigit() for row in table for name in list(table[0])[3:])
+    copy = next(row for row in table if row["function"] == "[CUDA memcpy Host-to-Device]")
+    assert (copy["domain"], copy["calls"], copy["bytes"]) == ("gpu", "2", "16000")
+    assert {row["function"]: row["count"] for row in table if row["kind"] in ("loss", "note")} == \
+        {"gpu_missing": "1", "gpu_unpaired": "1"}
+
+
+def test_wrong_usage(run_collector):
+    result = run_collector("report", "--by=stream", "x")
+    assert result.returncode == 2 and "--by: 'stream' is not one of name|grid" in result.stderr
+
+
+def test_dump(run_collector, make_gpu):
+    """Every kind of record, as it has been shown and looked at once."""
+    made = run_collector("dump", make_gpu("loss", 1, 1)).stdout.splitlines()
+    lines = [line for line in made if line.split()[0] not in ("file", "header", "block", "api")]
+    golden = HERE / "gpu.dump"
+    assert lines == golden.read_text().splitlines()
+    assert {line.split()[0] for line in lines} >= {
+        "kernel", "copy", "set", "sync", "graph", "overhead", "memory", "device", "context",
+        "stream", "kernel_name", "push", "pop", "range_start", "range_end", "mark", "label", "step",
+        "pause"}
+
+
+def test_memory_is_flat(make_gpu):
+    """With more launches than the correlation keeps in memory."""
+    peaks = []
+    for calls in (200_000, 1_600_000):
+        folder = make_gpu("bench", calls, name=f"bench{calls}")
+        done = subprocess.run(
+            ["/usr/bin/env", "python3", "-c",
+             "import resource, subprocess, sys;"
+             "subprocess.run(sys.argv[1:], check=True);"
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+             built(BUILD / "gpuprof-collector"), "merge", "-o", "/dev/null", folder],
+            check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+        peaks.append(int(done.stdout))
+    assert peaks[1] < 1.2 * peaks[0] + 1024, peaks

@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces with GPU work: what HTA, TensorBoard, Perfetto and catapult's viewer need of them, and the
+traps of the format. The recordings come from make_gpu; what they hold is computed here again."""
+
+import collections
+import gzip
+import json
+import re
+import subprocess
+import zipfile
+
+import pytest
+
+from conftest import BUILD, built
+
+STEP = 100.0  # us
+ORIGIN = 0.2  # of the first event that is shown, the first label
+
+
+@pytest.fixture
+def make_gpu(tmp_path):
+    def make(*arguments, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_gpu"), folder, *map(str, arguments)], check=True,
+                       timeout=300)
+        return folder
+    return make
+
+
+@pytest.fixture
+def merged(run_collector, make_gpu):
+    """merged("train", ranks, steps, options...): the trace."""
+    def merge(scenario, ranks, steps, *options, code=0):
+        result = run_collector("merge", *options, make_gpu(scenario, ranks, steps))
+        assert result.returncode == code, result.stderr
+        return json.loads(result.stdout)
+    return merge
+
+
+def of_category(trace, category):
+    return [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == category]
+
+
+def at(step, us):
+    """Time in the trace of `us` after the begin of a step."""
+    return round(STEP * (step + 1) + us - ORIGIN, 3)
+
+
+def names(trace, what="thread_name"):
+    return {(e["pid"], e["tid"]): e["args"]["name"] for e in trace["traceEvents"]
+            if e["ph"] == "M" and e["name"] == what}
+
+
+GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync")
+
+
+def check_rows(trace):
+    """Slices of a row nest or stay 1 ns apart; outer ones begin first or come first in the file."""
+    rows = collections.defaultdict(list)
+    for place, e in enumerate(trace["traceEvents"]):
+        if e["ph"] != "X":
+            continue
+        begin = round(e["ts"] * 1000)
+        rows[e["pid"], e["tid"]].append((begin, place, begin + round(e["dur"] * 1000), e))
+    for row in rows.values():
+        stack = []
+        for begin, _, end, e in sorted(row, key=lambda item: item[:2]):
+            while stack and stack[-1] < begin:
+                stack.pop()
+            assert not stack or end <= stack[-1], e
+            stack.append(end)
+    return len(rows)
+
+
+def test_every_event_has_what_readers_need(merged):
+    for event in merged("train", 2, 3)["traceEvents"]:
+        assert isinstance(event["name"], str) and event["name"]
+        for key in ("pid", "tid"):
+            assert isinstance(event[key], int) and 0 <= event[key] < 2**32
+        if event["ph"] == "X":
+            assert event["cat"] and event["ts"] >= 0 and event["dur"] >= 0
+        assert event["ph"] in "XMisf"
+
+
+def test_head(run_collector, make_gpu):
+    folder = make_gpu("train", 2, 1)
+    text = run_collector("merge", "-o", "-", folder / "rank0.gpuprof").stdout
+    head = text[:text.index('"traceEvents"')]
+    # HTA's pattern: white space behind the colon, the first match of the file.
+    assert re.search(r'"rank":\s+(\d+)', text).group(1) == "1"
+    assert '"rank": 1' in head
+    trace = json.loads(text)
+    assert trace["schemaVersion"] == 1 and trace["displayTimeUnit"] == "ns"
+    assert trace["baseTimeNanoseconds"] == 1700000000000000000 + 200
+    assert trace["distributedInfo"] == {"rank": 1}
+    device, = trace["deviceProperties"]
+    assert device["id"] == 1 and device["name"] == "Made GPU" and device["numSms"] == 132
+    assert device["computeMajor"] == 9 and device["warpSize"] == 32
+    assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543210"
+    assert device["totalGlobalMem"] == 85899345920 and device["regsPerMultiprocessor"] == 65536
+    assert trace["otherData"]["gpu_rows"] == "present"
+    result = run_collector("merge", "-o", "a.json", folder / "rank0.gpuprof")
+    assert result.returncode == 0 and result.stderr == ""
+    written = json.loads((folder.parent / "a.json").read_text())
+    assert written["traceName"] == "a.json"
+
+
+def test_kernels(merged):
+    trace = merged("train", 1, 3)
+    kernels = of_category(trace, "kernel")
+    assert len(kernels) == 3 * 8
+    for step in range(3):
+        first = next(e for e in kernels if e["args"]["correlation"] == 100 * (step + 1) + 2)
+        assert first["name"] == "void at::native::kernel_number<1, float>(float*, float, int)"
+        assert (first["ts"], first["dur"]) == (at(step, 10), 5)
+        assert first["pid"] == 0 and first["tid"] == 7
+        args = first["args"]
+        assert args["device"] == 0 and args["context"] == 1 and args["stream"] == 7
+        assert args["grid"] == [264, 1, 1] and args["block"] == [256, 1, 1]
+        assert args["registers per thread"] == 32 and args["shared memory"] == 3072
+        assert args["static shared memory"] == 1024 and args["local memory"] == 4096
+        # 264 blocks of 8 warps on 132 multiprocessors that hold 2048 threads each
+        assert args["blocks per SM"] == 2 and args["warps per SM"] == 16
+        assert args["est. achieved occupancy %"] == 25
+        assert args["theoretical occupancy %"] == 100
+        assert args["queued"] == 0.7 and args["submitted"] == 0.3
+        assert args["launch latency (us)"] == 6 and args["queue time (us)"] == 5.5
+    nccl = [e for e in kernels if e["name"] == "ncclKernel_AllReduce"]
+    assert [e["args"]["stream"] for e in nccl] == [13] * 3 and {e["tid"] for e in nccl} == {13}
+    assert names(trace)[0, 7] == "stream 7" and names(trace)[0, 13] == "stream 13"
+    assert names(trace, "process_name")[0, 0].startswith("GPU 0 Made GPU: rank 0: ")
+
+
+def test_graph_kernels_share_their_launch(merged):
+    trace = merged("train", 1, 2)
+    for step in range(2):
+        of_graph = [e for e in of_category(trace, "kernel")
+                    if e["args"]["correlation"] == 100 * (step + 1) + 10]
+        assert [e["args"]["graph node id"] for e in of_graph[1:]] == [71, 72, 73]
+        assert {e["args"]["launch latency (us)"] for e in of_graph} == {21, 22, 23, 24}
+        assert [e["ts"] for e in of_graph] == [at(step, 30 + i) for i in range(4)]
+        # They overlap on one stream: each has a row of its own, and all say their stream.
+        assert len({e["tid"] for e in of_graph}) == 4 and of_graph[0]["tid"] == 7
+        assert {e["args"]["stream"] for e in of_graph} == {7}
+        for e in of_graph[1:]:
+            assert names(trace)[e["pid"], e["tid"]].startswith("stream 7 (overlapping ")
+    graph = of_category(trace, "gpu_graph")
+    assert [e["name"] for e in graph] == ["CUDA graph 9"] * 2
+    assert [(e["args"]["graph id"], e["dur"]) for e in graph] == [(9, 3)] * 2
+
+
+def test_slices_that_touch_are_apart(merged):
+    trace = merged("train", 1, 1)
+    begins = [(e["ts"], e["dur"]) for e in of_category(trace, "kernel")
+              if 102 <= e["args"]["correlation"] <= 104]
+    assert begins == [(at(0, 10), 5), (round(at(0, 15) + 0.001, 3), 4.999),
+                      (round(at(0, 20) + 0.001, 3), 4.999)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_rows(merged, ranks):
+    assert check_rows(merged("train", ranks, 4)) >= 10 * ranks
+
+
+def test_copies_and_sets(merged):
+    trace = merged("train", 2, 2)
+    copies = of_category(trace, "gpu_memcpy")
+    assert len(copies) == 2 * 2 * 2
+    host = [e for e in copies if e["name"] == "Memcpy HtoD (Pinned -> Device)"]
+    assert len(host) == 4
+    for e in host:
+        assert e["dur"] == 4 and e["args"]["bytes"] == 8000
+        assert e["args"]["memory bandwidth (GB/s)"] == 2
+        assert e["args"]["launch latency (us)"] == 4 and "fromDevice" not in e["args"]
+    for e in copies:
+        if e in host:
+            continue
+        assert e["name"] == "Memcpy PtoP (Device -> Device)"
+        assert e["args"]["memory bandwidth (GB/s)"] == 500
+        assert e["args"]["fromDevice"] == e["args"]["device"] == 1 - e["args"]["toDevice"]
+    sets = of_category(trace, "gpu_memset")
+    assert len(sets) == 4
+    for e in sets:
+        assert e["name"] == "Memset (Device)" and e["args"]["bytes"] == 4096
+        assert e["args"]["memory bandwidth (GB/s)"] == 4.096 and e["args"]["value"] == 0
+
+
+def test_synchronisations_have_rows_of_their_own(merged):
+    trace = merged("train", 1, 2)
+    syncs = of_category(trace, "cuda_sync")
+    streams = {e["tid"] for c in GPU_CATEGORIES[:4] for e in of_category(trace, c)}
+    assert not {e["tid"] for e in syncs} & streams
+    assert collections.Counter(e["name"] for e in syncs) == {"Stream Sync": 2, "Context Sync": 2}
+    for e in syncs:
+        assert {"stream", "correlation", "device"} <= set(e["args"])
+        assert e["args"]["stream"] == (7 if e["name"] == "Stream Sync" else -1)
+        assert names(trace)[e["pid"], e["tid"]].startswith("synchronisation")
+
+
+def test_gpu_events_have_stream_and_correlation_and_calls_have_no_stream(merged):
+    trace = merged("train", 2, 2)
+    for category in GPU_CATEGORIES:
+        found = of_category(trace, category)
+        assert found, category
+        for e in found:
+            assert {"stream", "correlation", "device", "context"} <= set(e["args"])
+            assert e["args"]["stream"] != 0
+    calls = of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
+    for e in calls:
+        assert "stream" not in e["args"] and e["args"]["correlation"] > 0
+        assert "External id" in e["args"]
+    assert any(e["name"] == "cudaLaunchKernel" for e in calls)
+    assert any(e["name"] == "cuLaunchKernel" and e["cat"] == "cuda_driver" for e in calls)
+
+
+def test_pids_of_one_process_are_device_ordinals(run_collector, make_gpu):
+    folder = make_gpu("train", 3, 1)
+    for rank in range(3):
+        trace = json.loads(run_collector("merge", folder / f"rank{rank}.gpuprof").stdout)
+        assert {e["pid"] for c in GPU_CATEGORIES for e in of_category(trace, c)} == {2 - rank}
+
+
+def test_pids_of_many_processes_are_unique(merged):
+    trace = merged("train", 3, 1)
+    pids = {(e["pid"], e["args"]["device"]) for c in GPU_CATEGORIES for e in of_category(trace, c)}
+    assert len(pids) == 3 and len({pid for pid, _ in pids}) == 3
+    assert {device for _, device in pids} == {0, 1, 2}
+    assert not {pid for pid, _ in pids} & {1000, 1001, 1002}
+    for pid, device in pids:
+        assert names(trace, "process_name")[pid, pid].startswith(f"GPU {device} ")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_flows(merged, ranks):
+    trace = merged("train", ranks, 3)
+    begins = {e["id"]: e for e in trace["traceEvents"] if e["ph"] == "s"}
+    ends = [e for e in trace["traceEvents"] if e["ph"] == "f"]
+    assert len(begins) == len(ends) == len({e["id"] for e in ends})
+    assert max(begins) < 2**53
+    assert {e["cat"] for e in ends} == {"ac2g"} and {e["bp"] for e in ends} == {"e"}
+    slices = collections.defaultdict(list)
+    for e in trace["traceEvents"]:
+        if e["ph"] == "X":
+            slices[e["pid"], e["tid"]].append(e)
+
+    def around(point):
+        return [e for e in slices[point["pid"], point["tid"]]
+                if e["ts"] - 1e-9 <= point["ts"] <= e["ts"] + e["dur"] + 1e-9]
+    for end in ends:
+        begin = begins[end["id"]]
+        call, = [e for e in around(begin) if e["cat"].startswith("cuda_")]
+        work = [e for e in around(end) if e["ts"] == end["ts"]]
+        assert call["args"]["correlation"] in [e["args"]["correlation"] for e in work]
+    work = [e for c in GPU_CATEGORIES for e in of_category(trace, c) if e["args"]["correlation"]]
+    assert len(ends) == len(work)
+
+
+def test_ranges(merged):
+    trace = merged("train", 1, 2)
+    ranges = [e for e in of_category(trace, "user_annotation")
+              if not e["name"].startswith("ProfilerStep#")]
+    by_name = collections.defaultdict(list)
+    for e in ranges:
+        by_name[e["name"]].append(e)
+    assert {name: len(found) for name, found in by_name.items()} == \
+        {"step": 2, "forward": 2, "backward": 2, "epoch": 1}
+    for step in range(2):
+        forward = by_name["forward"][step]
+        assert (forward["ts"], forward["dur"]) == (at(step, 0.02), 7.98)
+        assert (forward["pid"], forward["tid"]) == (1000, 1000)
+        assert forward["args"]["category"] == "passes"
+        assert forward["args"]["color"] == "0xff00ff00"
+        assert by_name["step"][step]["args"]["payload"] == step
+        # its text is a registered string
+        assert by_name["backward"][step]["args"]["domain"] == "lib"
+    epoch, = by_name["epoch"]  # ended by another thread
+    assert names(trace)[epoch["pid"], epoch["tid"]] == "ranges of threads"
+    assert (epoch["ts"], epoch["dur"]) == (0.1, 299.7)
+    marks = [e for e in trace["traceEvents"] if e["ph"] == "i" and e["name"] == "checkpoint"]
+    assert [e["ts"] for e in marks] == [at(0, 60.5), at(1, 60.5)]
+    assert any(e["name"] == "recording stopped" for e in trace["traceEvents"])
+    assert names(trace)[1000, 1000] == "trainer 1000"
+
+
+def test_ranges_on_the_device(merged):
+    trace = merged("train", 1, 2)
+    found = collections.defaultdict(list)
+    for e in of_category(trace, "gpu_user_annotation"):
+        assert "stream" not in e["args"] and not e["name"].startswith("ProfilerStep#")
+        found[names(trace)[e["pid"], e["tid"]], e["name"]].append(e)
+    rows = {row for row, _ in found}
+    assert rows == {"ranges on stream 7", "ranges on stream 13"}
+    for step in range(2):
+        forward = found["ranges on stream 7", "forward"][step]
+        # From the copy to the third kernel; an inner range begins some ns behind the outer ones.
+        assert abs(forward["ts"] - at(step, 5)) < 0.01
+        assert round(forward["ts"] + forward["dur"], 3) == at(step, 25)
+        nccl = found["ranges on stream 13", "backward"][step]
+        assert abs(nccl["ts"] - at(step, 26)) < 0.01
+        assert round(nccl["ts"] + nccl["dur"], 3) == at(step, 46)
+    assert len(found["ranges on stream 7", "epoch"]) == 1
+
+
+def test_operators(merged):
+    """TensorBoard's operator view: kernel, call and range have one External id."""
+    trace = merged("train", 1, 2)
+    operators = {e["args"]["External id"]: e for e in of_category(trace, "cpu_op")}
+    assert len(operators) == len(of_category(trace, "cpu_op"))
+    for e in of_category(trace, "kernel"):
+        operator = operators[e["args"]["External id"]]
+        name = "forward" if e["args"]["correlation"] % 100 in (2, 3, 4) else "backward"
+        assert operator["name"] == name
+        calls = of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
+        call = next(c for c in calls if c["args"]["correlation"] == e["args"]["correlation"])
+        assert call["args"]["External id"] == e["args"]["External id"]
+        assert operator["ts"] < call["ts"] < operator["ts"] + operator["dur"]
+
+
+def steps_of(trace):
+    return [(e["name"], e["ts"], e["dur"]) for e in of_category(trace, "user_annotation")
+            if e["name"].startswith("ProfilerStep#")]
+
+
+def test_steps(merged):
+    steps = steps_of(merged("train", 1, 3))
+    assert [name for name, _, _ in steps] == [f"ProfilerStep#{k}" for k in range(3)]
+    assert steps[0][1:] == (at(0, 0), 99.999) and steps[1][1:] == (at(1, 0), 99.999)
+
+
+def test_steps_of_a_range(merged):
+    steps = steps_of(merged("train", 1, 3, "--step-range", "step"))
+    assert [name for name, _, _ in steps] == [f"ProfilerStep#{k}" for k in range(3)]
+    assert steps[1][1:] == (at(1, 0.01), 59.99)
+
+
+def test_one_step_where_none_is_named(merged):
+    trace = merged("train", 1, 3, "--step-range=no such range")
+    (name, begin, duration), = steps_of(trace)
+    assert name == "ProfilerStep#0" and begin == 0.1
+    assert begin + duration >= max(e["ts"] + e["dur"] for c in GPU_CATEGORIES
+                                   for e in of_category(trace, c))
+
+
+def test_memory(merged):
+    trace = merged("train", 1, 2)
+    events = [e for e in trace["traceEvents"] if e["name"] == "[memory]"]
+    assert [e["args"]["Bytes"] for e in events] == [2**20, 2**20, -2**20]
+    assert [e["args"]["Total Allocated"] for e in events] == [2**20, 2**21, 2**20]
+    for e in events:
+        assert e["ph"] == "i" and e["s"] == "t" and (e["pid"], e["tid"]) == (1000, 1000)
+        assert e["args"]["Device Type"] == 1 and e["args"]["Device Id"] == 0
+        assert e["args"]["Addr"] > 2**46 and "Total Reserved" in e["args"]
+
+
+def test_overhead(merged):
+    trace = merged("train", 1, 2)
+    found = of_category(trace, "overhead")
+    assert collections.Counter(e["name"] for e in found) == \
+        {"Lazy Function Loading": 2, "Buffer Flush": 2}
+    assert {names(trace)[e["pid"], e["tid"]] for e in found} == {"overhead of CUDA and CUPTI"}
+
+
+def test_losses(run_collector, make_gpu):
+    folder = make_gpu("loss", 1, 1)
+    result = run_collector("merge", folder)
+    assert result.returncode == 0
+    assert "launches whose GPU work is not recorded: 1" in result.stderr
+    trace = json.loads(result.stdout)
+    # The captured launch of each step makes no kernel, and is no loss.
+    assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1}
+    assert any(e["ph"] == "i" and e["name"].startswith("lost: ") for e in trace["traceEvents"])
+    lone = next(e for e in of_category(trace, "kernel") if e["args"]["correlation"] == 90002)
+    assert "launch latency (us)" not in lone["args"]
+    assert run_collector("merge", "--strict", folder).returncode == 3
+
+
+def check_rank_file(trace, text, rank):
+    assert re.search(r'"rank":\s+(\d+)', text).group(1) == str(rank)
+    assert {e["args"]["device"] for e in of_category(trace, "kernel")} == {rank}
+    assert {e["pid"] for e in of_category(trace, "kernel")} == {rank}
+    process, = trace["otherData"]["processes"]
+    assert process["rank"] == str(rank)
+    assert {p for p, _ in names(trace, "process_name")} == {rank, 1001 - rank}
+    check_rows(trace)
+
+
+def test_per_rank(run_collector, make_gpu, tmp_path):
+    folder = make_gpu("train", 2, 2)
+    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
+    assert result.returncode == 0 and result.stderr == ""
+    files = sorted(path.name for path in (tmp_path / "traces").iterdir())
+    assert files == ["rank_0.pt.trace.json.gz", "rank_1.pt.trace.json.gz"]
+    bases = set()
+    for rank, name in enumerate(files):
+        text = gzip.decompress((tmp_path / "traces" / name).read_bytes()).decode()
+        trace = json.loads(text)
+        check_rank_file(trace, text, rank)
+        assert trace["traceName"] == name
+        bases.add(trace["baseTimeNanoseconds"])
+    assert len(bases) == 1
+    again = run_collector("merge", "--per-rank", "-o", "traces", folder)
+    assert again.returncode == 0 and len(list((tmp_path / "traces").iterdir())) == 2
+
+
+def test_archive(run_collector, make_gpu, tmp_path):
+    folder = make_gpu("train", 2, 2)
+    result = run_collector("merge", "-o", "all.ZIP", folder)
+    assert result.returncode == 0 and result.stderr == ""
+    with zipfile.ZipFile(tmp_path / "all.ZIP") as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["perfetto_manifest.json", "rank_0.pt.trace.json",
+                                      "rank_1.pt.trace.json"]
+        manifest = json.loads(archive.read("perfetto_manifest.json"))["perfetto_manifest"]
+        assert manifest["version"] == 1
+        assert [f["path"] for f in manifest["files"]] == archive.namelist()[1:]
+        assert len({f["machine"]["name"] for f in manifest["files"]}) == 2
+        for rank in range(2):
+            text = archive.read(f"rank_{rank}.pt.trace.json").decode()
+            check_rank_file(json.loads(text), text, rank)
+    first = (tmp_path / "all.ZIP").read_bytes()
+    assert run_collector("merge", "-o", "all.ZIP", folder).returncode == 0
+    assert (tmp_path / "all.ZIP").read_bytes() == first
+
+
+def test_processes_beside_the_ranks(run_collector, make_gpu, tmp_path):
+    """A process without GPU work that has the rank of another: a loader that the other started."""
+    folder = make_gpu("train", 1, 1)
+    subprocess.run([built(BUILD / "make_stream"), folder, "100", "2"], check=True, timeout=60)
+    (folder / "p0.gpuprof").unlink()  # it has the process id of the rank
+    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
+    assert result.returncode == 0, result.stderr
+    files = sorted(str(p.relative_to(tmp_path / "traces"))
+                   for p in (tmp_path / "traces").rglob("*.gz"))
+    assert files == ["others/process_1001.pt.trace.json.gz", "rank_0.pt.trace.json.gz"]
+
+
+@pytest.mark.parametrize("arguments,text", [
+    (["--per-rank", "x"], "--per-rank writes several files; name a folder"),
+    (["--per-rank", "-o", "-", "x"], "--per-rank writes several files; name a folder"),
+    (["--per-rank", "-o", "a.zip", "x"], "an archive has a file per rank without --per-rank"),
+    (["--step-range", "a" * 9000, "x"], "no range has so long a name"),
+    (["--step-range"], "--step-range needs a value: NAME"),
+])
+def test_wrong_usage(run_collector, arguments, text):
+    result = run_collector("merge", *arguments)
+    assert result.returncode == 2 and text in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_full_disk(run_collector, make_gpu, tmp_path):
+    folder = make_gpu("train", 1, 1)
+    (tmp_path / "traces").write_text("a file")
+    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
+    assert result.returncode == 1 and result.stderr.count("\n") == 1
+    result = run_collector("merge", "-o", "not/there.zip", folder)
+    assert result.returncode == 1 and "name a file in a folder that there is" in result.stderr
+
+
+def test_without_gpu_work_nothing_changes(run_collector, tmp_path):
+    folder = tmp_path / "host"
+    folder.mkdir()
+    subprocess.run([built(BUILD / "make_stream"), folder, "1000"], check=True, timeout=60)
+    text = run_collector("merge", folder).stdout
+    trace = json.loads(text)
+    assert text.startswith('{"schemaVersion":1,"displayTimeUnit":"ns","baseTimeNanoseconds":')
+    assert list(trace) == ["schemaVersion", "displayTimeUnit", "baseTimeNanoseconds",
+                           "traceEvents", "otherData"]
+    assert "gpu_events" not in trace["otherData"]
+    assert trace["otherData"]["gpu_rows"].startswith("absent: ")
+    assert {e["cat"] for e in trace["traceEvents"] if e["ph"] == "X"} == {"cuda_runtime"}
+
+
+def test_recorded(run_collector, program, library):
+    """What the library records of the simulated CUPTI comes out whole and tied together."""
+    assert library.exists()
+    done = run_collector("run", "-o", "data", "--quiet", program("demo"))
+    assert done.returncode == 0, done.stderr
+    result = run_collector("merge", "--strict", "data")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    trace = json.loads(result.stdout)
+    assert not trace["otherData"]["gpu_rows"].startswith("absent")
+    assert check_rows(trace) > 8 and trace["otherData"]["losses"] == {}
+    kernels = of_category(trace, "kernel")
+    flows = [e for e in trace["traceEvents"] if e["ph"] == "f"]
+    assert len(kernels) > 1000 and len(flows) >= len(kernels)
+    assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}
+    devices = {(e["pid"], e["args"]["device"]) for e in kernels}
+    assert len(devices) == 2 and {device for _, device in devices} == {0, 1}

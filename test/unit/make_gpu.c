@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * make_gpu DIR SCENARIO [NUMBERS]: recordings with GPU work, as the library writes them.
+ *
+ *   train RANKS STEPS  a training loop: every kind of record, overlapping and touching slices
+ *   loss RANKS STEPS   the same with a launch without a kernel and a kernel without a launch
+ *   bench CALLS        launches of one kernel each, for measuring
+ *
+ * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "stream_builder.h"
+
+#define MAIN    1
+#define DEVICE  2 /* the thread that stands for the device */
+#define WORKER  3
+#define STEP_NS 100000u
+#define DIM(x)  ((x) | 1ull << 32 | 1ull << 48)
+#define RECORD(...)                                                                                \
+    (const uint64_t[])                                                                             \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define COUNT(...) (sizeof(uint64_t[]){__VA_ARGS__} / sizeof(uint64_t))
+#define ADD(b, thread, type, begin, duration, id, text, ...)                                       \
+    builder_record(b, thread, type, begin, duration, id, COUNT(__VA_ARGS__), RECORD(__VA_ARGS__),  \
+                   text)
+
+static void describe(struct stream_builder *b, uint64_t device)
+{
+    char text[64];
+    ADD(b, DEVICE, RECORD_DEVICE, 100, 0, 0, "Made GPU", device, 9, 0, 132, 2048, 32, 65536, 233472,
+        232448, 85899345920u, 3352320000u, 1980000, 0x0123456789abcdefu, 0xfedcba9876543210u,
+        52428800, 32);
+    ADD(b, DEVICE, RECORD_CONTEXT, 101, 0, 0, NULL, 1, device, 7);
+    ADD(b, DEVICE, RECORD_STREAM, 102, 0, 0, NULL, 13, 1, 0, 1);
+    ADD(b, MAIN, RECORD_LABEL, 200, 0, 0, "lib", 1, 5, 0);
+    ADD(b, MAIN, RECORD_LABEL, 201, 0, 0, "backward", 2, 77, 5);
+    ADD(b, MAIN, RECORD_LABEL, 202, 0, 0, "passes", 3, 3, 0);
+    snprintf(text, sizeof text, "trainer %u", b->header.pid);
+    ADD(b, MAIN, RECORD_LABEL, 203, 0, 0, text, 4, b->header.pid, 0);
+}
+
+/* The names stand behind the kernels that have them. */
+static void name_kernels(struct stream_builder *b, uint64_t begin)
+{
+    static const char *const names[] = {"_ZN2at6native13kernel_numberILi1EfEEvPT0_S2_i",
+                                        "graph_kernel", "ncclKernel_AllReduce"};
+    for (uint64_t i = 0; i < 3; i++)
+        ADD(b, DEVICE, RECORD_KERNEL_NAME, begin + i, 0, 0, names[i], i + 1);
+}
+
+static void calls_of_step(struct stream_builder *b, uint64_t t, uint32_t id, uint64_t k)
+{
+    ADD(b, MAIN, RECORD_STEP, t, 0, 0, NULL, k);
+    ADD(b, MAIN, RECORD_PUSH, t + 10, 0, 0, "step", 0, 0, 0, 1, k, 0);
+    ADD(b, MAIN, RECORD_PUSH, t + 20, 0, 0, "forward", 0, 3, 0xff00ff00u, 0, 0, 0);
+    builder_correlated(b, MAIN, API_INDEX_cudaMemcpyAsync, t + 1000, 2000, id + 1);
+    for (uint32_t i = 0; i < 3; i++)
+        builder_correlated(b, MAIN, API_INDEX_cudaLaunchKernel, t + 4000 + 1000 * i, 500,
+                           id + 2 + i);
+    ADD(b, MAIN, RECORD_POP, t + 8000, 0, 0, NULL, 0);
+    ADD(b, MAIN, RECORD_PUSH, t + 8100, 0, 0, NULL, 5, 0, 0, 0, 0, 77);
+    builder_correlated(b, MAIN, API_INDEX_cudaGraphLaunch, t + 9000, 1000, id + 10);
+    builder_correlated(b, MAIN, API_INDEX_cudaMemsetAsync, t + 10500, 300, id + 11);
+    builder_correlated(b, MAIN, API_INDEX_cuLaunchKernel, t + 11000, 400, id + 12);
+    ADD(b, MAIN, RECORD_POP, t + 11900, 0, 0, NULL, 5);
+    builder_correlated(b, MAIN, API_INDEX_cudaMemcpyPeerAsync, t + 12000, 300, id + 13);
+    builder_correlated(b, MAIN, API_INDEX_cudaStreamSynchronize, t + 13000, 45000, id + 14);
+    builder_correlated(b, MAIN, API_INDEX_cudaMalloc, t + 59000, 500, id + 15);
+    struct record captured = {.type = RECORD_CALL,
+                              .flags = RECORD_CAPTURED,
+                              .code = API_INDEX_cudaLaunchKernel,
+                              .begin = t + 59600,
+                              .duration = 100,
+                              .correlation = id + 16};
+    builder_add(b, MAIN, &captured);
+    ADD(b, MAIN, RECORD_POP, t + 60000, 0, 0, NULL, 0);
+    ADD(b, MAIN, RECORD_MARK, t + 60500, 0, 0, "checkpoint", 0, 0, 0, 0, 0, 0);
+}
+
+static void kernel(struct stream_builder *b, uint64_t device, uint64_t stream, uint64_t name,
+                   uint64_t begin, uint64_t duration, uint32_t id, uint64_t node)
+{
+    ADD(b, DEVICE, RECORD_KERNEL, begin, duration, id, NULL, device, 1, stream, name, DIM(264),
+        DIM(256), 32, 1024, 2048, 4096, 700, 300, node ? 9 : 0, node, 0, 0);
+}
+
+static void work_of_step(struct stream_builder *b, uint64_t device, uint64_t t, uint32_t id,
+                         unsigned ranks)
+{
+    ADD(b, DEVICE, RECORD_COPY, t + 5000, 4000, id + 1, NULL, device, 1, 7, 1, 2, 3, 8000);
+    for (uint32_t i = 0; i < 3; i++) /* each begins when the one before ends */
+        kernel(b, device, 7, 1, t + 10000 + 5000 * i, 5000, id + 2 + i, 0);
+    for (uint32_t i = 0; i < 4; i++) /* and these overlap */
+        kernel(b, device, 7, 2, t + 30000 + 1000 * i, 5000, id + 10, 70 + i);
+    ADD(b, DEVICE, RECORD_SET, t + 40000, 1000, id + 11, NULL, device, 1, 7, 0, 4096, 3);
+    kernel(b, device, 13, 3, t + 26000, 20000, id + 12, 0);
+    ADD(b, DEVICE, RECORD_COPY, t + 50000, 2000, id + 13, NULL, device, 1, 7, 10, 3, 3, 1000000, 0,
+        0, 0, 0, 1 + device, 2, 1 + (device + 1) % ranks, 2);
+    ADD(b, DEVICE, RECORD_SYNC, t + 13100, 44800, id + 14, NULL, 3, 1, 7, 0);
+    ADD(b, DEVICE, RECORD_SYNC, t + 13200, 100, 0, NULL, 4, 1, 0xffffffffu, 0);
+    ADD(b, DEVICE, RECORD_OVERHEAD, t + 4100, 300, 0, NULL, 5 << 16, 2, b->header.pid,
+        b->header.pid);
+    ADD(b, DEVICE, RECORD_OVERHEAD, t + 70000, 200, 0, NULL, 1 << 16, 1, b->header.pid, 0);
+    ADD(b, DEVICE, RECORD_MEMORY, t + 59200, 0, id + 15, NULL, 1, 3, 0x7f0000000000u + t, 1 << 20,
+        device, 1, 0, 0, 0, 0);
+    ADD(b, DEVICE, RECORD_GRAPH, t + 72000, 3000, id + 10, NULL, device, 1, 7, 9);
+    builder_flush(b);
+}
+
+static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned steps, bool loss)
+{
+    struct stream_builder b;
+    char text[4096];
+    builder_init(&b, rank);
+    builder_api(&b);
+    builder_meta(&b, "cmdline=python train.py");
+    snprintf(text, sizeof text, "env.RANK=%u", ranks - 1 - rank); /* not in the order of starts */
+    builder_meta(&b, text);
+    builder_thread(&b, MAIN, 50, b.header.pid, "python");
+    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    builder_thread(&b, WORKER, 50, b.header.pid + 600, "loader");
+    uint64_t device = ranks - 1 - rank;
+    describe(&b, device);
+    ADD(&b, MAIN, RECORD_RANGE_START, 300, 0, 0, "epoch", 4242, 0, 0, 0, 0, 0, 0);
+    for (unsigned k = 0; k < steps; k++)
+        calls_of_step(&b, STEP_NS * (k + 1ull), 100 * (k + 1), k);
+    for (unsigned k = 0; k < steps; k++)
+        work_of_step(&b, device, STEP_NS * (k + 1ull), 100 * (k + 1), ranks);
+    uint64_t end = STEP_NS * (steps + 1ull);
+    name_kernels(&b, end);
+    ADD(&b, WORKER, RECORD_RANGE_END, end, 0, 0, NULL, 4242, 0);
+    ADD(&b, WORKER, RECORD_PAUSE, end + 1, 0, 0, NULL, 1);
+    builder_correlated(&b, MAIN, API_INDEX_cudaFree, end + 10, 100, 90000);
+    ADD(&b, DEVICE, RECORD_MEMORY, end + 50, 0, 90000, NULL, 2, 3, 0x7f0000000000u + STEP_NS,
+        1 << 20, device, 1, 0, 0, 0, 0);
+    if (loss) {
+        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 200, 100, 90001);
+        kernel(&b, device, 7, 1, end + 400, 100, 90002, 0);
+    }
+    builder_end(&b);
+    snprintf(text, sizeof text, "%s/rank%u.gpuprof", folder, rank);
+    builder_save(&b, text);
+    builder_release(&b);
+}
+
+static void add_bench(const char *folder, uint64_t calls)
+{
+    struct stream_builder b;
+    char path[4096];
+    builder_init(&b, 0);
+    builder_api(&b);
+    builder_thread(&b, MAIN, 50, b.header.pid, "python");
+    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    describe(&b, 0);
+    name_kernels(&b, 300);
+    for (uint64_t done = 0; done < calls;) {
+        uint64_t part = calls - done < 4096 ? calls - done : 4096;
+        for (uint64_t i = done; i < done + part; i++) {
+            uint64_t args[5] = {0x5000, DIM(264), DIM(256), 0, 0x7f0000001000u};
+            struct record r = {.type = RECORD_CALL,
+                               .code = API_INDEX_cudaLaunchKernel,
+                               .begin = 5000 * (i + 1),
+                               .duration = 1500 + i % 700,
+                               .correlation = (uint32_t)i + 1,
+                               .arg_count = 5};
+            memcpy(r.args, args, sizeof args);
+            builder_add(&b, MAIN, &r);
+        }
+        for (uint64_t i = done; i < done + part; i++)
+            kernel(&b, 0, 7, 1 + i % 3, 5000 * (i + 1) + 40000, 4000 + i % 900, (uint32_t)i + 1, 0);
+        done += part;
+    }
+    builder_end(&b);
+    snprintf(path, sizeof path, "%s/bench.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned first = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+    unsigned steps = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1;
+    bool loss = argc > 2 && strcmp(argv[2], "loss") == 0;
+    if (first && strcmp(argv[2], "bench") == 0) {
+        add_bench(argv[1], first);
+        return 0;
+    }
+    if (!first || (!loss && strcmp(argv[2], "train") != 0)) {
+        fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR bench CALLS\n");
+        return 2;
+    }
+    for (unsigned rank = 0; rank < first; rank++)
+        add_rank(argv[1], rank, first, steps, loss);
+    return 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way from a correlation id to its call: in any order, in memory and through the spool. */
+#include "unit_test.h"
+
+#include "correlation.h"
+#include "spool.h"
+
+#define CALLS 6000
+
+static struct correlated_call call_of(uint32_t process, uint32_t id)
+{
+    return (struct correlated_call){.process = process,
+                                    .id = id,
+                                    .begin_ns = 1000ull * id + process,
+                                    .end_ns = 1000ull * id + 500,
+                                    .thread = id % 7,
+                                    .function = id % 11,
+                                    .flags = CORRELATION_LAUNCH};
+}
+
+static void assert_found(struct correlation *c, uint32_t process, uint32_t id)
+{
+    struct correlated_call found;
+    struct correlated_call wanted = call_of(process, id);
+    assert_int_equal(correlation_find(c, process, id, &found), 1);
+    assert_int_equal(found.process, process);
+    assert_int_equal(found.id, id);
+    assert_true(found.begin_ns == wanted.begin_ns && found.end_ns == wanted.end_ns);
+    assert_int_equal(found.thread, wanted.thread);
+}
+
+/* Shuffled ids 1, 3, 5, ... of two processes. */
+static void fill(struct correlation *c, uint64_t seed)
+{
+    static uint32_t order[CALLS];
+    for (uint32_t i = 0; i < CALLS; i++)
+        order[i] = i;
+    for (uint32_t i = CALLS - 1; seed && i > 0; i--) {
+        uint32_t k = (uint32_t)(random_of(&seed) % (i + 1));
+        uint32_t kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct correlated_call call = call_of(order[i] % 2, 2 * order[i] + 1);
+        assert_int_equal(correlation_add(c, &call), 0);
+    }
+    assert_int_equal(correlation_finish(c), 0);
+    assert_true(c->calls == CALLS);
+}
+
+static void check_all(struct correlation *c, uint64_t seed)
+{
+    struct correlated_call found;
+    for (uint32_t i = 0; i < CALLS; i++) {
+        uint32_t n = (uint32_t)(random_of(&seed) % CALLS);
+        assert_found(c, n % 2, 2 * n + 1);
+        assert_int_equal(correlation_find(c, n % 2, 2 * n, &found), 0);
+        assert_int_equal(correlation_find(c, 1 - n % 2, 2 * n + 1, &found), 0);
+    }
+    for (uint32_t n = 0; n < CALLS; n++)
+        assert_found(c, n % 2, 2 * n + 1);
+    for (uint32_t n = CALLS; n-- > 0;)
+        assert_found(c, n % 2, 2 * n + 1);
+    assert_int_equal(correlation_find(c, 2, 1, &found), 0);
+    assert_int_equal(correlation_find(c, 0, UINT32_MAX, &found), 0);
+    assert_int_equal(correlation_find(c, 0, 0, &found), 0);
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    /* One run in memory; runs that overlap and runs that follow each other, in a file. */
+    static const struct {
+        uint32_t run_max;
+        uint64_t seed;
+        uint32_t slots;
+    } cases[] = {{CORRELATION_RUN, 5, 64},
+                 {CORRELATION_RUN, 0, 64},
+                 {700, 0, 3},
+                 {700, 9, 2},
+                 {1000, 11, 2},
+                 {3001, 0, 1}};
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct correlation c;
+        correlation_init(&c);
+        c.run_max = cases[i].run_max;
+        c.spool.usable = cases[i].slots;
+        fill(&c, cases[i].seed);
+        assert_int_equal(c.run_count, (CALLS + c.run_max - 1) / c.run_max);
+        assert_int_equal(c.spool.fd >= 0, cases[i].slots < 10);
+        check_all(&c, 77 + i);
+        correlation_release(&c);
+    }
+}
+
+/* A launch is not used up by its first kernel, and one that nothing was found for is known. */
+static void test_many_and_none(void **state)
+{
+    (void)state;
+    for (uint32_t run_max = 4; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 4) {
+        struct correlation c;
+        uint64_t count;
+        correlation_init(&c);
+        c.run_max = run_max;
+        for (uint32_t id = 1; id <= 10; id++) {
+            struct correlated_call call = call_of(0, id);
+            if (id == 4)
+                call.flags = 0; /* captured: it makes no work itself */
+            assert_int_equal(correlation_add(&c, &call), 0);
+        }
+        struct correlated_call other = call_of(1, 3);
+        assert_int_equal(correlation_add(&c, &other), 0);
+        assert_int_equal(correlation_finish(&c), 0);
+        assert_int_equal(correlation_unmatched(&c, 0, &count), 0);
+        assert_true(count == 9);
+        for (unsigned kernel = 0; kernel < 100; kernel++)
+            assert_found(&c, 0, 7);
+        assert_found(&c, 0, 2);
+        assert_int_equal(correlation_unmatched(&c, 0, &count), 0);
+        assert_true(count == 7);
+        assert_int_equal(correlation_unmatched(&c, 1, &count), 0);
+        assert_true(count == 1);
+        assert_int_equal(correlation_unmatched(&c, 2, &count), 0);
+        assert_true(count == 0);
+        correlation_release(&c);
+    }
+}
+
+/* Further ids of a call; a driver call inside a runtime call; links that lead nowhere or round. */
+static void test_links(void **state)
+{
+    (void)state;
+    for (uint32_t run_max = 3; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 3) {
+        struct correlation c;
+        struct correlated_call found;
+        correlation_init(&c);
+        c.run_max = run_max;
+        struct correlated_call nested = call_of(0, 5);
+        nested.flags |= CORRELATION_NESTED;
+        nested.begin_ns = 1; /* even if it were first */
+        assert_int_equal(correlation_add(&c, &nested), 0);
+        struct correlated_call outer = call_of(0, 5);
+        assert_int_equal(correlation_link(&c, 0, 9, 10), 0);
+        assert_int_equal(correlation_link(&c, 0, 10, 11), 0);
+        assert_int_equal(correlation_link(&c, 0, 20, 21), 0);
+        assert_int_equal(correlation_link(&c, 0, 21, 20), 0);
+        assert_int_equal(correlation_link(&c, 0, 30, 31), 0);
+        assert_int_equal(correlation_link(&c, 0, 40, 40), 0);
+        assert_int_equal(correlation_link(&c, 0, 5, 9), 0);
+        assert_int_equal(correlation_add(&c, &outer), 0);
+        assert_int_equal(correlation_finish(&c), 0);
+        assert_found(&c, 0, 5);
+        for (uint32_t id = 9; id <= 11; id++) {
+            assert_int_equal(correlation_find(&c, 0, id, &found), 1);
+            assert_int_equal(found.id, 5);
+            assert_int_equal(found.flags & CORRELATION_NESTED, 0);
+        }
+        assert_int_equal(correlation_find(&c, 0, 20, &found), 0);
+        assert_int_equal(correlation_find(&c, 0, 31, &found), 0);
+        assert_int_equal(correlation_find(&c, 0, 40, &found), 0);
+        correlation_release(&c);
+    }
+}
+
+/* What was written is read again, changed and unchanged, with one place for all blocks. */
+static void test_spool(void **state)
+{
+    (void)state;
+    struct spool s;
+    int error = 0;
+    spool_init(&s, sizeof(uint64_t));
+    s.usable = 1;
+    for (uint64_t i = 0; i < 100000; i++)
+        assert_int_equal(spool_append(&s, &i), 0);
+    assert_true(s.fd >= 0 && s.count == 100000);
+    for (uint64_t i = 0; i < 100000; i += 9973) {
+        uint64_t *item = spool_at(&s, i, true, &error);
+        assert_true(item && *item == i);
+        *item = ~i;
+    }
+    for (uint64_t i = 0; i < 100000; i++) {
+        const uint64_t *item = spool_at(&s, i, false, &error);
+        assert_true(item && *item == (i % 9973 ? i : ~i));
+    }
+    spool_release(&s);
+}
+
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct spool s;
+    int error = 0;
+    char *kept = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+    setenv("TMPDIR", "/proc/no/such/folder", 1);
+    spool_init(&s, 8);
+    s.usable = 1;
+    assert_non_null(spool_at(&s, 0, true, &error));
+    assert_null(spool_at(&s, 100000, true, &error));
+    assert_true(error < 0);
+    spool_release(&s);
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),  cmocka_unit_test(test_many_and_none),
+        cmocka_unit_test(test_links),   cmocka_unit_test(test_spool),
+        cmocka_unit_test(test_no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
