@@ -1,33 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Acceptance on a machine with a GPU: `make check-gpu`. Needs nothing that is not on the machine.
 
-Prints a table and writes it to build/check-gpu.md; RESULTS.md keeps what was seen on real devices.
-Each row is ok, FAILED, or not run with the reason. Exit status 1 if one failed or there is no GPU.
+    check_gpu.py [--launches N] [--pairs N] [--steps N] [SECTION ...]
+
+Prints a table and writes it to build/check-gpu.md; RESULTS.md keeps what was seen on real devices,
+README.md says what each row means. Each row is ok, FAILED, or not run with the reason. Exit status
+1 if one failed or there is no GPU.
 """
 
+import argparse
 import collections
 import ctypes
-import os
 import pathlib
 import re
-import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = ROOT / os.environ.get("BUILD", "build")
-LIBRARY = BUILD / "libgpuprof.so"
-COLLECTOR = BUILD / "gpuprof-collector"
-LAUNCHES = 100000
-rows = []
+import check_consumers
+import check_counts
+import check_overhead
+import check_training
+from gpu_table import (COLLECTOR, LIBRARY, ROOT, bare_environment, collect, complain, not_run, row,
+                       run, summary, tail, write_table)
 
-
-def row(name, result, detail):
-    rows.append((name, result, detail))
-    print(f"{result:8} {name}: {detail}", flush=True)
+SECTIONS = ("identity", "ctypes", "program", "training", "consumers", "overhead")
 
 
 def driver():
@@ -35,13 +31,47 @@ def driver():
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        print(f"check-gpu: no CUDA driver: {error}", file=sys.stderr)
+        complain(f"no CUDA driver: {error}")
         return None
     status = cuda.cuInit(0)
     if status:
-        print(f"check-gpu: cuInit failed with {status}: no usable GPU", file=sys.stderr)
+        complain(f"cuInit failed with {status}: no usable GPU")
         return None
     return cuda
+
+
+def check_machine(cuda):
+    """What this was run on: for RESULTS.md."""
+    version, device = ctypes.c_int(), ctypes.c_int()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    name = ctypes.create_string_buffer(256)
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    cuda.cuDeviceGet(ctypes.byref(device), 0)
+    cuda.cuDeviceGetName(name, len(name), device)
+    cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+    cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+    try:
+        release = pathlib.Path("/proc/driver/nvidia/version").read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        release = ""
+    kernel_module = re.search(r"\s(\d+\.[\d.]+)\s", release)
+    row("machine", True, f"{name.value.decode('utf-8', 'replace')}, compute capability "
+        f"{major.value}.{minor.value}, driver for CUDA {version.value // 1000}."
+        f"{version.value % 1000 // 10}"
+        f"{', kernel module ' + kernel_module.group(1) if kernel_module else ''}, "
+        f"Python {sys.version.split()[0]}")
+
+
+def check_collector():
+    """Without it nothing can be judged: it may lack a library here."""
+    try:
+        done = collect("help")
+    except OSError as error:
+        complain(f"{COLLECTOR} does not start: {error}")
+        return False
+    if done.status:
+        complain(f"{COLLECTOR} does not run here: {tail(done.stderr)}; see test/gpu/README.md")
+    return done.status == 0
 
 
 def check_identity(cuda):
@@ -63,105 +93,103 @@ def check_identity(cuda):
         found["same" if same else "different"] += 1
         if not same:
             different.append(symbol)
-    row("cuGetProcAddress returns dlsym's pointers", "FAILED" if different else "ok",
+    row("cuGetProcAddress returns dlsym's pointers", not different,
         ", ".join(f"{n} {what}" for what, n in found.items()) +
         (f": {' '.join(different[:8])}" if different else ""))
 
 
-def record(command, folder, **environment):
-    env = {**os.environ, "LD_PRELOAD": str(LIBRARY), "GPUPROF_OUT": str(folder), **environment}
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False,
-                          timeout=300)
-
-
-def recorded(folder):
-    """Calls by name, captured ones apart, from the collector's dump."""
-    done = subprocess.run([COLLECTOR, "dump", folder], capture_output=True, text=True, check=True)
-    counts = collections.Counter()
-    for line in done.stdout.splitlines():
-        if line.startswith("call "):
-            name = re.sub(r"^__|_ptsz$|_ptds$", "", line.split()[1])
-            counts["captured" if " captured" in line else name] += 1
-    return counts
-
-
-def compare(name, program, expected, folder):
-    done = record([program, str(LAUNCHES)], folder)
-    if done.returncode:
-        row(name, "FAILED", f"status {done.returncode}: {done.stderr.strip()[:200]}")
-        return
-    counts = recorded(folder)
-    seen = {key: sum(counts[n] for n in names) for key, (names, _) in expected.items()}
-    wrong = {key: (seen[key], want) for key, (_, want) in expected.items() if seen[key] != want}
-    row(name, "FAILED" if wrong else "ok",
-        f"(recorded, made) differ: {wrong}" if wrong else f"all counts equal: {seen}")
-
-
-def check_programs(folder):
-    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if not nvcc:
-        row("counts of a CUDA program", "not run", "no nvcc on this machine")
-        return None
-    programs = {}
+def check_programs(options, folder):
+    """(command, settings) of a program whose GPU rows come, for the sections that follow."""
+    best = None
+    if "ctypes" in options.sections:
+        settings = check_counts.check_program("ctypes", check_counts.CTYPES, folder / "ctypes",
+                                              options.launches)
+        best = (check_counts.CTYPES, settings) if settings is not None else None
+    if not {"program", "overhead"} & set(options.sections):
+        return best
+    programs, reason = check_counts.build_programs(folder)
     for cudart in ("shared", "static"):
-        programs[cudart] = folder / f"acceptance-{cudart}"
-        subprocess.run([nvcc, "-cudart", cudart, "-o", programs[cudart],
-                        ROOT / "test" / "gpu" / "acceptance.cu"], check=True)
-    expected = {"launch": (["cudaLaunchKernel"], LAUNCHES), "captured": (["captured"], 10),
-                "graph_launch": (["cudaGraphLaunch"], 20), "memcpy": (["cudaMemcpyAsync"], 2)}
-    compare("counts, shared cudart", programs["shared"], expected, folder / "shared")
-    expected = {"launch": (["cuLaunchKernel", "cuLaunchKernelEx"], LAUNCHES),
-                "captured": (["captured"], 10), "graph_launch": (["cuGraphLaunch"], 20)}
-    compare("counts, static cudart", programs["static"], expected, folder / "static")
-    return programs["shared"]
+        label = f"{cudart} cudart"
+        if "program" in options.sections and cudart not in programs:
+            not_run(label, reason)
+        elif "program" in options.sections:
+            settings = check_counts.check_program(label, (str(programs[cudart]),), folder / cudart,
+                                                  options.launches)
+            if settings is not None and cudart == "shared":
+                best = ((str(programs[cudart]),), settings)
+    if not best:
+        best = ((str(programs["shared"]),) if "shared" in programs else check_counts.CTYPES, {})
+    return best
 
 
-def check_kill(program, folder):
-    env = {**os.environ, "LD_PRELOAD": str(LIBRARY), "GPUPROF_OUT": str(folder)}
-    with subprocess.Popen([program, "2000000000"], env=env, stdout=subprocess.DEVNULL) as process:
-        time.sleep(5)
-        process.kill()
-    done = subprocess.run([COLLECTOR, "report", "--strict", folder], capture_output=True, text=True,
-                          check=False)
-    calls = sum(recorded(folder).values())
-    row("SIGKILL after 5 s", "ok" if done.returncode == 0 and calls else "FAILED",
-        f"{calls} calls read back, report --strict ended with {done.returncode}")
+def torch_problem():
+    """Why PyTorch cannot be used, or None."""
+    done = run([sys.executable, "-c", "import torch; print(torch.__version__, torch.version.cuda, "
+                "torch.cuda.is_available())"], bare_environment())
+    if done.status:
+        return f"no PyTorch: {tail(done.stderr, 100)}"
+    if not done.stdout.split()[-1] == "True":
+        return f"PyTorch without CUDA: {done.stdout.strip()}"
+    return None
 
 
-def check_overhead(program, folder):
-    ratios = []
-    for i in range(7):
-        start = time.monotonic()
-        subprocess.run([program, str(LAUNCHES)], check=True, stdout=subprocess.DEVNULL)
-        bare = time.monotonic() - start
-        start = time.monotonic()
-        record([program, str(LAUNCHES)], folder / str(i))
-        ratios.append((time.monotonic() - start) / bare)
-    row("time of a launch-bound program under gpuprof, over bare", "ok",
-        f"median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f} of 7")
+def check(options, cuda, folder):
+    check_machine(cuda)
+    if "identity" in options.sections:
+        check_identity(cuda)
+    program = check_programs(options, folder)
+    trained = problem = None
+    if {"training", "overhead"} & set(options.sections):
+        problem = torch_problem()
+    if "training" in options.sections:
+        if problem:
+            not_run("training loop", problem)
+        else:
+            trained = check_training.check_all(folder / "training", options.steps)
+    if "consumers" in options.sections:
+        check_consumers.check_all(folder, program, trained)
+    if "overhead" in options.sections:
+        check_overhead.check_launches(program, folder / "overhead", options)
+        if problem:
+            not_run("overhead, training loop", problem)
+        else:
+            check_overhead.check_training_loop(folder / "overhead-training", options)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="acceptance on a machine with a GPU")
+    parser.add_argument("--launches", type=int, default=100000, help="of a program (100000)")
+    parser.add_argument("--pairs", type=int, default=7, help="rounds of each overhead (7)")
+    parser.add_argument("--steps", type=int, default=60, help="of the training loop (60)")
+    parser.add_argument("sections", nargs="*", metavar="SECTION",
+                        help=f"of {', '.join(SECTIONS)} (all)")
+    options = parser.parse_args()
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no section {', '.join(sorted(unknown))}")
+    if options.launches < 100 or options.steps < 20 or options.pairs < 1:
+        parser.error("at least 100 launches, 20 steps, 1 pair")
+    options.sections = options.sections or list(SECTIONS)
+    return options
 
 
 def main():
+    options = parse()
     for part in (LIBRARY, COLLECTOR):
         if not part.exists():
-            print(f"check-gpu: {part} is not there; run make first", file=sys.stderr)
+            complain(f"{part} is not there; run make first")
             return 1
+    if not check_collector():
+        return 1
     cuda = driver()
     if not cuda:
         return 1
-    check_identity(cuda)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        program = check_programs(folder)
-        if program:
-            check_kill(program, folder / "kill")
-            check_overhead(program, folder / "overhead")
-    table = "| check | result | detail |\n|---|---|---|\n"
-    table += "".join(f"| {' | '.join(r)} |\n" for r in rows)
-    (BUILD / "check-gpu.md").write_text(table, encoding="utf-8")
-    failed = sum(r[1] == "FAILED" for r in rows)
-    print(f"{sum(r[1] == 'ok' for r in rows)} passed, {failed} failed")
-    return 1 if failed else 0
+        try:
+            check(options, cuda, pathlib.Path(temporary))
+        finally:
+            write_table()
+    return summary()
 
 
 if __name__ == "__main__":

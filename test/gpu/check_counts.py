@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that make a known number of calls: counts, correlation, times, graphs, a kill."""
+
+import bisect
+import collections
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+import gpu_dump
+from gpu_table import (FAILED, HERE, NOT_RUN, OK, ROOT, Failure, bare_environment, collect,
+                       kill_when, not_run, recording_environment, row, run, tail)
+
+SYNC_EVERY = 1000
+KILL_SECONDS = 3
+CTYPES = (sys.executable, str(HERE / "ctypes_work.py"))
+
+
+def installed_cupti():
+    """Every libcupti that the search of libgpuprof.so may have had no reason to look at."""
+    folders = {p for p in sys.path if p.endswith("-packages")}
+    patterns = [f"{p}/nvidia/{part}/lib/libcupti.so.1*" for p in folders
+                for part in ("cuda_cupti", "cu*")]
+    patterns += ["/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.1*",
+                 "/usr/local/cuda*/lib64/libcupti.so.1*",
+                 "/usr/lib/*-linux-gnu/libcupti.so.1*", "/opt/conda/lib/libcupti.so.1*"]
+    found = {os.path.realpath(p) for pattern in patterns for p in glob.glob(pattern)}
+    return sorted(found, reverse=True)
+
+
+def expected_of(stdout):
+    """What the program says that it did."""
+    return {k: int(v) for k, v in (line.split() for line in stdout.splitlines())}
+
+
+def find_rows(name, command, folder):
+    """Row "GPU rows": where they come from. The setting with which they come, or None."""
+    process, texts = None, []
+    for cupti in ("", *installed_cupti()):
+        settings = {"GPUPROF_CUPTI": cupti} if cupti else {}
+        out = folder / str(len(texts))
+        done = run([*command, "10", "10"], recording_environment(out, **settings))
+        if done.status:
+            raise Failure(f"status {done.status}: {tail(done.stderr)}")
+        process = gpu_dump.read_one(out)
+        if process.has_gpu_rows():
+            said = f" (with GPUPROF_CUPTI={cupti}, else {texts[0]})" if cupti else ""
+            row(name, OK, process.gpu_rows + said)
+            return settings
+        texts.append(process.gpu_rows)
+        if "no libcupti" not in process.gpu_rows:
+            break
+    row(name, NOT_RUN if "no libcupti" in texts[0] and len(texts) == 1 else FAILED, texts[0])
+    return None
+
+
+def check_calls(name, process, expected):
+    """The host's side; which names the calls carry depends on who saw them."""
+    seen = {kind: len(process.of(kind)) for kind in ("launch", "graph_launch", "copy", "set")}
+    wanted = {kind: expected[kind] for kind in seen}
+    seen["captured"] = len(process.of("launch", captured=True))
+    wanted["captured"] = expected["captured"]
+    names = collections.Counter("runtime" if c.name.lstrip("_").startswith("cuda") else "driver"
+                                for c in process.calls if c.kind in wanted)
+    who = " and ".join(f"the {n}'s" for n in sorted(names))
+    row(name, seen == wanted and len(names) == 1,
+        f"{'all equal' if seen == wanted else 'made ' + str(wanted) + ', recorded'} {seen}; "
+        f"names are {who}")
+
+
+def split(work, graph):
+    return [w for w in work if bool(w.graph) == graph]
+
+
+def check_work(name, process, expected):
+    """The device's side, of what was launched directly."""
+    counts, extra = {}, {}
+    for kind, calls in (("kernel", "launch"), ("copy", "copy"), ("set", "set")):
+        own = {c.correlation for c in process.of(calls)}
+        records = [process.owner(w.correlation) for w in split(process.done(kind), False)]
+        counts[kind] = sum(c in own for c in records)
+        if len(records) > counts[kind]:
+            extra[kind] = len(records) - counts[kind]
+    wanted = {kind: expected[calls] for kind, calls in (("kernel", "launch"), ("copy", "copy"),
+                                                        ("set", "set"))}
+    more = f"; beside them, of no such call: {extra}" if extra else ""
+    row(name, counts == wanted and "kernel" not in extra,
+        f"{'all equal' if counts == wanted else 'made ' + str(wanted) + ', recorded'} {counts}"
+        f"{more}")
+
+
+def check_correlation(name, process):
+    """Each kernel belongs to one launch call, each launch call has one kernel."""
+    calls = collections.Counter(c.correlation for c in process.of("launch"))
+    kernels = collections.Counter(process.owner(w.correlation)
+                                  for w in split(process.done("kernel"), False))
+    orphans = sum(n for c, n in kernels.items() if calls[c] != 1)
+    barren = sum(n for c, n in calls.items() if kernels[c] != 1)
+    row(name, bool(kernels) and not orphans and not barren,
+        f"{sum(kernels.values())} kernels: {orphans} not of exactly one launch call; "
+        f"{sum(calls.values())} calls: {barren} without exactly one kernel")
+
+
+def check_times(name, process):
+    """Launch begins before kernel, kernel ends before the call that waited for it returns."""
+    launches = {c.correlation: c for c in process.of("launch")}
+    waits = {}
+    for call in process.of("sync"):
+        waits.setdefault(call.thread, []).append(call)
+    begins = {thread: [c.begin for c in calls] for thread, calls in waits.items()}
+    early, late, unwaited = [], [], 0
+    for kernel in split(process.done("kernel"), False):
+        call = launches.get(process.owner(kernel.correlation))
+        if not call:
+            continue
+        early.append(call.begin - kernel.begin)
+        at = bisect.bisect_left(begins.get(call.thread, []), call.end)
+        if at < len(waits.get(call.thread, ())):
+            late.append(kernel.end - waits[call.thread][at].end)
+        else:
+            unwaited += 1
+    if not early or not late:
+        row(name, FAILED, "no kernel has both its launch call and a call that waited for it")
+        return
+    allowed = process.tolerance()
+    over = sum(ns > allowed for ns in early + late)
+    row(name, over == 0 and unwaited == 0,
+        f"{len(early)} kernels, tolerance {allowed} ns: {over} times beyond it, worst begin "
+        f"{max(early)} ns before its launch call's, worst end {max(late)} ns after the waiting "
+        f"call's (negative: the right way round){f'; {unwaited} unwaited' if unwaited else ''}")
+
+
+def check_graph_nodes(name, process, expected):
+    launches = {c.correlation for c in process.of("graph_launch")}
+    wanted = {"kernel": expected["captured"], "copy": expected["graph_copy"],
+              "set": expected["graph_set"]}
+    wrong, strangers = collections.Counter(), 0
+    for kind, count in wanted.items():
+        found = collections.Counter(process.owner(w.correlation)
+                                    for w in split(process.done(kind), True))
+        strangers += sum(n for c, n in found.items() if c not in launches)
+        wrong[kind] = sum(found[c] != count for c in launches)
+    row(name, len(launches) == expected["graph_launch"] and not +wrong and not strangers,
+        f"{len(launches)} launches of {wanted} nodes; launches with another number: "
+        f"{dict(+wrong) or 'none'}; nodes of no launch: {strangers}")
+
+
+def check_graph_whole(name, process, expected):
+    launches = collections.Counter(c.correlation for c in process.of("graph_launch"))
+    graphs = collections.Counter(process.owner(w.correlation) for w in process.done("graph"))
+    nodes = sum(len(split(process.done(kind), True)) for kind in ("kernel", "copy", "set"))
+    plain = len(split(process.done("kernel"), False))
+    row(name, graphs == launches and len(launches) == expected["graph_launch"] and not nodes
+        and plain == expected["launch"],
+        f"{sum(graphs.values())} graph records of {len(launches)} launches, {nodes} node records, "
+        f"{plain} kernels outside graphs")
+
+
+def record_once(command, folder, launches, settings, rows_wanted=True):
+    """(process, what the program says it did); the output must be the bare run's."""
+    arguments = [*command, str(launches), str(SYNC_EVERY)]
+    bare = run(arguments, bare_environment())
+    done = run(arguments, recording_environment(folder, **settings))
+    if (done.status, done.stdout) != (bare.status, bare.stdout) or done.status:
+        raise Failure(f"status {done.status}, bare {bare.status}; output {tail(done.stdout)!r}, "
+                      f"bare {tail(bare.stdout)!r}; {tail(done.stderr)}")
+    process = gpu_dump.read_one(folder)
+    if process.losses:
+        raise Failure(f"losses: {process.losses}")
+    if rows_wanted and not process.has_gpu_rows():
+        raise Failure(f"GPU rows {process.gpu_rows}")
+    return process, expected_of(done.stdout)
+
+
+def guarded(name, check, *arguments):
+    """What keeps a row from being judged is that row's failure."""
+    try:
+        return check(*arguments)
+    except Failure as failure:
+        row(name, FAILED, failure)
+    return None
+
+
+def check_program(label, command, folder, launches):
+    """All rows of one program; the settings with which its GPU rows come, or None."""
+    def host_only():
+        process, expected = record_once(command, folder / "host", launches,
+                                        {"GPUPROF_GPU": "off"}, rows_wanted=False)
+        check_calls(f"{label}: calls, without CUPTI", process, expected)
+
+    def nodes(settings):
+        process, expected = record_once(command, folder / "nodes", launches, settings)
+        check_calls(f"{label}: calls, with CUPTI", process, expected)
+        check_work(f"{label}: device records", process, expected)
+        check_correlation(f"{label}: correlation", process)
+        check_times(f"{label}: times", process)
+        check_graph_nodes(f"{label}: graph nodes", process, expected)
+
+    def whole(settings):
+        process, expected = record_once(command, folder / "whole", launches // 10,
+                                        {**settings, "GPUPROF_GRAPHS": "whole"})
+        check_graph_whole(f"{label}: whole graphs", process, expected)
+
+    guarded(f"{label}: calls, without CUPTI", host_only)
+    settings = guarded(f"{label}: GPU rows", find_rows, f"{label}: GPU rows", command,
+                       folder / "rows")
+    if settings is None:
+        not_run(f"{label}: device records, correlation, times, graphs", "no GPU rows")
+    else:
+        guarded(f"{label}: device records", nodes, settings)
+        guarded(f"{label}: whole graphs", whole, settings)
+    guarded(f"{label}: SIGKILL", check_kill, f"{label}: SIGKILL", command, folder / "kill",
+            settings)
+    return settings
+
+
+def check_kill(name, command, folder, settings):
+    env = recording_environment(folder,
+                                **({"GPUPROF_GPU": "off"} if settings is None else settings))
+    if not kill_when([*command, "for-ever", "1"], env, "running", KILL_SECONDS):
+        raise Failure("the program ended before it was killed")
+    done = collect("report", "--strict", folder)
+    process = gpu_dump.read_one(folder)
+    launches, kernels = len(process.of("launch")), len(process.done("kernel"))
+    row(name, done.status == 0 and launches > SYNC_EVERY and (kernels > 0 or settings is None),
+        f"after {KILL_SECONDS} s: {launches} launches and {kernels} kernels read back, "
+        f"report --strict ended with {done.status}")
+
+
+def build_programs(folder):
+    """(cudart -> program, why one is not there)."""
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if not nvcc:
+        return {}, "no nvcc on this machine"
+    programs, reason = {}, ""
+    for cudart in ("shared", "static"):
+        target = folder / f"acceptance-{cudart}"
+        for arch in (["-arch=native"], []):  # the latter needs a driver as new as nvcc
+            done = subprocess.run([nvcc, *arch, "-cudart", cudart, "-o", str(target),
+                                   str(ROOT / "test" / "gpu" / "acceptance.cu")], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  universal_newlines=True)
+            if done.returncode == 0:
+                programs[cudart] = target
+                break
+            reason = f"nvcc: {tail(done.stdout)}"
+    return programs, reason

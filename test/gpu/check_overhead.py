@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gpuprof costs, as a ratio to the bare run of the same round."""
+
+import re
+import shutil
+import statistics
+import sys
+
+import check_training
+from gpu_table import (Failure, bare_environment, not_run, recording_environment, row, run, tail)
+
+TARGET_LAUNCHES, TARGET_TRAINING = 1.10, 1.01
+GPUPROF = {
+    "hooks only": {"GPUPROF_GPU": "off"},
+    "GPU rows, front=hooks": {"GPUPROF_FRONT": "hooks"},
+    "GPU rows, front=auto": {},
+    "GPU rows, front=cupti": {"GPUPROF_FRONT": "cupti"},
+    "GPU rows, kinds=kernel": {"GPUPROF_KINDS": "kernel"},
+}
+JUDGED = "GPU rows, front=auto"  # the standard settings: these have the target
+NSYS = "nsys (its own, -t cuda)"
+TORCH = "torch.profiler (its own, CPU and CUDA)"
+
+
+def loop_ns(command, env):
+    """How long the program's own loop took, after its first tenth."""
+    done = run(command, env)
+    found = re.search(r"^loop_ns (\d+)$", done.stderr, re.M)
+    if done.status or not found:
+        raise Failure(f"status {done.status}: {tail(done.stderr)}")
+    return int(found.group(1))
+
+
+def nsys_command(command, folder):
+    return ["nsys", "profile", "-t", "cuda", "-s", "none", "--cpuctxsw=none",
+            "--force-overwrite=true", "-o", folder / "nsys", *command]
+
+
+def variants(command, folder, settings):
+    """name -> a function of the round that returns (command, environment)."""
+    ways = {}
+    for name, own in GPUPROF.items():
+        ways[name] = lambda i, name=name, own=own: (
+            command, recording_environment(folder / f"{name}-{i}".replace(" ", "-"),
+                                           **settings, **own))
+    if shutil.which("nsys"):
+        ways[NSYS] = lambda i: (nsys_command(command, folder), bare_environment())
+    return ways
+
+
+def measure(label, command, ways, pairs, target):
+    """Rounds of bare and each way, one after the other, so that drift hits all alike."""
+    ratios = {name: [] for name in ways}
+    broken = {}
+    bare = []
+    for i in range(pairs):
+        order = list(ways)
+        order = order[i % len(order):] + order[:i % len(order)]
+        for name in order:
+            if name in broken:
+                continue
+            try:
+                before = loop_ns(command, bare_environment())
+                ratios[name].append(loop_ns(*ways[name](i)) / before)
+                bare.append(before)
+            except Failure as failure:
+                broken[name] = str(failure)
+    for name, values in ratios.items():
+        title = f"overhead, {label}: {name}"
+        if name in broken:
+            row(title, False, broken[name])
+            continue
+        median = statistics.median(values)
+        judged = target if name == JUDGED else None
+        row(title, judged is None or median <= judged,
+            f"{median:.3f} of the bare run ({min(values):.3f} to {max(values):.3f}, {len(values)} "
+            f"pairs){f'; target {judged:.2f}' if judged else '; no target'}")
+    if bare:
+        row(f"overhead, {label}: the bare run", True,
+            f"{statistics.median(bare) / 1e6:.2f} ms ({min(bare) / 1e6:.2f} to "
+            f"{max(bare) / 1e6:.2f})")
+    if not shutil.which("nsys"):
+        not_run(f"overhead, {label}: {NSYS}", "nsys is not installed")
+
+
+def check_launches(program, folder, options):
+    command, settings = program
+    is_python = command[0] == sys.executable
+    label = "launch-bound loop" + (" in Python" if is_python else "")
+    folder.mkdir()
+    # One wait at the end of 1000 launches: the queue never fills, the CPU is what takes the time.
+    command = [*command, str(options.launches), "1000"]
+    measure(label, command, variants(command, folder, settings), options.pairs, TARGET_LAUNCHES)
+
+
+def check_training_loop(folder, options):
+    folder.mkdir()
+    command = check_training.command("plain", options.steps)
+    ways = variants(command, folder, {})
+    profiled = check_training.command("profiled", options.steps)
+    ways[TORCH] = lambda i: (profiled, bare_environment())
+    measure("training loop", command, ways, options.pairs, TARGET_TRAINING)

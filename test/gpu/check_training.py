@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's training loop of train.py: unchanged under gpuprof, and recorded in full."""
+
+import bisect
+import collections
+import sys
+
+import gpu_dump
+from gpu_table import (FAILED, HERE, Failure, bare_environment, collect, kill_when, not_run,
+                       recording_environment, row, run, tail)
+
+KILL_STEPS = 20000  # more than it comes to
+OP_RANGES_MIN = 100  # of emit_nvtx, over a third of the steps
+
+
+def command(variant, steps, *more):
+    return [sys.executable, str(HERE / "train.py"), variant, str(steps), *map(str, more)]
+
+
+def record(variant, steps, folder):
+    """(process, the kernels that torch.profiler counted) of one variant; its output is judged."""
+    name = f"training, {variant}: losses and status"
+    count = folder / f"{variant}.count"
+    bare = [run(command(variant, steps), bare_environment()) for _ in range(2)]
+    if bare[0].status or bare[0].stdout != bare[1].stdout:
+        same = "gives other losses each time" if not bare[0].status else tail(bare[0].stderr)
+        not_run(name, f"the bare run ended with {bare[0].status}: {same}")
+        raise Failure("the bare run is not usable")
+    done = run(command(variant, steps, count), recording_environment(folder / variant))
+    same = (done.status, done.stdout) == (bare[0].status, bare[0].stdout)
+    row(name, same, f"status {done.status}, losses of {steps} steps "
+        f"{'equal to' if same else 'differ from'} the bare run's"
+        f"{'' if same else ': ' + tail(done.stderr)}")
+    found = gpu_dump.files(folder / variant)
+    row(f"training, {variant}: files", len(found) == 1,
+        f"{len(found)} recordings of one process with DataLoader workers (wanted: 1)")
+    counted = int(count.read_text(encoding="ascii")) if count.exists() else None
+    process = max(gpu_dump.read(folder / variant), key=lambda p: len(p.calls))
+    if not process.has_gpu_rows():
+        raise Failure(f"GPU rows {process.gpu_rows}")
+    return process, counted
+
+
+def kernels_by_step(process):
+    """Kernels of the launches that each step made; steps are told by gpuprof_step()."""
+    begins = [begin for begin, _ in sorted(process.steps)]
+    made = collections.Counter()
+    owners = {c.correlation: c for c in process.calls if c.kind in ("launch", "graph_launch")}
+    for kernel in process.done("kernel"):
+        call = owners.get(process.owner(kernel.correlation))
+        made[bisect.bisect_right(begins, call.begin) - 1 if call else None] += 1
+    return made
+
+
+def check_orphans(variant, process):
+    owners = collections.Counter(c.correlation for c in process.calls
+                                 if c.kind in ("launch", "graph_launch") and not c.captured)
+    kernels = process.done("kernel")
+    orphans = sum(owners[process.owner(k.correlation)] != 1 for k in kernels)
+    row(f"training, {variant}: correlation", bool(kernels) and not orphans,
+        f"{len(kernels)} kernels, {orphans} not of exactly one launch or graph launch; "
+        f"losses: {process.losses or 'none'}; GPU rows {process.gpu_rows}")
+
+
+def check_profiler(process, counted, plain, steps):
+    """Outside the profiler's session all kernels are ours, inside they are the profiler's."""
+    name = "training, profiler: kernels"
+    notes = sorted(process.notes)
+    taken = [at for at, text in notes if text.startswith("another client")]
+    back = [at for at, text in notes if "gpuprof's again" in text]
+    if len(taken) != 1 or not counted:
+        row(name, FAILED, f"{len(taken)} notes of another client; torch.profiler counted {counted}")
+        return
+    first, last = steps // 3, 2 * steps // 3
+    made = kernels_by_step(process)
+    begins = [begin for begin, _ in sorted(process.steps)] + [1 << 64]
+    ends = back[0] if back else 1 << 64
+    outside = [i for i in range(steps) if begins[i + 1] < taken[0] or begins[i] > ends]
+    wrong = [i for i in outside if made[i] != plain[i]]
+    inside = sum(plain[i] for i in range(first, last))
+    gap = [i for i in range(steps) if i not in outside and not first <= i < last]
+    row(name, not wrong and counted == inside and bool(back),
+        f"steps {first} to {last - 1} are the profiler's: it has {counted} kernels, the plain run "
+        f"had {inside} in them; gpuprof has all kernels in {len(outside) - len(wrong)} of "
+        f"{len(outside)} steps outside; {len(gap)} steps fell into the change; records "
+        f"{'taken back' if back else 'never taken back'}")
+
+
+def check_nvtx(process, steps):
+    own = sum(n for text, n in process.texts.items() if text.startswith("step "))
+    ops = sum(n for text, n in process.texts.items() if "aten::" in text or "Backward" in text)
+    row("training, nvtx: ranges", own == steps and ops > OP_RANGES_MIN,
+        f"{own} ranges of {steps} steps, {ops} of emit_nvtx's operators and backward nodes")
+
+
+def check_graph(process, steps):
+    launches = {c.correlation for c in process.of("graph_launch")}
+    nodes = collections.Counter(process.owner(k.correlation) for k in process.done("kernel")
+                                if k.graph)
+    sizes = sorted({nodes[c] for c in launches})
+    row("training, graph: nodes", len(launches) == steps and len(sizes) == 1 and sizes[0] > 0,
+        f"{len(launches)} graph launches of {steps} steps, with {sizes} kernels each")
+
+
+def check_kill(folder):
+    settings = recording_environment(folder)
+    if not kill_when(command("plain", KILL_STEPS), settings, "step 100", 3):
+        raise Failure("the program ended before it was killed")
+    done = collect("report", "--strict", folder)
+    process = max(gpu_dump.read(folder), key=lambda p: len(p.calls))
+    kernels, launches = len(process.done("kernel")), len(process.of("launch"))
+    files = len(gpu_dump.files(folder))
+    row("training, plain: SIGKILL", done.status == 0 and kernels > 0 and files == 1,
+        f"{launches} launches and {kernels} kernels read back from {files} files, "
+        f"report --strict ended with {done.status}")
+
+
+def check_all(folder, steps):
+    """The folder of the plain run's recording, or None."""
+    folder.mkdir()
+    plain = None
+    for variant in ("plain", "profiler", "nvtx", "graph"):
+        try:
+            process, counted = record(variant, steps, folder)
+            check_orphans(variant, process)
+            if variant == "plain":
+                plain = kernels_by_step(process)
+            elif variant == "profiler" and plain:
+                check_profiler(process, counted, plain, steps)
+            elif variant == "nvtx":
+                check_nvtx(process, steps)
+            elif variant == "graph":
+                check_graph(process, steps)
+        except Failure as failure:
+            row(f"training, {variant}: recording", FAILED, failure)
+    try:
+        check_kill(folder / "kill")
+    except Failure as failure:
+        row("training, plain: SIGKILL", FAILED, failure)
+    return folder / "plain" if plain else None

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a folder's recordings hold, read from the collector's `dump`: nothing else is needed."""
+
+import collections
+import os
+import re
+import subprocess
+
+from gpu_table import COLLECTOR, Failure, bare_environment
+
+FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+WORK = ("kernel", "copy", "set", "graph")
+CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
+           ("graph_launch", re.compile("cu(da)?GraphLaunch")),
+           ("copy", re.compile("cu(da)?Memcpy")), ("set", re.compile("cu(da)?Memset")),
+           ("sync", re.compile("cu(da)?(Stream|Event|Device|Ctx)Synchronize")))
+
+Call = collections.namedtuple("Call", "name kind begin end thread correlation captured")
+Work = collections.namedtuple("Work", "kind begin end correlation graph")
+
+
+class Process:
+    """One process's recording."""
+
+    def __init__(self, header):
+        self.pid = int(header["pid"])
+        self.gpu_rows = "absent: the recording does not say"
+        self.calls, self.work, self.notes, self.steps = [], [], [], []
+        self.further = {}  # a correlation id that a call made besides its own -> its own
+        self.texts = collections.Counter()
+        self.capability = None
+        self.losses = ""
+
+    def add(self, what, line):
+        fields = dict(FIELD.findall(line))
+        if what == "call":
+            name = line.split(None, 2)[1]
+            plain = re.sub(r"^__|_pt[ds][sz]$", "", name)
+            kind = next((k for k, pattern in CLASSES if pattern.match(plain)), "other")
+            begin = int(fields["begin"])
+            self.calls.append(Call(name, kind, begin, begin + int(fields["dur"]),
+                                   fields["thread"], int(fields.get("correlation", 0)),
+                                   " captured" in line))
+        elif what in WORK:
+            begin = int(fields["begin"])
+            self.work.append(Work(what, begin, begin + int(fields["dur"]),
+                                  int(fields.get("correlation", 0)), int(fields["graph"])))
+        elif what == "link":
+            self.further[int(fields["further"])] = int(fields["correlation"])
+        elif what in ("note", "step"):
+            (self.notes if what == "note" else self.steps).append(
+                (int(fields["begin"]), fields.get("text", fields.get("number", "")).strip('"')))
+        elif what == "push":
+            self.texts[fields.get("text", "").strip('"')] += 1
+        elif what == "meta" and fields["text"].startswith('"gpu_rows='):
+            self.gpu_rows = fields["text"][len('"gpu_rows='):-1]
+        elif what == "device" and self.capability is None:
+            self.capability = int(fields["major"]), int(fields["minor"])
+        elif what == "losses":
+            self.losses = line[len("losses"):].strip()
+
+    def has_gpu_rows(self):
+        return self.gpu_rows.startswith("from ")
+
+    def of(self, kind, captured=False):
+        """Calls of a class, in order of begin."""
+        return sorted((c for c in self.calls if c.kind == kind and c.captured == captured),
+                      key=lambda c: c.begin)
+
+    def done(self, kind):
+        """What the device did."""
+        return [w for w in self.work if w.kind == kind]
+
+    def owner(self, correlation):
+        """A call's own correlation id, for one that its work has."""
+        return self.further.get(correlation, correlation)
+
+    def tolerance(self):
+        """The resolution of the device's clock, ns: finer from GH100 on."""
+        return 32 if (self.capability or (0, 0)) >= (9, 0) else 1000
+
+
+def files(folder):
+    return sorted(n for n in os.listdir(folder) if n.endswith(".gpuprof")) \
+        if os.path.isdir(folder) else []
+
+
+def read(folder):
+    """The processes that recorded into `folder`."""
+    processes = []
+    with subprocess.Popen([str(COLLECTOR), "dump", str(folder)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, errors="replace",
+                          env=bare_environment()) as dump:
+        for line in dump.stdout:
+            what = line.split(None, 1)[0]
+            if what == "header":
+                processes.append(Process(dict(FIELD.findall(line))))
+            elif processes and what not in ("api", "block"):
+                processes[-1].add(what, line)
+        message = dump.stderr.read()
+    if dump.returncode or not processes:
+        raise Failure(f"dump ended with {dump.returncode} and {len(processes)} recordings: "
+                      f"{message.strip()[:200]}")
+    return processes
+
+
+def read_one(folder):
+    processes = read(folder)
+    if len(processes) != 1:
+        raise Failure(f"{len(processes)} processes recorded, not 1")
+    return processes[0]
