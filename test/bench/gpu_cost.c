@@ -48,6 +48,11 @@ void gpu_forget(void)
 {
 }
 
+void gpu_pause(bool paused)
+{
+    (void)paused;
+}
+
 static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late};
