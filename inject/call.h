@@ -169,6 +169,13 @@ static inline __attribute__((always_inline)) void call_write(uint64_t *record,
     record[1] = is_raw ? ticks_raw() : ticks_now();
 }
 
+/* Is the argument's word to be taken after the call? Of a grid, when it may be too large. */
+static inline __attribute__((always_inline)) bool call_takes_late(const struct call_site *site,
+                                                                  unsigned argument, int result)
+{
+    return site->late[argument] || (result != 0 && site->kinds[argument] == API_DIM3);
+}
+
 /* Completes it; what `words` has of late ones goes in. */
 static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
                                                                 const struct call_site *site,
@@ -179,7 +186,7 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
     memcpy(&record[3], &result, sizeof result); /* the low half */
 #pragma GCC unroll 16
     for (unsigned i = 0; i < API_ARGS_MAX; i++)
-        if (i < site->count && site->late[i])
+        if (i < site->count && call_takes_late(site, i, result))
             record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
@@ -208,7 +215,7 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)
             if (i < site->count)
-                its_words[i] = site->late[i] ? words[i] : 0;
+                its_words[i] = call_takes_late(site, i, result) ? words[i] : 0;
         return call_close_slow(c, site, end, result, its_words);
     }
     call_enter(t, c);

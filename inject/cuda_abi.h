@@ -440,33 +440,30 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data, CUgraphNode node,
 
 /* Helpers of the expressions in the rows. */
 
-/* More than a device can do; the call will fail. */
-static inline uint64_t api_dim3_saturated(uint32_t x, uint32_t y, uint32_t z)
-{
-    y = y < UINT16_MAX ? y : UINT16_MAX;
-    z = z < UINT16_MAX ? z : UINT16_MAX;
-    return x | (uint64_t)y << 32 | (uint64_t)z << 48;
-}
-
 /* The word of an API_DIM3 argument: x | y << 32 | z << 48, y and z saturated at 65535. */
 static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 {
-    if (__builtin_expect((y | z) > UINT16_MAX, 0))
-        return api_dim3_saturated(x, y, z);
+    if (__builtin_expect((y | z) > UINT16_MAX, 0)) { /* more than a device can do */
+        y = y < UINT16_MAX ? y : UINT16_MAX;
+        z = z < UINT16_MAX ? z : UINT16_MAX;
+    }
     return x | (uint64_t)y << 32 | (uint64_t)z << 48;
 }
 
-/* The same of a dim3, whose x and y come in one register as they are to lie in the word. */
-static inline uint64_t api_dim3_at(const dim3 *dim)
+/*
+ * The same of a dim3, whose x and y come in one register as they are to lie in the word. `quick`
+ * leaves out the saturation: at entry, since only a call that fails can need it.
+ */
+static inline uint64_t api_dim3_at(const dim3 *dim, int quick)
 {
     uint64_t xy;
+    if (!quick)
+        return api_dim3(dim->x, dim->y, dim->z);
     memcpy(&xy, dim, sizeof xy);
-    if (__builtin_expect(((xy >> 48) | (dim->z >> 16)) != 0, 0))
-        return api_dim3_saturated(dim->x, dim->y, dim->z);
     return xy | (uint64_t)dim->z << 48;
 }
 #define API_DIM3_XYZ(x, y, z) api_dim3(x, y, z)
-#define API_DIM3_WORD(dim)    api_dim3_at(&(dim))
+#define API_DIM3_WORD(dim)    api_dim3_at(&(dim), gp_quick)
 /* The grid of anything that names its fields as the driver does (CUlaunchConfig, ...). */
 #define API_DIM3_GRID(p)  api_dim3((p)->gridDimX, (p)->gridDimY, (p)->gridDimZ)
 #define API_DIM3_BLOCK(p) api_dim3((p)->blockDimX, (p)->blockDimY, (p)->blockDimZ)

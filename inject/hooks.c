@@ -59,12 +59,13 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define AROUND_CALL(id, returns, begin, end, binding, names, args)                                 \
     struct call gp_call;                                                                           \
     {                                                                                              \
-        enum { gp_after = 0 };                                                                     \
+        enum { gp_after = 0, gp_quick = 1 };                                                       \
         WORDS(args);                                                                               \
         begin;                                                                                     \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
     {                                                                                              \
+        enum { gp_quick = 0 };                                                                     \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
         (void)gp_after;                                                                            \
