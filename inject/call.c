@@ -247,7 +247,7 @@ struct seen_call *call_newest_seen(struct thread *t)
 
 bool call_seen_is_live(const struct seen_call *s, const void *inner)
 {
-    return s->is_open && s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX);
 }
 
 struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,

@@ -36,12 +36,22 @@ static void note_correlation(struct thread *t, uint32_t id)
     }
 }
 
+/* Does it lie in a frame above `here`? */
+static bool on_stack(const void *at, const void *here)
+{
+    return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
+}
+
 static void enter(struct thread *t, enum api_domain domain, int api, const CUpti_CallbackData *data)
 {
     struct call here;
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
-    while (seen && !call_seen_is_live(seen, data->functionParams)) {
+    const void *params = on_stack(data->functionParams, &here) ? data->functionParams : NULL;
+    /* Without places to compare, a call of the runtime says that no other is open. */
+    while (seen &&
+           (domain == API_RUNTIME ? !params || !seen->frame || !call_seen_is_live(seen, params)
+                                  : !call_seen_is_live(seen, &here))) {
         call_abandon_seen(t, seen);
         seen = call_newest_seen(t);
     }
@@ -57,7 +67,7 @@ static void enter(struct thread *t, enum api_domain domain, int api, const CUpti
         return;
     seen->correlation = data->correlationId;
     seen->api = (uint16_t)api;
-    seen->frame = (uintptr_t)data->functionParams;
+    seen->frame = (uintptr_t)params;
     note_correlation(t, data->correlationId);
 }
 

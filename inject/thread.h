@@ -29,15 +29,15 @@ struct open_call {
 };
 
 /*
- * A call that only CUPTI's callbacks saw. It has no frame of ours, but one of CUDA's: where its
- * arguments lie.
+ * A call that only CUPTI's callbacks saw. It has no frame of ours, but one of CUDA's, where its
+ * arguments lie, if it has any.
  */
 struct seen_call {
     struct call call;
     bool is_open;
     uint16_t api; /* enum api_index */
     uint32_t correlation;
-    uintptr_t frame;
+    uintptr_t frame; /* 0 = not known */
 };
 
 struct thread {

@@ -5,7 +5,13 @@ BENCH := $(BUILD)/bench
 BENCH_DIR := test/bench
 BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix replay_mix)
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix replay_mix \
+	gpu_cost)
+
+# The library's sources but for those that meet CUDA or hook the process.
+BENCH_INJECT := $(filter-out $(addprefix inject/,$(addsuffix .c,dlsym_filter getproc hooks \
+	kernel_hooks finish unload stream_hooks compress_stored cupti_library gpu gpu_buffers gpu_flush \
+	gpu_hooks gpu_parse gpu_rival)),$(wildcard inject/*.c)) test/cases/src/stress_finish.c
 
 # Only where LTTng-UST is installed; bench.py says so where it is not.
 ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h),)
@@ -42,6 +48,12 @@ $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/m
 $(BENCH)/replay_mix: $(BENCH_DIR)/replay_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
 		$(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(BENCH_LINK) -lm -o $@
+
+$(BENCH)/gpu_cost: $(BENCH_DIR)/gpu_cost.c $(BENCH_INJECT) $(FORMATS_SRC) \
+		$(wildcard inject/*.h inject/*.def formats/*.h formats/*.def)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -D_GNU_SOURCE -Iinject \
+		$(filter %.c,$^) $(ZSTD_LIBS) -pthread -ldl -o $@
 
 $(BENCH)/lttng_cost: $(BENCH_DIR)/lttng_cost.c $(BENCH_DIR)/lttng_events.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(STD) $(CFLAGS) -I$(BENCH_DIR) $< $(BENCH_LINK) -llttng-ust -ldl -o $@

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes
-collector gpu.
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes gpu
+collector devices.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -60,8 +60,9 @@ def quartiles(values):
 def run(command, preload=False, **settings):
     """Runs a program of the bench, under the library or not; its lines as lists of words."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUPROF_")}
+    environment.update(settings)
     if preload:
-        environment.update(settings, LD_PRELOAD=LIBRARY, GPUPROF_OUT=os.path.join(WORK, "out"))
+        environment.update(LD_PRELOAD=LIBRARY, GPUPROF_OUT=os.path.join(WORK, "out"))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=WORK,
                           timeout=RUN_SECONDS_MAX, check=False)
     if done.returncode != 0:
@@ -250,6 +251,25 @@ def bench_bytes():
     tell("bytes.library", drop_output() / calls, "B/call", 4, 6)
 
 
+def bench_gpu():
+    """Our share of what the GPU's rows cost: CUPTI is not there. The mix of kernels is made up."""
+    settings = {"GPUPROF_OUT": os.path.join(WORK, "out"), "GPUPROF_BUFFER": "2G",
+                "GPUPROF_WAIT": "60s"}
+    results = []
+    for _ in range(5):
+        lines = run([program("gpu_cost"), "1000000"], **settings)
+        results.append({line[0]: float(line[1]) for line in lines})
+        drop_output()
+    for name in ("callback", "seen"):
+        values = [r[name] for r in results]
+        tell(f"gpu.{name}", statistics.median(values), "ns/call", spread=quartiles(values))
+    values = [1e3 / r["parse"] for r in results]
+    tell("gpu.parse", statistics.median(values), "M records/s", 10, at_least=True,
+         spread=quartiles(values))
+    run([program("gpu_cost"), "500000", "pairs"], **settings)
+    tell("gpu.bytes", drop_output() / 500000, "B/launch+kernel", 8, 10)
+
+
 def measured(command):
     """Wall seconds, CPU seconds and peak KiB of one command, and its exit status."""
     begin = time.monotonic()
@@ -300,7 +320,7 @@ def writing_alone(size):
     return seconds
 
 
-def bench_gpu():
+def bench_devices():
     """Launches and their kernels, each with an arrow between them: a call, a slice and two ends."""
     calls = 1000000
     for count in (100000, calls):
@@ -366,7 +386,7 @@ def bench_collector():
 
 def main():
     parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
-             "collector": bench_collector, "gpu": bench_gpu}
+             "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices}
     try:
         for name in sys.argv[2:] or parts:
             try:

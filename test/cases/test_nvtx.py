@@ -405,6 +405,6 @@ def test_dump(own, run_collector):
         "label", "kind=domain", "handle=1", "domain=0", 'text="one"']
     pushes = [[w for w in words if not w.startswith("begin=")] for words in lines
               if words[0] == "push"]
-    assert pushes[0][:7] == ["push", "domain=1", "category=0", "color=0x0", "payload_type=none",
-                             "payload=0x0", "message=0x3"]
+    assert pushes[0][:7] == ["push", "domain=1", "category=0", "color=0x0",
+                             "payload_type=none", "payload=0x0", "message=0x3"]
     assert ["pop", "domain=2"] in [[words[0], words[2]] for words in lines]

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What device records cost, without CUPTI: gpu_cost COUNT [pairs]. Linked with inject/. Prints
+ * nanoseconds of CPU time: "callback" the two callbacks of a driver call inside a hooked launch,
+ * "seen" a launch that only callbacks see, "parse" a kernel record. With `pairs` the recording that
+ * it leaves is COUNT launches and the kernel of each.
+ */
+#include <assert.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "call.h"
+#include "cupti_params.h"
+#include "dlsym_filter.h"
+#include "getproc.h"
+#include "gpu.h"
+#include "gpu_callback.h"
+#include "gpu_records.h"
+#include "hook_table.h"
+
+enum { CBID = 307, KERNELS = 40, CUPTI_BYTES = 216, BUFFER_RECORDS = 4096 };
+
+#define LIFE_NS 1000000000000u
+
+/* In place of the parts that meet CUDA. */
+dlsym_fn real_dlsym;
+dlvsym_fn real_dlvsym;
+struct gpu gpu;
+
+void dlsym_find_real(void)
+{
+    real_dlsym = dlsym;
+}
+
+uint32_t getproc_version_asked(void)
+{
+    return 0;
+}
+
+void gpu_recording_runs(void)
+{
+}
+
+void gpu_forget(void)
+{
+}
+
+static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
+static const uint8_t none_late[API_ARGS_MAX];
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late};
+const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
+                                                                    &launch};
+
+/* As cudaLaunchKernel's arguments lie. */
+struct launch_params {
+    const void *function;
+    struct {
+        unsigned x, y, z;
+    } grid, block;
+    void **args;
+    size_t shared;
+    void *stream;
+};
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t random_below(uint64_t limit)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % limit;
+}
+
+static void callback(CUpti_CallbackDomain domain, CUpti_ApiCallbackSite site, uint32_t id,
+                     const void *params)
+{
+    int result = 0;
+    const CUpti_CallbackData data = {.callbackSite = site,
+                                     .functionParams = params,
+                                     .functionReturnValue = &result,
+                                     .correlationId = id};
+    gpu_callback(NULL, domain, CBID, &data);
+}
+
+static void hooked(uint64_t i, uint32_t correlation)
+{
+    struct call call;
+    const uint64_t words[] = {0x1000 + 16 * (i % KERNELS), 1 + i % 7, 256, 0, 0x77};
+    if (call_is_usual(&launch, words[0])) {
+        call_open(&call, &launch, words);
+        if (correlation) {
+            callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_ENTER, correlation, NULL);
+            callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT, correlation, NULL);
+        }
+        call_close(&call, &launch, 0, words);
+    } else {
+        call_begin(&call, &launch, words, (uintptr_t)__builtin_return_address(0));
+        if (correlation)
+            callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_ENTER, correlation, NULL);
+        call_end(&call, &launch, 0, words);
+    }
+}
+
+static void seen(uint64_t i, uint32_t correlation)
+{
+    struct launch_params params = {.function = (void *)(uintptr_t)(0x1000 + 16 * (i % KERNELS)),
+                                   .grid = {1, 1, 1},
+                                   .block = {256, 1, 1}};
+    callback(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_API_ENTER, correlation, &params);
+    callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_ENTER, correlation, NULL);
+    callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT, correlation, NULL);
+    callback(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_API_EXIT, correlation, &params);
+}
+
+static void put(uint8_t *record, enum cupti_field field, uint64_t value)
+{
+    memcpy(record + cupti_field_rows[field].offset, &value, cupti_field_rows[field].width);
+}
+
+static uint8_t buffer[BUFFER_RECORDS][CUPTI_BYTES] __attribute__((aligned(8)));
+
+/* Kernels one after the other, each as long as its name says, give or take a tenth. */
+static uint64_t fill(uint64_t first, uint64_t start)
+{
+    static char names[KERNELS][64];
+    for (uint64_t i = 0; i < BUFFER_RECORDS; i++) {
+        uint8_t *r = buffer[i];
+        uint64_t kernel = (first + i) % KERNELS, ns = 2000 + 900 * kernel;
+        uint32_t kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+        snprintf(names[kernel], sizeof names[0], "_Z6kernelILi%uEEvPKfPf", (unsigned)kernel);
+        memcpy(r, &kind, sizeof kind);
+        uint64_t end = start + ns + 32 * random_below(ns / 160 + 1);
+        put(r, FIELD_KERNEL_START, start);
+        put(r, FIELD_KERNEL_END, end);
+        put(r, FIELD_KERNEL_STREAM, 7);
+        put(r, FIELD_KERNEL_CONTEXT, 1);
+        put(r, FIELD_KERNEL_GRID_X, 1 + kernel);
+        put(r, FIELD_KERNEL_BLOCK_X, 256);
+        put(r, FIELD_KERNEL_REGISTERS, 32 + kernel);
+        put(r, FIELD_KERNEL_CORRELATION, 1 + first + i);
+        put(r, FIELD_KERNEL_NAME, (uintptr_t)names[kernel]);
+        start = end + 700 + 32 * random_below(40);
+    }
+    return start;
+}
+
+static double parse(uint64_t count)
+{
+    uint64_t took = 0, start = 1000000;
+    struct clock_scale *scale = &gp.header.scale; /* as if the process were old enough */
+    scale->ticks_zero -= clock_scale_ticks(scale, LIFE_NS) - scale->ticks_zero;
+    for (uint64_t first = 0; first < count; first += BUFFER_RECORDS) {
+        start = fill(first, start);
+        uint64_t begin = cpu_ns();
+        for (uint64_t i = 0; i < BUFFER_RECORDS && first + i < count; i++) {
+            const struct cupti_view view = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, buffer[i],
+                                            CUPTI_BYTES};
+            gpu_record(&this_thread, &view);
+        }
+        took += cpu_ns() - begin;
+    }
+    return (double)took / (double)count;
+}
+
+static double measured(void (*body)(uint64_t, uint32_t), uint64_t count, bool correlated)
+{
+    uint64_t begin = cpu_ns();
+    for (uint64_t i = 0; i < count; i++)
+        body(i, correlated ? (uint32_t)i + 1 : 0);
+    return (double)(cpu_ns() - begin) / (double)count;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+    bool only_pairs = argc > 2;
+    for (unsigned i = 0; i < KERNELS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "kernel_%u", i);
+        name_define(0x1000 + 16 * i, name, true, 0x77);
+    }
+    hooked(0, 0);
+    gpu.callbacks.api[API_DRIVER][CBID] = API_INDEX_cuLaunchKernel + 1;
+    gpu.callbacks.api[API_RUNTIME][CBID] = API_INDEX_cudaLaunchKernel + 1;
+    atomic_store(&gpu.epoch, epoch_now());
+    atomic_store(&gpu.phase, GPU_ACTIVE);
+    if (!only_pairs) {
+        double bare = measured(hooked, count, false);
+        printf("hooked %.2f\n", bare);
+        printf("callback %.2f\n", measured(hooked, count, true) - bare);
+        printf("seen %.2f\n", measured(seen, count, true));
+    } else {
+        measured(hooked, count, true);
+    }
+    printf("parse %.2f\n", parse(count));
+    return 0;
+}
