@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Acceptance on a machine with a GPU: `make check-gpu`. Needs nothing that is not on the machine.
 
-    check_gpu.py [--launches N] [--pairs N] [--steps N] [SECTION ...]
+    check_gpu.py [--launches N] [--pairs N] [--target X] [--steps N] [--table FILE]
+                 [SECTION ...]
 
-Prints a table and writes it to build/check-gpu.md; RESULTS.md keeps what was seen on real devices,
-README.md says what each row means. Each row is ok, FAILED, or not run with the reason. Exit status
-1 if one failed or there is no GPU.
+Prints a table and writes it to FILE (build/check-gpu.md); RESULTS.md keeps what was seen on real
+devices, README.md says what each row means. Each row is ok, FAILED, or not run with the reason.
+Exit status 1 if one failed or there is no GPU.
 """
 
 import argparse
@@ -20,8 +21,8 @@ import check_consumers
 import check_counts
 import check_overhead
 import check_training
-from gpu_table import (COLLECTOR, LIBRARY, ROOT, bare_environment, collect, complain, not_run, row,
-                       run, summary, tail, write_table)
+from gpu_table import (BUILD, COLLECTOR, LIBRARY, ROOT, bare_environment, collect, complain,
+                       not_run, row, run, summary, tail, write_table)
 
 SECTIONS = ("identity", "ctypes", "program", "training", "consumers", "overhead")
 
@@ -160,7 +161,11 @@ def parse():
     parser = argparse.ArgumentParser(description="acceptance on a machine with a GPU")
     parser.add_argument("--launches", type=int, default=100000, help="of a program (100000)")
     parser.add_argument("--pairs", type=int, default=7, help="rounds of each overhead (7)")
+    parser.add_argument("--target", type=float, default=check_overhead.TARGET_LAUNCHES,
+                        help="of the launch-bound loop, over the bare run (1.10)")
     parser.add_argument("--steps", type=int, default=60, help="of the training loop (60)")
+    parser.add_argument("--table", type=pathlib.Path, default=BUILD / "check-gpu.md",
+                        metavar="FILE", help="where the table goes (build/check-gpu.md)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help=f"of {', '.join(SECTIONS)} (all)")
     options = parser.parse_args()
@@ -188,7 +193,8 @@ def main():
         try:
             check(options, cuda, pathlib.Path(temporary))
         finally:
-            write_table()
+            write_table(options.table)
+    print(f"the table is in {options.table}")
     return summary()
 
 

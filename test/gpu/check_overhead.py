@@ -90,7 +90,7 @@ def check_launches(program, folder, options):
     folder.mkdir()
     # One wait at the end of 1000 launches: the queue never fills, the CPU is what takes the time.
     command = [*command, str(options.launches), "1000"]
-    measure(label, command, variants(command, folder, settings), options.pairs, TARGET_LAUNCHES)
+    measure(label, command, variants(command, folder, settings), options.pairs, options.target)
 
 
 def check_training_loop(folder, options):

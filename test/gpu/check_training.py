@@ -5,8 +5,9 @@ import bisect
 import collections
 import sys
 
+import check_counts
 import gpu_dump
-from gpu_table import (FAILED, HERE, Failure, bare_environment, collect, kill_when, not_run,
+from gpu_table import (FAILED, HERE, Failure, bare_environment, kill_when, not_run,
                        recording_environment, row, run, tail)
 
 KILL_STEPS = 20000  # more than it comes to
@@ -52,14 +53,14 @@ def kernels_by_step(process):
     return made
 
 
-def check_orphans(variant, process):
+def check_orphans(variant, process, lost):
     owners = collections.Counter(c.correlation for c in process.calls
                                  if c.kind in ("launch", "graph_launch") and not c.captured)
     kernels = process.done("kernel")
     orphans = sum(owners[process.owner(k.correlation)] != 1 for k in kernels)
     row(f"training, {variant}: correlation", bool(kernels) and not orphans,
         f"{len(kernels)} kernels, {orphans} not of exactly one launch or graph launch; "
-        f"losses: {process.losses or 'none'}; GPU rows {process.gpu_rows}")
+        f"losses: {lost or 'none'}; GPU rows {process.gpu_rows}")
 
 
 def check_profiler(process, counted, plain, steps):
@@ -106,13 +107,7 @@ def check_kill(folder):
     settings = recording_environment(folder)
     if not kill_when(command("plain", KILL_STEPS), settings, "step 100", 3):
         raise Failure("the program ended before it was killed")
-    done = collect("report", "--strict", folder)
-    process = max(gpu_dump.read(folder), key=lambda p: len(p.calls))
-    kernels, launches = len(process.done("kernel")), len(process.of("launch"))
-    files = len(gpu_dump.files(folder))
-    row("training, plain: SIGKILL", done.status == 0 and kernels > 0 and files == 1,
-        f"{launches} launches and {kernels} kernels read back from {files} files, "
-        f"report --strict ended with {done.status}")
+    check_counts.judge_kill("training, plain: SIGKILL", folder, True)
 
 
 def check_all(folder, steps):
@@ -122,7 +117,7 @@ def check_all(folder, steps):
     for variant in ("plain", "profiler", "nvtx", "graph"):
         try:
             process, counted = record(variant, steps, folder)
-            check_orphans(variant, process)
+            check_orphans(variant, process, gpu_dump.losses(folder / variant))
             if variant == "plain":
                 plain = kernels_by_step(process)
             elif variant == "profiler" and plain:

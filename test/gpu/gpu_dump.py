@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from gpu_table import COLLECTOR, Failure, bare_environment
+from gpu_table import COLLECTOR, Failure, bare_environment, collect, tail
 
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
 WORK = ("kernel", "copy", "set", "graph")
@@ -29,7 +29,6 @@ class Process:
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
         self.capability = None
-        self.losses = ""
 
     def add(self, what, line):
         fields = dict(FIELD.findall(line))
@@ -56,8 +55,6 @@ class Process:
             self.gpu_rows = fields["text"][len('"gpu_rows='):-1]
         elif what == "device" and self.capability is None:
             self.capability = int(fields["major"]), int(fields["minor"])
-        elif what == "losses":
-            self.losses = line[len("losses"):].strip()
 
     def has_gpu_rows(self):
         return self.gpu_rows.startswith("from ")
@@ -102,6 +99,15 @@ def read(folder):
         raise Failure(f"dump ended with {dump.returncode} and {len(processes)} recordings: "
                       f"{message.strip()[:200]}")
     return processes
+
+
+def losses(folder):
+    """What the recording lacks, as `report` counts it: name -> count."""
+    done = collect("report", "--format=csv", folder)
+    if done.status or not done.stdout.startswith("kind,"):
+        raise Failure(f"report ended with {done.status}: {tail(done.stderr)}")
+    cells = (line.split(",") for line in done.stdout.splitlines())
+    return {c[1].strip('"'): int(c[-1]) for c in cells if c[0] in ("loss", "damage")}
 
 
 def read_one(folder):

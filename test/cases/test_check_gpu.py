@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make check-gpu` is for machines with a GPU; on the simulated CUDA it runs so as not to rot."""
+
+import sys
+
+import pytest
+import toolchain
+
+pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
+
+
+@pytest.fixture(name="check_gpu")
+def fixture_check_gpu(root, library, collector, tmp_path):
+    """Runs it: (status, name -> (result, detail), the table)."""
+    assert library.exists() and collector.exists()
+    table = tmp_path / "table.md"
+
+    def run(*arguments, status=0, **settings):
+        values = {"GPUPROF_CUPTI": toolchain.SIM / "libcupti.so.13", **settings}
+        done = toolchain.run([sys.executable, root / "test" / "gpu" / "check_gpu.py",
+                              "--table", table, *arguments],
+                             toolchain.environment(None, **values), timeout=300, status=None)
+        assert done.returncode == status, f"{done.stdout}\n{done.stderr}"
+        lines = table.read_text(encoding="utf-8").splitlines()
+        cells = [line.strip("| ").split(" | ", 2) for line in lines[2:]]
+        rows = {name: (result, detail) for name, result, detail in cells}
+        assert all(f"{name}: {detail}" in done.stdout for name, (_, detail) in rows.items())
+        return rows
+    return run
+
+
+def test_rows_are_ok(check_gpu):
+    """All that needs no PyTorch and no nvcc."""
+    rows = check_gpu("--launches", 3000, "identity", "ctypes", "consumers")
+    wrong = {name: row for name, row in rows.items()
+             if row[0] != "ok" and "is not installed" not in row[1]}
+    assert not wrong
+    assert rows["ctypes: GPU rows"][1].startswith("from CUPTI 130001, ")
+    assert "'launch': 3000" in rows["ctypes: calls, with CUPTI"][1]
+    assert "'kernel': 3000, 'copy': 16, 'set': 8" in rows["ctypes: device records"][1]
+    assert rows["ctypes: times"][1].startswith("3000 kernels, tolerance 32 ns: 0 times")
+    assert len(rows) >= 13
+
+
+def test_faults_are_found(check_gpu):
+    """Records that CUPTI drops are missing from the rows that count them, and no row hides it."""
+    rows = check_gpu("--launches", 1000, "ctypes", status=1, SIMCUPTI_DROP=100)
+    assert rows["ctypes: calls, without CUPTI"][0] == "ok"
+    assert rows["ctypes: device records"][0] == "FAILED"
+    assert "gpu_dropped" in rows["ctypes: device records"][1]
+
+
+def test_held_cupti_fails(check_gpu):
+    rows = check_gpu("--launches", 1000, "ctypes", status=1, SIMCUPTI_HOLDER="somebody")
+    assert rows["ctypes: calls, without CUPTI"][0] == "ok"
+    assert rows["ctypes: GPU rows"][0] == "FAILED"
+    assert "held by" in rows["ctypes: GPU rows"][1]
+    assert rows["ctypes: device records, correlation, times, graphs"] == ("not run", "no GPU rows")
+
+
+def test_overhead_is_measured(check_gpu):
+    """With a target that no machine misses: what is measured here means nothing."""
+    rows = check_gpu("--launches", 300, "--pairs", 1, "--target", "1000", "overhead")
+    measured = [name for name, (_, detail) in rows.items() if "of the bare run (" in detail]
+    assert len(measured) >= 5
+    [judged] = [row for name, row in rows.items() if name.endswith(": GPU rows, front=auto")]
+    assert judged[0] == "ok" and "; target 1000.00" in judged[1]
+
+
+def test_without_a_device(check_gpu, root, tmp_path):
+    del check_gpu  # it has seen to it that everything is built
+    table = tmp_path / "none.md"
+    done = toolchain.run([sys.executable, root / "test" / "gpu" / "check_gpu.py", "--table", table],
+                         toolchain.environment(None, SIMCUDA_DEVICES=0), status=1)
+    assert "no usable GPU" in done.stderr and not table.exists()
