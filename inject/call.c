@@ -7,10 +7,16 @@
 #include "resolve.h"
 #include "writer.h"
 
+/* How many calls thread.opens lists: it is looked at only while `open` is marked. */
+static uint32_t listed(const struct thread *t)
+{
+    return call_unmarked(t->open) == t->open ? 0 : t->open_count;
+}
+
 uint64_t *call_newest_record(struct thread *t)
 {
     unsigned count = thread_open_records(t);
-    if (!count || (t->open_count && !t->opens[t->open_count - 1].is_recorded))
+    if (!count || (listed(t) && !t->opens[listed(t) - 1].is_recorded))
         return NULL;
     return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
 }
@@ -29,6 +35,7 @@ uint64_t *call_outer_record(struct thread *t)
 /* The newest open call comes on top of those that are open already. */
 static void push(struct thread *t, struct call *c, bool is_recorded)
 {
+    t->open_count = listed(t);
     if (t->open && t->open_count == 0)
         t->opens[t->open_count++] = (struct open_call){t->open, true};
     t->opens[t->open_count++] = (struct open_call){c, is_recorded};
@@ -50,8 +57,7 @@ static void pop(struct thread *t)
     struct seen_call *s = seen_of(t, call_unmarked(t->open));
     if (s)
         s->is_open = false;
-    if (t->open_count)
-        t->open_count--;
+    t->open_count = listed(t) ? listed(t) - 1 : 0;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }
 
@@ -73,14 +79,12 @@ static void close_stale(struct thread *t)
 static bool find_below(struct thread *t, struct call *c)
 {
     uint32_t i = 0;
-    while (i < t->open_count && t->opens[i].call != c)
+    while (i < listed(t) && t->opens[i].call != c)
         i++;
-    if (i == t->open_count)
+    if (i == listed(t))
         return false;
-    call_enter(t, c);
     while (call_unmarked(t->open) != c) /* those on top of it were left by another door */
         close_stale(t);
-    call_leave(t);
     return true;
 }
 
@@ -94,7 +98,10 @@ bool call_is_inside(struct thread *t, const struct call *c)
         counter_add(COUNTER_UNRECORDED, 1);
         return true;
     }
-    t->inside = NULL; /* a signal handler left our code by longjmp */
+    /* A signal handler left our code by longjmp. */
+    if (t->epoch == epoch_now()) /* else the chunk is another process's */
+        thread_settle(t);
+    t->inside = NULL;
     return false;
 }
 
@@ -144,7 +151,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         close_stale(t);
     if (t->open && mode != CALL_PASS) {
         mode = !is_part(t, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
-        if (mode != CALL_PASS && t->open_count >= LIVE_OPEN_MAX) {
+        if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX) {
             counter_add(COUNTER_UNRECORDED, 1);
             mode = CALL_PASS;
         }
@@ -213,11 +220,18 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
                     const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (call_mode(c) == CALL_PASS || t->epoch != epoch_now())
-        return result; /* the latter: recording has ended, or this is a fork's child */
-    if (call_unmarked(t->open) != c && !find_below(t, c))
-        return result; /* found stale by a call on another stack, and recorded then */
+    if (call_mode(c) == CALL_PASS)
+        return result;
     call_enter(t, c);
+    if (t->epoch != epoch_now()) {
+        call_leave(t); /* recording has ended, or this is a fork's child */
+        return result;
+    }
+    thread_settle(t); /* a call inside this one may have been left in our own code */
+    if (call_unmarked(t->open) != c && !find_below(t, c)) {
+        call_leave(t); /* found stale by a call on another stack, and recorded then */
+        return result;
+    }
     uint64_t *record = call_newest_record(t);
     if (record) {
         call_complete(record, site, end, result, words);
@@ -273,10 +287,9 @@ void call_end_seen(struct seen_call *s, const struct call_site *site, int result
 void call_abandon_seen(struct thread *t, struct seen_call *s)
 {
     struct call *c = &s->call;
-    if (call_unmarked(t->open) == c || find_below(t, c)) {
-        call_enter(t, c);
+    call_enter(t, c);
+    if (call_unmarked(t->open) == c || find_below(t, c))
         close_stale(t);
-        call_leave(t);
-    }
+    call_leave(t);
     s->is_open = false;
 }

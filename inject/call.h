@@ -138,21 +138,6 @@ uint64_t *call_newest_record(struct thread *t);
 /* The same, or of the call that the newest is nested in: the user's own. */
 uint64_t *call_outer_record(struct thread *t);
 
-/*
- * The usual call: this thread takes part, no other call is open, there is room, the clock is the
- * processor's. Its whole way is call_is_usual, call_open, the real function, call_close, without
- * another function call, so that the arguments stay in the registers that they came in.
- */
-static inline __attribute__((always_inline)) bool call_is_usual(const struct call_site *site,
-                                                                uint64_t first_word)
-{
-    const struct thread *t = &this_thread;
-    return likely((uint32_t)t->epoch ==
-                  (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) &&
-           likely(((uintptr_t)t->open | (uintptr_t)t->inside) == 0) && likely(t->used < t->limit) &&
-           (!site->count || site->kinds[0] != API_KERNEL || likely(name_is_known(first_word)));
-}
-
 /* Writes the record of a call that begins now. */
 static inline __attribute__((always_inline)) void call_write(uint64_t *record,
                                                              const struct call_site *site,
@@ -190,18 +175,36 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
             record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
-static inline __attribute__((always_inline)) void
+/*
+ * The usual call: this thread takes part, no other call is open, there is room, the clock is the
+ * processor's. Its whole way is call_open, the real function, call_close, without another function
+ * call, so that the arguments stay in the registers that they came in.
+ *
+ * Whatever is looked at here is looked at from `inside`: a signal handler's calls in between could
+ * leave the thread with another chunk, with none, or with other open calls.
+ */
+static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
     c->mark = call_mark(c, CALL_OWNER);
+    if (unlikely(t->inside))
+        return false;
     call_enter(t, c);
-    uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
     uint64_t used = t->used;
+    if (unlikely((uint32_t)t->epoch !=
+                 (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
+        unlikely(t->open) || unlikely(used >= t->limit) ||
+        (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))) {
+        call_leave(t);
+        return false;
+    }
+    uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
     call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
     chunk_commit(records, used + 1);
     t->open = c;
     call_leave(t);
+    return true;
 }
 
 static inline __attribute__((always_inline)) int
@@ -209,6 +212,7 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
 {
     uint64_t end = ticks_raw();
     struct thread *t = &this_thread;
+    call_enter(t, c); /* before we look, as in call_open */
     if (unlikely(t->open != c) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
@@ -218,7 +222,6 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
                 its_words[i] = call_takes_late(site, i, result) ? words[i] : 0;
         return call_close_slow(c, site, end, result, its_words);
     }
-    call_enter(t, c);
     uint8_t *records = t->records;
     uint64_t used = t->used;
     call_complete((uint64_t *)(void *)(records + used), site, end, result, words);

@@ -44,20 +44,12 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
-#define FIRST_OF(word, ...) word
-#define FIRST_WORD(...)                                                                            \
-    ({                                                                                             \
-        enum { gp_after = 0 };                                                                     \
-        FIRST_OF(__VA_ARGS__);                                                                     \
-    })
-
 #define SITE(id, symbol)                                                                           \
     static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
                                                late_##id}
 
 /* The call, between what `begin` and `end` do. */
 #define AROUND_CALL(id, returns, begin, end, binding, names, args)                                 \
-    struct call gp_call;                                                                           \
     {                                                                                              \
         enum { gp_after = 0, gp_quick = 1 };                                                       \
         WORDS(args);                                                                               \
@@ -73,6 +65,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     }
 
 #define LONG_WAY(id, returns, binding, caller, names, args)                                        \
+    struct call gp_call;                                                                           \
     AROUND_CALL(id, returns, call_begin(&gp_call, &site_##id, gp_words, caller),                   \
                 return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words), binding, \
                 names, args)
@@ -98,13 +91,15 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     {                                                                                              \
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
-        if (likely(gp_binding) && !capture_starts_or_ends(#symbol) &&                              \
-            call_is_usual(&site_##id, FIRST_WORD(args 0))) {                                       \
+        struct call gp_call;                                                                       \
+        if (likely(gp_binding) && !capture_starts_or_ends(#symbol)) {                              \
             AROUND_CALL(                                                                           \
-                id, returns, call_open(&gp_call, &site_##id, gp_words),                            \
+                id, returns,                                                                       \
+                if (unlikely(!call_open(&gp_call, &site_##id, gp_words))) goto gp_long,            \
                 return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words),        \
                 gp_binding, names, (args));                                                        \
         }                                                                                          \
+    gp_long:;                                                                                      \
         volatile uintptr_t gp_before = this_thread.caller;                                         \
         this_thread.caller = gp_caller;                                                            \
         returns gp_result = long_##id names;                                                       \

@@ -94,8 +94,10 @@ static void drop_open(struct thread *t, unsigned count)
 {
     if (!t->open)
         return;
-    if (t->open_count == 0)
-        t->opens[t->open_count++] = (struct open_call){.call = t->open};
+    if (call_unmarked(t->open) == t->open) {
+        t->opens[0] = (struct open_call){.call = t->open};
+        t->open_count = 1;
+    }
     for (uint32_t i = 0; i < t->open_count; i++)
         t->opens[i].is_recorded = false;
     t->open = call_marked(t->open);
@@ -212,6 +214,28 @@ void thread_close(struct thread *t)
     chunk_fetch_ahead(room);
     t->used += bytes;
     chunk_commit(t->records, t->used + count - 1);
+}
+
+void thread_settle(struct thread *t)
+{
+    if (!t->records)
+        return;
+    uint64_t committed = chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED);
+    uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = t->open != NULL;
+    if (call_unmarked(t->open) != t->open) {
+        wanted = 0;
+        for (uint32_t i = 0; i < t->open_count; i++)
+            wanted += t->opens[i].is_recorded;
+    }
+    t->used = committed - count;
+    if (count > wanted) { /* the newest was not noted yet as open */
+        chunk_commit(t->records, t->used + wanted);
+    } else if (count < wanted) {
+        bool is_over = count + 1 == wanted; /* the newest; else they were just moving */
+        drop_open(t, is_over ? 0 : wanted);
+        for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
+            t->opens[i].is_recorded = true;
+    }
 }
 
 static void append_thread_record(struct thread *t)

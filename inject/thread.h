@@ -52,7 +52,7 @@ struct thread {
     uint32_t number;     /* 1, 2, ...; 0 is the writer */
     uint32_t tid;
     bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
-    /* 0: `open` has a record and is alone. Else all open calls; `open` is the last, and marked. */
+    /* All open calls, if `open` is marked: it is the last. Else it is alone, and has a record. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
@@ -110,6 +110,12 @@ void thread_leave(struct thread *t);
 
 /* The newest open record becomes a whole one: it goes before the other open ones. */
 void thread_close(struct thread *t);
+
+/*
+ * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk
+ * says holds. A record that belongs to no open call goes; calls may be found to be over.
+ */
+void thread_settle(struct thread *t);
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "live files are little-endian; the hot path stores words as the processor does"

@@ -294,7 +294,8 @@ HELPERS = {
 
 
 def test_helpers_of_the_expressions(tmp_path):
-    values = evaluate(tmp_path, [ROOT / "inject"], '#include "cuda_abi.h"\nenum { gp_quick = 0 };', list(HELPERS), [])
+    header = '#include "cuda_abi.h"\nenum { gp_quick = 0 };'
+    values = evaluate(tmp_path, [ROOT / "inject"], header, list(HELPERS), [])
     assert {i: v % 2**64 for i, v in values.items()} == {i: v % 2**64 for i, v in HELPERS.items()}
 
 

@@ -67,8 +67,7 @@ static void make_call(const struct call_site *site, const uint64_t *words)
 {
     struct call call;
     bool is_edge = site == &begin_capture || site == &end_capture;
-    if (!is_edge && call_is_usual(site, words[0])) {
-        call_open(&call, site, words);
+    if (!is_edge && call_open(&call, site, words)) {
         call_close(&call, site, 0, words);
     } else {
         call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));

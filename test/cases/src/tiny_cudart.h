@@ -17,6 +17,12 @@ int cudaFree(void *memory);
 int cudaMemset(void *memory, int value, size_t bytes);
 int cudaStreamSynchronize(void *stream);
 int cudaDeviceSynchronize(void);
+struct tiny_dim3 {
+    unsigned x, y, z;
+};
+
+int cudaLaunchKernel(const void *function, struct tiny_dim3 grid, struct tiny_dim3 block,
+                     void **arguments, size_t shared, void *stream);
 int cudaLaunchKernelExC(const void *config, const void *function, void **arguments);
 void __cudaRegisterFunction(void **module, const char *function, char *device_function,
                             const char *name, int limit, void *thread, void *block,

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What step.c steps through: stepped LOG HANDLER CALLS. Each call has a number, its stream or
+ * bytes, and each that arrives at the runtime is noted in the log: 64-bit words in shared memory,
+ * the first their count, the others function << 32 | number. The handler is one of those below.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tiny_cudart.h"
+
+#define LOG_WORDS  (8u << 20)
+#define FILL_CALLS 25000 /* two chunks of 512 KiB, and more */
+#define FILL_WAIT  150000
+
+static uint64_t *arrived;
+static uint64_t number;
+static sigjmp_buf back;
+static volatile sig_atomic_t last;
+static int inner_calls;
+
+static void allocate(void)
+{
+    cudaMalloc(NULL, ++number);
+}
+
+static void launch(void)
+{
+    static const char kernel;
+    const struct tiny_dim3 one = {1, 1, 1};
+    cudaLaunchKernel(&kernel, one, one, NULL, 0, (void *)(uintptr_t)++number);
+}
+
+static void set(void)
+{
+    cudaMemset(NULL, 0, ++number);
+}
+
+static void note_arrival(const char *symbol, uint64_t argument)
+{
+    uint64_t function = strcmp(symbol, "cudaMalloc") == 0 ? 1
+                        : strcmp(symbol, "cudaMemset")    ? 2
+                                                          : 3;
+    arrived[1 + arrived[0]] = function << 32 | argument;
+    arrived[0]++;
+    if (inner_calls && function == 2) {
+        allocate();
+        allocate();
+    }
+}
+
+static void on_call(int signal_number)
+{
+    (void)signal_number;
+    set();
+}
+
+static void on_jump(int signal_number)
+{
+    (void)signal_number;
+    siglongjmp(back, 1);
+}
+
+static void on_fill(int signal_number)
+{
+    (void)signal_number;
+    for (int i = 0; i < FILL_CALLS; i++)
+        allocate();
+}
+
+/* The child goes on with the interrupted call, after its parent has gone on with it as well. */
+static void on_fork(int signal_number)
+{
+    static int pipes[2];
+    char byte;
+    (void)signal_number;
+    if (pipe(pipes) < 0)
+        abort();
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipes[1]);
+        if (read(pipes[0], &byte, 1) < 0)
+            abort();
+        signal(SIGTRAP, SIG_IGN);
+        signal(SIGSTOP, SIG_IGN);
+        last = 2;
+    } else {
+        close(pipes[0]);
+    }
+}
+
+static void on_last(int signal_number)
+{
+    (void)signal_number;
+    last = 1;
+}
+
+static void calls(int count)
+{
+    for (int i = 0; i < count; i++) {
+        launch();
+        allocate();
+    }
+}
+
+static void round_of_calls(int count)
+{
+    if (!sigsetjmp(back, 1)) {
+        raise(SIGTRAP);
+        calls(count);
+    }
+    if (last == 2)
+        _exit(0);
+    raise(SIGSTOP);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4)
+        return 2;
+    int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+    if (ftruncate(fd, 8 * LOG_WORDS) < 0)
+        return 2;
+    arrived = mmap(NULL, 8 * LOG_WORDS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    int is_fill = strcmp(argv[2], "fill") == 0;
+    inner_calls = strstr(argv[2], "inner") != NULL;
+    signal(SIGUSR1, is_fill                   ? on_fill
+                    : strstr(argv[2], "jump") ? on_jump
+                    : strstr(argv[2], "fork") ? on_fork
+                                              : on_call);
+    signal(SIGUSR2, on_last);
+    tiny_during = note_arrival;
+    calls(1);
+    while (!last) {
+        round_of_calls(atoi(argv[3]));
+        calls(1);
+        set();
+        if (is_fill)
+            usleep(FILL_WAIT);
+    }
+    return 3;
+}
