@@ -187,9 +187,11 @@ static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    c->mark = call_mark(c, CALL_OWNER);
-    if (unlikely(t->inside))
+    if (unlikely(t->inside)) {
+        *(volatile uintptr_t *)&c->mark = 0; /* here may have lain one that was left by longjmp */
         return false;
+    }
+    c->mark = call_mark(c, CALL_OWNER);
     call_enter(t, c);
     uint64_t used = t->used;
     if (unlikely((uint32_t)t->epoch !=

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tiny_cudart.h"
 
 #define LOG_WORDS  (8u << 20)
-#define FILL_CALLS 25000 /* two chunks of 512 KiB, and more */
+#define FILL_CALLS 25000 /* many chunks of 16 KiB, or two of 512 and more */
 #define FILL_WAIT  150000
+#define START_WAIT 20000 /* the writer stores its first block, by which a kill's rest is read */
 
 static uint64_t *arrived;
 static uint64_t number;
@@ -74,27 +74,6 @@ static void on_fill(int signal_number)
         allocate();
 }
 
-/* The child goes on with the interrupted call, after its parent has gone on with it as well. */
-static void on_fork(int signal_number)
-{
-    static int pipes[2];
-    char byte;
-    (void)signal_number;
-    if (pipe(pipes) < 0)
-        abort();
-    pid_t child = fork();
-    if (child == 0) {
-        close(pipes[1]);
-        if (read(pipes[0], &byte, 1) < 0)
-            abort();
-        signal(SIGTRAP, SIG_IGN);
-        signal(SIGSTOP, SIG_IGN);
-        last = 2;
-    } else {
-        close(pipes[0]);
-    }
-}
-
 static void on_last(int signal_number)
 {
     (void)signal_number;
@@ -115,8 +94,6 @@ static void round_of_calls(int count)
         raise(SIGTRAP);
         calls(count);
     }
-    if (last == 2)
-        _exit(0);
     raise(SIGSTOP);
 }
 
@@ -131,13 +108,11 @@ int main(int argc, char **argv)
     close(fd);
     int is_fill = strcmp(argv[2], "fill") == 0;
     inner_calls = strstr(argv[2], "inner") != NULL;
-    signal(SIGUSR1, is_fill                   ? on_fill
-                    : strstr(argv[2], "jump") ? on_jump
-                    : strstr(argv[2], "fork") ? on_fork
-                                              : on_call);
+    signal(SIGUSR1, is_fill ? on_fill : strstr(argv[2], "jump") ? on_jump : on_call);
     signal(SIGUSR2, on_last);
     tiny_during = note_arrival;
     calls(1);
+    usleep(START_WAIT);
     while (!last) {
         round_of_calls(atoi(argv[3]));
         calls(1);
