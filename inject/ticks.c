@@ -5,6 +5,8 @@
 #include <cpuid.h>
 #endif
 
+#define REALTIME_TRIES 4
+
 #define CALIBRATE_NS 2000000u
 
 static uint32_t choose_source(void)
@@ -41,6 +43,21 @@ void ticks_load(void)
     ticks_sample(&gp.load_ticks, &gp.load_monotonic_ns);
 }
 
+/* What CLOCK_REALTIME has more than CLOCK_MONOTONIC: an interruption between two must not count. */
+static uint64_t realtime_ahead(void)
+{
+    uint64_t best_ns = UINT64_MAX, ahead_ns = 0;
+    for (int i = 0; i < REALTIME_TRIES; i++) {
+        uint64_t before_ns = clock_ns(CLOCK_MONOTONIC), real_ns = clock_ns(CLOCK_REALTIME);
+        uint64_t around_ns = clock_ns(CLOCK_MONOTONIC) - before_ns;
+        if (around_ns < best_ns) {
+            best_ns = around_ns;
+            ahead_ns = real_ns - before_ns - around_ns / 2;
+        }
+    }
+    return ahead_ns;
+}
+
 void ticks_calibrate(void)
 {
     struct clock_scale *scale = &gp.header.scale;
@@ -58,5 +75,5 @@ void ticks_calibrate(void)
     if (scale->mult == 0)
         scale->mult = 1;
     gp.header.monotonic_zero_ns = gp.load_monotonic_ns;
-    gp.header.realtime_zero_ns = clock_ns(CLOCK_REALTIME) - (now_ns - gp.load_monotonic_ns);
+    gp.header.realtime_zero_ns = gp.load_monotonic_ns + realtime_ahead();
 }
