@@ -11,45 +11,16 @@
 
 #include "bytes.h"
 #include "error.h"
+#include "file_at.h"
 
 #define PATH_BYTES_MAX 4096
 #define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
-
-static ssize_t read_at(int fd, uint64_t offset, uint8_t *data, size_t count)
-{
-    size_t done = 0;
-    while (done < count) {
-        ssize_t got = pread(fd, data + done, count - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return GPUPROF_IO;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
-static int write_at(int fd, uint64_t offset, const uint8_t *data, size_t count)
-{
-    size_t done = 0;
-    while (done < count) {
-        ssize_t put = pwrite(fd, data + done, count - done, (off_t)(offset + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return GPUPROF_IO;
-        done += (size_t)put;
-    }
-    return 0;
-}
 
 /* "" if the text cannot be had. */
 static void read_text(const char *path, char *text, size_t capacity)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read_at(fd, 0, (uint8_t *)text, capacity - 1);
+    ssize_t got = fd < 0 ? -1 : file_read_at(fd, 0, text, capacity - 1);
     text[got > 0 ? got : 0] = '\0';
     if (fd >= 0)
         close(fd);
@@ -101,7 +72,7 @@ static int read_head(struct live_file *l)
 {
     uint8_t head[LIVE_HEAD_BYTES];
     struct stat status;
-    ssize_t got = read_at(l->fd, 0, head, sizeof head);
+    ssize_t got = file_read_at(l->fd, 0, head, sizeof head);
     if (got < 0 || fstat(l->fd, &status) < 0)
         return GPUPROF_IO;
     if (got < (ssize_t)sizeof head || load_u64(head + LIVE_OFFSET_MAGIC) != LIVE_MAGIC ||
@@ -196,7 +167,7 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     uint8_t head[LIVE_CHUNK_HEAD_BYTES];
     *chunk = (struct live_chunk){.state = LIVE_FREE};
     ssize_t got =
-        read_at(l->fd, l->chunks_offset + (uint64_t)index * l->chunk_bytes, head, sizeof head);
+        file_read_at(l->fd, l->chunks_offset + (uint64_t)index * l->chunk_bytes, head, sizeof head);
     if (got < (ssize_t)sizeof head)
         return got < 0 ? GPUPROF_IO : 0;
     chunk->state = load_u32(head + LIVE_CHUNK_STATE);
@@ -223,7 +194,7 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
                            const struct live_chunk *chunk, uint8_t *data)
 {
     uint64_t offset = l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
-    return read_at(l->fd, offset, data, used_bytes(l, chunk));
+    return file_read_at(l->fd, offset, data, used_bytes(l, chunk));
 }
 
 /*
@@ -236,8 +207,8 @@ static int copy_chunks(const struct live_file *l, int to)
     uint8_t *data = malloc(l->chunk_bytes);
     if (!data)
         return error;
-    ssize_t got = read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
-    error = got < 0 ? GPUPROF_IO : write_at(to, 0, data, (size_t)got);
+    ssize_t got = file_read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
+    error = got < 0 ? GPUPROF_IO : file_write_at(to, 0, data, (size_t)got);
     uint64_t size = l->chunks_offset;
     for (uint32_t i = 0; error == 0 && i < l->chunk_count; i++) {
         struct live_chunk before;
@@ -246,7 +217,7 @@ static int copy_chunks(const struct live_file *l, int to)
         error = live_chunk_read(l, i, &before);
         if (error < 0 || before.state == LIVE_FREE)
             continue;
-        got = read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + used_bytes(l, &before));
+        got = file_read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + used_bytes(l, &before));
         if (got < LIVE_CHUNK_HEAD_BYTES)
             error = got < 0 ? GPUPROF_IO : 0;
         else if ((error = live_chunk_read(l, i, &after)) == 0 && after.thread == before.thread &&
@@ -255,7 +226,7 @@ static int copy_chunks(const struct live_file *l, int to)
             if (whole >= before.committed)
                 whole = before.committed | before.open;
             store_u64(data + LIVE_CHUNK_COMMITTED, whole);
-            error = write_at(to, offset, data, (size_t)got);
+            error = file_write_at(to, offset, data, (size_t)got);
             size = offset + l->chunk_bytes;
         }
     }
@@ -266,26 +237,11 @@ static int copy_chunks(const struct live_file *l, int to)
     return error;
 }
 
-static int open_unnamed(void)
-{
-    const char *folder = getenv("TMPDIR");
-    char path[PATH_BYTES_MAX];
-    if (!folder || !folder[0])
-        folder = "/tmp";
-    int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    if (fd >= 0 || snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", folder) >= (int)sizeof path)
-        return fd;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 int live_file_snapshot(struct live_file *l)
 {
     if (l->owner == LIVE_OWNER_ENDED)
         return 0;
-    int fd = open_unnamed();
+    int fd = file_unnamed();
     if (fd < 0)
         return GPUPROF_IO;
     int error = copy_chunks(l, fd);
@@ -306,7 +262,7 @@ static int read_stream_header(const char *stream_path, struct stream_header *h)
     int fd = open(stream_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return GPUPROF_IO;
-    ssize_t got = read_at(fd, 0, data, sizeof data);
+    ssize_t got = file_read_at(fd, 0, data, sizeof data);
     close(fd);
     return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
 }

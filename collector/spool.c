@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spool.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "file_at.h"
 
 void spool_init(struct spool *s, size_t item_bytes)
 {
@@ -25,58 +23,21 @@ void spool_release(struct spool *s)
     *s = (struct spool){.fd = -1};
 }
 
-int spool_file(void)
-{
-    /* Where the file system has none without a name, one whose name is gone. */
-    const char *folder = getenv("TMPDIR");
-    char path[4096];
-    if (!folder || !folder[0])
-        folder = "/tmp";
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    if (snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", folder) >= (int)sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 static int save(struct spool *s, const struct spool_slot *slot)
 {
-    size_t done = 0;
-    if (s->fd < 0 && (s->fd = spool_file()) < 0)
+    if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
         return GPUPROF_IO;
-    while (done < SPOOL_BLOCK_BYTES) {
-        ssize_t put = pwrite(s->fd, slot->data + done, SPOOL_BLOCK_BYTES - done,
-                             (off_t)(slot->block * SPOOL_BLOCK_BYTES + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return GPUPROF_IO;
-        done += (size_t)put;
-    }
-    return 0;
+    return file_write_at(s->fd, slot->block * SPOOL_BLOCK_BYTES, slot->data, SPOOL_BLOCK_BYTES);
 }
 
+/* What was never saved is zeros. */
 static int load(struct spool *s, struct spool_slot *slot)
 {
-    size_t done = 0;
-    while (done < SPOOL_BLOCK_BYTES && s->fd >= 0) {
-        ssize_t got = pread(s->fd, slot->data + done, SPOOL_BLOCK_BYTES - done,
-                            (off_t)(slot->block * SPOOL_BLOCK_BYTES + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return GPUPROF_IO;
-        if (got == 0)
-            break; /* a new block */
-        done += (size_t)got;
-    }
-    memset(slot->data + done, 0, SPOOL_BLOCK_BYTES - done);
+    uint64_t offset = slot->block * SPOOL_BLOCK_BYTES;
+    ssize_t got = s->fd < 0 ? 0 : file_read_at(s->fd, offset, slot->data, SPOOL_BLOCK_BYTES);
+    if (got < 0)
+        return GPUPROF_IO;
+    memset((char *)slot->data + got, 0, SPOOL_BLOCK_BYTES - (size_t)got);
     return 0;
 }
 

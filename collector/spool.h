@@ -41,9 +41,6 @@ void spool_release(struct spool *s);
  */
 void *spool_at(struct spool *s, uint64_t index, bool change, int *error);
 
-/* Opens a file without a name in $TMPDIR or /tmp, to be closed; -1: errno. */
-int spool_file(void);
-
 /* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
 int spool_append(struct spool *s, const void *item);
 

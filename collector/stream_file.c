@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "file_at.h"
 
 static void pool_remove(struct file_pool *pool, unsigned at)
 {
@@ -122,18 +123,7 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
         return 0;
     if (count > f->size - offset)
         count = (size_t)(f->size - offset);
-    size_t done = 0;
-    while (done < count) {
-        ssize_t got = pread(f->fd, data + done, count - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return GPUPROF_IO;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
+    return file_read_at(f->fd, offset, data, count);
 }
 
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h)

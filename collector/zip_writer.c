@@ -9,7 +9,7 @@
 #include "array.h"
 #include "bytes.h"
 #include "error.h"
-#include "spool.h"
+#include "file_at.h"
 
 #define LOCAL_MAGIC     0x04034b50u
 #define CENTRAL_MAGIC   0x02014b50u
@@ -65,7 +65,7 @@ int zip_writer_begin(struct zip_writer *z, const char *name, struct output *memb
     z->members[z->count] = (struct zip_member){.name = strdup(name)};
     if (!z->members[z->count].name)
         return GPUPROF_NO_MEMORY;
-    z->fd = spool_file();
+    z->fd = file_unnamed();
     int error = z->fd < 0 ? GPUPROF_IO : output_open_member(member, z->fd, NULL);
     if (error < 0) {
         free(z->members[z->count].name);
@@ -112,16 +112,13 @@ static void put_extra(struct zip_writer *z, const struct zip_member *m, uint16_t
 static int copy_data(struct zip_writer *z)
 {
     char buffer[COPY_BYTES];
-    off_t at = 0;
-    for (;;) {
-        ssize_t got = pread(z->fd, buffer, sizeof buffer, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? GPUPROF_IO : 0;
+    uint64_t at = 0;
+    ssize_t got;
+    while ((got = file_read_at(z->fd, at, buffer, sizeof buffer)) > 0) {
         put(z, buffer, (size_t)got);
-        at += got;
+        at += (uint64_t)got;
     }
+    return got < 0 ? GPUPROF_IO : 0;
 }
 
 int zip_writer_end(struct zip_writer *z, struct output *member)

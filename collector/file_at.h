@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing at an offset, to the last byte, and files without a name. */
+#ifndef GPUPROF_COLLECTOR_FILE_AT_H
+#define GPUPROF_COLLECTOR_FILE_AT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The bytes read, less than `count` only at the file's end; or GPUPROF_IO (errno). */
+ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count);
+
+/* 0 or GPUPROF_IO (errno). */
+int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
+
+/* Opens a file without a name in $TMPDIR or /tmp, to be closed; -1: errno. */
+int file_unnamed(void);
+
+#endif
