@@ -2,11 +2,11 @@
 #include "compress.h"
 
 #include <stdint.h>
-#include <sys/mman.h>
 
 #define ZSTD_STATIC_LINKING_ONLY /* a context in memory of ours; we are linked with the archive */
 #include <zstd.h>
 
+#include "pages.h"
 #include "say.h"
 #include "state.h"
 #include "zframe.h"
@@ -39,8 +39,8 @@ void ZSTD_trace_compress_end(unsigned long long trace, const void *what)
 void compress_start(void)
 {
     size_t bytes = ZSTD_estimateCCtxSize((int)gp.settings.numbers[SETTING_LEVEL]);
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p != MAP_FAILED) {
+    void *p = pages_map(bytes);
+    if (p) {
         zstd.workspace = p;
         zstd.workspace_bytes = bytes;
         zstd.context = ZSTD_initStaticCCtx(p, bytes);

@@ -2,8 +2,8 @@
 #include "gpu_names.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "pages.h"
 #include "thread.h"
 
 #define NAMES_FIRST    4096u
@@ -34,9 +34,8 @@ static bool grow(void)
     uint32_t capacity = table.capacity ? 2 * table.capacity : NAMES_FIRST;
     if (capacity > NAMES_MAX)
         return false;
-    struct entry *entries = mmap(NULL, capacity * sizeof *entries, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (entries == MAP_FAILED)
+    struct entry *entries = pages_map(capacity * sizeof *entries);
+    if (!entries)
         return false;
     for (uint32_t i = 0; i < table.capacity; i++)
         if (table.entries[i].name)

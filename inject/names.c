@@ -2,9 +2,9 @@
 #include "names.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "futex.h"
+#include "pages.h"
 #include "signals.h"
 #include "thread.h"
 #include "ticks.h"
@@ -49,12 +49,6 @@ _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
 static struct table names;
 static struct lock names_lock;
 
-static void *pages(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 static uint32_t hash_of(uint64_t handle)
 {
     return (uint32_t)((handle * 0x9E3779B97F4A7C15u) >> 32);
@@ -83,7 +77,7 @@ static bool grow_entries(void)
     uint32_t capacity = names.capacity ? 2 * names.capacity : NAMES_FIRST;
     if (capacity > NAMES_MAX)
         return false;
-    struct entry *entries = pages(capacity * sizeof *entries);
+    struct entry *entries = pages_map(capacity * sizeof *entries);
     if (!entries)
         return false;
     for (uint32_t i = 0; i < names.module_capacity; i++)
@@ -112,7 +106,7 @@ static bool grow_entries(void)
 static bool grow_modules(void)
 {
     uint32_t capacity = names.module_capacity ? 2 * names.module_capacity : 1024;
-    struct module *modules = capacity > NAMES_MAX ? NULL : pages(capacity * sizeof *modules);
+    struct module *modules = capacity > NAMES_MAX ? NULL : pages_map(capacity * sizeof *modules);
     if (!modules)
         return false;
     for (uint32_t i = 0; i < names.module_capacity; i++)
@@ -131,7 +125,7 @@ static const char *copy_name(const char *name)
 {
     size_t length = strnlen(name, NAME_BYTES_MAX);
     if (length + 1 > names.arena_free) {
-        char *arena = names.arena_total < ARENA_BYTES_MAX ? pages(ARENA_BYTES) : NULL;
+        char *arena = names.arena_total < ARENA_BYTES_MAX ? pages_map(ARENA_BYTES) : NULL;
         if (!arena)
             return NULL;
         names.arena = arena;

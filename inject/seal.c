@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "block.h"
 #include "compress.h"
 #include "crc32c.h"
 #include "futex.h"
+#include "pages.h"
 #include "pool.h"
 #include "stream_out.h"
 #include "thread.h"
@@ -43,12 +43,6 @@ struct sealer {
     uint64_t liveness_ns; /* when owners were last looked after */
 };
 
-static void *pages(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 static void drop_pages(void *p, size_t bytes)
 {
     if (p)
@@ -57,16 +51,16 @@ static void drop_pages(void *p, size_t bytes)
 
 struct sealer *seal_create(void)
 {
-    struct sealer *s = pages(sizeof *s);
+    struct sealer *s = pages_map(sizeof *s);
     if (!s)
         return NULL;
     s->part_max = gp.pool.chunk_max + 1;
     s->payload_bytes_max = BLOCK_PAYLOAD_BYTES_MAX;
     s->block_bytes_max = BLOCK_HEADER_BYTES + compress_bytes_max(BLOCK_PAYLOAD_BYTES_MAX);
-    s->parts = pages(s->part_max * sizeof *s->parts);
-    s->payload = pages(s->payload_bytes_max);
-    s->block = pages(s->block_bytes_max);
-    s->own_chunk = pages(OWN_CHUNK_BYTES);
+    s->parts = pages_map(s->part_max * sizeof *s->parts);
+    s->payload = pages_map(s->payload_bytes_max);
+    s->block = pages_map(s->block_bytes_max);
+    s->own_chunk = pages_map(OWN_CHUNK_BYTES);
     if (s->parts && s->payload && s->block && s->own_chunk)
         return s;
     int error = errno;
