@@ -63,3 +63,14 @@ def run_collector(collector, tmp_path):
         return subprocess.run([collector, *arguments], capture_output=True, text=True,
                               check=False, **options)
     return run
+
+
+@pytest.fixture
+def make_gpu(tmp_path):
+    def make(*arguments, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_gpu"), folder, *map(str, arguments)], check=True,
+                       timeout=300)
+        return folder
+    return make

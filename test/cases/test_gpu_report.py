@@ -15,17 +15,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 @pytest.fixture
-def make_gpu(tmp_path):
-    def make(*arguments, name="data"):
-        folder = tmp_path / name
-        folder.mkdir()
-        subprocess.run([built(BUILD / "make_gpu"), folder, *map(str, arguments)], check=True,
-                       timeout=300)
-        return folder
-    return make
-
-
-@pytest.fixture
 def report(run_collector, make_gpu):
     def make(scenario, ranks, steps, *options):
         result = run_collector("report", "--format=json", *options,

@@ -18,17 +18,6 @@ ORIGIN = 0.2  # of the first event that is shown, the first label
 
 
 @pytest.fixture
-def make_gpu(tmp_path):
-    def make(*arguments, name="data"):
-        folder = tmp_path / name
-        folder.mkdir()
-        subprocess.run([built(BUILD / "make_gpu"), folder, *map(str, arguments)], check=True,
-                       timeout=300)
-        return folder
-    return make
-
-
-@pytest.fixture
 def merged(run_collector, make_gpu):
     """merged("train", ranks, steps, options...): the trace."""
     def merge(scenario, ranks, steps, *options, code=0):
