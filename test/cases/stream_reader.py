@@ -32,16 +32,18 @@ LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
 PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
+MODULE, PYTHON, STACK = range(31, 34)
 TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
-    "push pop range_start range_end mark label step pause").split(), 1))
+    "push pop range_start range_end mark label step pause module python stack").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
-            "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped")
-LOSSES = (*COUNTERS[:5], *COUNTERS[8:])
+            "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
+            "stacks_dropped", "stackless")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:18])
 U64 = (1 << 64) - 1
 
 

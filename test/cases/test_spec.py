@@ -65,7 +65,7 @@ def fields(text):
 def test_records():
     spec = table(section("## Records"))
     code = [fields(rest) for _, rest in macro_rows("events.def", "EVENT")]
-    assert len(code) == 30
+    assert len(code) == 33
     assert [[int(n), name, text] for n, name, _, _, text in spec] == \
         [[number, name, text] for number, name, _, text in code]
     for (_, name, _, arguments, _), row in zip(spec, code):
