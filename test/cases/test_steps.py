@@ -28,6 +28,8 @@ class Steps:
         out = self.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         self.log.unlink(missing_ok=True)
+        # Single-stepped, every call is a slow one; stacks have tests of their own below.
+        settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "off")
         env = toolchain.environment(out, self.library, LD_LIBRARY_PATH=self.tiny, **settings)
         done = toolchain.run([self.tracer, int(number), first, stride, self.program, self.log,
                               handler, calls], env, status=status, timeout=120)
