@@ -16,13 +16,14 @@ import toolchain
 
 MODULE_FRAME, ADDRESS_FRAME = 0, 1
 CUT = 1
+TOOLS = f"{toolchain.CROSS}-" if toolchain.CROSS else ""
 OPTIONS = ["-O0", "-O2", "-O3", "-O2 -fomit-frame-pointer", "-O2 -fno-omit-frame-pointer"]
 
 
 @functools.lru_cache(maxsize=None)
 def symbols(path):
     """(addresses, names) of a file's functions."""
-    lines = subprocess.run(["nm", "-C", "--defined-only", path], capture_output=True, text=True,
+    lines = subprocess.run([f"{TOOLS}nm", "-C", "--defined-only", path], capture_output=True, text=True,
                            check=True).stdout.splitlines()
     found = sorted((int(line.split()[0], 16), line.split(None, 2)[2]) for line in lines
                    if line.split()[1] in "tTwW")
@@ -66,7 +67,7 @@ class Stacks:
         """What stands in the source where each frame is, those of inlined functions too."""
         for path, address in self.places(number):
             if path and own in path:
-                places = subprocess.run(["addr2line", "-ie", path, hex(address - 1)], text=True,
+                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)], text=True,
                                         capture_output=True, check=True).stdout.splitlines()
                 for place in places:
                     source, _, line = place.partition(" ")[0].rpartition(":")
@@ -100,7 +101,7 @@ def build(*flags):
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("way", ["aligned", "sized", "plain"])
-def test_chain(record, options, way):
+def test_stacks_chain(record, options, way):
     [stacks] = record(build(*options.split()), way)
     callers = ["leaf_call", "middle", *([way] if way != "plain" else []), "main"]
     calls = stacks.of_calls()
@@ -120,7 +121,7 @@ def test_modules(record):
     [stacks] = record(program)
     path, bias, begin, end, text = next(m for m in stacks.modules.values() if "stacks-" in m[0])
     assert os.path.samefile(path, program) and bias <= begin < end
-    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True,
+    notes = subprocess.run([f"{TOOLS}readelf", "-n", program], capture_output=True, text=True,
                            check=True).stdout
     assert f"Build ID: {text.partition(' ')[0]}\n" in notes
 
@@ -181,7 +182,8 @@ def test_plugins(record):
         names = list(stacks.names(number, "stacks"))
         assert names[:4] == [name, "plugin_call", "plugins", "main"]
     places = {path: begin for path, _, begin, _, _ in stacks.modules.values()}
-    assert len({places[str(p)] for p in parts}) < len(parts)  # it did will
+    if not toolchain.CROSS:
+        assert len({places[str(p)] for p in parts}) < len(parts)  # it did will
 
 
 def test_cxx(record):

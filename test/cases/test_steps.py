@@ -121,3 +121,48 @@ def test_killed(steps, handler, stride):
         assert len(set(keys) - set(arrived)) <= 1
         first += stride
     assert first > 60
+
+
+def has_meaning(process):
+    """Each stack that a call names is defined, once, in the file that the kill left."""
+    defined = [r.args[0] for r in process.of_type(stream_reader.STACK)]
+    named = {r.stack for r in process.of_type(stream_reader.CALL) if r.stack}
+    assert len(set(defined)) == len(defined) and named <= set(defined)
+    modules = {r.args[0] for r in process.of_type(stream_reader.MODULE)}
+    for record in process.of_type(stream_reader.STACK):
+        for frame in memoryview(record.text).cast("Q"):
+            assert frame >> 60 or frame >> 40 in modules
+    return len(named)
+
+
+@pytest.mark.parametrize("handler, stride", [("call", 67), ("inner-call", 331)])
+def test_handler_calls_in_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=["cudaMemset"])
+    # The others of its calls come from a signal handler, too: they have no stack.
+    assert process.counters["stackless"] == sent - len(lost)
+
+
+@pytest.mark.parametrize("handler, stride", [("jump", 67), ("inner-jump", 331)])
+def test_handler_jumps_out_of_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=FUNCTIONS.values(), stale=True)
+    assert len(lost) <= 10
+
+
+def test_killed_in_stacks(steps):
+    first, named = 0, 0
+    while True:
+        sent, process, arrived = steps(signal.SIGKILL, "call", first=first, status=None,
+                                       GPUPROF_BACKTRACE_THRESHOLD="0")
+        if not sent:
+            break
+        named += has_meaning(process)
+        keys = [key(c) for c in process.calls()]
+        assert len(set(keys)) == len(keys) and set(arrived[:-1]) <= set(keys)
+        first += 331
+    assert first > 600 and named
