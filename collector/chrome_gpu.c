@@ -369,34 +369,20 @@ static int put_overhead_slice(struct trace_writer *w, const struct event *e)
     return finish(w, &s, out, false);
 }
 
-/* What is allocated on the device after this operation. */
-static int64_t account(struct trace_writer *w, const struct event *e, uint64_t device)
-{
-    const struct record *r = e->record;
-    struct key key = {e->process->index, device, 0};
-    uint64_t before = key_map_get(&w->allocated, key);
-    uint64_t bytes = record_arg(r, MEMORY_BYTES);
-    before -= before > 0;
-    uint64_t after = before;
-    if (record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE)
-        after = bytes < (uint64_t)TIME_MAX - before ? before + bytes : (uint64_t)TIME_MAX;
-    else if (record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE)
-        after = before > bytes ? before - bytes : 0;
-    /* No more devices than the map holds: then the total is not kept, and shown as it was. */
-    return key_map_set(&w->allocated, key, after + 1) == GPUPROF_NO_MEMORY ? -1 : (int64_t)after;
-}
-
-/* An instant, as PyTorch's allocator reports them. */
+/* An instant, as PyTorch's allocator reports them. What a pool says of itself changes totals only.
+ */
 static int put_memory(struct trace_writer *w, const struct event *e)
 {
     const struct record *r = e->record;
     struct correlated_call call;
     bool on_device = memory_is_device(record_arg(r, MEMORY_KIND));
     uint64_t device = record_arg(r, MEMORY_DEVICE);
-    int64_t total = account(w, e, on_device ? device : UINT64_MAX);
-    int more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation, &call);
-    if (total < 0 || more < 0)
-        return total < 0 ? GPUPROF_NO_MEMORY : more;
+    struct memory_totals totals;
+    int more = device_memory_take(&w->memory, e, &totals);
+    if (more == 0 && r->type == RECORD_MEMORY)
+        more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation, &call);
+    if (more < 0 || r->type == RECORD_POOL)
+        return more;
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out =
@@ -422,8 +408,8 @@ static int put_memory(struct trace_writer *w, const struct event *e)
         *out++ = '-';
     uint64_t bytes = record_arg(r, MEMORY_BYTES);
     out = json_decimal(out, bytes < VALUE_EXACT_MAX ? bytes : VALUE_EXACT_MAX);
-    out = PUT_FIELD(out, "Total Allocated", (uint64_t)total);
-    out = PUT_FIELD(out, "Total Reserved", (uint64_t)total);
+    out = PUT_FIELD(out, "Total Allocated", totals.allocated);
+    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&totals));
     out = put_text(PUT(out, ",\"kind\":"), memory_kind_text(record_arg(r, MEMORY_KIND)));
     out = PUT(out, "}}");
     output_advance(w->out, out);

@@ -86,6 +86,13 @@ def _members(*members):
     return lambda v: _numbers(v, *members)
 
 
+def _memory(v):
+    local = v.get("memoryPoolConfig_memoryPoolType") == 1
+    return [*_numbers(v, "memoryOperationType", "memoryKind", "address", "bytes", *PLACE, "PC",
+                      "isAsync", "memoryPoolConfig_address"),
+            v.get("memoryPoolConfig_pool_size", 0) + 1 if local else 0]
+
+
 # Kind -> our type's name, its arguments.
 KINDS = {
     10: ("kernel", _kernel), 1: ("copy", _copy), 22: ("copy", _peer),
@@ -95,8 +102,7 @@ KINDS = {
     51: ("graph", _members(*PLACE[:2], "streamId", "graphId")),
     17: ("overhead", _members("overheadKind", "objectKind", "objectId_pt_processId",
                               "objectId_pt_threadId")),
-    49: ("memory", _members("memoryOperationType", "memoryKind", "address", "bytes", *PLACE, "PC",
-                            "isAsync", "memoryPoolConfig_address")),
+    49: ("memory", _memory),
     50: ("pool", _members("memoryPoolOperationType", "memoryPoolType", "address", "deviceId",
                           "minBytesToKeep", "size", "utilizedSize")),
     8: ("device", lambda v: [*_numbers(v, "id", "computeCapabilityMajor", "computeCapabilityMinor",

@@ -93,6 +93,12 @@ def test_launches_and_ranges(report):
     assert made["threads"] == 2 and made["gpu_rows"] == "present"
 
 
+def test_memory_of_pools(report):
+    rows = by_name(report("pools", 1, 1)["gpu_memory_peak"])
+    assert {name: row["bytes"] for name, row in rows.items()} == {
+        "GPU 0: most allocated": 9492, "GPU 0: most reserved, pools included": 11240}
+
+
 def test_text(run_collector, make_gpu):
     text = run_collector("report", make_gpu("train", 1, 2)).stdout
     for heading in ("GPU kernels", "GPU copies and sets", "GPU graphs", "synchronisations",

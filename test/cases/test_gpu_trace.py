@@ -342,6 +342,21 @@ def test_memory(merged):
         assert e["args"]["Addr"] > 2**46 and "Total Reserved" in e["args"]
 
 
+def test_memory_of_pools(merged):
+    """Reserved is what pools have, used or not, and what is allocated outside of them."""
+    trace = merged("pools", 1, 1)
+    found = [(e["args"]["Device Type"], e["args"]["Total Allocated"], e["args"]["Total Reserved"])
+             for e in trace["traceEvents"] if e["name"] == "[memory]"]
+    assert found == [
+        (1, 1000, 1000), (0, 64, 64),
+        (1, 5096, 9192), (1, 9192, 9192),   # the pool has 8192 bytes
+        (1, 9492, 11240), (1, 5396, 11240),  # what was freed stays reserved
+        (1, 5406, 8058),                     # trimmed; 10 bytes in a pool of unknown size
+        (1, 1310, 8058),
+        (1, 310, 2058),                      # the pool was destroyed, its 5000 bytes are gone
+        (1, 10, 10), (1, 0, 0)]
+
+
 def test_overhead(merged):
     trace = merged("train", 1, 2)
     found = of_category(trace, "overhead")
