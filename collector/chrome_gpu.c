@@ -334,16 +334,24 @@ static int put_sync_slice(struct trace_writer *w, const struct event *e)
     int error = place(w, e, ROW_SYNC, device, 0, &s);
     if (error < 0)
         return error;
-    s.stream = record_arg(r, SYNC_STREAM);
-    if (record_arg(r, SYNC_KIND) == SYNC_CONTEXT_HOST)
-        s.stream = GPU_STREAM_NONE;
+    bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST &&
+                     record_arg(r, SYNC_STREAM) != GPU_STREAM_NONE;
+    /* Kineto says the stream, if it is asked for synchronisations at all. HTA's critical path needs
+     * that; but all else in it counts the wait as work, so the stream then has another name. And
+     * without streams that analysis fails at the name that waits of streams have. */
+    s.stream = on_stream && w->scope.sync_streams ? record_arg(r, SYNC_STREAM) : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
-    size_t length = (size_t)(put_text(name, kind) - name);
+    bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
+    size_t length = (size_t)(put_text(name, renamed ? "Stream Wait" : kind) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = put_head(&s, out, "cuda_sync", name, length);
     if ((error = put_identity(w, &s, context, &out)) < 0)
         return error;
     out = put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
+    if (on_stream)
+        out =
+            PUT_FIELD(out, "synchronized stream",
+                      record_arg(r, SYNC_STREAM) ? record_arg(r, SYNC_STREAM) : GPU_STREAM_DEFAULT);
     if (record_arg(r, SYNC_EVENT))
         out = PUT_FIELD(out, "event id", record_arg(r, SYNC_EVENT));
     return finish(w, &s, out, false);
@@ -364,8 +372,9 @@ static int put_overhead_slice(struct trace_writer *w, const struct event *e)
     out = put_text(PUT(out, "\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
     out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
+    /* Not "correlation": Kineto's readers take what has one for the call that made the work. */
     if (r->correlation)
-        out = PUT_FIELD(out, "correlation", r->correlation);
+        out = PUT_FIELD(out, "correlation of call", r->correlation);
     return finish(w, &s, out, false);
 }
 

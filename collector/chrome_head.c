@@ -15,6 +15,7 @@
 #include "rank.h"
 
 #define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
+#define DEVICE_PLACES_MAX 64       /* readers know ordinals up to 63 */
 
 /* Writes an object of cJSON as one element of traceEvents and deletes it. */
 static int put_object(struct trace_writer *w, cJSON *object, const char *before)
@@ -181,6 +182,31 @@ static cJSON *device_object(const struct surveyed_device *d)
     return object;
 }
 
+/*
+ * The devices of a process, each at the place of its ordinal: readers take the one for the other.
+ * So those before it that no record describes have a place, too.
+ */
+static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
+{
+    const struct survey *s = w->scope.survey;
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        uint64_t device = s->devices[i].limits.device;
+        if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
+            places = device + 1;
+    }
+    for (uint64_t device = 0; device < places; device++) {
+        const struct surveyed_device *d = survey_device(s, p, device);
+        cJSON *object = d ? device_object(d) : cJSON_CreateObject();
+        if (!d)
+            cJSON_AddNumberToObject(object, "id", (double)device);
+        cJSON_AddItemToArray(devices, object);
+    }
+    for (uint32_t i = 0; i < s->device_count; i++)
+        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX)
+            cJSON_AddItemToArray(devices, device_object(&s->devices[i]));
+}
+
 static uint64_t shown_rank(const struct trace_writer *w)
 {
     if (w->scope.rank != RANK_NONE)
@@ -211,11 +237,9 @@ static int kineto_head(struct trace_writer *w)
         free(name);
     }
     cJSON *devices = cJSON_CreateArray();
-    for (uint32_t i = 0; i < w->scope.survey->device_count; i++) {
-        const struct surveyed_device *d = &w->scope.survey->devices[i];
-        if (chrome_shows(w, w->rec->processes[d->process]))
-            cJSON_AddItemToArray(devices, device_object(d));
-    }
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]))
+            add_devices(w, w->rec->processes[i], devices);
     int error = put_object(w, devices, "\"deviceProperties\":");
     output_write(w->out, ",", 1);
     return error;

@@ -106,8 +106,14 @@ KINDS = {
     50: ("pool", _members("memoryPoolOperationType", "memoryPoolType", "address", "deviceId",
                           "minBytesToKeep", "size", "utilizedSize")),
     8: ("device", lambda v: [*_numbers(v, "id", "computeCapabilityMajor", "computeCapabilityMinor",
-                                       "numMultiprocessors"), v["numThreadsPerWarp"],
-                             *_numbers(v, "globalMemorySize", "coreClockRate")]),
+                                       "numMultiprocessors"),
+                             v["maxWarpsPerMultiprocessor"] * v["numThreadsPerWarp"],
+                             *_numbers(v, "maxBlocksPerMultiprocessor",
+                                       "maxRegistersPerMultiprocessor",
+                                       "maxSharedMemoryPerMultiprocessor",
+                                       "maxSharedMemoryPerBlock", "globalMemorySize",
+                                       "globalMemoryBandwidth", "coreClockRate", "l2CacheSize",
+                                       "numThreadsPerWarp")]),
     9: ("context", _members("contextId", "deviceId", "nullStreamId")),
     37: ("stream", _members("streamId", "contextId", "priority", "flag")),
 }
@@ -131,7 +137,7 @@ def rows(process):
             for i in (4, 5, 14):
                 args[i] = struct.unpack("<IHH", struct.pack("<Q", args[i]))
         elif what == "device":
-            args = [*args[:4], args[15], args[9], args[11]]
+            args = [*args[:12], *args[14:]]  # without the UUID
         found.append((what, record.correlation, tuple(args), record.begin, record.end))
     return found
 

@@ -83,7 +83,9 @@ def test_head(run_collector, make_gpu):
     assert trace["schemaVersion"] == 1 and trace["displayTimeUnit"] == "ns"
     assert trace["baseTimeNanoseconds"] == 1700000000000000000 + 200
     assert trace["distributedInfo"] == {"rank": 1}
-    device, = trace["deviceProperties"]
+    # Each at the place of its ordinal, as readers look it up.
+    unknown, device = trace["deviceProperties"]
+    assert unknown == {"id": 0}
     assert device["id"] == 1 and device["name"] == "Made GPU" and device["numSms"] == 132
     assert device["computeMajor"] == 9 and device["warpSize"] == 32
     assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543210"
@@ -175,15 +177,18 @@ def test_copies_and_sets(merged):
         assert e["args"]["memory bandwidth (GB/s)"] == 4.096 and e["args"]["value"] == 0
 
 
-def test_synchronisations_have_rows_of_their_own(merged):
-    trace = merged("train", 1, 2)
+@pytest.mark.parametrize("options", [[], ["--sync-streams"]])
+def test_synchronisations_have_rows_of_their_own(merged, options):
+    trace = merged("train", 1, 2, *options)
     syncs = of_category(trace, "cuda_sync")
     streams = {e["tid"] for c in GPU_CATEGORIES[:4] for e in of_category(trace, c)}
     assert not {e["tid"] for e in syncs} & streams
     assert collections.Counter(e["name"] for e in syncs) == {"Stream Sync": 2, "Context Sync": 2}
     for e in syncs:
         assert {"stream", "correlation", "device"} <= set(e["args"])
-        assert e["args"]["stream"] == (7 if e["name"] == "Stream Sync" else -1)
+        # With a stream HTA takes the wait for work, but for its critical path, which needs it.
+        assert e["args"]["stream"] == (7 if options and e["name"] == "Stream Sync" else -1)
+        assert e["args"].get("synchronized stream") == (7 if e["name"] == "Stream Sync" else None)
         assert names(trace)[e["pid"], e["tid"]].startswith("synchronisation")
 
 
@@ -363,6 +368,8 @@ def test_overhead(merged):
     assert collections.Counter(e["name"] for e in found) == \
         {"Lazy Function Loading": 2, "Buffer Flush": 2}
     assert {names(trace)[e["pid"], e["tid"]] for e in found} == {"overhead of CUDA and CUPTI"}
+    # HTA takes whatever has a correlation for the call that made the work of that number.
+    assert not any("correlation" in e["args"] for e in found)
 
 
 def test_losses(run_collector, make_gpu):
