@@ -44,8 +44,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install uninstall clean help \
-	fetch-cuda fetch-cupti demo-parts unit programs
+.PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install \
+	uninstall clean help fetch-cuda fetch-cupti demo-parts unit programs
 
 all: lib collector-bin demo-parts
 lib: $(BUILD)/libgpuprof.so

@@ -70,9 +70,9 @@ class Check:
             return self.row(what, "not run", reason)
         # HTA moves begins up and ends down to whole microseconds: shorter calls get a length of -1.
         environment = {**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}
-        done = subprocess.run([self.python, HERE / program, path, *arguments], env=environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              timeout=600)
+        done = subprocess.run([self.python, HERE / program, path, *arguments], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False, timeout=600)
         if done.returncode == 0:
             return json.loads(done.stdout.splitlines()[-1])
         lines = done.stderr.strip().splitlines() or ["no message"]
