@@ -95,6 +95,14 @@ static int name_device(struct trace_writer *w, const struct gpu_row *row)
                                         (uint32_t)(row->device % 64));
 }
 
+static uint32_t shown_tid(const struct process *p, uint32_t thread)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == thread)
+            return p->threads.threads[i]->shown_tid;
+    return 0;
+}
+
 int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
 {
     static const char *const kinds[] = {
@@ -111,7 +119,9 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         error = key_map_set(&w->named_pids, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
                                                                          : name_device(w, row);
     }
-    if (row->lane)
+    if (row->lane && row->kind == ROW_ANNOTATION)
+        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+    else if (row->lane)
         snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
     if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)
         snprintf(name, sizeof name, "%s%sstream %llu%s",

@@ -99,6 +99,12 @@ def test_memory_of_pools(report):
         "GPU 0: most allocated": 9492, "GPU 0: most reserved, pools included": 11240}
 
 
+def test_ranges_of_threads_that_share_a_stream(report):
+    rows = by_name(report("shared", 1, 1)["nvtx_gpu_proj_sum"])
+    assert {name: (row["instances"], row["total_ns"]) for name, row in rows.items()} == {
+        "step": (1, 13000), "inner": (1, 8999), "backward": (1, 9000)}
+
+
 def test_text(run_collector, make_gpu):
     text = run_collector("report", make_gpu("train", 1, 2)).stdout
     for heading in ("GPU kernels", "GPU copies and sets", "GPU graphs", "synchronisations",

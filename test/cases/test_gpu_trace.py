@@ -296,6 +296,19 @@ def test_ranges_on_the_device(merged):
     assert len(found["ranges on stream 7", "epoch"]) == 1
 
 
+def test_ranges_of_threads_that_share_a_stream(merged):
+    """Each is whole, from its first to its last work, in a row of its thread."""
+    trace = merged("shared", 1, 1)
+    rows = names(trace)
+    found = {e["name"]: (rows[e["pid"], e["tid"]], round(e["ts"] - 19.8, 3), e["dur"])
+             for e in of_category(trace, "gpu_user_annotation")}
+    assert len(of_category(trace, "gpu_user_annotation")) == 3
+    assert found == {"step": ("ranges on stream 7", 0, 13),
+                     "inner": ("ranges on stream 7", 0.001, 8.999),
+                     "backward": ("ranges on stream 7, thread 1600", 2, 9)}
+    check_rows(trace)
+
+
 def test_operators(merged):
     """TensorBoard's operator view: kernel, call and range have one External id."""
     trace = merged("train", 1, 2)

@@ -5,6 +5,7 @@
  *   train RANKS STEPS  a training loop: every kind of record, overlapping and touching slices
  *   loss RANKS STEPS   the same with a launch without a kernel and a kernel without a launch
  *   pools 1            memory in pools and outside of them
+ *   shared 1           two threads on one stream
  *   bench CALLS        launches of one kernel each, for measuring
  *
  * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
@@ -194,6 +195,38 @@ static void add_pools(const char *folder)
     builder_release(&b);
 }
 
+/* Two threads whose launches, in ranges of their own, come to one stream by turns. */
+static void add_shared(const char *folder)
+{
+    struct stream_builder b;
+    char path[4096];
+    builder_init(&b, 0);
+    builder_api(&b);
+    builder_thread(&b, MAIN, 50, b.header.pid, "python");
+    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    builder_thread(&b, WORKER, 50, b.header.pid + 600, "backward");
+    describe(&b, 0);
+    name_kernels(&b, 300);
+    ADD(&b, MAIN, RECORD_PUSH, 1000, 0, 0, "step", 0, 0, 0, 0, 0, 0);
+    ADD(&b, MAIN, RECORD_PUSH, 1100, 0, 0, "inner", 0, 0, 0, 0, 0, 0);
+    ADD(&b, WORKER, RECORD_PUSH, 1500, 0, 0, "backward", 0, 0, 0, 0, 0, 0);
+    for (uint32_t i = 0; i < 6; i++)
+        builder_correlated(&b, i % 2 ? WORKER : MAIN, API_INDEX_cudaLaunchKernel, 2000 + 1000 * i,
+                           500, 1 + i);
+    ADD(&b, WORKER, RECORD_POP, 8000, 0, 0, NULL, 0);
+    ADD(&b, MAIN, RECORD_POP, 8100, 0, 0, NULL, 0);
+    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 8200, 500, 7);
+    builder_correlated(&b, WORKER, API_INDEX_cudaLaunchKernel, 8400, 500, 8);
+    ADD(&b, MAIN, RECORD_POP, 9000, 0, 0, NULL, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        kernel(&b, 0, 7, 1, 20000 + 2000 * i, 1000, 1 + i, 0);
+    kernel(&b, 0, 7, 1, 40000, 1000, 99, 0); /* of no known call: in no range */
+    builder_end(&b);
+    snprintf(path, sizeof path, "%s/shared.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+}
+
 static void add_bench(const char *folder, uint64_t calls)
 {
     struct stream_builder b;
@@ -240,9 +273,13 @@ int main(int argc, char **argv)
         add_pools(argv[1]);
         return 0;
     }
+    if (first && strcmp(argv[2], "shared") == 0) {
+        add_shared(argv[1]);
+        return 0;
+    }
     if (!first || (!loss && strcmp(argv[2], "train") != 0)) {
-        fprintf(stderr,
-                "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR pools 1 | DIR bench CALLS\n");
+        fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR pools|shared 1 | DIR "
+                        "bench CALLS\n");
         return 2;
     }
     for (unsigned rank = 0; rank < first; rank++)
