@@ -433,3 +433,20 @@ const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *cou
     *count = g ? g->count : 0;
     return g ? g->rows : NULL;
 }
+
+struct gpu_totals gpu_report_totals(const struct gpu_report *g)
+{
+    struct gpu_totals t = {0};
+    for (uint32_t i = 0; g && i < g->count; i++)
+        if (g->rows[i].table == TABLE_KERNELS)
+            t.kernels += g->rows[i].count;
+    for (uint32_t i = 0; g && i < g->device_count; i++) {
+        const struct device_use *use = &g->devices[i];
+        if (use->begin_ns >= use->end_ns)
+            continue;
+        t.devices++;
+        t.busy_ns += use->busy.total_ns;
+        t.span_ns += use->end_ns - use->begin_ns;
+    }
+    return t;
+}
