@@ -25,6 +25,7 @@ struct merge {
     struct survey survey;
     bool surveyed;
     const char *step_range;
+    bool sync_streams;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
@@ -69,6 +70,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     if (m->surveyed)
         scope->survey = &m->survey;
     scope->step_range = m->step_range;
+    scope->sync_streams = m->sync_streams;
     m->begun = false;
     m->writer = m->format->create(out, &m->rec, scope);
     m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
@@ -255,7 +257,9 @@ static int merge_write(struct merge *m, const struct options *options)
 
 int merge_verb(const struct options *options)
 {
-    struct merge m = {.format = &chrome_format, .step_range = options->step_range};
+    struct merge m = {.format = &chrome_format,
+                      .step_range = options->step_range,
+                      .sync_streams = options->sync_streams};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
