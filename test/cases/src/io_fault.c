@@ -108,9 +108,7 @@ int ftruncate(int fd, off_t length)
 int posix_fallocate(int fd, off_t offset, off_t length)
 {
     int error = fault("fallocate", __builtin_return_address(0));
-    return error                                                    ? error
-           : syscall(SYS_fallocate, fd, 0, offset, length) < 0 ? errno
-                                                                    : 0;
+    return error ? error : syscall(SYS_fallocate, fd, 0, offset, length) < 0 ? errno : 0;
 }
 
 int linkat(int from, const char *old, int to, const char *new, int flags)

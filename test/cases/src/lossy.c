@@ -1,5 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks for more than gpuprof keeps: lossy SCENARIO COUNT. */
+/*
+ * Asks for more than gpuprof keeps: lossy SCENARIO COUNT. -DDRIVER: names that the driver is asked
+ * for, each kept by gpuprof.
+ */
+#ifdef DRIVER
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 4000
+
+int main(int argc, char **argv)
+{
+    char name[NAME_BYTES + 1];
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction function;
+    int count = argc > 1 ? atoi(argv[1]) : 0;
+    memset(name, 'n', NAME_BYTES);
+    name[NAME_BYTES] = '\0';
+    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||
+        cuCtxSetCurrent(context) || cuModuleLoadData(&module, "an image"))
+        return 2;
+    for (int i = 0; i < count; i++) {
+        name[snprintf(name, 20, "f%d", i)] = 'n';
+        if (cuModuleGetFunction(&function, module, name))
+            return 2;
+    }
+    cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    return 3;
+}
+
+#else
+
 #include "gpuprof.h"
 
 #include <stdio.h>
@@ -9,21 +44,14 @@
 
 #include "tiny_cudart.h"
 
-#define NAME_BYTES 4000
-
-/* Each name is kept for as long as its kernel may be launched. */
-static void names(size_t count, size_t bytes)
+static void long_name(size_t bytes)
 {
-    static char kernels[1 << 20];
+    static char kernel;
     char *name = malloc(bytes + 1);
     memset(name, 'n', bytes);
     name[bytes] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        snprintf(name, bytes, "%zu", i);
-        name[strlen(name)] = 'n';
-        __cudaRegisterFunction(NULL, &kernels[i], NULL, name, -1, NULL, NULL, NULL, NULL, NULL);
-    }
-    cudaLaunchKernelExC(kernels, kernels, NULL);
+    __cudaRegisterFunction(NULL, &kernel, NULL, name, -1, NULL, NULL, NULL, NULL, NULL);
+    cudaLaunchKernelExC(&kernel, &kernel, NULL);
 }
 
 /* Captures that nobody ends. */
@@ -62,10 +90,8 @@ int main(int argc, char **argv)
     if (strcmp(scenario, "ranges") == 0)
         ranges(count);
     cudaMemset(NULL, 0, 1);
-    if (strcmp(scenario, "names") == 0)
-        names(count, NAME_BYTES);
-    else if (strcmp(scenario, "long-name") == 0)
-        names(count, 2 * NAME_BYTES);
+    if (strcmp(scenario, "long-name") == 0)
+        long_name(count);
     else if (strcmp(scenario, "captures") == 0)
         captures(count);
     else if (strcmp(scenario, "texts") == 0)
@@ -77,3 +103,5 @@ int main(int argc, char **argv)
             calls(100), usleep(10000);
     return 3;
 }
+
+#endif
