@@ -19,6 +19,8 @@ const struct verb verbs[] = {
      "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
+    {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",
+     "make whole files of what killed processes have left (merge and report need no such thing)"},
     {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},
     {"help", help_verb, NULL, OPTION_HELP, "[VERB]", "print what a verb does and its options"},
 };
