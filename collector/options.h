@@ -25,7 +25,12 @@ enum option_set {
     OPTION_RECORDINGS = 1024, /* no row: at least one folder or file */
     OPTION_PER_RANK = 2048,   /* --per-rank */
     OPTION_STEP_RANGE = 4096, /* --step-range NAME */
-    OPTION_BY = 8192          /* --by name|grid */
+    OPTION_BY = 8192,         /* --by name|grid|stack|python-line */
+    OPTION_GRAPH = 16384,     /* -o, --output FILE of a flame graph */
+    OPTION_FORM = 32768,      /* --format of one */
+    OPTION_WEIGHT = 65536,    /* --weight */
+    OPTION_THREADS = 131072,  /* --threads */
+    OPTION_SYMBOLS = 262144   /* --symbols DIR|none */
 };
 
 struct option_info {
@@ -47,7 +52,11 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
 
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
 
-enum report_by { BY_NAME, BY_GRID }; /* in the order of the table */
+enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order of the table */
+
+/* Of a flame graph, in the order of the tables. */
+enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
+enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
 struct options {
     const char *output; /* NULL: standard output */
@@ -59,6 +68,10 @@ struct options {
     const char *step_range; /* NULL: none */
     enum report_format format;
     enum report_by by;
+    enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
+    enum flame_weight weight;
+    bool threads;
+    const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     char **paths; /* a view of argv */
     int path_count;
 };
