@@ -115,8 +115,7 @@ static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
             return;
         s->list = list;
         if (begin && begin < end) /* 0: what the linker has left out */
-            list[s->count++] =
-                (struct span){.begin = begin, .end = end, .unit = unit, .die = *die};
+            list[s->count++] = (struct span){.begin = begin, .end = end, .unit = unit, .die = *die};
     }
 }
 
@@ -181,8 +180,8 @@ static void read_symbols(struct elf_symbols *s)
         if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
             (type != STT_FUNC && type != STT_GNU_IFUNC))
             continue;
-        struct elf_function *functions = array_room(
-            s->functions, s->function_count, &s->function_capacity, sizeof *functions, 1024);
+        struct elf_function *functions = array_room(s->functions, s->function_count,
+                                                    &s->function_capacity, sizeof *functions, 1024);
         if (!functions)
             break;
         s->functions = functions;
@@ -274,8 +273,8 @@ static int report_build_id(struct elf_symbols *s, const struct elf_request *requ
     if (!request->build_id || !getenv("DEBUGINFOD_URLS"))
         return ELF_MISSING;
     s->module = dwfl_report_module(s->dwfl, "module", 0, UINT64_MAX >> 16);
-    if (!s->module || dwfl_module_report_build_id(s->module, request->build_id,
-                                                  request->build_id_bytes, 0) != 0)
+    if (!s->module ||
+        dwfl_module_report_build_id(s->module, request->build_id, request->build_id_bytes, 0) != 0)
         return ELF_MISSING;
     return dwfl_module_getelf(s->module, &bias) ? ELF_USABLE : ELF_MISSING;
 }
@@ -349,8 +348,8 @@ static unsigned inlined_chain(const Dwarf_Die *function, uint64_t address, Dwarf
 }
 
 /*
- * `symbol` (NULL: none) is what the symbol table has there: a lambda's or a local function's linkage
- * name stands only in that.
+ * `symbol` (NULL: none) is what the symbol table has there: a lambda's or a local function's
+ * linkage name stands only in that.
  */
 static const char *die_name(Dwarf_Die *die, const char *symbol)
 {

@@ -63,13 +63,14 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
     char value[UNIT_TEXT_BYTES];
     if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s of %s pieces of work whose calls have no stack",
+                 "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
+                 "stack",
                  flame_value_text(f->weight, value, without->gpu_ns),
                  count_text(works, without->works));
     else
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s calls without a stack (%s%s%s): below the threshold, or not asked "
-                 "for",
+                 "not shown: %s calls without a stack (%s%s%s): below the threshold, not asked "
+                 "for, or lost",
                  count_text(calls, without->calls), time_text(host, without->host_ns),
                  f->weight == WEIGHT_BYTES ? ", " : "",
                  f->weight == WEIGHT_BYTES ? bytes_text(value, without->bytes) : "");
@@ -188,7 +189,8 @@ static int write_out(const struct flame *f, const struct options *options)
         return EXIT_USAGE;
     }
     if (error < 0) {
-        message("%s: %s%s", shown, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+        message("%s: %s%s", shown,
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
                 error == GPUPROF_IO ? writing_advice(errno) : "");
         return EXIT_ENVIRONMENT;
     }

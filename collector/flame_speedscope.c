@@ -11,7 +11,7 @@
 #include "json_text.h"
 
 #define STRING_BYTES_MAX 8192 /* of a path */
-#define SCHEMA "https://www.speedscope.app/file-format-schema.json"
+#define SCHEMA           "https://www.speedscope.app/file-format-schema.json"
 
 static void put_text(struct output *out, const char *text)
 {

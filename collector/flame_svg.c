@@ -129,8 +129,7 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     double share = d->total ? (double)total / (double)d->total : 0;
     double x = MARGIN + left * (WIDTH - 2 * MARGIN);
     unsigned y = HEAD + (d->rows - 1 - depth) * ROW;
-    put(d->out,
-        "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
+    put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
         width / (WIDTH - 2 * MARGIN), depth);
     char *to = output_room(d->out, ELEMENT_ROOM);
     size_t length = strlen(label);
@@ -190,19 +189,19 @@ static void put_head(struct drawing *d)
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
         "width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n",
         WIDTH, height, WIDTH, height);
-    put(d->out,
-        "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
-        ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
-        ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
-        ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
-        "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
-        "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
+    put(d->out, "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
+                ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
+                ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
+                ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
+                "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
     snprintf(line, sizeof line, "%s: %s of calls with a stack", flame_weight_text(d->flame->weight),
              flame_value_text(d->flame->weight, value, d->total));
     put_text_element(d->out, MARGIN, 16, "title", line);
     put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));
-    snprintf(line, sizeof line, "%u frames narrower than %.1f px and %u deeper than %d are left out",
-             d->narrow, NARROWEST, d->deep, ROWS_MAX);
+    snprintf(line, sizeof line,
+             "%u frames narrower than %.1f px and %u deeper than %d are left out", d->narrow,
+             NARROWEST, d->deep, ROWS_MAX);
     put_text_element(d->out, MARGIN, 48, "details", d->narrow || d->deep ? line : "");
     put_text_element(d->out, WIDTH - 80, 16, "search", "search");
     put(d->out, "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\">zoom out</text>\n", WIDTH - 80);

@@ -72,7 +72,7 @@ struct options {
     enum flame_weight weight;
     bool threads;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
-    char **paths; /* a view of argv */
+    char **paths;        /* a view of argv */
     int path_count;
 };
 

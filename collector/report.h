@@ -38,11 +38,11 @@ struct report {
     uint64_t total_ns; /* of calls that are not nested in another */
     uint64_t copy_calls;
     uint64_t copy_bytes;
-    uint64_t begin_ns;       /* of the first call; 0 if there is none */
-    uint64_t end_ns;         /* of the last */
-    uint64_t *process_calls; /* owned, by process index */
-    struct losses losses;    /* of all processes together */
-    struct gpu_report *gpu;  /* owned; what the devices did, and ranges */
+    uint64_t begin_ns;           /* of the first call; 0 if there is none */
+    uint64_t end_ns;             /* of the last */
+    uint64_t *process_calls;     /* owned, by process index */
+    struct losses losses;        /* of all processes together */
+    struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
     struct stack_report *stacks; /* owned; NULL: not asked for */
 };
 

@@ -48,7 +48,9 @@ static char *make_text(const struct shown_frame *f)
     case SHOWN_PYTHON:
     case SHOWN_NATIVE:
     case SHOWN_INLINED:
-        if (!f->name && f->kind != SHOWN_PYTHON)
+        if (!f->name && !f->file && f->kind == SHOWN_PYTHON)
+            length = asprintf(&text, "[unknown place in Python code]");
+        else if (!f->name && f->kind != SHOWN_PYTHON)
             length = asprintf(&text, "%s+0x%llx", module, line);
         else if (f->file && line)
             length =
@@ -143,8 +145,7 @@ int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, 
         return 0;
     }
     if (!*slot) {
-        struct shown_frame *list =
-            array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
+        struct shown_frame *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
         if (!list)
             return GPUPROF_NO_MEMORY;
         s->list = list;

@@ -132,9 +132,9 @@ static int take_call(struct stack_costs *s, const struct event *e)
     int error = 0;
     if (r->flags & RECORD_NESTED)
         return 0;
-    struct stack_cost *cost = cost_of_call(s, e->process, e->thread->index, r->stack_id,
-                                           range ? range->text : NULL, e->function->name, &node,
-                                           &error);
+    struct stack_cost *cost =
+        cost_of_call(s, e->process, e->thread->index, r->stack_id, range ? range->text : NULL,
+                     e->function->name, &node, &error);
     if (!cost)
         return error;
     uint64_t ns = e->end_ns - e->begin_ns;
@@ -188,8 +188,8 @@ static int take_work(struct stack_costs *s, const struct event *e)
     uint32_t node;
     const char *name =
         found && call.function < functions->count ? functions->functions[call.function]->name : "?";
-    struct stack_cost *cost = cost_of_call(s, e->process, call.thread, found ? call.stack : 0, text,
-                                           name, &node, &error);
+    struct stack_cost *cost =
+        cost_of_call(s, e->process, call.thread, found ? call.stack : 0, text, name, &node, &error);
     if (cost && node && s->split_work && (error = split(s, e, &node)) == 0)
         cost = cost_at(s, node, &error);
     if (!cost || error < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The report's table of stacks (--by=stack), or of the lines of Python that made the calls
- * (--by=python-line). A row of stacks is a call and who made it, in all processes. A call counts for
- * the line of its innermost Python frame, as "own", and once for each line above, as "all"; without
- * Python frames for the range that was open around it in a Python process, or for none.
+ * (--by=python-line). A row of stacks is a call and who made it, in all processes. A call counts
+ * for the line of its innermost Python frame, as "own", and once for each line above, as "all";
+ * without Python frames for the range that was open around it in a Python process, or for none.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_REPORT_H
 #define GPUPROF_COLLECTOR_STACK_REPORT_H

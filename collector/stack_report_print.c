@@ -8,7 +8,7 @@
 #include "stack_report.h"
 #include "unit_text.h"
 
-#define NO_STACK  "(no stack: below the threshold, or not asked for)"
+#define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"
 #define BORROWED  " [borrowed]"
 
@@ -29,7 +29,9 @@ static char *line_name(const struct stack_report *r, const struct line_row *row)
         return strdup(NO_PYTHON);
     const struct shown_frame *f = shown_frame_of(&r->costs.tree.frames, row->frame);
     int length = -1;
-    if (f->kind == SHOWN_RANGE)
+    if (!f->name && !f->file)
+        length = asprintf(&text, "%s%s", f->label, mark);
+    else if (f->kind == SHOWN_RANGE)
         length = asprintf(&text, "range %s", f->name ? f->name->shown : "?");
     else if (f->line)
         length = asprintf(&text, "%s (%s:%llu)%s", f->name ? f->name->shown : "?",
@@ -173,8 +175,8 @@ static void print_json_stack(const struct stack_report *r, uint32_t node, FILE *
         fprintf(out, "%s%s", separator, call_tree_frame(&r->costs.tree, at)->json);
         separator = ", ";
     }
-    fprintf(out, "], \"borrowed\": %s, \"share\": %.4f, ",
-            is_borrowed(r, node) ? "true" : "false", share_of(r, &cost));
+    fprintf(out, "], \"borrowed\": %s, \"share\": %.4f, ", is_borrowed(r, node) ? "true" : "false",
+            share_of(r, &cost));
     print_json_costs(&cost, "", out);
     fprintf(out, "}");
 }
@@ -242,7 +244,8 @@ void stack_report_print_csv(const struct stack_report *r, FILE *out)
     for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count); i++) {
         char *name = lines ? line_name(r, &r->lines[i]) : stack_name(r, r->stacks[i]);
         struct stack_cost cost = lines ? r->lines[i].own : stack_cost_of(&r->costs, r->stacks[i]);
-        print_csv_rows(kind, name ? name : "?", &cost, out);
+        if (cost.calls || cost.works)
+            print_csv_rows(kind, name ? name : "?", &cost, out);
         if (lines)
             print_csv_rows("python_line_all", name ? name : "?", &r->lines[i].all, out);
         free(name);

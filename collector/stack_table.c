@@ -111,7 +111,8 @@ static int reserve_words(struct stack_table *t, uint32_t count)
 static int take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
-    if (!count || r->byte_count % 8 || key.b > UINT32_MAX || STACK_WORDS_MAX - t->word_count < count)
+    if (!count || r->byte_count % 8 || key.b > UINT32_MAX ||
+        STACK_WORDS_MAX - t->word_count < count)
         return 0;
     struct recorded_stack *stacks =
         array_room(t->stacks, t->stack_count, &t->stack_capacity, sizeof *stacks, 256);
@@ -123,10 +124,11 @@ static int take_stack(struct stack_table *t, struct key key, const struct record
         error = key_map_set(&t->stacks_of, key, t->stack_count + 1ull);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
-    stacks[t->stack_count++] = (struct recorded_stack){.first = t->word_count,
-                                                       .count = count,
-                                                       .flags = (uint32_t)record_arg(r, STACK_FLAGS),
-                                                       .process = (uint32_t)key.a};
+    stacks[t->stack_count++] =
+        (struct recorded_stack){.first = t->word_count,
+                                .count = count,
+                                .flags = (uint32_t)record_arg(r, STACK_FLAGS),
+                                .process = (uint32_t)key.a};
     for (uint32_t i = 0; i < count; i++)
         t->words[t->word_count++] = load_u64(r->bytes + 8 * i);
     return 1;

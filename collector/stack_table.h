@@ -9,8 +9,8 @@
 #ifndef GPUPROF_COLLECTOR_STACK_TABLE_H
 #define GPUPROF_COLLECTOR_STACK_TABLE_H
 
-#include "key_map.h"
 #include "kernel_names.h"
+#include "key_map.h"
 #include "timeline.h"
 
 #define STACK_MODULES_MAX (1u << 16)

@@ -16,7 +16,9 @@
 #include "elf_symbols.h"
 #include "error.h"
 #include "frame.h"
+#include "json_text.h"
 #include "message.h"
+#include "shown_frame.h"
 
 #define PATHS_MAX         6
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
@@ -305,10 +307,11 @@ static void say_status(const struct symbols *s, enum elf_status status, bool end
         const struct object *o = &s->objects[i];
         if (!o->count || o->ended != ended || (!ended && o->status != status))
             continue;
-        const char *slash = strrchr(o->path->raw, '/');
+        char *name = json_clean(path_base(o->path->raw), strlen(path_base(o->path->raw)));
         if (count++ < NAMED_MAX && length < sizeof names)
             length += (size_t)snprintf(names + length, sizeof names - length, "%s%.120s",
-                                       count > 1 ? ", " : "", slash ? slash + 1 : o->path->raw);
+                                       count > 1 ? ", " : "", name ? name : "?");
+        free(name);
     }
     if (count)
         message("symbols of %u module%s: %s%s: %s", count, count == 1 ? "" : "s", names,
@@ -344,8 +347,8 @@ static int add_object(struct symbols *s, const struct stack_module *m, uint32_t 
         if (!objects)
             return GPUPROF_NO_MEMORY;
         s->objects = objects;
-        objects[s->object_count++] = (struct object){
-            .path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
+        objects[s->object_count++] =
+            (struct object){.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
         place = s->object_count;
         if (key_map_set(&s->object_of, key, place) < 0)
             return GPUPROF_NO_MEMORY;
@@ -378,8 +381,8 @@ static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
         s->left_out++;
         return 0;
     }
-    struct address *addresses = array_room(s->addresses, s->address_count, &s->address_capacity,
-                                           sizeof *addresses, 1024);
+    struct address *addresses =
+        array_room(s->addresses, s->address_count, &s->address_capacity, sizeof *addresses, 1024);
     if (!addresses)
         return GPUPROF_NO_MEMORY;
     s->addresses = addresses;

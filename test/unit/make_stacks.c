@@ -2,16 +2,12 @@
 /*
  * make_stacks DIR < SCRIPT: a recording of calls with stacks, as the script says, one line each:
  *
- *   process RANK                begins one (its file: rankRANK.gpuprof); ended by the next or the end
- *   meta KEY=VALUE
- *   module N BUILD_ID PATH      "-" for no build id
- *   python N LINE FILE<tab>FUNCTION
- *   stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or wWORD as it is; all
- *                               numbers of frames but N are hexadecimal
- *   call FUNCTION BEGIN DURATION CORRELATION STACK BYTES
- *   kernel NAME BEGIN DURATION CORRELATION
- *   name NUMBER TEXT            of kernels
- *   push BEGIN TEXT, pop BEGIN
+ *   process RANK                begins one (its file: rankRANK.gpuprof); ended by the next or the
+ * end meta KEY=VALUE module N BUILD_ID PATH      "-" for no build id python N LINE
+ * FILE<tab>FUNCTION stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or
+ * wWORD as it is; all numbers of frames but N are hexadecimal call FUNCTION BEGIN DURATION
+ * CORRELATION STACK BYTES kernel NAME BEGIN DURATION CORRELATION name NUMBER TEXT            of
+ * kernels push BEGIN TEXT, pop BEGIN
  *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
@@ -27,7 +23,7 @@
 
 #define MAIN         1
 #define DEVICE       2
-#define LINE_BYTES    16384
+#define LINE_BYTES   16384
 #define BENCH_DEPTH  30
 #define BENCH_SHARED 20 /* outer frames that all stacks have alike */
 
@@ -103,7 +99,8 @@ static void add_stack(struct script *s, char *rest)
 {
     uint8_t bytes[RECORD_BYTES_MAX];
     size_t length = 0;
-    uint64_t args[2] = {strtoull(strtok(rest, " "), NULL, 10), strtoull(strtok(NULL, " "), NULL, 10)};
+    uint64_t args[2] = {strtoull(strtok(rest, " "), NULL, 10),
+                        strtoull(strtok(NULL, " "), NULL, 10)};
     for (char *word; (word = strtok(NULL, " ")) && length < sizeof bytes; length += 8)
         store_u64(bytes + length, frame_word(word));
     add(s, RECORD_STACK, 300, 2, args, bytes, length);
