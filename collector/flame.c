@@ -61,7 +61,9 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
 {
     char calls[UNIT_TEXT_BYTES], works[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
     char value[UNIT_TEXT_BYTES];
-    if (f->weight == WEIGHT_GPU)
+    if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
+        snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
+    else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
                  "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
                  "stack",

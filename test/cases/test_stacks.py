@@ -116,7 +116,7 @@ def test_program_that_does_not_move(run_verb, make_stacks):
 
 
 def stripped(program, folder, link=None):
-    """A stripped copy in `folder`, and its debug file beside it; `link`: the one names the other."""
+    """A stripped copy in `folder`, and its debug file beside it; `link`: it names that."""
     folder.mkdir()
     copy, debug = folder / "frames", folder / "frames.debug"
     subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
@@ -528,7 +528,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     assert all(row[name].isdigit() for row in stacks for name in list(stacks[0])[3:])
 
 
-# ---- hostile and odd ------------------------------------------------------------------------------
+# ---- hostile and odd ----------------------------------------------------------------------------
 
 HOSTILE = 'a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
 

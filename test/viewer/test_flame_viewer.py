@@ -113,8 +113,8 @@ def test_zoom_and_search(svg):
     result = look(svg)
     titles = [title.rpartition(": ")[0] for title, *_ in result["first"]["shown"]]
     assert sorted(titles) == sorted(
-        ["all", "rank 0: python train.py (testhost, pid 1000)", "<module> (train.py:40)", STEP, LONG,
-         "cudaMalloc", "cudaFree"])
+        ["all", "rank 0: python train.py (testhost, pid 1000)", "<module> (train.py:40)", STEP,
+         LONG, "cudaMalloc", "cudaFree"])
     assert f"{STEP}: 3.000 us, 75.00 %" in [title for title, *_ in result["first"]["shown"]]
     assert not result["first"]["reset"] and not result["first"]["marked"]
 
