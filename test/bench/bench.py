@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
 the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes gpu
-collector devices.
+collector devices stacks.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -157,6 +157,36 @@ def bench_range():
     value, spread = cost.over_floor(wall=False)
     tell("range.cpu", value, "x floor", spread=spread)
     tell("range.ns", cost.call_ns(), "ns (push and pop)")
+
+
+def call_rounds(function, calls, rounds, preload, **settings):
+    """CPU nanoseconds of a call, a round each."""
+    lines = run([program("call_cost"), function, "1", str(calls), str(rounds)], preload=preload,
+                GPUPROF_SEAL="100ms", GPUPROF_GPU="off", **settings)
+    drop_output()
+    return [r[3] for r in rounds_of(lines)]
+
+
+def bench_stacks():
+    """What a stack costs, beside the same call without one; and what it costs not to take any."""
+    for function, calls in (("deep10", 20000), ("deep30", 20000), ("deep60", 20000),
+                            ("distinct", 1000)):
+        costs = {"0": [], "off": []}
+        for _ in range(3):
+            for threshold, values in costs.items():
+                values += call_rounds(function, calls, 8, True, GPUPROF_BACKTRACE_DEPTH="128",
+                                      GPUPROF_BACKTRACE_THRESHOLD=threshold)
+        frames = int(function[4:]) if function.startswith("deep") else 0
+        goal = {"goal": 300 + 25 * frames} if frames else {}
+        tell(f"stack.{function}", statistics.median(costs["0"]) - statistics.median(costs["off"]),
+             "ns", **goal)
+    costs = {"80us": [], "off": []}
+    for _ in range(8):
+        for threshold, values in costs.items():
+            values += call_rounds("launch", 50000, 12, True,
+                                  GPUPROF_BACKTRACE_THRESHOLD=threshold)
+    tell("stack.none_slow", quartiles(costs["80us"])[0] / quartiles(costs["off"])[0],
+         "x stacks off", 1.02)
 
 
 def bench_uftrace():
@@ -384,9 +414,39 @@ def bench_collector():
         shutil.rmtree(folder)
 
 
+def code_of(binary):
+    """Where the code of an ELF file begins, and its size, in hexadecimal digits."""
+    sections = subprocess.run(["readelf", "-SW", binary], check=True, capture_output=True,
+                              text=True).stdout
+    return re.search(r" \.text +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", sections).groups()
+
+
+def bench_stacks():
+    """100,000 different stacks of 30 frames all over the code of 50 modules with DWARF: copies of
+    the collector."""
+    stacks, modules = 100000, 50
+    folder = os.path.join(WORK, "stacks")
+    os.makedirs(folder)
+    for number in range(modules):
+        shutil.copy(COLLECTOR, os.path.join(WORK, f"module.{number}"))
+    subprocess.run([os.path.join(BUILD, "make_stacks"), folder, "bench", str(stacks), str(modules),
+                    os.path.join(WORK, "module"), *code_of(COLLECTOR)], check=True)
+    for name, command in (("flame.symbols", ["flame", "-o", os.path.join(WORK, "x.folded")]),
+                          ("flame.symbols.none", ["flame", "--symbols=none", "-o", os.devnull])):
+        runs = [measured([COLLECTOR, *command, folder]) for _ in range(3)]
+        if any(run[3] for run in runs):
+            not_run(name, runs[0][4])
+            continue
+        tell(name, statistics.median(run[0] for run in runs), "s for 100,000 stacks",
+             20 if name == "flame.symbols" else None, spread=quartiles([run[0] for run in runs]))
+        tell(f"{name}.memory", max(run[2] for run in runs) / 1024, "MiB peak")
+
+
 def main():
-    parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
-             "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices}
+    parts = {"call": bench_call, "range": bench_range, "stacks": bench_stacks,
+             "peers": bench_peers, "bytes": bench_bytes,
+             "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
+             "stacks": bench_stacks}
     try:
         for name in sys.argv[2:] or parts:
             try:

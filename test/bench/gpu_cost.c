@@ -55,7 +55,8 @@ void gpu_pause(bool paused)
 
 static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late};
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late,
+                                        API_LAUNCH};
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
                                                                     &launch};
 
@@ -101,8 +102,7 @@ static void hooked(uint64_t i, uint32_t correlation)
 {
     struct call call;
     const uint64_t words[] = {0x1000 + 16 * (i % KERNELS), 1 + i % 7, 256, 0, 0x77};
-    if (call_is_usual(&launch, words[0])) {
-        call_open(&call, &launch, words);
+    if (call_open(&call, &launch, words)) {
         if (correlation) {
             callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_ENTER, correlation, NULL);
             callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT, correlation, NULL);
@@ -163,7 +163,8 @@ static double parse(uint64_t count)
 {
     uint64_t took = 0, start = 1000000;
     struct clock_scale *scale = &gp.header.scale; /* as if the process were old enough */
-    scale->ticks_zero -= clock_scale_ticks(scale, LIFE_NS) - scale->ticks_zero;
+    scale->ticks_zero -=
+        (uint64_t)(((unsigned __int128)LIFE_NS << CLOCK_SCALE_SHIFT) / scale->mult);
     for (uint64_t first = 0; first < count; first += BUFFER_RECORDS) {
         start = fill(first, start);
         uint64_t begin = cpu_ns();

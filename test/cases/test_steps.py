@@ -38,7 +38,8 @@ class Steps:
         words = memoryview(self.log.read_bytes()).cast("Q")
         arrived = [(FUNCTIONS[w >> 32], w & 0xFFFFFFFF) for w in words[1:1 + words[0]]]
         assert len(set(arrived)) == len(arrived)
-        return int(done.stdout), processes[0], arrived
+        process = min(processes, key=lambda p: p.header.monotonic_zero)
+        return int(done.stdout), process, arrived
 
 
 @pytest.fixture(name="steps")
@@ -88,6 +89,18 @@ def test_handler_jumps(steps, handler):
     assert len(lost) <= (10 if handler == "inner-jump" else 0)
 
 
+@pytest.mark.parametrize("stride", [2])
+def test_handler_forks(steps, stride):
+    """The child comes back to the middle of our own code, and leaves its parent's memory alone."""
+    sent, process, arrived = steps(signal.SIGUSR1, "fork", stride=stride, calls=2)
+    assert sent > 50
+    check(process, arrived)
+    times = [c.begin for c in process.calls()]
+    assert times == sorted(times)
+    ends = [c.end for c in process.calls()]
+    assert all(end <= begin for end, begin in zip(ends, times[1:]))
+
+
 def test_handler_changes_chunks(steps):
     sent, process, arrived = steps(signal.SIGUSR1, "fill", stride=7, GPUPROF_CHUNK="16K")
     assert sent > 10
@@ -104,6 +117,7 @@ def test_handler_fills(steps):
 
 @pytest.mark.parametrize("handler, stride", [("call", 2), ("inner-call", 41)])
 def test_killed(steps, handler, stride):
+    steps(signal.SIGUSR1, handler, stride=1 << 20)  # one that lives has the table of functions
     first = 0
     while True:
         sent, process, arrived = steps(signal.SIGKILL, handler, first=first, status=None)
@@ -121,3 +135,48 @@ def test_killed(steps, handler, stride):
         assert len(set(keys) - set(arrived)) <= 1
         first += stride
     assert first > 60
+
+
+def has_meaning(process):
+    """Each stack that a call names is defined, once, in the file that the kill left."""
+    defined = [r.args[0] for r in process.of_type(stream_reader.STACK)]
+    named = {r.stack for r in process.of_type(stream_reader.CALL) if r.stack}
+    assert len(set(defined)) == len(defined) and named <= set(defined)
+    modules = {r.args[0] for r in process.of_type(stream_reader.MODULE)}
+    for record in process.of_type(stream_reader.STACK):
+        for frame in memoryview(record.text).cast("Q"):
+            assert frame >> 60 or frame >> 40 in modules
+    return len(named)
+
+
+@pytest.mark.parametrize("handler, stride", [("call", 67), ("inner-call", 331)])
+def test_handler_calls_in_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=["cudaMemset"])
+    # The others of its calls come from a signal handler, too: they have no stack.
+    assert process.counters["stackless"] == sent - len(lost)
+
+
+@pytest.mark.parametrize("handler, stride", [("jump", 67), ("inner-jump", 331)])
+def test_handler_jumps_out_of_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=FUNCTIONS.values(), stale=True)
+    assert len(lost) <= 10
+
+
+def test_killed_in_stacks(steps):
+    first, named = 0, 0
+    while True:
+        sent, process, arrived = steps(signal.SIGKILL, "call", first=first, status=None,
+                                       GPUPROF_BACKTRACE_THRESHOLD="0")
+        if not sent:
+            break
+        named += has_meaning(process)
+        keys = [key(c) for c in process.calls()]
+        assert len(set(keys)) == len(keys) and set(arrived[:-1]) <= set(keys)
+        first += 331
+    assert first > 600 and named
