@@ -68,8 +68,8 @@ class Stacks:
         """What stands in the source where each frame is, those of inlined functions too."""
         for path, address in self.places(number):
             if path and own in path:
-                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)], text=True,
-                                        capture_output=True, check=True).stdout.splitlines()
+                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)],
+                                        capture_output=True, text=True, check=True).stdout.splitlines()
                 for place in places:
                     source, _, line = place.partition(" ")[0].rpartition(":")
                     yield (pathlib.Path(source).read_text().splitlines()[int(line) - 1].strip()
