@@ -69,8 +69,8 @@ class Stacks:
         for path, address in self.places(number):
             if path and own in path:
                 places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)],
-                                        capture_output=True, text=True, check=True).stdout.splitlines()
-                for place in places:
+                                        capture_output=True, text=True, check=True).stdout
+                for place in places.splitlines():
                     source, _, line = place.partition(" ")[0].rpartition(":")
                     yield (pathlib.Path(source).read_text().splitlines()[int(line) - 1].strip()
                            if line.isdigit() else None)
