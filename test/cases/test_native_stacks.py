@@ -23,8 +23,8 @@ OPTIONS = ["-O0", "-O2", "-O3", "-O2 -fomit-frame-pointer", "-O2 -fno-omit-frame
 @functools.lru_cache(maxsize=None)
 def symbols(path):
     """(addresses, names) of a file's functions."""
-    lines = subprocess.run([f"{TOOLS}nm", "-C", "--defined-only", path], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+    lines = subprocess.run([f"{TOOLS}nm", "-C", "--defined-only", path], capture_output=True,
+                           text=True, check=True).stdout.splitlines()
     found = sorted((int(line.split()[0], 16), line.split(None, 2)[2]) for line in lines
                    if line.split()[1] in "tTwW")
     return [address for address, _ in found], [name for _, name in found]
@@ -35,8 +35,9 @@ class Stacks:
 
     def __init__(self, process):
         self.process = process
-        self.modules = {r.args[0]: (r.text.decode().partition(" ")[2], *r.args[1:], r.text.decode())
-                        for r in process.of_type(stream_reader.MODULE)}
+        self.modules = {
+            r.args[0]: (r.text.decode().partition(" ")[2], *r.args[1:], r.text.decode())
+            for r in process.of_type(stream_reader.MODULE)}
         self.flags, self.frames = {}, {}
         for record in process.of_type(stream_reader.STACK):
             number, flags = record.args
@@ -67,9 +68,9 @@ class Stacks:
         """What stands in the source where each frame is, those of inlined functions too."""
         for path, address in self.places(number):
             if path and own in path:
-                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)], text=True,
-                                        capture_output=True, check=True).stdout.splitlines()
-                for place in places:
+                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)],
+                                        capture_output=True, text=True, check=True).stdout
+                for place in places.splitlines():
                     source, _, line = place.partition(" ")[0].rpartition(":")
                     yield (pathlib.Path(source).read_text().splitlines()[int(line) - 1].strip()
                            if line.isdigit() else None)
