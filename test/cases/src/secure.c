@@ -24,8 +24,9 @@ int main(void)
     dl_iterate_phdr(visit, &is_there);
     int error = cudaMalloc(&memory, 64);
     cudaFree(memory);
-    printf("secure=%lu library=%d call=%d looked-up=%d nvtx=%s injection=%s\n", getauxval(AT_SECURE),
-           is_there, error, dlsym(RTLD_DEFAULT, "cudaMalloc") == (void *)cudaMalloc,
+    printf("secure=%lu library=%d call=%d looked-up=%d nvtx=%s injection=%s\n",
+           getauxval(AT_SECURE), is_there, error,
+           dlsym(RTLD_DEFAULT, "cudaMalloc") == (void *)cudaMalloc,
            getenv("NVTX_INJECTION64_PATH") ? "set" : "unset",
            getenv("CUDA_INJECTION64_PATH") ? "set" : "unset");
     return 0;
