@@ -9,10 +9,10 @@ a file for each rank, *.pt.trace.json[.gz]        test_per_rank, test_archive
 category and name, integer pid and tid            test_every_event_has_what_readers_need
 stream and correlation of GPU events              test_gpu_events_have_stream_and_correlation_...
 no stream, no correlation 0 on calls              the same, test_recorded
-ProfilerStep#k                                    test_steps, test_steps_of_a_range, test_one_step_...
+ProfilerStep#k                                    test_steps, test_steps_of_a_range, test_one_...
 device: an ordinal, its properties at its place   test_kernels, test_pids_..., test_head
 occupancy, blocks per SM; bytes, bandwidth        test_kernels; test_copies_and_sets
-gpu_user_annotation, none of steps                test_ranges_on_the_device, test_ranges_of_threads_...
+gpu_user_annotation, none of steps                test_ranges_on_the_device, test_ranges_of_...
 a call named cudaLaunchKernel                     test_gpu_events_have_stream_and_correlation_...
 External id that leads to a cpu_op                test_operators
 [memory] with totals                              test_memory, test_memory_of_pools
@@ -342,9 +342,9 @@ def test_rows_are_named_and_in_order(merged):
     for pid in {e["pid"] for e in of_category(trace, "kernel")}:
         rows = sorted((place, names(trace)[row]) for row, place in order.items() if row[0] == pid)
         assert [name for _, name in rows] == [
-            "ranges on stream 7", "stream 7", "stream 7 (overlapping 1)", "stream 7 (overlapping 2)",
-            "stream 7 (overlapping 3)", "ranges on stream 13", "stream 13", "synchronisation",
-            "synchronisation (overlapping 1)"]
+            "ranges on stream 7", "stream 7", "stream 7 (overlapping 1)",
+            "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
+            "stream 13", "synchronisation", "synchronisation (overlapping 1)"]
         assert len({place for place, _ in rows}) == len(rows)
     processes = {e["pid"]: e["args"]["sort_index"] for e in trace["traceEvents"]
                  if e["ph"] == "M" and e["name"] == "process_sort_index"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In a program that runs with more rights than its caller's the library does nothing, even where the
-loader lets it in: by a name without a slash, from a folder of the system, with the setuid bit. A
-folder of the tests stands for the system (chroot), so nothing of the machine is touched."""
+"""In a program that runs with more rights than its caller's the library does nothing, even where
+the loader lets it in: by a name without a slash, from a folder of the system, with the setuid bit.
+A folder of the tests stands for the system (chroot), so nothing of the machine is touched."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def run(root):
 
 pytestmark = [
     pytest.mark.skipif(os.getuid() != 0, reason="not run: only root may change its root folder"),
-    pytest.mark.skipif(bool(toolchain.CROSS), reason="not run: qemu-user is no loader of this kind"),
+    pytest.mark.skipif(bool(toolchain.CROSS), reason="not run: no setuid in qemu-user"),
 ]
 
 
