@@ -88,7 +88,7 @@ COLLECTOR_SRC := $(sort $(wildcard collector/*.c))
 FORMATS_SRC := $(sort $(wildcard formats/*.c))
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
-COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -lz -lstdc++ -lm
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
 
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)

@@ -387,6 +387,7 @@ int chrome_tail(struct trace_writer *w)
         error = put_object(w, other, "\n],\"otherData\":");
     else
         cJSON_Delete(other);
+    chrome_stack_frames(w);
     output_write(w->out, "}\n", 2);
     return error;
 }

@@ -18,7 +18,7 @@
 #define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
 #define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
 _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
-                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) <
+                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) + CHROME_STACK_BYTES <
                    OUTPUT_BUFFER_BYTES,
                "a call fits into the buffer");
 
@@ -56,6 +56,7 @@ static void chrome_free(struct trace_writer *w)
     free(w->functions);
     free(w->rows);
     free(w->spans);
+    free(w->stacks_used);
     ranges_release(&w->ranges);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
@@ -261,8 +262,12 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         return GPUPROF_NO_MEMORY;
     uint64_t begin_ns = chrome_time(w, e->begin_ns);
     uint64_t end_ns = chrome_time(w, e->end_ns);
+    uint32_t stack;
+    int error = chrome_stack(w, e, &stack);
+    if (error < 0)
+        return error;
     trace_row_fit(row, &begin_ns, &end_ns);
-    char *out = output_room(w->out, pieces->bytes_max);
+    char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
     out = PUT(out, ",\n");
     out = json_copy(out, pieces->head.text, pieces->head.length);
     out = json_copy(out, row->ids, row->ids_bytes);
@@ -281,9 +286,14 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         out = put_external_id(w, out, e->thread);
     if (pieces->symbol.length)
         out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
     *brace = '{';
     out += out == brace;
-    out = PUT(out, "}}");
+    out = PUT(out, "}");
+    if (stack)
+        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+    *out++ = '}';
     output_advance(w->out, out);
     w->calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);

@@ -154,8 +154,13 @@ void gpu_report_free(struct gpu_report *g)
 
 int gpu_report_survey(struct gpu_report *g)
 {
-    g->surveyed = recording_has_gpu(g->rec);
+    g->surveyed = recording_has_gpu(g->rec) || g->by == BY_STACK || g->by == BY_PYTHON_LINE;
     return g->surveyed ? survey_make(&g->survey, g->rec) : 0;
+}
+
+struct survey *gpu_report_surveyed(struct gpu_report *g)
+{
+    return g->surveyed ? &g->survey : NULL;
 }
 
 static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
@@ -191,7 +196,7 @@ static struct gpu_stat *kernel_row(struct gpu_report *g, const struct event *e)
     struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK), 0, 0};
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
-    if (g->by == BY_NAME)
+    if (g->by != BY_GRID)
         return row_of(g, TABLE_KERNELS, key, name);
     char *text = NULL;
     key.b = grid;

@@ -50,8 +50,12 @@ struct gpu_report;
 struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by);
 void gpu_report_free(struct gpu_report *g);
 
-/* The first pass, where there is GPU work. 0, or an error after one line on stderr. */
+/* The first pass, where there is GPU work or a table needs it. 0, or an error after one line on
+ * stderr. */
 int gpu_report_survey(struct gpu_report *g);
+
+/* What that pass has found; NULL: it was not needed. */
+struct survey *gpu_report_surveyed(struct gpu_report *g);
 
 /* Any event but a call, in the order of the timeline. 0 or an error. */
 int gpu_report_take(struct gpu_report *g, const struct event *e);

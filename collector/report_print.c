@@ -7,6 +7,7 @@
 #include "gpu_report.h"
 #include "json_text.h"
 #include "report.h"
+#include "stack_report.h"
 #include "unit_text.h"
 
 #define PROCESSES_SHOWN_MAX 16
@@ -88,6 +89,8 @@ void report_print_text(const struct report *r, FILE *out)
         free(name);
     }
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    if (r->stacks)
+        stack_report_print_text(r->stacks, out);
     gpu_report_print_text(r->gpu, out);
     print_losses(r, out);
 }
@@ -129,6 +132,8 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
+    if (r->stacks)
+        stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
@@ -177,6 +182,8 @@ void report_print_json(const struct report *r, FILE *out)
         print_json_row(&r->rows[i], out);
     }
     fprintf(out, "\n]");
+    if (r->stacks)
+        stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
     fprintf(out, "\n}\n");
 }

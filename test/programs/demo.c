@@ -35,8 +35,8 @@ enum {
     STEP_COUNT = 120,
     LAYER_COUNT = 6,
     BATCH_BYTES = 1 << 20,
-    WEIGHT_BYTES = 8 << 20,
-    STEP_PAUSE_US = 9000,
+    WEIGHT_BYTES = 1 << 20,
+    STEP_PAUSE_US = 3000,
     CHECKPOINT_STEPS = 40,
 };
 
@@ -168,9 +168,10 @@ static void optimizer_step(struct trainer *trainer, int step)
     CHECK(cudaStreamSynchronize(trainer->optimizer));
     gpuprof_range_pop();
     if (step % CHECKPOINT_STEPS == CHECKPOINT_STEPS - 1) {
-        gpuprof_mark("checkpoint");
+        gpuprof_range_push("checkpoint");
         CHECK(cudaMemcpy(trainer->checkpoint, trainer->weights, WEIGHT_BYTES,
                          cudaMemcpyDeviceToHost));
+        gpuprof_range_pop();
     }
     trainer->kernel_count += 1 + LAYER_COUNT;
     trainer->kernel_count += 2 + 5 * LAYER_COUNT;

@@ -21,8 +21,10 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
-# Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu.
-UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu
+# Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
+# make_stacks.
+UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu \
+	$(BUILD)/make_stacks
 $(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o \
 		$(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o) $(FORMATS_OBJ)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lzstd -o $@
