@@ -54,7 +54,8 @@ void gpu_pause(bool paused)
 
 static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late};
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late,
+                                        API_LAUNCH};
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
                                                                     &launch};
 
