@@ -12,7 +12,8 @@
  * With "kernels" only the launches are stored, each with the record of its kernel, and "bytes" are
  * those of both. The other calls pass, and take their time and their correlation ids. A kernel's
  * times are not the mix's: it begins some us after its call or when the one before it on its stream
- * has ended, takes a time of its own, and the device's clock ticks every 32 ns.
+ * has ended, takes a time of its own, and the device's clock ticks every 32 ns; a synchronisation
+ * waits for all of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,13 @@ static void add_kernel(const struct kernel *k)
     memcpy(record + RECORD_HEAD_WORDS, args, sizeof args);
 }
 
+/* As CUPTI delivers them, more or less. */
+static int compare_ends(const void *left, const void *right)
+{
+    const struct kernel *a = left, *other = right;
+    return (a->end_ns > other->end_ns) - (a->end_ns < other->end_ns);
+}
+
 /* Launches and their kernels, as the threads of the program and of the device have them. */
 static void encode_pairs(uint64_t launches)
 {
@@ -200,6 +208,8 @@ static void encode_pairs(uint64_t launches)
             add_call(c, step, &now);
             uint64_t *record = b.records[b.record_count - 1];
             id++;
+            for (unsigned s = 0; s < STREAMS && c->kind == MIX_SYNC; s++)
+                now = now > free_ns[s] ? now : free_ns[s];
             if (c->kind != MIX_LAUNCH) {
                 b.record_count--;
                 continue;
@@ -208,6 +218,8 @@ static void encode_pairs(uint64_t launches)
             kernels[made++] = make_kernel(c, id, now, &free_ns[c->words[8] != 0]);
         }
     store_block(1);
+    if (kernels)
+        qsort(kernels, launches, sizeof *kernels, compare_ends);
     position = b.block.position_end;
     b.block.position_end = 0;
     for (uint64_t i = 0; kernels && i < launches; i++) {
