@@ -13,8 +13,8 @@ int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbo
     const struct stack_table *table = &survey->stacks;
     *t = (struct call_tree){.survey = survey};
     t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
-    t->symbols = symbols_create(table, symbol_folder);
-    if (!t->pythonic || !t->symbols)
+    int error = symbols_create(&t->symbols, table, symbol_folder);
+    if (!t->pythonic || error < 0)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < survey->rec->count; i++) {
         const char *python = process_meta(survey->rec->processes[i], "python");
