@@ -7,6 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
+#include "device_memory.h"
 #include "gpu_rows.h"
 #include "projection.h"
 #include "trace_row.h"
@@ -40,7 +41,7 @@ struct trace_writer {
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
-    struct key_map allocated; /* (process, device) -> bytes + 1 */
+    struct device_memory memory;
     uint64_t flows;
     uint64_t gpu_events;
     bool *stacks_used; /* owned, by node of the call tree - 1 */
@@ -83,7 +84,7 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 
 /* ---- chrome_gpu.c ---- */
 
-/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD or MEMORY record. 0 or an error. */
+/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
 int chrome_gpu(struct trace_writer *w, const struct event *e);
 
 /* ---- chrome_stacks.c ---- */

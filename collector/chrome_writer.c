@@ -61,7 +61,7 @@ static void chrome_free(struct trace_writer *w)
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
     key_map_release(&w->named_pids);
-    key_map_release(&w->allocated);
+    device_memory_release(&w->memory);
     free(w);
 }
 
@@ -76,6 +76,7 @@ static struct trace_writer *chrome_create(struct output *out, struct recording *
     w->scope = *scope;
     w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    device_memory_init(&w->memory);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
     if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
@@ -302,7 +303,8 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
 static int chrome_other(struct trace_writer *w, const struct event *e)
 {
     if (is_stream_work(e->record->type) || e->record->type == RECORD_SYNC ||
-        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY)
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY ||
+        e->record->type == RECORD_POOL)
         return w->scope.survey ? chrome_gpu(w, e) : 0;
     return chrome_range(w, e);
 }

@@ -66,6 +66,17 @@ int gpu_report_finish(struct gpu_report *g);
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
 
+/* The work of all devices together, in one line's numbers. */
+struct gpu_totals {
+    uint32_t devices; /* that had any */
+    uint64_t kernels;
+    uint64_t busy_ns; /* each device's, added up */
+    uint64_t span_ns; /* from its first to its last work, likewise */
+};
+
+/* After gpu_report_finish. `g` may be NULL: then all are 0. */
+struct gpu_totals gpu_report_totals(const struct gpu_report *g);
+
 /* What goes into the report; nothing for tables without rows. `g` may be NULL. (gpu_report_print.c)
  */
 void gpu_report_print_text(const struct gpu_report *g, FILE *out);

@@ -28,6 +28,7 @@ struct merge {
     bool has_stacks;
     bool split; /* a file per rank */
     const char *step_range;
+    bool sync_streams;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
@@ -73,6 +74,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
         scope->survey = &m->survey;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
+    scope->sync_streams = m->sync_streams;
     m->begun = false;
     m->writer = m->format->create(out, &m->rec, scope);
     m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
@@ -263,7 +265,9 @@ static int merge_write(struct merge *m, const struct options *options)
 
 int merge_verb(const struct options *options)
 {
-    struct merge m = {.format = &chrome_format, .step_range = options->step_range};
+    struct merge m = {.format = &chrome_format,
+                      .step_range = options->step_range,
+                      .sync_streams = options->sync_streams};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))

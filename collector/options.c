@@ -21,6 +21,9 @@ const struct option_info option_infos[] = {
     {OPTION_STEP_RANGE, 0, "step-range", "NAME",
      "each range of this name is a step of the program (standard: the calls of gpuprof_step, or "
      "the whole recording as one step)"},
+    {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
+     "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
+     "it; its other analyses then take waits for work"},
     {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
     {OPTION_BY, 0, "by", "name|grid|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
@@ -107,6 +110,7 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
+    case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;

@@ -26,6 +26,8 @@
 #define META_BYTES_MAX   65536 /* of all of them */
 #define NOTES_MAX        32
 
+#define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
+
 /* What a reader could not have, and what it found in its place (losses.h says it in words). */
 struct losses {
     uint64_t header_lost;        /* 0 or 1: the stream header could not be read */

@@ -14,8 +14,6 @@
 #include "block_index.h"
 #include "process.h"
 
-#define RECORDING_FILES_MAX 65536
-
 struct recording {
     struct reader reader;
     struct process **processes; /* owned; in the order in which they are shown */

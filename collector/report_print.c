@@ -188,6 +188,24 @@ void report_print_json(const struct report *r, FILE *out)
     fprintf(out, "\n}\n");
 }
 
+/* Of the devices: what they did, or why nothing of it is known. */
+static void print_gpu_summary(const struct report *r, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES];
+    const char *rows = recording_gpu_rows(r->rec);
+    struct gpu_totals t = gpu_report_totals(r->gpu);
+    if (!recording_has_gpu(r->rec)) {
+        bool absent = strncmp(rows, "absent", 6) == 0;
+        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work", absent ? rows : "");
+    } else if (t.devices) {
+        fprintf(out, "  GPU        %s kernels, ", count_text(a, t.kernels));
+        if (t.devices > 1)
+            fprintf(out, "%u devices ", t.devices);
+        fprintf(out, "busy %.1f%% of the time from first to last work\n",
+                100.0 * (double)t.busy_ns / (double)t.span_ns);
+    }
+}
+
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
@@ -200,6 +218,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     if (r->copy_calls)
         fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
                 count_text(b, r->copy_calls));
+    print_gpu_summary(r, out);
     for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
         const struct report_row *row = &r->rows[i];
         fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),

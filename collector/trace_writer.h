@@ -16,6 +16,7 @@ struct trace_scope {
     struct survey *survey;      /* NULL: no GPU work, or none is shown */
     struct call_tree *tree;     /* NULL: no stacks are shown */
     const struct process *only; /* NULL: all of the recording */
+    bool sync_streams;          /* synchronisations have the stream that they waited for */
     const char *step_range;     /* the range that is a step of the program; NULL: none is named */
     const char *name;           /* of the trace, NULL: none */
     uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
