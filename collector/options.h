@@ -12,26 +12,26 @@
 
 /* What a verb accepts. */
 enum option_set {
-    OPTION_OUTPUT = 1,            /* -o, --output FILE */
-    OPTION_FORMAT = 2,            /* --format text|json|csv */
-    OPTION_BLOCKS = 4,            /* --blocks */
-    OPTION_STRICT = 8,            /* --strict */
-    OPTION_KEEP_LIVE = 16,        /* --keep-live */
-    OPTION_OUT = 32,              /* -o DIR */
-    OPTION_QUIET = 64,            /* --quiet */
-    OPTION_EXEC = 128,            /* --exec */
-    OPTION_HELP = 256,            /* -h, --help */
-    OPTION_SETTINGS = 512,        /* no row: the options of settings.def */
-    OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
-    OPTION_PER_RANK = 2048,       /* --per-rank */
-    OPTION_STEP_RANGE = 4096,     /* --step-range NAME */
-    OPTION_BY = 8192,             /* --by name|grid|stack|python-line */
-    OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
-    OPTION_FORM = 32768,          /* --format of one */
-    OPTION_WEIGHT = 65536,        /* --weight */
-    OPTION_THREADS = 131072,      /* --threads */
-    OPTION_SYMBOLS = 262144,      /* --symbols DIR|none */
-    OPTION_SYNC_STREAMS = 1 << 20 /* --sync-streams */
+    OPTION_OUTPUT = 1,           /* -o, --output FILE */
+    OPTION_FORMAT = 2,           /* --format text|json|csv */
+    OPTION_BLOCKS = 4,           /* --blocks */
+    OPTION_STRICT = 8,           /* --strict */
+    OPTION_KEEP_LIVE = 16,       /* --keep-live */
+    OPTION_OUT = 32,             /* -o DIR */
+    OPTION_QUIET = 64,           /* --quiet */
+    OPTION_EXEC = 128,           /* --exec */
+    OPTION_HELP = 256,           /* -h, --help */
+    OPTION_SETTINGS = 512,       /* no row: the options of settings.def */
+    OPTION_RECORDINGS = 1024,    /* no row: at least one folder or file */
+    OPTION_PER_RANK = 2048,      /* --per-rank */
+    OPTION_STEP_RANGE = 4096,    /* --step-range NAME */
+    OPTION_BY = 8192,            /* --by name|grid|stack|python-line */
+    OPTION_GRAPH = 16384,        /* -o, --output FILE of a flame graph */
+    OPTION_FORM = 32768,         /* --format of one */
+    OPTION_WEIGHT = 65536,       /* --weight */
+    OPTION_THREADS = 131072,     /* --threads */
+    OPTION_SYMBOLS = 262144,     /* --symbols DIR|none */
+    OPTION_SYNC_STREAMS = 524288 /* --sync-streams */
 };
 
 struct option_info {
