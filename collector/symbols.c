@@ -432,6 +432,14 @@ static int collect(struct symbols *s)
     return error < 0 ? error : sort_addresses(s);
 }
 
+/* Have the look-ups taken as much time as they may? */
+static bool time_is_up(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
+}
+
 static int resolve(struct symbols *s)
 {
     char *debug_path = NULL;
@@ -440,9 +448,11 @@ static int resolve(struct symbols *s)
                            : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
     int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
     fflush(stdout); /* or the children would have it, too */
-    for (uint32_t i = 0; error == 0 && i < s->object_count; i++)
-        if (s->objects[i].count)
+    for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
+        s->objects[i].ended = time_is_up();
+        if (s->objects[i].count && !s->objects[i].ended)
             error = look_up_object(s, &s->objects[i], debug_path);
+    }
     if (length >= 0)
         free(debug_path);
     return error;

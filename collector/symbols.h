@@ -15,6 +15,7 @@
 #define SYMBOLS_MAX          (1u << 23)
 #define SYMBOL_TEXT_MAX      16384  /* bytes of a name as a file has it, or of a path */
 #define SYMBOL_SECONDS_MAX   60     /* of CPU time for one module */
+#define SYMBOL_SECONDS_ALL   600    /* and for all, but for the last one looked up */
 #define SYMBOLS_OFF          "none" /* instead of a folder: nothing is looked up */
 
 struct symbol {

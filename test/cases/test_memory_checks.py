@@ -30,7 +30,7 @@ def recording(library, program, tmp_path_factory):
     """What the demo's one process records, and the live file of a killed one."""
     folder = tmp_path_factory.mktemp("recording")
     env = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim"), "LD_PRELOAD": str(library),
-           "GPUPROF_OUT": str(folder)}
+           "GPUPROF_OUT": str(folder), "GPUPROF_BACKTRACE_THRESHOLD": "0"}
     subprocess.run([program("demo")], env=env, check=True, capture_output=True, timeout=120)
     assert list(folder.glob("*.gpuprof"))
     return folder

@@ -621,3 +621,27 @@ def test_wrong_usage(run_verb, make_stacks):
     assert "folded|speedscope|svg" in run_verb("flame", folder, "--format=csv", status=2).stderr
     recording = next(folder.glob("*.gpuprof"))
     assert "not overwritten" in run_verb("flame", folder, "-o", recording, status=2).stderr
+
+
+# ---- recorded -----------------------------------------------------------------------------------
+
+def test_recorded_program(library, program, run_verb, tmp_path):
+    """From the program's source, through the library, to the flame graph."""
+    demo = program("demo")
+    lines = (toolchain.HERE.parent / "programs" / "demo.c").read_text().splitlines()
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_BACKTRACE_THRESHOLD=0)
+    subprocess.run([demo], env=environment, check=True, capture_output=True, timeout=120)
+    found = run_verb("flame", "--weight=calls", "data").stdout.splitlines()
+    assert len(found) > 20 and not any("[no stack]" in line for line in found)
+    for line in found:
+        frames = line.rpartition(" ")[0].split(";")
+        call, caller = frames[-1], frames[-2]
+        place = re.fullmatch(r"\w+ \(demo\.c:([0-9]+)\)", caller)
+        if place and call != "cudaLaunchKernel":
+            assert f"{call}(" in lines[int(place[1]) - 1], line
+    places = "".join(rf";{name} \(demo\.c:\d+\)" for name in ("main", "train", "trainer_init"))
+    assert any(re.search(rf"{places};cudaMalloc \d+$", line) for line in found)
+    run_verb("merge", "data", "-o", "trace.json")
+    trace = trace_of(tmp_path, "trace.json")
+    stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
+    assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)
