@@ -587,6 +587,22 @@ def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):
     json.loads((tmp_path / "t.json").read_text())
 
 
+def test_more_frames_than_are_kept(run_verb, make_stacks):
+    """What is beyond the limit is said, and the numbers still add up."""
+    places, depth = 2**19 + 5000, 1000
+    stacks = range(places // depth)
+    folder = make_stacks(
+        "process 0", "meta stacks=x",
+        *(f"python {i} {i} f.py\tf" for i in range(1, places)),
+        *(f"stack {k + 1} 0 " + " ".join(f"p{k * depth + i + 1:x}" for i in range(depth))
+          for k in stacks),
+        *(f"call cudaMalloc {1000 + 10 * k} 5 {k + 1} {k + 1} 64" for k in stacks))
+    result = run_verb("flame", folder)
+    assert re.search(r"stacks: more than can be kept: \d+ frames and 0 names are left out",
+                     result.stderr)
+    assert sum(folded(result.stdout).values()) == 5 * len(stacks)
+
+
 def test_deep_stack(run_verb, make_stacks, tmp_path):
     """The deepest stack that a record can hold."""
     frames = " ".join(f"p{1 + i % 7}" for i in range(1024))
