@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes gpu
-collector devices stacks.
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range walks peers
+bytes gpu collector devices stacks.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -167,7 +167,7 @@ def call_rounds(function, calls, rounds, preload, **settings):
     return [r[3] for r in rounds_of(lines)]
 
 
-def bench_stacks():
+def bench_walks():
     """What a stack costs, beside the same call without one; and what it costs not to take any."""
     for function, calls in (("deep10", 20000), ("deep30", 20000), ("deep60", 20000),
                             ("distinct", 1000)):
@@ -443,7 +443,7 @@ def bench_stacks():
 
 
 def main():
-    parts = {"call": bench_call, "range": bench_range, "stacks": bench_stacks,
+    parts = {"call": bench_call, "range": bench_range, "walks": bench_walks,
              "peers": bench_peers, "bytes": bench_bytes,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks}
