@@ -14,10 +14,10 @@
 #include "ticks.h"
 #include "unnamed.h"
 
-#define FIRST_BYTES   (1u << 20)
-#define GROW_BYTES    (1u << 20)
-#define GROW_TRIES    100
-#define FURTHER_BYTES (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
+#define FIRST_BYTES    (1u << 20)
+#define GROW_BYTES     (1u << 20)
+#define ALLOCATE_TRIES 100
+#define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
 
 static int live_fd = -1; /* from pool_create to pool_publish or pool_close */
 
@@ -63,6 +63,15 @@ static uint32_t first_chunks(const struct pool *pool)
     return first < pool->shared_max ? first : pool->shared_max;
 }
 
+/* Storage for that part of the file. 0 or an errno. */
+static int allocate(int fd, off_t offset, off_t bytes)
+{
+    int error = EINTR;
+    for (int i = 0; error == EINTR && i < ALLOCATE_TRIES; i++) /* timers that go off all the time */
+        error = posix_fallocate(fd, offset, bytes);
+    return error;
+}
+
 /* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
 static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
 {
@@ -80,7 +89,7 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
     off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
-    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0 ? errno : posix_fallocate(fd, 0, bytes);
+    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0 ? errno : allocate(fd, 0, bytes);
     if (error) {
         unlink(header->live_path);
         close(fd);
@@ -207,9 +216,7 @@ static int extend(const struct pool *pool, uint32_t more)
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
     off_t offset = (off_t)(pool_chunk(pool, atomic_load(&pool->allocated)) - pool->base);
-    int error = EINTR;
-    for (int i = 0; error == EINTR && i < GROW_TRIES; i++) /* timers that go off all the time */
-        error = posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes);
+    int error = allocate(fd, offset, (off_t)more * pool->chunk_bytes);
     close(fd);
     return error == EINTR ? EAGAIN : error;
 }

@@ -10,6 +10,7 @@
 
 #include "say.h"
 #include "state.h"
+#include "ticks.h"
 #include "unnamed.h"
 
 #define HIGH_FD 200
@@ -176,9 +177,12 @@ bool stream_out_append(const uint8_t *data, size_t bytes)
 {
     if (append(data, bytes))
         return true;
+    int error = errno;
+    uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
     atomic_store(&gp.counters[COUNTER_ENDED], 1);
-    say(SAY_WRITE, "recording ended: cannot write '%s': %s; what is there can be read", out.path,
-        error_text(errno));
+    say(SAY_WRITE,
+        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
+        (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, out.path, error_text(error));
     return false;
 }
 
