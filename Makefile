@@ -155,6 +155,7 @@ help:
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
+	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti'
 
 -include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -19,7 +20,9 @@
 #define ALLOCATE_TRIES 100
 #define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
 
-static int live_fd = -1; /* from pool_create to pool_publish or pool_close */
+static int live_fd = -1;  /* from pool_create to pool_publish or pool_close */
+static dev_t live_device; /* of the file, to know it again */
+static ino_t live_inode;
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
@@ -89,7 +92,9 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
     off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
-    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0 ? errno : allocate(fd, 0, bytes);
+    off_t size =
+        LIVE_HEAD_BYTES + (off_t)pool->shared_max * pool->chunk_bytes; /* grows, if need be */
+    int error = ftruncate(fd, size) < 0 ? errno : allocate(fd, 0, bytes);
     if (error) {
         unlink(header->live_path);
         close(fd);
@@ -143,14 +148,17 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     int fd = create_file(pool, header, data_dir);
     int error = errno;
     int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-    if (fd < 0 && further)
-        return -1; /* RLIMIT_FSIZE, perhaps: with less it may be possible */
     pool->is_file = fd >= 0;
     if (fd < 0)
         go_without_file(pool, header, error);
     pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     error = errno;
     live_fd = fd;
+    struct stat st;
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        live_device = st.st_dev;
+        live_inode = st.st_ino;
+    }
     if (pool->base != MAP_FAILED)
         return 0;
     pool_close();
@@ -215,6 +223,11 @@ static int extend(const struct pool *pool, uint32_t more)
     int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_dev != live_device || st.st_ino != live_inode) {
+        close(fd);
+        return ESTALE; /* whatever it is, it is not ours */
+    }
     off_t offset = (off_t)(pool_chunk(pool, atomic_load(&pool->allocated)) - pool->base);
     int error = allocate(fd, offset, (off_t)more * pool->chunk_bytes);
     close(fd);

@@ -11,7 +11,6 @@ import io
 import os
 import pathlib
 import random
-import re
 import resource
 import shutil
 import signal
@@ -132,7 +131,7 @@ def life(mode, seed, tools, base):
         row.failures = 1
         row.notes.append(f"{mode} {seed}: status {status} {stderr.strip()[:200]}")
     made = arrived(log)
-    if (folder / "out").exists():
+    if list((folder / "out").glob("*.gpuprof")):  # else it ended before anything was made
         code, found, lost, opened = recorded(folder / "out")
     else:
         code, found, lost, opened = 0, collections.Counter(), collections.Counter(), 0
@@ -179,8 +178,9 @@ def cut(pair, which, at, base):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="one-cut-", dir=base))
     for path in (stream, stream.with_suffix(".live")):
         data = path.read_bytes()
-        if path.suffix == which:
+        if which in (path.suffix, "both"):
             data = data[:int(at * len(data))]
+            at = at * 7 % 1
         (folder / path.name).write_bytes(data)
     code, found, lost, opened = recorded(folder / stream.name)
     missing, beyond = sum((made - found).values()), sum((found - made).values())
@@ -247,7 +247,8 @@ def main():
                   "failures", file=sys.stderr, flush=True)
         pairs = killed_pairs(tools, base, 4, options.seed)
         for which, name in ((".gpuprof", "stream file cut at any byte"),
-                            (".live", "live file cut at any byte")):
+                            (".live", "live file cut at any byte"),
+                            ("both", "both of them cut")):
             row = work(pool, [(cut, any_seed.choice(pairs), which, any_seed.random(), base)
                               for _ in range(round(CUTS * options.factor))])
             rows.append((name, row))
