@@ -75,6 +75,12 @@ static int allocate(int fd, off_t offset, off_t bytes)
     return error;
 }
 
+/* At the start; it grows with chunks beyond the buffer's size. */
+static off_t file_bytes(const struct pool *pool)
+{
+    return LIVE_HEAD_BYTES + (off_t)pool->shared_max * pool->chunk_bytes;
+}
+
 /* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
 static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
 {
@@ -92,9 +98,7 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
     off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
-    off_t size =
-        LIVE_HEAD_BYTES + (off_t)pool->shared_max * pool->chunk_bytes; /* grows, if need be */
-    int error = ftruncate(fd, size) < 0 ? errno : allocate(fd, 0, bytes);
+    int error = ftruncate(fd, file_bytes(pool)) < 0 ? errno : allocate(fd, 0, bytes);
     if (error) {
         unlink(header->live_path);
         close(fd);
@@ -125,6 +129,7 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     store_u32(head + LIVE_OFFSET_CHUNK_BYTES, pool->chunk_bytes);
     store_u32(head + LIVE_OFFSET_CHUNK_COUNT, pool->chunk_max);
     store_u32(head + LIVE_OFFSET_CHUNKS, LIVE_HEAD_BYTES);
+    store_u64(head + LIVE_OFFSET_BYTES, (uint64_t)file_bytes(pool));
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 

@@ -5,8 +5,10 @@ import errno
 import json
 import os
 import re
+import resource
 import shutil
 import stat
+import struct
 import subprocess
 
 import conftest
@@ -200,3 +202,52 @@ def test_names_that_terminals_obey(calls, run_collector, tmp_path):
                           capture_output=True, check=False)
     assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", done.stderr)
     toolchain.remove_live(stream_reader.read_folder(tmp_path / "out"))
+
+
+# ---- Bombs ---------------------------------------------------------------------------------------
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def block(thread, kind, code, count, args, text, sequence, position):
+    """A block of `count` equal records."""
+    payload = b"\1" + varint(count) + varint(1) + bytes([kind]) + varint(code) + \
+        bytes([len(args)]) + varint(count)
+    for value in (0, 0, 5000, 10, 0, 0, 0, 0, len(text), *args):
+        payload += struct.pack("<BBQ", 0, 8, value)
+    payload += text * count
+    frame = subprocess.run(["zstd", "-q19c", "--no-check"], input=payload, capture_output=True,
+                           check=True).stdout
+    head = struct.pack("<IIIIIQQQQQIIIQI", 0x184D2A5B, 80, 0x31425047, thread, count, sequence,
+                       5000, 5010, position, position + 64, len(payload), len(frame),
+                       stream_reader.crc32c(frame), 0, 0)
+    return head + struct.pack("<I", stream_reader.crc32c(head)) + frame
+
+
+def test_a_small_file_makes_no_large_output(run_collector, tmp_path):
+    """Four names of 8 KiB of control characters in each of tens of thousands of calls, in a few
+    bytes of file: more than a gigabyte, if it were written."""
+    good = (conftest.ROOT / "test" / "corpus" / "good.gpuprof").read_bytes()
+    data = good[:stream_reader.read_header(good).bytes]
+    description = b"f|runtime|launch|" + b",".join(b"kernel:k%d" % i for i in range(4))
+    data += block(0, stream_reader.API, 0, 1, [], description, 0, 0)
+    data += block(1, stream_reader.NAME, 0, 1, [7], b"\1" * 8192, 1, 0)
+    for i in range(5):
+        data += block(1, stream_reader.CALL, 0, 8192, [7] * 4, b"", 2 + i, 64 + 64 * i)
+    bomb = tmp_path / "bomb.gpuprof"
+    bomb.write_bytes(data)
+    assert len(data) < 3000
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    done = run_collector("merge", bomb, "-o", "trace.json", preexec_fn=limit)
+    assert done.returncode == 1 and done.stderr.count("a limit is exceeded") == 1, done.stderr
+    assert not (tmp_path / "trace.json").exists()
+    assert not list(tmp_path.glob("*.tmp*"))
+    report = run_collector("report", bomb, preexec_fn=limit)
+    assert report.returncode == 0 and len(report.stdout) < 1 << 20
