@@ -59,6 +59,7 @@ static const struct {
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
+    ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -179,6 +180,16 @@ bool recording_has_gpu(const struct recording *rec)
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->processes[i]->has_gpu)
             return true;
+    return false;
+}
+
+bool recording_has_stacks(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "stacks");
+        if (text && strncmp(text, "absent", 6) != 0)
+            return true;
+    }
     return false;
 }
 

@@ -62,6 +62,9 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);
 
+/* Does any of the processes say that its calls may have stacks? */
+bool recording_has_stacks(const struct recording *rec);
+
 /* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
 

@@ -31,6 +31,7 @@ extern const size_t verb_count;
 
 int merge_verb(const struct options *options);   /* merge.c */
 int report_verb(const struct options *options);  /* report.c */
+int flame_verb(const struct options *options);   /* flame.c */
 int dump_verb(const struct options *options);    /* dump.c */
 int recover_verb(const struct options *options); /* recover.c */
 int run_verb(char **argv);                       /* launch.c */
