@@ -208,7 +208,7 @@ def table(rows, factor, seed):
     lines = [
         "# What was done to it, and what it withstood", "",
         f"Made by `make torture` on {datetime.date.today().isoformat()} ({machine}); "
-        f"{'the long form' if factor > 1 else 'the short form'}, seed {seed}.", "",
+        f"{factor:g} of the short form's lives, seed {seed}.", "",
         "Events made: calls that arrived at the simulated CUDA, by its own log, which survives. "
         "Recovered: what `gpuprof report`",
         "finds (calls that had begun and not yet arrived are among them). Lost: missing, and "

@@ -86,6 +86,40 @@ static void calls(size_t count)
         cudaMemset(NULL, 0, i);
 }
 
+static volatile size_t returned;
+
+static void go_down(size_t bits, unsigned depth);
+
+__attribute__((noinline)) static void left(size_t bits, unsigned depth)
+{
+    go_down(bits, depth);
+    returned++;
+}
+
+__attribute__((noinline)) static void right(size_t bits, unsigned depth)
+{
+    go_down(bits, depth);
+    returned += 2;
+}
+
+__attribute__((noinline)) static void go_down(size_t bits, unsigned depth)
+{
+    if (depth == 0)
+        cudaMemset(NULL, 0, 1);
+    else if (bits & 1)
+        left(bits >> 1, depth - 1);
+    else
+        right(bits >> 1, depth - 1);
+    returned++;
+}
+
+/* Each call from another stack. */
+static void stacks(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        go_down(i, 18);
+}
+
 static pthread_barrier_t all_called;
 
 static void *call_and_wait(void *data)
@@ -153,6 +187,8 @@ int main(int argc, char **argv)
         texts(count);
     else if (strcmp(scenario, "calls") == 0)
         calls(count);
+    else if (strcmp(scenario, "stacks") == 0)
+        stacks(count);
     else if (strcmp(scenario, "threads") == 0)
         threads(count);
     else if (strcmp(scenario, "slowly") == 0)
