@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that gpuprof takes in a process is what README says, however many threads and calls."""
+"""The memory that gpuprof takes in a process is what README says, whatever the program does."""
 
 import re
 
@@ -40,7 +40,8 @@ def fixture_memory(library, tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 100, 1000, 3000])
 def test_threads(memory, threads):
-    """64 KiB each, and what our code touches of a stack, beside what they fill and the writer has not yet stored."""
+    """64 KiB each, and what our code touches of a stack, beside what they fill and the writer has
+    not yet stored."""
     took, calls = memory("threads", threads)
     assert calls == 2000 * threads + 1
     stored = min(CHUNKS, 1 + threads * 2000 * 64 / (1 << 20))

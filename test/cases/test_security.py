@@ -126,7 +126,7 @@ def test_own_folder_in_a_shared_one(calls, shared):
 
 
 def test_live_file_of_another_user(calls, shared, run_collector, collector):
-    """A stream file whose header leads to somebody else's file: that is neither read nor removed."""
+    """A stream file whose header leads to somebody else's file: it is neither read nor removed."""
     shared.chmod(0o777)
     calls(shared / "data", "end", "kill", status=-9, GPUPROF_LIVE=shared)
     [live] = shared.glob("*.live")
