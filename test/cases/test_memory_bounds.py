@@ -45,7 +45,7 @@ def test_threads(memory, threads):
     took, calls = memory("threads", threads)
     assert calls == 2000 * threads + 1
     stored = min(CHUNKS, 1 + threads * 2000 * 64 / (1 << 20))
-    assert took < FIXED + stored + threads * (64 + 8) / 1024
+    assert took < FIXED + stored + threads * (64 + 16) / 1024
 
 
 def test_a_day_at_full_speed(memory):
