@@ -99,6 +99,7 @@ STRUCTS = {
     "KERNEL": ("Kernel8", "Kernel9", "Kernel10"), "MEMCPY": ("Memcpy5", "Memcpy5", "Memcpy6"),
     "MEMCPY2": ("MemcpyPtoP4",) * 3, "MEMSET": ("Memset4",) * 3, "API": ("API",) * 3,
     "SYNC": ("Synchronization", "Synchronization", "Synchronization2"),
+    "EXTERNAL": ("ExternalCorrelation",) * 3,
     "EVENT": ("CudaEvent", "CudaEvent", "CudaEvent2"), "STREAM": ("Stream",) * 3,
     "GRAPH": ("GraphTrace", "GraphTrace2", "GraphTrace2"),
     "OVERHEAD": ("Overhead", "Overhead3", "Overhead3"),
@@ -108,7 +109,7 @@ STRUCTS = {
 }
 KINDS = {"KERNEL": 10, "MEMCPY": 1, "MEMCPY2": 22, "MEMSET": 2, "API": 5, "SYNC": 38,
          "EVENT": 36, "STREAM": 37, "GRAPH": 51, "OVERHEAD": 17, "MEMORY": 49, "POOL": 50,
-         "DEVICE": 8, "CONTEXT": 9}
+         "DEVICE": 8, "CONTEXT": 9, "EXTERNAL": 39}
 PATHS = (("objectId_pt_", "objectId.pt."), ("memoryPoolConfig_pool_", "memoryPoolConfig.pool."),
          ("memoryPoolConfig_", "memoryPoolConfig."))
 

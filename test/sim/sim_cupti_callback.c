@@ -225,9 +225,9 @@ void callback_leave(struct sim_api_call *call, int result)
     if (callback && !cupti_is_dead()) {
         int domain = (int)(callback >> 16);
         api_dispatch(call, CUPTI_API_EXIT, &result);
-        if (activity_wanted(domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
-                                                                  : CUPTI_ACTIVITY_KIND_DRIVER)) {
+        if (activity_wants_call(domain, callback & 0xffff)) {
             cupti_lock(call->symbol->name);
+            record_external(call);
             record_api(call, domain, callback & 0xffff, result);
             cupti_unlock();
         }

@@ -74,6 +74,7 @@ static const struct {
 #define KIND_CONTEXT                         9
 #define KIND_STREAM                          37
 #define KIND_API                             5
+#define KIND_EXTERNAL                        39
 #define FIELD(record, member, offset, width) {KIND_##record, offset, width, #member},
 #include "sim_cupti_fields.def"
 #undef FIELD
