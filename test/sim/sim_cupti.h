@@ -122,6 +122,7 @@ void attribute_freeze(void);
 
 /* sim_cupti_activity.c */
 bool activity_wanted(uint32_t kind);
+bool activity_is_on(void); /* any kind, or calls of any function */
 bool activity_wants_call(int domain, uint32_t cbid);
 bool activity_latency(void);
 bool activity_event_times(void);

@@ -23,6 +23,18 @@ bool activity_wants_call(int domain, uint32_t cbid)
     return cbid < CALLBACK_COUNT_MAX && __atomic_load_n(&calls[cbid], __ATOMIC_RELAXED) != 0;
 }
 
+bool activity_is_on(void)
+{
+    for (unsigned i = 0; i < SIM_CUPTI_KIND_COUNT; i++)
+        if (activity_wanted(i))
+            return true;
+    for (unsigned i = 0; i < CALLBACK_COUNT_MAX; i++)
+        if (activity_wants_call(CUPTI_CB_DOMAIN_DRIVER_API, i) ||
+            activity_wants_call(CUPTI_CB_DOMAIN_RUNTIME_API, i))
+            return true;
+    return false;
+}
+
 /* The kind speaks for all functions, until one is named. */
 static void wanted_set(int kind, uint8_t is_wanted)
 {

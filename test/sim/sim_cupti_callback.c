@@ -225,7 +225,10 @@ void callback_leave(struct sim_api_call *call, int result)
     if (callback && !cupti_is_dead()) {
         int domain = (int)(callback >> 16);
         api_dispatch(call, CUPTI_API_EXIT, &result);
-        if (activity_wants_call(domain, callback & 0xffff)) {
+        /* A driver call inside a runtime call has callbacks and no record: PyTorch's profiler */
+        /* takes it for wrong if two calls have one correlation id. */
+        bool is_nested = call->outer && domain == CUPTI_CB_DOMAIN_DRIVER_API;
+        if (!is_nested && activity_wants_call(domain, callback & 0xffff)) {
             cupti_lock(call->symbol->name);
             record_external(call);
             record_api(call, domain, callback & 0xffff, result);
