@@ -2,8 +2,9 @@
 /*
  * Other users of CUPTI in the same process, linked with libcupti as they are:
  *
- *     kineto   what PyTorch's profiler does: takes over the buffer callbacks, registers a clock of
- *              its own and enables its kinds, all without subscribing; disables them in the end
+ *     kineto   what PyTorch's profiler does: subscribes, and does nothing more if it may not; then
+ *              registers a clock of its own, takes over the buffer callbacks, with buffers that
+ *              are not zeroed, and enables its kinds; disables them in the end and stays subscribed
  *     holder   what Nsight Systems does: subscribes early and stays
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
@@ -42,7 +43,7 @@ static void on_request(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     *buffer = aligned_alloc(64, BUFFER_BYTES);
     if (*buffer)
-        memset(*buffer, 0, BUFFER_BYTES);
+        memset(*buffer, 0xa5, BUFFER_BYTES);
     *size = BUFFER_BYTES;
     *record_count_max = 0;
 }
@@ -106,8 +107,14 @@ void rival_start(const char *which)
         if (result == CUPTI_SUCCESS)
             cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
     } else {
-        result = cuptiActivityRegisterCallbacks(on_request, on_complete);
-        cuptiActivityRegisterTimestampCallback(kineto_clock);
+        enum { CONTEXT_CREATED = 1 };
+        result = cuptiSubscribe(&subscriber, on_callback, NULL);
+        if (result == CUPTI_SUCCESS)
+            result = cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CONTEXT_CREATED);
+        if (result == CUPTI_SUCCESS)
+            result = cuptiActivityRegisterTimestampCallback(kineto_clock);
+        if (result == CUPTI_SUCCESS)
+            result = cuptiActivityRegisterCallbacks(on_request, on_complete);
         for (int i = 0; i < KINETO_KIND_COUNT && result == CUPTI_SUCCESS; i++)
             result = cuptiActivityEnable(kineto_kinds[i]);
     }
