@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that stand for NVIDIA's beside an unpacked PyTorch wheel.
+"""Libraries that stand for NVIDIA's beside an installed PyTorch.
 
-    make_standins.py FOLDER SIM TARGET [CC]
+    make_standins.py FOLDER SIM [CC]
 
-FOLDER is the wheel's torch/lib, SIM the folder of the simulated CUDA, TARGET where the libraries
-go, as an installation from PyPI would have put NVIDIA's there. What each must export is what the
-wheel's libraries import. The functions in standin_<library>.c beside this file are those that a
-training loop calls; all others answer that library's NOT_SUPPORTED.
+FOLDER is what scripts/fetch-torch made, SIM the folder of the simulated CUDA. The libraries go to
+where an installation from PyPI has NVIDIA's, the driver to FOLDER/driver. What each must export is
+what PyTorch's libraries import. The functions in standin_<library>.c beside this file are those
+that a training loop calls; all others answer that library's NOT_SUPPORTED.
 """
 
 import collections
@@ -78,10 +78,11 @@ def generated(name, names):
 
 
 class Builder:
-    def __init__(self, sim, target, compiler):
+    def __init__(self, sim, target, objects, compiler):
         self.sim, self.target, self.compiler = sim, target, compiler
-        self.objects = target / "objects"
-        self.objects.mkdir(parents=True, exist_ok=True)
+        self.objects = objects
+        self.objects.mkdir(exist_ok=True)
+        self.target.mkdir(parents=True, exist_ok=True)
 
     def run(self, *arguments):
         subprocess.run([self.compiler, *map(str, arguments)], check=True)
@@ -117,24 +118,28 @@ class Builder:
 
 
 def main():
-    folder, sim, target = map(pathlib.Path, sys.argv[1:4])
-    builder = Builder(sim, target, sys.argv[4] if len(sys.argv) > 4 else "cc")
-    libraries = sorted(folder.glob("*.so*"))
+    top, sim = map(pathlib.Path, sys.argv[1:3])
+    [torch] = top.glob("venv/lib/python*/site-packages/torch")
+    libraries = sorted((torch / "lib").glob("*.so*"))
     own = {path.name for path in libraries}
     sonames = set().union(*map(needed, libraries)) - own
+    # All in one folder of those on PyTorch's run path.
+    newer = "libcudart.so.13" in sonames
+    builder = Builder(sim, torch.parent / "nvidia" / ("cu13" if newer else "cublas") / "lib",
+                      top / "objects", sys.argv[3] if len(sys.argv) > 3 else "cc")
+    (top / "driver").mkdir(exist_ok=True)
+    shutil.copy(sim / "libcuda.so.1", top / "driver")
     functions = collections.defaultdict(dict)
     for library in libraries:
         for name, version in imports(library).items():
             if owner(name):
-                functions[owner(name)].setdefault(name, version)
-                functions[owner(name)][name] = functions[owner(name)][name] or version
+                functions[owner(name)][name] = functions[owner(name)].get(name) or version
     for soname in sorted(sonames):
         stem = soname.partition(".so")[0]
         if stem in SIMULATED:
-            shutil.copy(sim / soname, target / soname)
+            shutil.copy(sim / soname, builder.target / soname)
         elif stem in STANDINS:
             builder.build(soname, functions[stem])
-            print(f"{soname}: {len(functions[stem])} functions")
         elif stem.startswith(("libcu", "libnv", "libnccl")) and stem != "libcuda":
             raise SystemExit(f"make_standins: {soname} has no stand-in")
 
