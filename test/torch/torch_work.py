@@ -7,6 +7,7 @@ import threading
 import torch
 
 COUNT = 1 << 16
+LARGE = 1 << 22
 THREADS = 4
 
 
@@ -43,7 +44,9 @@ def copies(device, other):
 
 
 def fills(device):
-    return torch.zeros(COUNT, dtype=torch.uint8, device=device).fill_(3).shape
+    """A kernel, and a sum so large that its blocks share counters, which are set before."""
+    large = torch.ones(LARGE, device=device)
+    return large.sum().shape, large.to(torch.uint8).fill_(3).shape
 
 
 def products(device):
