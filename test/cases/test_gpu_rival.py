@@ -69,6 +69,15 @@ def test_holder_later(recorded):
     assert kernels == collections.Counter(c.correlation for c in launches_of(process))
 
 
+def test_switches(recorded):
+    """What another subscriber turns off stays on for us, and what it turns on is its alone."""
+    bare, done, process = recorded("switcher")
+    answers = "second 1|off 1 1|states 1 0|on 1|left 1|again 1|switcher started 0"
+    assert done.stdout == bare.stdout and len(re.findall(answers, done.stdout)) == 7
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    assert kernels == collections.Counter(c.correlation for c in launches_of(process))
+
+
 def test_held_before(library, tmp_path):
     """One that subscribed before us shares its subscription: device rows for us, too."""
     version = "13.0"

@@ -28,6 +28,7 @@ enum {
     CUPTI_ERROR_INVALID_STREAM = 20,
     CUPTI_ERROR_INVALID_KIND = 21,
     CUPTI_ERROR_NOT_SUPPORTED = 27,
+    CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED = 38,
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
     CUPTI_ERROR_UNKNOWN = 999,
 };
@@ -138,6 +139,8 @@ typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
     FUNCTION(cuptiUnsubscribe, (CUpti_SubscriberHandle))                                           \
     FUNCTION(cuptiEnableCallback, (uint32_t, CUpti_SubscriberHandle, int, uint32_t))               \
     FUNCTION(cuptiEnableDomain, (uint32_t, CUpti_SubscriberHandle, int))                           \
+    FUNCTION(cuptiEnableAllDomains, (uint32_t, CUpti_SubscriberHandle))                            \
+    FUNCTION(cuptiGetCallbackState, (uint32_t *, CUpti_SubscriberHandle, int, uint32_t))           \
     FUNCTION(cuptiGetCallbackName, (int, uint32_t, const char **))                                 \
     FUNCTION(cuptiActivityRegisterCallbacks,                                                       \
              (CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc))                \

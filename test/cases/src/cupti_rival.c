@@ -6,6 +6,8 @@
  *              registers a clock of its own, takes over the buffer callbacks, with buffers that
  *              are not zeroed, and enables its kinds; disables them in the end and stays subscribed
  *     holder   what Nsight Systems does: subscribes early and stays
+ *     switcher subscribes, turns all callbacks on, off and some on again; then leaves, and comes
+ *              again with none
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
  * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
@@ -81,6 +83,20 @@ static uint64_t kineto_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+#ifdef RIVAL_PROGRAM
+#include "cupti_work.h"
+
+static void cupti_work(void)
+{
+    cupti_work_launches();
+    cupti_work_sync();
+}
+#else
+static void cupti_work(void)
+{
+}
+#endif
+
 static void on_callback(void *userdata, int domain, uint32_t cbid, const void *data)
 {
     (void)userdata;
@@ -99,10 +115,50 @@ static int hold(void)
     return cuptiSubscribe_v2(&subscriber, on_callback, NULL, &params);
 }
 
+enum { DRIVER_LAUNCH = 307, DRIVER_COPY = 279 };
+
+/* Is one on that was turned on, one that was turned off? */
+static void states_print(void)
+{
+    uint32_t on = 9, off = 9;
+    cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_LAUNCH);
+    cuptiGetCallbackState(&off, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_COPY);
+    printf("states %u %u\n", on, off);
+}
+
+/* What nobody may be called back for any more is what it had turned off. */
+static int switch_on_and_off(void)
+{
+    int result = cuptiSubscribe(&subscriber, on_callback, NULL);
+    if (result != CUPTI_SUCCESS)
+        return result;
+    printf("second %d\n", cuptiSubscribe(&subscriber, on_callback, NULL) != CUPTI_SUCCESS);
+    cuptiEnableAllDomains(1, subscriber);
+    cupti_work();
+    cuptiEnableAllDomains(0, subscriber);
+    unsigned before = callback_count;
+    cupti_work();
+    printf("off %d %d\n", before > 0, callback_count == before);
+    cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_LAUNCH);
+    states_print();
+    cupti_work();
+    printf("on %d\n", callback_count > before);
+    cuptiUnsubscribe(subscriber);
+    before = callback_count;
+    cupti_work();
+    printf("left %d\n", callback_count == before);
+    result = cuptiSubscribe(&subscriber, on_callback, NULL);
+    cupti_work();
+    printf("again %d\n", callback_count == before);
+    return result;
+}
+
 void rival_start(const char *which)
 {
     int result;
-    if (strcmp(which, "holder") == 0) {
+    if (strcmp(which, "switcher") == 0) {
+        result = switch_on_and_off();
+    } else if (strcmp(which, "holder") == 0) {
         result = hold();
         if (result == CUPTI_SUCCESS)
             cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
@@ -123,9 +179,9 @@ void rival_start(const char *which)
 
 void rival_stop(const char *which)
 {
-    if (strcmp(which, "holder") == 0) {
+    if (strcmp(which, "kineto") != 0) {
         cuptiUnsubscribe(subscriber);
-        printf("holder stopped callbacks=%u\n", callback_count);
+        printf("%s stopped callbacks=%u\n", which, callback_count);
         return;
     }
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
@@ -136,8 +192,6 @@ void rival_stop(const char *which)
 }
 
 #ifdef RIVAL_PROGRAM
-#include "cupti_work.h"
-
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "kineto";
