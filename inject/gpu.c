@@ -92,7 +92,10 @@ static void let_go(void)
 {
     struct quiet quiet = quiet_begin();
     CUpti_SubscriberHandle subscriber = gpu.subscriber;
-    gpu.subscriber = NULL;
+    if (gpu_guest_keeps(subscriber))
+        subscriber = NULL;
+    else
+        gpu.subscriber = NULL;
     if (gpu.kinds)
         gpu_enable_kinds(false);
     gpu.kinds = 0;

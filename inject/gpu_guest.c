@@ -76,6 +76,18 @@ CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti)
     return atomic_load(&guest.handle);
 }
 
+bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber)
+{
+    if (!subscriber || !atomic_load(&guest.callback) || subscriber != real_handle())
+        return false;
+    for (int domain = 1; domain < DOMAIN_COUNT; domain++)
+        for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++)
+            if (is_ours(domain, cbid) && !atomic_load(&guest.wants[domain][cbid]))
+                gpu.cupti.cuptiEnableCallback(0, subscriber, (CUpti_CallbackDomain)domain, cbid);
+    memset(gpu.is_called_back, 0, sizeof gpu.is_called_back);
+    return true;
+}
+
 static void leave(void)
 {
     atomic_store(&guest.callback, NULL);

@@ -36,7 +36,8 @@ STEPS = 18
 STATIC_KERNELS = "standin_cublas_"  # launched by the static runtime of the stand-in for cuBLAS
 
 # Arguments that the log does not have.
-UNLOGGED = {"cuMemCreate device", "cuMemCreate flags", "cuMemMap flags", "cuMemAddressReserve flags"}
+UNLOGGED = {"cuMemCreate device", "cuMemCreate flags", "cuMemMap flags",
+            "cuMemAddressReserve flags"}
 
 # The second registration of a clock, PyTorch's, spoils the first records of its session; PyTorch
 # says so with the kernel's name.
@@ -95,7 +96,8 @@ class Recording:
         kinds = gpu_truth.compare_rows(self.process, self.lines)
         assert sum(kinds.values()) == len(gpu_truth.made(self.lines))
         assert not self.process.losses
-        pairs = gpu_truth.pair(self.process, self.log, lambda line: sees_static or not is_static(line))
+        pairs = gpu_truth.pair(self.process, self.log,
+                               lambda line: sees_static or not is_static(line))
         assert gpu_truth.compare_correlation(self.process, self.lines, pairs)
         return kinds
 
