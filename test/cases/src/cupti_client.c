@@ -371,7 +371,7 @@ static void rival(const char *function)
         fprintf(stderr, "no %s: preload the rival\n", function);
         exit(2);
     }
-    act("kineto");
+    act("thief");
 }
 
 static void step_rival_start(void)

@@ -5,6 +5,7 @@
  *     kineto   what PyTorch's profiler does: subscribes, and does nothing more if it may not; then
  *              registers a clock of its own, takes over the buffer callbacks, with buffers that
  *              are not zeroed, and enables its kinds; disables them in the end and stays subscribed
+ *     thief    the same without subscribing
  *     holder   what Nsight Systems does: subscribes early and stays
  *     switcher subscribes, turns all callbacks on, off and some on again; then leaves, and comes
  *              again with none
@@ -164,8 +165,10 @@ void rival_start(const char *which)
             cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
     } else {
         enum { CONTEXT_CREATED = 1 };
-        result = cuptiSubscribe(&subscriber, on_callback, NULL);
-        if (result == CUPTI_SUCCESS)
+        result = CUPTI_SUCCESS;
+        if (strcmp(which, "thief") != 0)
+            result = cuptiSubscribe(&subscriber, on_callback, NULL);
+        if (result == CUPTI_SUCCESS && subscriber)
             result = cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CONTEXT_CREATED);
         if (result == CUPTI_SUCCESS)
             result = cuptiActivityRegisterTimestampCallback(kineto_clock);
@@ -179,7 +182,7 @@ void rival_start(const char *which)
 
 void rival_stop(const char *which)
 {
-    if (strcmp(which, "kineto") != 0) {
+    if (strcmp(which, "kineto") != 0 && strcmp(which, "thief") != 0) {
         cuptiUnsubscribe(subscriber);
         printf("%s stopped callbacks=%u\n", which, callback_count);
         return;
@@ -187,7 +190,7 @@ void rival_stop(const char *which)
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
         cuptiActivityDisable(kineto_kinds[i]);
     cuptiActivityFlushAll(0);
-    printf("kineto stopped buffers=%u records=%u kernels=%u\n", buffer_count, record_count,
+    printf("%s stopped buffers=%u records=%u kernels=%u\n", which, buffer_count, record_count,
            kernel_count);
 }
 
