@@ -163,6 +163,8 @@ void rival_start(const char *which)
         result = hold();
         if (result == CUPTI_SUCCESS)
             cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
+    } else if (strcmp(which, "finalizer") == 0) {
+        result = cuptiFinalize();
     } else {
         enum { CONTEXT_CREATED = 1 };
         result = CUPTI_SUCCESS;
@@ -187,6 +189,8 @@ void rival_stop(const char *which)
         printf("%s stopped callbacks=%u\n", which, callback_count);
         return;
     }
+    if (strcmp(which, "finalizer") == 0)
+        return;
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
         cuptiActivityDisable(kineto_kinds[i]);
     cuptiActivityFlushAll(0);
