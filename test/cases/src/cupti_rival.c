@@ -184,13 +184,13 @@ void rival_start(const char *which)
 
 void rival_stop(const char *which)
 {
+    if (strcmp(which, "finalizer") == 0)
+        return;
     if (strcmp(which, "kineto") != 0 && strcmp(which, "thief") != 0) {
         cuptiUnsubscribe(subscriber);
         printf("%s stopped callbacks=%u\n", which, callback_count);
         return;
     }
-    if (strcmp(which, "finalizer") == 0)
-        return;
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
         cuptiActivityDisable(kineto_kinds[i]);
     cuptiActivityFlushAll(0);
