@@ -169,6 +169,7 @@ help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-torch  a real PyTorch, fetched from PyPI, on the simulated CUDA'
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
