@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "api.h"
 #include "clock_scale.h"
 #include "live.h"
 #include "record.h"
@@ -49,6 +50,7 @@ struct fork_page {
     _Atomic uint64_t recording; /* epoch, EPOCH_PAUSED (low half) + attention */
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
+    _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
 extern struct fork_page fork_page;

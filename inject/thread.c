@@ -216,6 +216,33 @@ void thread_close(struct thread *t)
     chunk_commit(t->records, t->used + count - 1);
 }
 
+/*
+ * Open records are out of sight while the newest gets longer. A kill then finds a call that has
+ * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
+ */
+void thread_close_with(struct thread *t, uint32_t stack)
+{
+    if (!thread_make_room(t, 8)) {
+        counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
+        return;
+    }
+    unsigned count = thread_open_records(t);
+    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
+    size_t words = record_word_count(record[0]);
+    t->extending = t->used + 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    chunk_commit(t->records, t->used);
+    atomic_signal_fence(memory_order_seq_cst);
+    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
+            8 * (words - RECORD_HEAD_WORDS));
+    record[RECORD_HEAD_WORDS] = stack;
+    record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
+    chunk_commit(t->records, t->used + count);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->extending = 0;
+    thread_close(t);
+}
+
 void thread_settle(struct thread *t)
 {
     if (!t->records)
@@ -227,11 +254,13 @@ void thread_settle(struct thread *t)
         for (uint32_t i = 0; i < t->open_count; i++)
             wanted += t->opens[i].is_recorded;
     }
+    bool is_extending = t->extending && committed == t->extending - 1;
+    t->extending = 0;
     t->used = committed - count;
     if (count > wanted) { /* the newest was not noted yet as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
-        bool is_over = count + 1 == wanted; /* the newest; else they were just moving */
+        bool is_over = count + 1 == wanted && !is_extending; /* the newest; else they moved */
         drop_open(t, is_over ? 0 : wanted);
         for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
             t->opens[i].is_recorded = true;
