@@ -14,12 +14,10 @@
 #include "python_places.h"
 #include "python_walk.h"
 #include "say.h"
+#include "stack.h"
 #include "state.h"
 
 #define LOOK_LOCK_NS 2000000000u
-
-/* The loop of a build whose instructions are functions that call each other is only their start. */
-#define WHOLE_LOOP_BYTES 8192u
 
 typedef void *(*get_thread_fn)(void);
 
@@ -33,8 +31,6 @@ static struct {
     char status[PYTHON_STATUS_BYTES_MAX];
     get_thread_fn get_thread;
     uintptr_t runtime;
-    uintptr_t loop;
-    size_t loop_bytes;
     struct python_layout layout;
 } python;
 
@@ -43,8 +39,6 @@ struct found {
     get_thread_fn get_thread;
     const uint8_t *runtime;
     size_t runtime_bytes;
-    uintptr_t loop;
-    size_t loop_bytes;
     uint32_t version; /* 0: older than 3.11 */
     uint64_t types[3];
 };
@@ -55,9 +49,8 @@ static int visit_object(const struct object *o, void *data)
     struct found *found = data;
     size_t bytes = 0;
     void *get_thread = object_symbol(o, "PyGILState_GetThisThreadState");
-    found->loop = (uintptr_t)object_symbol_sized(o, "_PyEval_EvalFrameDefault", &found->loop_bytes);
     found->runtime = object_symbol_sized(o, "_PyRuntime", &found->runtime_bytes);
-    if (!get_thread || !found->loop || !found->runtime)
+    if (!get_thread || !found->runtime)
         return 0;
     found->get_thread = (get_thread_fn)(uintptr_t)get_thread;
     const unsigned long *version = object_symbol_sized(o, "Py_Version", &bytes);
@@ -99,8 +92,6 @@ static void take(const struct found *found)
         reason = "neither process_vm_readv nor /proc/self/mem may be used here";
     python.get_thread = found->get_thread;
     python.runtime = (uintptr_t)found->runtime;
-    python.loop = found->loop;
-    python.loop_bytes = found->loop_bytes;
     set_status(reason, found->version);
     python.is_refused = reason != NULL;
     atomic_store_explicit(&python.is_here, !reason, memory_order_release);
@@ -116,6 +107,8 @@ static int visit_adds(struct dl_phdr_info *info, size_t size, void *data)
 void python_look(void)
 {
     int saved = errno;
+    if (!stacks_are_on() || !gp.settings.numbers[SETTING_PYTHON])
+        return;
     unsigned long long adds = 0;
     struct found found = {0};
     objects_iterate(visit_adds, &adds);
@@ -151,16 +144,6 @@ const char *python_status(uint32_t *version)
 {
     *version = atomic_load(&python.status_version);
     return python.status;
-}
-
-bool python_is_loop(uintptr_t address)
-{
-    return address - 1 - python.loop < python.loop_bytes; /* a return address: behind its call */
-}
-
-bool python_loop_has_parts(void)
-{
-    return python.loop_bytes < WHOLE_LOOP_BYTES;
 }
 
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)

@@ -24,8 +24,8 @@ struct python_frame {
     uint64_t code;        /* of the code object */
     uint64_t instruction; /* address of the instruction it is at */
     uint64_t check;       /* tells the code object from a later one at its address */
-    bool is_entry;        /* the interpreter was entered from C for it: the last one of a native
-                             frame of the interpreter's loop */
+    uint64_t entry;       /* not 0: the interpreter was entered from C for it, and this address is
+                             in that native frame of its loop; the frames up to here are its */
 };
 
 /*
@@ -42,15 +42,6 @@ const char *python_status(uint32_t *version);
 
 /* Is there one whose frames can be read? Anywhere, at the cost of a load. */
 bool python_is_here(void);
-
-/* Is this return address in the interpreter's loop (_PyEval_EvalFrameDefault)? */
-bool python_is_loop(uintptr_t address);
-
-/*
- * Are the loop's instructions functions of their own, that call each other at their ends? Then one
- * of them is the native frame that the loop called.
- */
-bool python_loop_has_parts(void);
 
 /*
  * The calling thread's Python frames, innermost first; or, if it has none and another thread waits

@@ -16,6 +16,8 @@ static const struct python_layout layout_3_11 = {
     .thread_next = 8,
     .thread_frame = 56,
     .cframe_frame = 8,
+    .cframe_previous = 16,
+    .cframe_bytes = 24,
     .frame_code = 32,
     .frame_previous = 48,
     .frame_instruction = 56,
@@ -47,6 +49,8 @@ static const struct python_layout layout_3_12 = {
     .thread_next = 8,
     .thread_frame = 56,
     .cframe_frame = 0,
+    .cframe_previous = 8,
+    .cframe_bytes = 16,
     .frame_code = 0,
     .frame_previous = 8,
     .frame_instruction = 56,
@@ -169,6 +173,8 @@ bool python_layout_is_sound(const struct python_layout *l)
 {
     uint32_t thread = l->thread_bytes, frame = l->frame_bytes, code = l->code_bytes;
     bool is_sound = fits(l->thread_frame, 8, thread) && fits(l->thread_next, 8, thread);
+    is_sound &= l->cframe_frame == LAYOUT_NONE || (fits(l->cframe_frame, 8, l->cframe_bytes) &&
+                                                   fits(l->cframe_previous, 8, l->cframe_bytes));
     is_sound &= fits(l->frame_code, 8, frame) && fits(l->frame_previous, 8, frame) &&
                 fits(l->frame_instruction, 8, frame) && fits(l->frame_owner, 1, frame) &&
                 fits_if_any(l->frame_is_entry, 1, frame);

@@ -23,6 +23,8 @@ struct python_layout {
     uint32_t thread_next;
     uint32_t thread_frame; /* of the innermost frame, or of a cframe that has it */
     uint32_t cframe_frame; /* or LAYOUT_NONE */
+    uint32_t cframe_previous;
+    uint32_t cframe_bytes;
     uint32_t frame_code;
     uint32_t frame_previous;
     uint32_t frame_instruction;

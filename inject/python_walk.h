@@ -17,9 +17,6 @@
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
                 unsigned max, bool *is_cut);
 
-/* Address of the innermost frame of any kind, 0 if there is none. False: not readable. */
-bool python_walk_begin(const struct python_view *v, uint64_t thread, uint64_t *frame);
-
 /* Code and instruction of the frame that lies at `p`. */
 void python_walk_take(const struct python_layout *l, const uint8_t *p, struct python_frame *f);
 

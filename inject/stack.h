@@ -11,6 +11,7 @@
 #ifndef GPUPROF_INJECT_STACK_H
 #define GPUPROF_INJECT_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct thread;
@@ -27,6 +28,9 @@ void stacks_start(void);
 
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
+
+/* Are there any? From the start of a recording on. */
+bool stacks_are_on(void);
 
 /* Where stacks come from, or "absent: " and why. */
 const char *stacks_source(void);

@@ -20,6 +20,7 @@
 #include "names.h"
 #include "nvtx_abi.h"
 #include "pool.h"
+#include "python.h"
 #include "say.h"
 #include "stack.h"
 #include "stream_out.h"
@@ -140,6 +141,7 @@ static void leave_parent(void)
     capture_reset();
     gpu_forget();
     stacks_reset();
+    python_reset();
     atomic_store(&gp.said, 0);
 }
 
@@ -159,6 +161,7 @@ static bool start(const sigset_t *mask)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     stacks_start();
+    python_look();
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         pool_close();
         pool_unlink(&gp.header);

@@ -166,7 +166,7 @@ __attribute__((noinline)) void walk_stack(struct thread *t, struct walk *w, unsi
     TAKE_REGISTERS(r);
     uintptr_t floor = r.sp;
     w->count = 0;
-    w->is_cut = w->is_signal = false;
+    w->is_cut = w->is_signal = w->is_borrowed = false;
     for (unsigned inner = 0; inner < INNER_MAX;) {
         struct cfi_rule rule;
         /* A return address is behind its call, and may belong to the next function already. */
@@ -182,10 +182,15 @@ __attribute__((noinline)) void walk_stack(struct thread *t, struct walk *w, unsi
             w->is_cut = true;
             break;
         } else {
+            if (w->count == 0)
+                w->begin = r.sp;
+            w->ends[w->count] = r.sp; /* nothing is known to lie in it, unless it has a caller */
             w->frames[w->count++] = r.pc;
         }
         if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
             !step(t, floor, &r, &rule))
             break;
+        if (w->count)
+            w->ends[w->count - 1] = r.sp;
     }
 }

@@ -18,7 +18,10 @@ struct walk {
     unsigned count;
     bool is_cut;                      /* there were more */
     bool is_signal;                   /* a signal handler's frame is among them */
+    bool is_borrowed;                 /* its Python frames are another thread's; splice.c */
     uint64_t frames[WALK_FRAMES_MAX]; /* return addresses, innermost first */
+    uint64_t begin;                   /* of the first one's stack; it grows downwards */
+    uint64_t ends[WALK_FRAMES_MAX];   /* of each one's, where its caller's begins */
 };
 
 /*

@@ -20,6 +20,7 @@
 #include "python_places.h"
 #include "python_walk.h"
 #include "say.h"
+#include "stack.h"
 #include "thread.h"
 
 #define PLACES_MAX 200000
@@ -44,6 +45,11 @@ void say(enum say_cause cause, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(said, sizeof said, format, arguments);
     va_end(arguments);
+}
+
+bool stacks_are_on(void)
+{
+    return true;
 }
 
 bool thread_append(struct thread *t, const struct record *r)
@@ -91,7 +97,7 @@ static PyObject *to_python(const struct stack *s)
         const char *function = function_of(s, i);
         PyObject *item =
             Py_BuildValue("(ssIO)", text ? text : "", function, places[s->locations[i]].line,
-                          s->frames[i].is_entry ? Py_True : Py_False);
+                          s->frames[i].entry ? Py_True : Py_False);
         if (item)
             PyList_Append(list, item);
         Py_XDECREF(item);
@@ -338,6 +344,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "python_rea
 
 PyMODINIT_FUNC PyInit_python_reader(void)
 {
+    gp.settings.numbers[SETTING_PYTHON] = 1;
     python_look();
     return PyModule_Create(&module);
 }

@@ -455,13 +455,13 @@ def borrowed_in_churn():
     other = threading.Thread(target=mutate)
     other.start()
     python_reader.watch_begin()
-    for i in range(2000):
+    for i in range(500):
         names = {"run": run, "call": functools.partial(python_reader.wait_us, 50 * (i % 5))}
         exec(f"def train_{i}():\n  (lambda: run(call))()\ntrain_{i}()", names)
     stop = True
     other.join()
     right, none, bad = python_reader.watch_end()
-    assert right > 100 and none > 100 and not bad, (right, none, bad)
+    assert right > 30 and none > 30 and not bad, (right, none, bad)
     SEEN += right
 
 
@@ -470,17 +470,17 @@ def wrong():
     assert python_reader.walk({}) == 2
     # Fields of struct python_layout by their order, and how many values may pass for them: a code
     # object has a name beside its qualified name and its file, and more tables than one.
-    may_pass = {"thread_frame": (4, 1), "frame_code": (6, 1), "frame_instruction": (8, 1),
-                "code_file": (11, 3), "code_function": (12, 3), "code_lines": (13, 3)}
+    may_pass = {"thread_frame": (4, 1), "frame_code": (8, 1), "frame_instruction": (10, 1),
+                "code_file": (13, 3), "code_function": (14, 3), "code_lines": (15, 3)}
     values = [*range(256), 4096, 65535, 1 << 20, 1 << 31, (1 << 32) - 1]
-    counts = [[python_reader.walk({index: value}) for value in values] for index in range(27)]
+    counts = [[python_reader.walk({index: value}) for value in values] for index in range(29)]
     for name, (index, limit) in may_pass.items():
         passed = [value for value, count in zip(values, counts[index]) if count > 0]
         assert 1 <= len(passed) <= limit, (name, passed)
     state = 1
     for _ in range(3000):
         changes = {}
-        for index in range(27):
+        for index in range(29):
             state = (state * 1103515245 + 12345) & 0x7fffffff
             if state >> 16 & 3 == 0:
                 changes[index] = state >> 18 & 0xfc
