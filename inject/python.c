@@ -143,7 +143,7 @@ bool python_is_here(void)
 const char *python_status(uint32_t *version)
 {
     *version = atomic_load(&python.status_version);
-    return python.status;
+    return gp.settings.numbers[SETTING_PYTHON] ? python.status : "absent: switched off";
 }
 
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)

@@ -64,9 +64,24 @@ static PyObject *run_backward(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* So many calls one after another, as long as the interpreter may live or longer. */
+static PyObject *work_on(PyObject *self, PyObject *count)
+{
+    long left = PyLong_AsLong(count);
+    (void)self;
+    Py_BEGIN_ALLOW_THREADS;
+    for (; left > 0; left--) {
+        call_cuda();
+        usleep(50);
+    }
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"work", work, METH_NOARGS, NULL},
     {"work_held", work_held, METH_NOARGS, NULL},
+    {"work_on", work_on, METH_O, NULL},
     {"call_python", call_python, METH_O, NULL},
     {"run_backward", run_backward, METH_NOARGS, NULL},
     {0},

