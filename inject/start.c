@@ -13,6 +13,7 @@
 #include "announce.h"
 #include "capture.h"
 #include "finish.h"
+#include "forked.h"
 #include "futex.h"
 #include "gpu.h"
 #include "identity.h"
@@ -177,6 +178,7 @@ static bool start(const sigset_t *mask)
         return false;
     }
     finish_register();
+    forked_register();
     atomic_fetch_or(&fork_page.recording, epoch);
     return true;
 }

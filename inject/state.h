@@ -73,7 +73,8 @@ struct pool {
     uint8_t *base; /* of the mapping */
     size_t map_bytes;
     uint32_t chunk_bytes;
-    uint32_t chunk_max;         /* the cap */
+    uint32_t chunk_max;         /* chunks that there is room for */
+    uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
     _Atomic uint32_t allocated; /* chunks backed by storage */
     _Atomic uint32_t grow_lock;
     _Atomic uint32_t hint;       /* where to look for a free one */

@@ -75,8 +75,8 @@ bool thread_attach(struct thread *t);
 
 /*
  * Changes chunks if need be so that `bytes` more fit beside the open records, which move along.
- * May wait up to the setting "wait". False: there is no chunk; the caller's event is dropped and
- * counted, and so are the open ones.
+ * May wait up to the setting "wait". False: there is no room; the caller's event is dropped and
+ * counted.
  */
 bool thread_make_room(struct thread *t, size_t bytes);
 
