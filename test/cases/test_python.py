@@ -21,8 +21,9 @@ SYSTEM = "/usr/bin/python3"
 FETCHED = conftest.BUILD / "python"
 KNOWN = ("3.12", "3.13", "3.14")
 UNKNOWN = "3.15"
-SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads lines "
-          "executed texts again traced replaced churn parts borrowed borrowed_in_churn wrong").split()
+SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads "
+          "lines executed texts again traced replaced churn parts borrowed borrowed_in_churn "
+          "wrong").split()
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
           "python_borrow memory_read objects signals futex leader").split()
 
@@ -148,11 +149,12 @@ def test_in_place_of_the_interpreters_loop(tmp_path, library, modules, python):
              if isinstance(f, tuple) or f and f.startswith(extension)]
     s = "script.py"
     assert shown == [
-        extension, extension, (s, 4, "Layer.forward"), (s, 9, "deep"), (s, 8, "deep.<locals>.<lambda>"),
+        extension, extension, (s, 4, "Layer.forward"), (s, 9, "deep"),
+        (s, 8, "deep.<locals>.<lambda>"),
         extension, (s, 7, "deep"), (s, 8, "deep.<locals>.<lambda>"),
         extension, (s, 7, "deep"), (s, 10, "<module>")]
     assert stacks.python(1) == [(s, 11, "<module>")]
-    assert frames[-1] and not frames[-1].startswith(extension)  # it goes on to the C library's start
+    assert frames[-1] and not frames[-1].startswith(extension)  # it goes on to where C begins
     assert any(f and f.startswith("libc.so") for f in frames if isinstance(f, str))
 
 
@@ -271,7 +273,7 @@ def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python)
         assert flags == BORROWED
         assert stacks.python(call) == [("graph.py", 3, "_engine_run_backward"),
                                        ("script.py", 4, "train"), ("script.py", 5, "<module>")]
-        assert isinstance(frames[0], str) and frames[-3:] == stacks.python(call)  # its own are first
+        assert isinstance(frames[0], str) and frames[-3:] == stacks.python(call)  # behind its own
     for call in (2, 3):
         flags, _ = stacks.calls[call]
         assert flags == 0 and not stacks.python(call)
@@ -315,7 +317,7 @@ def test_while_the_interpreter_ends(tmp_path, library, modules, python):
 
 
 def test_interpreter_in_a_library_of_a_plugin(tmp_path, library):
-    """Not among the program's own symbols; loaded after the first call; ended, begun again, gone."""
+    """Not of the program's own symbols; loaded after the first call; ended, begun again, gone."""
     name = next((line.split()[-1] for line in subprocess.run(
         ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
         if "libpython3." in line and ".so.1.0" in line), None)
@@ -328,5 +330,6 @@ def test_interpreter_in_a_library_of_a_plugin(tmp_path, library):
     toolchain.run([host, name, script], env)
     (process,) = stream_reader.read_folder(tmp_path / "data")
     stacks = Stacks(process)
-    run = [[("<string>", 2, "f"), ("<string>", 3, "<module>")], [("<string>", 4, "<module>")], [], []]
+    run = [[("<string>", 2, "f"), ("<string>", 3, "<module>")], [("<string>", 4, "<module>")],
+           [], []]
     assert [stacks.python(i) for i in range(len(stacks.calls))] == [[], *run, *run, []]
