@@ -72,8 +72,7 @@ static bool still_holds(const struct python_view *v, uint64_t thread)
     uint64_t addresses[MEMORY_READS_MAX];
     unsigned count = answer.frame_count < MEMORY_READS_MAX ? answer.frame_count : MEMORY_READS_MAX;
     struct python_frame now;
-    bool is_cut;
-    if (python_walk(v, thread, &now, 1, &is_cut) != 1 || now.frame != answer.frames[0].frame ||
+    if (python_walk(v, thread, &now, 1, NULL) != 1 || now.frame != answer.frames[0].frame ||
         now.check != answer.frames[0].check)
         return false;
     for (unsigned i = 0; i < count; i++)
@@ -99,8 +98,7 @@ static uint64_t find_waiting(const struct python_view *v, uint64_t runtime)
         return 0;
     for (unsigned i = 0; thread && i < THREADS_MAX; i++) {
         struct python_frame f;
-        bool is_cut;
-        if (python_walk(v, thread, &f, 1, &is_cut) == 1 && is_waiting(v, &f)) {
+        if (python_walk(v, thread, &f, 1, NULL) == 1 && is_waiting(v, &f)) {
             if (found)
                 return 0; /* which of the two is not known */
             found = thread;

@@ -87,21 +87,34 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     return true;
 }
 
+/* The end of the str at `address`, and where it lies. */
+static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *hash)
+{
+    uint8_t copy[LAYOUT_PART_BYTES_MAX];
+    const uint8_t *p = python_view(v, SIGHT_TEXT, address, copy, v->layout->text_ascii);
+    if (!p)
+        return false;
+    struct python_characters in = python_characters(v->layout, p);
+    *hash = mix(*hash, address);
+    if (in.size)
+        return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
+    char text[CHECK_BYTES];
+    uint32_t length = python_text(v->layout, address, text, sizeof text);
+    *hash = mix_bytes(*hash, (const uint8_t *)text, length);
+    return true;
+}
+
 /* 3.11 gives its code objects no numbers: their texts and tables, and where they lie. */
 static uint64_t check_of_contents(const struct python_view *v, const uint8_t *head)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    uint64_t text = python_word(head, l->code_function), lines = python_word(head, l->code_lines);
-    uint64_t hash = mix(python_word(head, l->code_file), python_half(head, l->code_first_line));
-    hash = mix(mix(hash, text), python_word(head, l->size));
-    const uint8_t *p = python_view(v, SIGHT_TEXT, text, copy, l->text_ascii);
-    if (!p)
+    uint64_t lines = python_word(head, l->code_lines);
+    uint64_t hash = mix(python_half(head, l->code_first_line), python_word(head, l->size));
+    if (!mix_text(v, python_word(head, l->code_file), &hash) ||
+        !mix_text(v, python_word(head, l->code_function), &hash))
         return 0;
-    struct python_characters in = python_characters(l, p);
-    if (in.size && !mix_object(v, SIGHT_TEXT, text, in.data, in.length, in.size, &hash))
-        return 0;
-    p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);
+    const uint8_t *p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);
     if (!p || python_word(p, LAYOUT_TYPE) != l->bytes_type)
         return 0;
     uint64_t length = python_word(p, l->size);

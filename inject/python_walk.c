@@ -122,19 +122,21 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     struct way way;
     unsigned count = 0;
-    *is_cut = false;
+    if (is_cut)
+        *is_cut = false;
     if (!begin(v, thread, &way))
         return -1;
     for (; way.frame; way.step_count++) {
         struct python_frame f = {.frame = way.frame};
         uint64_t entry;
         const uint8_t *p = python_view(v, SIGHT_FRAME, way.frame, copy, l->frame_bytes);
-        if (*is_cut && way.step_count == STEPS_MAX)
+        bool is_full = is_cut && *is_cut;
+        if (is_full && way.step_count == STEPS_MAX)
             break;
         if (!p || way.step_count == STEPS_MAX)
             return -1;
         bool is_c = p[l->frame_owner] >= l->owner_c;
-        enum step step = is_c || *is_cut ? STEP_SKIP : look(v, p, &f);
+        enum step step = is_c || is_full ? STEP_SKIP : look(v, p, &f);
         if (step == STEP_WRONG || !find_entry(v, p, &way, &entry))
             return -1;
         if (step == STEP_TAKE && count == max)
@@ -143,8 +145,8 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
             frames[count++] = f;
         if (entry && count && !frames[count - 1].entry)
             frames[count - 1].entry = entry;
-        if (*is_cut && (max == 1 || frames[count - 1].entry))
-            break; /* where the last one was entered is worth some more steps, but to one alone */
+        if (is_cut ? *is_cut && frames[count - 1].entry : count == max)
+            break; /* where the last one was entered is worth some more steps */
         way.is_new |= p == copy;
         way.frame = python_word(p, l->frame_previous);
     }

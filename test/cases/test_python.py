@@ -22,7 +22,7 @@ FETCHED = conftest.BUILD / "python"
 KNOWN = ("3.12", "3.13", "3.14")
 UNKNOWN = "3.15"
 SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads "
-          "lines executed texts again traced replaced churn parts borrowed borrowed_in_churn "
+          "lines executed texts again traced replaced full churn parts borrowed borrowed_in_churn "
           "wrong").split()
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
           "python_borrow memory_read objects signals futex leader").split()
@@ -277,6 +277,31 @@ def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python)
     for call in (2, 3):
         flags, _ = stacks.calls[call]
         assert flags == 0 and not stacks.python(call)
+
+
+def test_sub_interpreter(tmp_path, library, modules, python):
+    """Of one interpreter alone, and in its own place."""
+    (process,), _ = record(tmp_path, library, modules, python, """\
+        import sys
+        import python_cuda
+        if sys.version_info < (3, 13):
+            import _xxsubinterpreters as interpreters
+            other = interpreters.create(isolated=False)
+        else:
+            import _interpreters as interpreters
+            other = interpreters.create("legacy")
+        def outside():
+            python_cuda.work()
+            interpreters.run_string(other, "import python_cuda\\ndef inside():\\n"
+                                    "  python_cuda.work()\\ninside()")
+        outside()
+        """)
+    stacks = Stacks(process)
+    s = "script.py"
+    assert stacks.python(0) == [(s, 10, "outside"), (s, 13, "<module>")]
+    assert [f[1:] for f in stacks.python(1)] in (
+        [(11, "outside"), (13, "<module>")], [(3, "inside"), (4, "<module>")])
+    assert isinstance(stacks.calls[1][1][0], str) and isinstance(stacks.calls[1][1][-1], str)
 
 
 def test_child_of_a_fork(tmp_path, library, modules):

@@ -356,7 +356,9 @@ def replaced():
     for i in range(3000):
         names = {"here": here}
         blank = "\n" * (i % 7)
-        exec(compile(f"def f{i % 1000:03}():\n{blank}    return here()", "one file", "exec"), names)
+        where = "one file" if i % 2 else f"file {i % 1000:03}"
+        name = "f" if i % 4 == 0 else f"f{i % 1000:03}"
+        exec(compile(f"def {name}():\n{blank}    return here()", where, "exec"), names)
         function = names.popitem()[1]
         address = id(function.__code__)
         reused += address in addresses
@@ -366,6 +368,30 @@ def replaced():
         del function
     assert reused > 100, reused  # else nothing was tested
     assert python_reader.records() < 20000
+
+
+def full():
+    """More places than there is room for: those that are known stay known."""
+    global SEEN
+    frames = python_reader.frames
+    lines = 100
+
+    def run(number):
+        found = []
+        exec(compile("found.append(frames(1)[0][0])\n" * lines, f"file {number}", "exec"),
+             {"frames": frames, "found": found})
+        return [f[:3] for f in found]
+    for number in range(700):
+        found = run(number)
+        if number < 655:
+            assert found == [(f"file {number}", "<module>", i + 1) for i in range(lines)], (
+                number, found)
+    assert found == [("", "", 0)] * lines
+    assert python_reader.records() == 65536
+    assert run(0) == [("file 0", "<module>", i + 1) for i in range(lines)]
+    python_reader.reset()
+    assert run(699) == [("file 699", "<module>", i + 1) for i in range(lines)]
+    SEEN += 700
 
 
 def churn():
@@ -480,6 +506,22 @@ def borrowed_in_churn():
     right, none, bad = python_reader.watch_end()
     assert right > 30 and not bad, (right, none, bad)
     SEEN += right
+
+
+def cost():
+    """For `make bench`: frames, ns for one's own, ns for those that are borrowed."""
+    global SEEN
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+
+    def down(n, call):
+        return down(n - 1, call) if n else call()
+    SEEN = 1
+    own_ns, count = down(6, lambda: python_reader.cost(200))
+    waits = functools.partial(python_reader.cost_borrowed, 20)
+    borrowed_ns, borrowed_count = down(6, functools.partial(names["_engine_run_backward"], waits))
+    assert borrowed_count == count == 10
+    print(own_ns, borrowed_ns)
 
 
 def wrong():
