@@ -2,6 +2,7 @@
 #include "stack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "frame.h"
@@ -12,6 +13,7 @@
 #include "splice.h"
 #include "thread.h"
 #include "ticks.h"
+#include "unwinder.h"
 #include "walk.h"
 
 #define STACKS_MAX  (1u << 16)
@@ -90,7 +92,7 @@ static uint32_t take(struct thread *t, struct walk *w)
         uint32_t age = atomic_load(&modules_age);
         unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
         walk_stack(t, w, python_is_here() ? WALK_FRAMES_MAX : max);
-        if (!w->is_signal && python_is_here())
+        if (!w->is_signal && w->has_ends && python_is_here())
             splice_python(t, w, max);
         if (w->is_signal || w->count == 0) {
             counter_add(COUNTER_STACKLESS, 1);
@@ -140,6 +142,8 @@ void stacks_start(void)
             say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
         }
     }
+    if (slots)
+        unwinder_start();
     if (absent || !slots)
         set_slow(UINT64_MAX, 0);
     else
@@ -155,6 +159,7 @@ void stacks_reset(void)
         absent = "absent: the loader was busy when the process was forked";
         say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
     }
+    unwinder_reset();
     if (slots)
         munmap(slots, SLOTS * sizeof *slots);
     slots = NULL;
@@ -167,7 +172,15 @@ bool stacks_are_on(void)
     return !absent && slots;
 }
 
-const char *stacks_source(void)
+const char *stacks_source(char *text, size_t bytes)
 {
-    return absent ? absent : slots ? "call frame information" : "absent: switched off";
+    const char *state = unwinder_state();
+    if (absent || !slots)
+        return absent ? absent : "absent: switched off";
+    if (python_is_here())
+        return "call frame information (Python's frames want it)";
+    if (strcmp(state, "libunwind") == 0)
+        return state;
+    snprintf(text, bytes, "call frame information (libunwind: %s)", state);
+    return text;
 }

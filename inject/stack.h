@@ -12,6 +12,7 @@
 #define GPUPROF_INJECT_STACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct thread;
@@ -32,7 +33,7 @@ void stacks_reset(void);
 /* Are there any? From the start of a recording on. */
 bool stacks_are_on(void);
 
-/* Where stacks come from, or "absent: " and why. */
-const char *stacks_source(void);
+/* Where stacks come from, or "absent: " and why; in `text`, if it takes more than a constant. */
+const char *stacks_source(char *text, size_t bytes);
 
 #endif
