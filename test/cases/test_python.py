@@ -327,10 +327,14 @@ def test_while_the_interpreter_ends(tmp_path, library, modules, python):
     processes, _ = record(tmp_path, library, modules, python, """\
         import threading, time
         import python_cuda
+        ready = threading.Semaphore(0)
         def run():
+            python_cuda.work()
+            ready.release()
             python_cuda.work_on(100000)
         for _ in range(4):
             threading.Thread(target=run, daemon=True).start()
+        [ready.acquire() for _ in range(4)]
         class Last:
             def __del__(self):
                 python_cuda.work()
