@@ -23,9 +23,9 @@ PYTHON_CFLAGS := $(shell $(PKG_CONFIG) --cflags python3 2>/dev/null)
 ifneq ($(PYTHON_CFLAGS),)
 BENCH_PROGRAMS += $(BENCH)/python_reader.abi3.so
 endif
-BENCH_PYTHON := test/cases/src/python_reader.c $(addprefix inject/,$(addsuffix .c,python python_walk \
-	python_code python_text python_layout python_places python_borrow memory_read objects signals \
-	futex leader))
+BENCH_PYTHON := test/cases/src/python_reader.c $(addprefix inject/,$(addsuffix .c,python \
+	python_walk python_code python_text python_layout python_places python_borrow memory_read \
+	objects signals futex leader))
 
 .PHONY: bench-programs
 bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)

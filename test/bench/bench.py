@@ -454,7 +454,7 @@ def bench_python():
         versions["." + version] = os.path.join(BUILD, "python", version, "python")
     for suffix, python in versions.items():
         if not os.path.exists(module) or not os.path.exists(python):
-            not_run(f"python.10_frames{suffix}", "no such Python (make fetch-python), or no headers")
+            not_run(f"python.10_frames{suffix}", "no such Python (make fetch-python) or headers")
             continue
         lines = [run([python, scenes, "cost"], PYTHONPATH=BENCH)[0] for _ in range(5)]
         own, borrowed = ([float(line[i]) for line in lines] for i in (0, 1))
