@@ -451,19 +451,20 @@ static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 }
 
 /*
- * The same of a dim3, whose x and y come in one register as they are to lie in the word. `quick`
- * leaves out the saturation: at entry, since only a call that fails can need it.
+ * The same of a dim3 as two registers bring it: x and y in one, z in the low half of the other.
+ * With `wide` it does not saturate; it is to be asked for again, without, if y and z, which are
+ * or-ed there, come to more than 65535.
  */
-static inline uint64_t api_dim3_at(const dim3 *dim, int quick)
+static inline uint64_t api_dim3_words(uint64_t xy, uint64_t z, uint64_t *wide)
 {
-    uint64_t xy;
-    if (!quick)
-        return api_dim3(dim->x, dim->y, dim->z);
-    memcpy(&xy, dim, sizeof xy);
-    return xy | (uint64_t)dim->z << 48;
+    if (!wide)
+        return api_dim3((uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)z);
+    *wide |= xy >> 32 | (uint32_t)z;
+    return xy | z << 48;
 }
+
 #define API_DIM3_XYZ(x, y, z) api_dim3(x, y, z)
-#define API_DIM3_WORD(dim)    api_dim3_at(&(dim), gp_quick)
+#define API_DIM3_WORD(dim)    api_dim3((dim).x, (dim).y, (dim).z)
 /* The grid of anything that names its fields as the driver does (CUlaunchConfig, ...). */
 #define API_DIM3_GRID(p)  api_dim3((p)->gridDimX, (p)->gridDimY, (p)->gridDimZ)
 #define API_DIM3_BLOCK(p) api_dim3((p)->blockDimX, (p)->blockDimY, (p)->blockDimZ)

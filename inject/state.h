@@ -21,6 +21,8 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define EXPORT      __attribute__((visibility("default")))
+/* Of a variable of ours that hooks read: else its address is looked up, to the compiler. */
+#define HIDDEN __attribute__((visibility("hidden")))
 
 /* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
  */
@@ -51,7 +53,7 @@ struct fork_page {
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
-extern struct fork_page fork_page;
+extern HIDDEN struct fork_page fork_page;
 
 static inline uint64_t epoch_now(void)
 {
@@ -115,7 +117,7 @@ struct state {
     _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
 };
 
-extern struct state gp;
+extern HIDDEN struct state gp;
 
 /* "No space left on device" and the like: thread-safe, unlike strerror. */
 static inline const char *error_text(int error)
