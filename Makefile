@@ -44,8 +44,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check check-gpu check-aarch64 bench fuzz style format install uninstall clean help \
-	fetch-cuda fetch-cupti demo-parts unit programs
+.PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install \
+	uninstall clean help fetch-cuda fetch-cupti demo-parts unit programs
 
 all: lib collector-bin demo-parts
 lib: $(BUILD)/libgpuprof.so
@@ -88,7 +88,7 @@ COLLECTOR_SRC := $(sort $(wildcard collector/*.c))
 FORMATS_SRC := $(sort $(wildcard formats/*.c))
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
-COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -lz -lstdc++ -lm
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
 
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
@@ -152,6 +152,7 @@ help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'

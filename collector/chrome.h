@@ -2,11 +2,12 @@
 /*
  * What the files of the Chrome trace writer share: chrome_writer.c the calls, chrome_head.c what
  * stands before and behind the events, chrome_gpu.c the device's work, chrome_ranges.c ranges,
- * marks and steps.
+ * marks and steps, chrome_stacks.c the stacks of calls.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
+#include "device_memory.h"
 #include "gpu_rows.h"
 #include "projection.h"
 #include "trace_row.h"
@@ -40,9 +41,11 @@ struct trace_writer {
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
-    struct key_map allocated; /* (process, device) -> bytes + 1 */
+    struct device_memory memory;
     uint64_t flows;
     uint64_t gpu_events;
+    bool *stacks_used; /* owned, by node of the call tree - 1 */
+    uint32_t stacks_room;
 };
 
 static inline char *put(char *out, const char *text, size_t length)
@@ -81,8 +84,25 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 
 /* ---- chrome_gpu.c ---- */
 
-/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD or MEMORY record. 0 or an error. */
+/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
 int chrome_gpu(struct trace_writer *w, const struct event *e);
+
+/* ---- chrome_stacks.c ---- */
+
+#define CHROME_STACK_BYTES (STACK_TEXT_BYTES + 64)
+#define STACK_TEXT_BYTES   4096 /* of a stack's text; what is deeper is left out: "..." */
+
+/*
+ * The node of the call's stack, 0: it has none to show. It will be among the stackFrames. 0 or
+ * GPUPROF_NO_MEMORY.
+ */
+int chrome_stack(struct trace_writer *w, const struct event *e, uint32_t *node);
+
+/* Its member of args, innermost frame first; at most CHROME_STACK_BYTES. */
+char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node);
+
+/* The member stackFrames of the trace, if any event has a stack. */
+void chrome_stack_frames(struct trace_writer *w);
 
 /* ---- chrome_ranges.c ---- */
 

@@ -334,16 +334,24 @@ static int put_sync_slice(struct trace_writer *w, const struct event *e)
     int error = place(w, e, ROW_SYNC, device, 0, &s);
     if (error < 0)
         return error;
-    s.stream = record_arg(r, SYNC_STREAM);
-    if (record_arg(r, SYNC_KIND) == SYNC_CONTEXT_HOST)
-        s.stream = GPU_STREAM_NONE;
+    bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST &&
+                     record_arg(r, SYNC_STREAM) != GPU_STREAM_NONE;
+    /* Kineto says the stream, if it is asked for synchronisations at all. HTA's critical path needs
+     * that; but all else in it counts the wait as work, so the stream then has another name. And
+     * without streams that analysis fails at the name that waits of streams have. */
+    s.stream = on_stream && w->scope.sync_streams ? record_arg(r, SYNC_STREAM) : GPU_STREAM_NONE;
     const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
-    size_t length = (size_t)(put_text(name, kind) - name);
+    bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
+    size_t length = (size_t)(put_text(name, renamed ? "Stream Wait" : kind) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = put_head(&s, out, "cuda_sync", name, length);
     if ((error = put_identity(w, &s, context, &out)) < 0)
         return error;
     out = put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
+    if (on_stream)
+        out =
+            PUT_FIELD(out, "synchronized stream",
+                      record_arg(r, SYNC_STREAM) ? record_arg(r, SYNC_STREAM) : GPU_STREAM_DEFAULT);
     if (record_arg(r, SYNC_EVENT))
         out = PUT_FIELD(out, "event id", record_arg(r, SYNC_EVENT));
     return finish(w, &s, out, false);
@@ -364,39 +372,26 @@ static int put_overhead_slice(struct trace_writer *w, const struct event *e)
     out = put_text(PUT(out, "\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
     out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
+    /* Not "correlation": Kineto's readers take what has one for the call that made the work. */
     if (r->correlation)
-        out = PUT_FIELD(out, "correlation", r->correlation);
+        out = PUT_FIELD(out, "correlation of call", r->correlation);
     return finish(w, &s, out, false);
 }
 
-/* What is allocated on the device after this operation. */
-static int64_t account(struct trace_writer *w, const struct event *e, uint64_t device)
-{
-    const struct record *r = e->record;
-    struct key key = {e->process->index, device, 0};
-    uint64_t before = key_map_get(&w->allocated, key);
-    uint64_t bytes = record_arg(r, MEMORY_BYTES);
-    before -= before > 0;
-    uint64_t after = before;
-    if (record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE)
-        after = bytes < (uint64_t)TIME_MAX - before ? before + bytes : (uint64_t)TIME_MAX;
-    else if (record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE)
-        after = before > bytes ? before - bytes : 0;
-    /* No more devices than the map holds: then the total is not kept, and shown as it was. */
-    return key_map_set(&w->allocated, key, after + 1) == GPUPROF_NO_MEMORY ? -1 : (int64_t)after;
-}
-
-/* An instant, as PyTorch's allocator reports them. */
+/* An instant, as PyTorch's allocator reports them. What a pool says of itself changes totals only.
+ */
 static int put_memory(struct trace_writer *w, const struct event *e)
 {
     const struct record *r = e->record;
     struct correlated_call call;
     bool on_device = memory_is_device(record_arg(r, MEMORY_KIND));
     uint64_t device = record_arg(r, MEMORY_DEVICE);
-    int64_t total = account(w, e, on_device ? device : UINT64_MAX);
-    int more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation, &call);
-    if (total < 0 || more < 0)
-        return total < 0 ? GPUPROF_NO_MEMORY : more;
+    struct memory_totals totals;
+    int more = device_memory_take(&w->memory, e, &totals);
+    if (more == 0 && r->type == RECORD_MEMORY)
+        more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation, &call);
+    if (more < 0 || r->type == RECORD_POOL)
+        return more;
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out =
@@ -422,8 +417,8 @@ static int put_memory(struct trace_writer *w, const struct event *e)
         *out++ = '-';
     uint64_t bytes = record_arg(r, MEMORY_BYTES);
     out = json_decimal(out, bytes < VALUE_EXACT_MAX ? bytes : VALUE_EXACT_MAX);
-    out = PUT_FIELD(out, "Total Allocated", (uint64_t)total);
-    out = PUT_FIELD(out, "Total Reserved", (uint64_t)total);
+    out = PUT_FIELD(out, "Total Allocated", totals.allocated);
+    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&totals));
     out = put_text(PUT(out, ",\"kind\":"), memory_kind_text(record_arg(r, MEMORY_KIND)));
     out = PUT(out, "}}");
     output_advance(w->out, out);

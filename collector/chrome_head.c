@@ -15,6 +15,7 @@
 #include "rank.h"
 
 #define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
+#define DEVICE_PLACES_MAX 64       /* readers know ordinals up to 63 */
 
 /* Writes an object of cJSON as one element of traceEvents and deletes it. */
 static int put_object(struct trace_writer *w, cJSON *object, const char *before)
@@ -94,6 +95,14 @@ static int name_device(struct trace_writer *w, const struct gpu_row *row)
                                         (uint32_t)(row->device % 64));
 }
 
+static uint32_t shown_tid(const struct process *p, uint32_t thread)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == thread)
+            return p->threads.threads[i]->shown_tid;
+    return 0;
+}
+
 int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
 {
     static const char *const kinds[] = {
@@ -110,7 +119,9 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         error = key_map_set(&w->named_pids, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
                                                                          : name_device(w, row);
     }
-    if (row->lane)
+    if (row->lane && row->kind == ROW_ANNOTATION)
+        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+    else if (row->lane)
         snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
     if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)
         snprintf(name, sizeof name, "%s%sstream %llu%s",
@@ -181,6 +192,31 @@ static cJSON *device_object(const struct surveyed_device *d)
     return object;
 }
 
+/*
+ * The devices of a process, each at the place of its ordinal: readers take the one for the other.
+ * So those before it that no record describes have a place, too.
+ */
+static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
+{
+    const struct survey *s = w->scope.survey;
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        uint64_t device = s->devices[i].limits.device;
+        if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
+            places = device + 1;
+    }
+    for (uint64_t device = 0; device < places; device++) {
+        const struct surveyed_device *d = survey_device(s, p, device);
+        cJSON *object = d ? device_object(d) : cJSON_CreateObject();
+        if (!d)
+            cJSON_AddNumberToObject(object, "id", (double)device);
+        cJSON_AddItemToArray(devices, object);
+    }
+    for (uint32_t i = 0; i < s->device_count; i++)
+        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX)
+            cJSON_AddItemToArray(devices, device_object(&s->devices[i]));
+}
+
 static uint64_t shown_rank(const struct trace_writer *w)
 {
     if (w->scope.rank != RANK_NONE)
@@ -211,11 +247,9 @@ static int kineto_head(struct trace_writer *w)
         free(name);
     }
     cJSON *devices = cJSON_CreateArray();
-    for (uint32_t i = 0; i < w->scope.survey->device_count; i++) {
-        const struct surveyed_device *d = &w->scope.survey->devices[i];
-        if (chrome_shows(w, w->rec->processes[d->process]))
-            cJSON_AddItemToArray(devices, device_object(d));
-    }
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]))
+            add_devices(w, w->rec->processes[i], devices);
     int error = put_object(w, devices, "\"deviceProperties\":");
     output_write(w->out, ",", 1);
     return error;
@@ -353,6 +387,7 @@ int chrome_tail(struct trace_writer *w)
         error = put_object(w, other, "\n],\"otherData\":");
     else
         cJSON_Delete(other);
+    chrome_stack_frames(w);
     output_write(w->out, "}\n", 2);
     return error;
 }

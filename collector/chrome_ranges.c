@@ -310,9 +310,10 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
 {
     struct trace_writer *w = context;
     struct gpu_row *row =
-        gpu_rows_get(&w->gpu_rows, p->process, ROW_ANNOTATION, p->device, p->stream, UINT64_MAX);
+        gpu_rows_lane(&w->gpu_rows, p->process, ROW_ANNOTATION, p->device, p->stream, p->lane);
     if (!row)
         return GPUPROF_NO_MEMORY;
+    row->thread = p->thread;
     /* Kineto's readers take a step on a device for work. */
     if (range->text && strncmp(range->text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
         return 0;

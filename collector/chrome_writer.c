@@ -18,7 +18,7 @@
 #define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
 #define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
 _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
-                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) <
+                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) + CHROME_STACK_BYTES <
                    OUTPUT_BUFFER_BYTES,
                "a call fits into the buffer");
 
@@ -56,11 +56,12 @@ static void chrome_free(struct trace_writer *w)
     free(w->functions);
     free(w->rows);
     free(w->spans);
+    free(w->stacks_used);
     ranges_release(&w->ranges);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
     key_map_release(&w->named_pids);
-    key_map_release(&w->allocated);
+    device_memory_release(&w->memory);
     free(w);
 }
 
@@ -75,6 +76,7 @@ static struct trace_writer *chrome_create(struct output *out, struct recording *
     w->scope = *scope;
     w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    device_memory_init(&w->memory);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
     if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
@@ -260,8 +262,12 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         return GPUPROF_NO_MEMORY;
     uint64_t begin_ns = chrome_time(w, e->begin_ns);
     uint64_t end_ns = chrome_time(w, e->end_ns);
+    uint32_t stack;
+    int error = chrome_stack(w, e, &stack);
+    if (error < 0)
+        return error;
     trace_row_fit(row, &begin_ns, &end_ns);
-    char *out = output_room(w->out, pieces->bytes_max);
+    char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
     out = PUT(out, ",\n");
     out = json_copy(out, pieces->head.text, pieces->head.length);
     out = json_copy(out, row->ids, row->ids_bytes);
@@ -280,9 +286,14 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         out = put_external_id(w, out, e->thread);
     if (pieces->symbol.length)
         out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
     *brace = '{';
     out += out == brace;
-    out = PUT(out, "}}");
+    out = PUT(out, "}");
+    if (stack)
+        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+    *out++ = '}';
     output_advance(w->out, out);
     w->calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);
@@ -292,7 +303,8 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
 static int chrome_other(struct trace_writer *w, const struct event *e)
 {
     if (is_stream_work(e->record->type) || e->record->type == RECORD_SYNC ||
-        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY)
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY ||
+        e->record->type == RECORD_POOL)
         return w->scope.survey ? chrome_gpu(w, e) : 0;
     return chrome_range(w, e);
 }

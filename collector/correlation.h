@@ -39,7 +39,7 @@ struct correlated_call {
     uint16_t flags;    /* enum correlation_flag */
     uint16_t reserved;
     uint32_t target; /* of a link */
-    uint32_t padding;
+    uint32_t stack;  /* its stack id; 0 = none */
 };
 
 struct correlation_run {

@@ -13,6 +13,7 @@
  *       [weight=] [stack=] [captured] [nested] [stale] [open]
  *       after a kernel's handle: LABEL_name="demangled", if the file names it
  *   TYPE begin= [dur=] [code=] LABEL=VALUE... [kernel=""] [text=""] thread= tid= [correlation=]
+ *   stack ... frames=MODULE+OFFSET,python:LOCATION,ADDRESS (innermost first)
  *       (other records; kinds as words if they have any, one with a blank in it as a string)
  *   losses KEY=VALUE...
  */
@@ -203,7 +204,9 @@ static void print_other(const struct dump *d, const struct record *r)
                                  : NULL;
     if (name)
         printf(" kernel=%s", name->json);
-    if (r->bytes) {
+    if (r->type == RECORD_STACK) {
+        dump_frames(r, stdout);
+    } else if (r->bytes) {
         printf(" text=");
         print_string((const char *)r->bytes, r->byte_count);
     }

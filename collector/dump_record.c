@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "bytes.h"
+#include "frame.h"
 #include "gpu_record.h"
 
 enum style { STYLE_DECIMAL, STYLE_HEX, STYLE_DIM3, STYLE_STREAM, STYLE_WORD };
@@ -15,6 +17,9 @@ static const struct {
     const char *(*word)(uint64_t value);
 } styles[] = {
     {RECORD_NAME, 0, STYLE_HEX, NULL},
+    {RECORD_MODULE, 1, STYLE_HEX, NULL},
+    {RECORD_MODULE, 2, STYLE_HEX, NULL},
+    {RECORD_MODULE, 3, STYLE_HEX, NULL},
     {RECORD_KERNEL, KERNEL_GRID, STYLE_DIM3, NULL},
     {RECORD_KERNEL, KERNEL_BLOCK, STYLE_DIM3, NULL},
     {RECORD_KERNEL, KERNEL_CLUSTER, STYLE_DIM3, NULL},
@@ -76,6 +81,26 @@ static void print(enum style style, uint64_t value, FILE *out)
         break;
     default: fprintf(out, "%llu", (unsigned long long)value); break;
     }
+}
+
+void dump_frames(const struct record *r, FILE *out)
+{
+    fputs(" frames=", out);
+    for (uint32_t i = 0; i + 8 <= r->byte_count; i += 8) {
+        uint64_t frame = load_u64(r->bytes + i);
+        if (i)
+            fputc(',', out);
+        switch (frame_kind(frame)) {
+        case FRAME_MODULE:
+            fprintf(out, "%u+0x%llx", frame_module(frame), (unsigned long long)frame_offset(frame));
+            break;
+        case FRAME_ADDRESS: fprintf(out, "0x%llx", (unsigned long long)frame_address(frame)); break;
+        case FRAME_PYTHON: fprintf(out, "python:%u", frame_python(frame)); break;
+        default: fprintf(out, "?0x%llx", (unsigned long long)frame); break;
+        }
+    }
+    if (r->byte_count % 8)
+        fputs(",cut", out);
 }
 
 void dump_argument(const struct record *r, unsigned index, FILE *out)

@@ -11,4 +11,7 @@
 /* Prints argument `index` of the record, without its label. A kind that has no word is a number. */
 void dump_argument(const struct record *r, unsigned index, FILE *out);
 
+/* Prints the frames of a STACK record, " frames=3+0x4f,python:7,0x7f00", innermost first. */
+void dump_frames(const struct record *r, FILE *out);
+
 #endif

@@ -78,6 +78,17 @@ enum memory_arg {
     MEMORY_PC,
     MEMORY_ASYNC,
     MEMORY_POOL,
+    MEMORY_POOL_BYTES, /* one more than the number, 0 = in no pool, or not known */
+};
+
+enum pool_arg {
+    POOL_OPERATION,
+    POOL_KIND,
+    POOL_POOL,
+    POOL_DEVICE,
+    POOL_KEPT,
+    POOL_BYTES,
+    POOL_USED,
 };
 
 enum device_arg {
@@ -116,6 +127,8 @@ enum label_kind { LABEL_OF_DOMAIN = 1, LABEL_OF_STRING, LABEL_OF_CATEGORY, LABEL
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
 enum memory_operation { MEMORY_ALLOCATE = 1, MEMORY_RELEASE = 2 };
+enum pool_operation { POOL_CREATED = 1, POOL_DESTROYED = 2, POOL_TRIMMED = 3 };
+enum pool_kind { POOL_LOCAL = 1 }; /* others are of another process */
 
 #define GPU_STREAM_NONE    0xffffffffu /* CUPTI's word for "no stream": a whole context */
 #define GPU_STREAM_DEFAULT 7           /* how consumers know the default stream */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "device_memory.h"
 #include "error.h"
 #include "gpu_record.h"
 
@@ -27,8 +28,8 @@ struct device_use {
     struct covered busy;
     struct covered kernels;
     struct covered copies;
-    uint64_t allocated;
     uint64_t allocated_peak;
+    uint64_t reserved_peak; /* 0: no pools */
 };
 
 struct gpu_report {
@@ -42,6 +43,7 @@ struct gpu_report {
     struct gpu_stat *rows; /* owned */
     uint32_t count;
     uint32_t capacity;
+    struct device_memory memory;
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
@@ -121,6 +123,7 @@ struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by)
         return NULL;
     g->rec = rec;
     g->by = by;
+    device_memory_init(&g->memory);
     projections_init(&g->projections, &g->survey, take_projected, g);
     if (ranges_init(&g->ranges, rec) < 0) {
         gpu_report_free(g);
@@ -141,6 +144,7 @@ void gpu_report_free(struct gpu_report *g)
     free(g->devices);
     key_map_release(&g->places);
     key_map_release(&g->device_places);
+    device_memory_release(&g->memory);
     projections_release(&g->projections);
     ranges_release(&g->ranges);
     if (g->surveyed)
@@ -150,8 +154,13 @@ void gpu_report_free(struct gpu_report *g)
 
 int gpu_report_survey(struct gpu_report *g)
 {
-    g->surveyed = recording_has_gpu(g->rec);
+    g->surveyed = recording_has_gpu(g->rec) || g->by == BY_STACK || g->by == BY_PYTHON_LINE;
     return g->surveyed ? survey_make(&g->survey, g->rec) : 0;
+}
+
+struct survey *gpu_report_surveyed(struct gpu_report *g)
+{
+    return g->surveyed ? &g->survey : NULL;
 }
 
 static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
@@ -187,7 +196,7 @@ static struct gpu_stat *kernel_row(struct gpu_report *g, const struct event *e)
     struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK), 0, 0};
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
-    if (g->by == BY_NAME)
+    if (g->by != BY_GRID)
         return row_of(g, TABLE_KERNELS, key, name);
     char *text = NULL;
     key.b = grid;
@@ -291,18 +300,17 @@ static int take_work(struct gpu_report *g, const struct event *e)
 static int take_memory(struct gpu_report *g, const struct event *e)
 {
     const struct record *r = e->record;
-    uint64_t bytes = record_arg(r, MEMORY_BYTES);
-    if (!memory_is_device(record_arg(r, MEMORY_KIND)))
-        return 0;
+    struct memory_totals totals;
+    int error = device_memory_take(&g->memory, e, &totals);
+    if (error < 0 || r->type == RECORD_POOL || !memory_is_device(record_arg(r, MEMORY_KIND)))
+        return error;
     struct device_use *use = use_of(g, e->process, record_arg(r, MEMORY_DEVICE));
     if (!use)
         return GPUPROF_NO_MEMORY;
-    if (record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE)
-        use->allocated = bytes < UINT64_MAX - use->allocated ? use->allocated + bytes : UINT64_MAX;
-    else if (record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE)
-        use->allocated = use->allocated > bytes ? use->allocated - bytes : 0;
-    if (use->allocated > use->allocated_peak)
-        use->allocated_peak = use->allocated;
+    if (totals.allocated > use->allocated_peak)
+        use->allocated_peak = totals.allocated;
+    if (totals.has_pool && memory_reserved(&totals) > use->reserved_peak)
+        use->reserved_peak = memory_reserved(&totals);
     return 0;
 }
 
@@ -339,7 +347,8 @@ int gpu_report_take(struct gpu_report *g, const struct event *e)
         return count_in(named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)), duration_ns,
                         0);
     }
-    case RECORD_MEMORY: return take_memory(g, e);
+    case RECORD_MEMORY:
+    case RECORD_POOL: return take_memory(g, e);
     default: return take_range(g, e);
     }
 }
@@ -385,6 +394,9 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
     }
     if (error == 0 && use->allocated_peak)
         error = add_number(g, TABLE_MEMORY, use, "most allocated", 0, use->allocated_peak);
+    if (error == 0 && use->reserved_peak)
+        error = add_number(g, TABLE_MEMORY, use, "most reserved, pools included", 0,
+                           use->reserved_peak);
     return error;
 }
 
@@ -425,4 +437,21 @@ const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *cou
 {
     *count = g ? g->count : 0;
     return g ? g->rows : NULL;
+}
+
+struct gpu_totals gpu_report_totals(const struct gpu_report *g)
+{
+    struct gpu_totals t = {0};
+    for (uint32_t i = 0; g && i < g->count; i++)
+        if (g->rows[i].table == TABLE_KERNELS)
+            t.kernels += g->rows[i].count;
+    for (uint32_t i = 0; g && i < g->device_count; i++) {
+        const struct device_use *use = &g->devices[i];
+        if (use->begin_ns >= use->end_ns)
+            continue;
+        t.devices++;
+        t.busy_ns += use->busy.total_ns;
+        t.span_ns += use->end_ns - use->begin_ns;
+    }
+    return t;
 }

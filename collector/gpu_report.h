@@ -50,8 +50,12 @@ struct gpu_report;
 struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by);
 void gpu_report_free(struct gpu_report *g);
 
-/* The first pass, where there is GPU work. 0, or an error after one line on stderr. */
+/* The first pass, where there is GPU work or a table needs it. 0, or an error after one line on
+ * stderr. */
 int gpu_report_survey(struct gpu_report *g);
+
+/* What that pass has found; NULL: it was not needed. */
+struct survey *gpu_report_surveyed(struct gpu_report *g);
 
 /* Any event but a call, in the order of the timeline. 0 or an error. */
 int gpu_report_take(struct gpu_report *g, const struct event *e);
@@ -61,6 +65,17 @@ int gpu_report_finish(struct gpu_report *g);
 
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
+
+/* The work of all devices together, in one line's numbers. */
+struct gpu_totals {
+    uint32_t devices; /* that had any */
+    uint64_t kernels;
+    uint64_t busy_ns; /* each device's, added up */
+    uint64_t span_ns; /* from its first to its last work, likewise */
+};
+
+/* After gpu_report_finish. `g` may be NULL: then all are 0. */
+struct gpu_totals gpu_report_totals(const struct gpu_report *g);
 
 /* What goes into the report; nothing for tables without rows. `g` may be NULL. (gpu_report_print.c)
  */

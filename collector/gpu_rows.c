@@ -82,22 +82,28 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     return row;
 }
 
+/* The lane behind this one; the same if there can be no more. NULL: no memory. */
+static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
+{
+    if (row->next_lane)
+        return g->rows[row->next_lane - 1];
+    if (row->lane + 1 >= GPU_LANES_MAX || g->count >= GPU_ROWS_MAX)
+        return row;
+    struct gpu_row *made =
+        row_make(g, row->process, row->kind, row->device, row->stream, row->lane + 1);
+    if (made)
+        row->next_lane = g->count;
+    return made;
+}
+
 /* The first lane that is free, or a new one behind the last. */
 static struct gpu_row *free_lane(struct gpu_rows *g, struct gpu_row *row, uint64_t begin_ns)
 {
-    while (row->end_ns > begin_ns) {
-        if (row->next_lane) {
-            row = g->rows[row->next_lane - 1];
-            continue;
-        }
-        if (row->lane + 1 >= GPU_LANES_MAX || g->count >= GPU_ROWS_MAX)
+    while (row && row->end_ns > begin_ns) {
+        struct gpu_row *next = next_lane(g, row);
+        if (next == row)
             break;
-        struct gpu_row *made =
-            row_make(g, row->process, row->kind, row->device, row->stream, row->lane + 1);
-        if (!made)
-            return NULL;
-        row->next_lane = g->count;
-        return made;
+        row = next;
     }
     return row;
 }
@@ -118,6 +124,19 @@ struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kin
     struct gpu_row *row = row_make(g, p, kind, device, stream, 0);
     if (!row || key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)
         return NULL;
+    return row;
+}
+
+struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane)
+{
+    struct gpu_row *row = gpu_rows_get(g, p, kind, device, stream, UINT64_MAX);
+    while (row && row->lane < lane) {
+        struct gpu_row *next = next_lane(g, row);
+        if (next == row)
+            break;
+        row = next;
+    }
     return row;
 }
 

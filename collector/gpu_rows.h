@@ -29,6 +29,7 @@ struct gpu_row {
     uint32_t lane;      /* 0: the first of its kind */
     uint32_t next_lane; /* place of the next + 1, 0 = none */
     uint64_t end_ns;    /* of the last slice */
+    uint32_t thread;    /* for its user: whose it is, of several in one place */
     bool named;         /* for its user */
 };
 
@@ -55,6 +56,10 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
  */
 struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
                              uint64_t device, uint64_t stream, uint64_t begin_ns);
+
+/* The same, but the lane of that number. */
+struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane);
 
 /* Fits the slice in and remembers its end. */
 void gpu_row_fit(struct gpu_row *row, uint64_t *begin_ns, uint64_t *end_ns);

@@ -312,3 +312,12 @@ int live_adopt(const char *stream_path)
     live_file_release(&l);
     return done;
 }
+
+int live_file_remove(const struct live_file *l, const char *stream_path)
+{
+    char path[PATH_BYTES_MAX];
+    if (l->beside && beside_path(path, sizeof path, stream_path, "") < 0)
+        return GPUPROF_LIMIT;
+    int failed = unlink(l->beside ? path : l->header.live_path);
+    return failed && errno != ENOENT ? GPUPROF_IO : 0;
+}

@@ -76,4 +76,7 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
  */
 int live_adopt(const char *stream_path);
 
+/* Removes the open live file, whose events are all in the stream file now. 0 or GPUPROF_IO. */
+int live_file_remove(const struct live_file *l, const char *stream_path);
+
 #endif

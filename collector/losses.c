@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "message.h"
@@ -58,6 +59,7 @@ static const struct {
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
+    ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
@@ -119,6 +121,48 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
     return text;
 }
 
+/* Of these rows a file says nothing that was read, made whole and written anew. */
+static const char *const found_keys[] = {"header_lost",        "damaged_blocks", "damaged_records",
+                                         "skipped_bytes",      "torn_bytes",     "repeated_blocks",
+                                         "live_damaged_bytes", "live_records",   "open_calls"};
+
+static bool is_found(const char *key, size_t length)
+{
+    for (size_t i = 0; i < sizeof found_keys / sizeof found_keys[0]; i++)
+        if (strlen(found_keys[i]) == length && memcmp(found_keys[i], key, length) == 0)
+            return true;
+    return false;
+}
+
+char *losses_found_text(const struct losses *l, char *text, size_t capacity)
+{
+    struct text t = {.data = text, .capacity = capacity};
+    text[0] = '\0';
+    for (unsigned row = 0; row < ROW_COUNT; row++) {
+        const char *key = rows[row].info.key;
+        uint64_t value = loss_value(l, row);
+        if (value && is_found(key, strlen(key)))
+            put(&t, "%s%s=%llu", t.length ? " " : "", key, (unsigned long long)value);
+    }
+    return text;
+}
+
+void losses_found_read(struct losses *l, const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "= ");
+        for (unsigned row = 0; text[length] == '=' && row < ROW_COUNT; row++) {
+            const char *key = rows[row].info.key;
+            if (strlen(key) != length || memcmp(key, text, length) != 0 || !is_found(key, length))
+                continue;
+            uint64_t value = loss_value(l, row) + strtoull(text + length + 1, NULL, 10);
+            memcpy((char *)l + rows[row].offset, &value, sizeof value);
+        }
+        text += strcspn(text, " ");
+        text += strspn(text, " ");
+    }
+}
+
 const char *process_rank(const struct process *p)
 {
     for (const char *const *name = rank_variables; *name; name++) {
@@ -136,6 +180,16 @@ bool recording_has_gpu(const struct recording *rec)
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->processes[i]->has_gpu)
             return true;
+    return false;
+}
+
+bool recording_has_stacks(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "stacks");
+        if (text && strncmp(text, "absent", 6) != 0)
+            return true;
+    }
     return false;
 }
 
@@ -189,10 +243,12 @@ int recording_verdict(const struct recording *rec, bool strict)
             message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
                     p->file.path, (unsigned long long)l->live_records,
                     (unsigned long long)l->open_calls,
-                    l->running                   ? "the process still runs: this is a snapshot"
-                    : p->end_reason              ? "they came while the process ended"
-                    : l->counters[COUNTER_ENDED] ? "recording had ended before the process"
-                                                 : "the process was killed, or called exec");
+                    l->running                    ? "the process still runs: this is a snapshot"
+                    : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
+                                                    "is recovered"
+                    : p->end_reason               ? "they came while the process ended"
+                    : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
+                                                  : "the process was killed, or called exec");
         enum loss_weight weight = losses_weight(l);
         if (weight != LOSS_NONE)
             message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));

@@ -21,7 +21,7 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (19 + COUNTER_COUNT)
+#define LOSS_COUNT (20 + COUNTER_COUNT)
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
 
@@ -30,6 +30,13 @@ enum loss_weight losses_weight(const struct losses *l);
 
 /* Everything that is missing, "12 blocks damaged, ..."; "" if nothing is. Returns `text`. */
 char *losses_text(const struct losses *l, char *text, size_t capacity);
+
+/*
+ * What `gpuprof recover` found and cannot be found in the file that it wrote, "key=count key=count
+ * ..."; and back again, added to `l`.
+ */
+char *losses_found_text(const struct losses *l, char *text, size_t capacity);
+void losses_found_read(struct losses *l, const char *text);
 
 /* Adds b to a; a yes or no counts processes then. */
 void losses_add(struct losses *a, const struct losses *b);

@@ -128,7 +128,7 @@ static void help_all(void)
     printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
     print_wrapped(intro, 0, 0);
     printf("\n  gpuprof run python train.py\n  gpuprof merge DIR -o trace.json\n"
-           "  gpuprof report DIR\n\nverbs:\n");
+           "  gpuprof report DIR\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
     for (size_t i = 0; i < verb_count; i++)
         print_row(verbs[i].name, verbs[i].help);
     for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
@@ -257,9 +257,28 @@ static const struct section sections[] = {
     {"THE REPORT AS CSV",
      "A row for each function, for each row of the tables of the GPU, and for each thing that was "
      "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "
-     "gpu_range, overhead, device, memory; damage or loss, something that is missing; note, what "
+     "gpu_range, overhead, device, memory; stack, python_line, python_line_all (with a row for the "
+     "host and one for the GPU); damage or loss, something that is missing; note, what "
      "is good to know. Of the last three, function names it as the JSON report does, count is the "
      "number, and all other numbers are 0."},
+    {"WHO MADE THE CALLS",
+     "Calls that are slow, or that \\-\\-backtrace names, have stacks. gpuprof flame draws them as "
+     "a "
+     "flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
+     "file for speedscope, or folded, for other tools. gpuprof report \\-\\-by=stack and "
+     "\\-\\-by=python\\-line are tables of them; a call counts for its innermost line of Python, "
+     "and "
+     "under \"all\" once for each line that led to it. GPU time is that of the work that a call "
+     "launched. In traces each such call has its stack as sf and stackFrames, and as a text among "
+     "its arguments. What has no stack is said, with its time. Marks in brackets stand among the "
+     "frames: [borrowed: ...], what is around it is the stack of the thread that waits for this "
+     "one, as for the threads of PyTorch\\(aqs autograd; [range NAME], a thread of Python without "
+     "Python frames, in this range; [cut: ...], deeper frames were not kept.\n.PP\n"
+     "Native frames are looked up when they are read: in the files that were recorded, if they "
+     "still have the recorded build id, in their debug files (.gnu_debuglink, .build\\-id), in "
+     "what \\-\\-symbols names, and from debuginfod if DEBUGINFOD_URLS says where. What is not "
+     "found "
+     "is shown as module+offset."},
     {"TRACES OF RANKS",
      "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
      "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
@@ -289,7 +308,8 @@ int manual_verb(const struct options *options)
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
     printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
            ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
-           ".B gpuprof merge\nDIR \\-o trace.json\n.br\n.B gpuprof report\nDIR\n"
+           ".B gpuprof merge\nDIR \\-o trace.json\n.br\n.B gpuprof report\nDIR\n.br\n"
+           ".B gpuprof flame\nDIR \\-o flame.svg\n"
            ".SH DESCRIPTION\n");
     roff_text(intro);
     printf(".SH VERBS\n");

@@ -24,7 +24,11 @@ struct merge {
     struct recording rec;
     struct survey survey;
     bool surveyed;
+    struct call_tree tree;
+    bool has_stacks;
+    bool split; /* a file per rank */
     const char *step_range;
+    bool sync_streams;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
@@ -66,9 +70,11 @@ static int write_events(struct merge *m, const struct output *out)
 /* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
 static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    if (m->surveyed)
+    if (m->surveyed && (m->split || recording_has_gpu(&m->rec)))
         scope->survey = &m->survey;
+    scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
+    scope->sync_streams = m->sync_streams;
     m->begun = false;
     m->writer = m->format->create(out, &m->rec, scope);
     m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
@@ -232,14 +238,18 @@ static bool is_archive_name(const char *path)
 
 static int merge_write(struct merge *m, const struct options *options)
 {
-    bool split = options->per_rank || is_archive_name(options->output);
+    m->split = options->per_rank || is_archive_name(options->output);
     struct trace_scope scope = {.rank = RANK_NONE};
     /* Traces of ranks share their origin, and the survey is where it is found. */
-    m->surveyed = split || recording_has_gpu(&m->rec);
+    bool stacks = recording_has_stacks(&m->rec);
+    m->surveyed = m->split || stacks || recording_has_gpu(&m->rec);
     if (m->surveyed && survey_make(&m->survey, &m->rec) < 0)
         return EXIT_ENVIRONMENT;
     m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;
-    if (!split)
+    m->has_stacks = stacks && m->survey.stacks.stack_count;
+    if (m->has_stacks && call_tree_init(&m->tree, &m->survey, options->symbols) < 0)
+        return opening_failed(options->output, GPUPROF_NO_MEMORY);
+    if (!m->split)
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(&m->rec);
     int code = EXIT_ENVIRONMENT;
@@ -255,7 +265,9 @@ static int merge_write(struct merge *m, const struct options *options)
 
 int merge_verb(const struct options *options)
 {
-    struct merge m = {.format = &chrome_format, .step_range = options->step_range};
+    struct merge m = {.format = &chrome_format,
+                      .step_range = options->step_range,
+                      .sync_streams = options->sync_streams};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
@@ -271,6 +283,8 @@ int merge_verb(const struct options *options)
         code = merge_write(&m, options);
     if (code == EXIT_OK)
         code = recording_verdict(&m.rec, options->strict);
+    if (m.has_stacks)
+        call_tree_release(&m.tree);
     if (m.surveyed)
         survey_release(&m.survey);
     recording_release(&m.rec);

@@ -21,10 +21,25 @@ const struct option_info option_infos[] = {
     {OPTION_STEP_RANGE, 0, "step-range", "NAME",
      "each range of this name is a step of the program (standard: the calls of gpuprof_step, or "
      "the whole recording as one step)"},
+    {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
+     "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
+     "it; its other analyses then take waits for work"},
     {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
-    {OPTION_BY, 0, "by", "name|grid",
-     "what a row of the table of kernels stands for: a name, or a name with its grid and block; "
-     "standard: name"},
+    {OPTION_BY, 0, "by", "name|grid|stack|python-line",
+     "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
+     "add a table of the calls' stacks, or of the lines of Python that made them; standard: name"},
+    {OPTION_GRAPH, 'o', "output", "FILE",
+     "write the graph there (compressed if the name ends in .gz); standard: standard output"},
+    {OPTION_FORM, 0, "format", "folded|speedscope|svg",
+     "how the graph is written; standard: as the name of the file ends: .svg, or .json for "
+     "speedscope, or else folded"},
+    {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
+     "what is as wide as it is much: time of the calls, time of the work that they launched, their "
+     "number, or bytes allocated; standard: host"},
+    {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
+    {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
+     "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
+     "system's root), or look nothing up; standard: where they were recorded"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
@@ -95,8 +110,14 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
+    case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
+    case OPTION_THREADS: o->threads = true; break;
+    case OPTION_SYMBOLS: o->symbols = value; break;
+    case OPTION_GRAPH: o->output = value; break;
     case OPTION_FORMAT:
+    case OPTION_FORM:
+    case OPTION_WEIGHT:
     case OPTION_BY: {
         int choice = choice_index(info->value, value);
         if (choice < 0)
@@ -104,6 +125,10 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
                                info->value);
         if (info->bit == OPTION_BY)
             o->by = (enum report_by)choice;
+        else if (info->bit == OPTION_FORM)
+            o->flame_format = (enum flame_format)choice;
+        else if (info->bit == OPTION_WEIGHT)
+            o->weight = (enum flame_weight)choice;
         else
             o->format = (enum report_format)choice;
         break;
@@ -115,7 +140,7 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
 
 int options_parse(struct options *o, int argc, char **argv, unsigned set)
 {
-    *o = (struct options){.paths = argv + 1};
+    *o = (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME};
     bool words_only = false;
     for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];

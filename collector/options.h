@@ -12,20 +12,26 @@
 
 /* What a verb accepts. */
 enum option_set {
-    OPTION_OUTPUT = 1,        /* -o, --output FILE */
-    OPTION_FORMAT = 2,        /* --format text|json|csv */
-    OPTION_BLOCKS = 4,        /* --blocks */
-    OPTION_STRICT = 8,        /* --strict */
-    OPTION_KEEP_LIVE = 16,    /* --keep-live */
-    OPTION_OUT = 32,          /* -o DIR */
-    OPTION_QUIET = 64,        /* --quiet */
-    OPTION_EXEC = 128,        /* --exec */
-    OPTION_HELP = 256,        /* -h, --help */
-    OPTION_SETTINGS = 512,    /* no row: the options of settings.def */
-    OPTION_RECORDINGS = 1024, /* no row: at least one folder or file */
-    OPTION_PER_RANK = 2048,   /* --per-rank */
-    OPTION_STEP_RANGE = 4096, /* --step-range NAME */
-    OPTION_BY = 8192          /* --by name|grid */
+    OPTION_OUTPUT = 1,           /* -o, --output FILE */
+    OPTION_FORMAT = 2,           /* --format text|json|csv */
+    OPTION_BLOCKS = 4,           /* --blocks */
+    OPTION_STRICT = 8,           /* --strict */
+    OPTION_KEEP_LIVE = 16,       /* --keep-live */
+    OPTION_OUT = 32,             /* -o DIR */
+    OPTION_QUIET = 64,           /* --quiet */
+    OPTION_EXEC = 128,           /* --exec */
+    OPTION_HELP = 256,           /* -h, --help */
+    OPTION_SETTINGS = 512,       /* no row: the options of settings.def */
+    OPTION_RECORDINGS = 1024,    /* no row: at least one folder or file */
+    OPTION_PER_RANK = 2048,      /* --per-rank */
+    OPTION_STEP_RANGE = 4096,    /* --step-range NAME */
+    OPTION_BY = 8192,            /* --by name|grid|stack|python-line */
+    OPTION_GRAPH = 16384,        /* -o, --output FILE of a flame graph */
+    OPTION_FORM = 32768,         /* --format of one */
+    OPTION_WEIGHT = 65536,       /* --weight */
+    OPTION_THREADS = 131072,     /* --threads */
+    OPTION_SYMBOLS = 262144,     /* --symbols DIR|none */
+    OPTION_SYNC_STREAMS = 524288 /* --sync-streams */
 };
 
 struct option_info {
@@ -47,7 +53,11 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
 
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
 
-enum report_by { BY_NAME, BY_GRID }; /* in the order of the table */
+enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order of the table */
+
+/* Of a flame graph, in the order of the tables. */
+enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
+enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
 struct options {
     const char *output; /* NULL: standard output */
@@ -57,9 +67,14 @@ struct options {
     bool help; /* what follows was not looked at */
     bool per_rank;
     const char *step_range; /* NULL: none */
+    bool sync_streams;
     enum report_format format;
     enum report_by by;
-    char **paths; /* a view of argv */
+    enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
+    enum flame_weight weight;
+    bool threads;
+    const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
+    char **paths;        /* a view of argv */
     int path_count;
 };
 

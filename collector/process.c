@@ -8,6 +8,7 @@
 #include "api.h"
 #include "error.h"
 #include "gpu_record.h"
+#include "losses.h"
 
 #define FIRST_READ_BYTES 49152
 _Static_assert(FIRST_READ_BYTES <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
@@ -323,11 +324,16 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     if ((error = stream_file_resize(&p->file, &l->reader->pool)) < 0 ||
         (error = take_stream(l)) < 0)
         return error;
+    const char *found = process_meta(p, PROCESS_RECOVERED);
+    if (found) { /* a live file that is still there has nothing that this one has not */
+        losses_found_read(&p->losses, found);
+        *has_live = false;
+    }
     if (*has_live && (error = take_live(l, live)) < 0)
         return error;
     if (l->scan->torn && !torn_is_live(l, *has_live))
-        p->losses.torn_bytes = l->scan->torn;
-    p->losses.not_ended = !p->end_reason && !*has_live;
+        p->losses.torn_bytes += l->scan->torn;
+    p->losses.not_ended = !p->end_reason && !*has_live && !found;
     clock_map_finish(&p->clock);
     if (!p->codes.described && p->header.api_crc == api_table_crc())
         error = function_builtin(&l->reader->functions, &p->codes);

@@ -26,6 +26,8 @@
 #define META_BYTES_MAX   65536 /* of all of them */
 #define NOTES_MAX        32
 
+#define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
+
 /* What a reader could not have, and what it found in its place (losses.h says it in words). */
 struct losses {
     uint64_t header_lost;        /* 0 or 1: the stream header could not be read */
@@ -47,6 +49,8 @@ struct losses {
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t unmatched_ranges;   /* ends of ranges that had not begun */
     uint64_t deep_ranges;        /* nested too deep to be followed (range_stack.h) */
+    uint64_t stacks_unread;      /* records of stacks, modules and places that mean nothing, or are
+                                  * beyond the limits (stack_table.h) */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 

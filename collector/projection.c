@@ -10,7 +10,7 @@ void projections_init(struct projections *s, struct survey *survey, projection_f
                       void *context)
 {
     *s = (struct projections){.survey = survey, .tell = tell, .context = context};
-    s->places.count_max = PROJECTIONS_MAX;
+    s->places.count_max = s->lanes.count_max = PROJECTIONS_MAX;
 }
 
 void projections_release(struct projections *s)
@@ -19,6 +19,7 @@ void projections_release(struct projections *s)
         free(s->list[i]);
     free(s->list);
     key_map_release(&s->places);
+    key_map_release(&s->lanes);
 }
 
 /* Ends the innermost range; what comes next on the stream begins at `next_ns`. */
@@ -37,8 +38,9 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
     return s->tell(s->context, p, range);
 }
 
+/* A new lane of that stream. */
 static struct projection *make(struct projections *s, struct process *process, uint64_t device,
-                               uint64_t stream, struct key key)
+                               uint64_t stream, uint32_t thread, uint32_t lane)
 {
     struct projection **list =
         array_room(s->list, s->count, &s->capacity, sizeof(struct projection *), 16);
@@ -51,8 +53,35 @@ static struct projection *make(struct projections *s, struct process *process, u
     made->process = process;
     made->device = device;
     made->stream = stream;
+    made->thread = thread;
+    made->lane = lane;
     list[s->count++] = made;
-    return key_map_set(&s->places, key, s->count) < 0 ? NULL : made;
+    return made;
+}
+
+/* That of a thread on a stream, if it has one or `wanted`. 0 or GPUPROF_NO_MEMORY. */
+static int find(struct projections *s, struct process *process, uint64_t device, uint64_t stream,
+                uint32_t thread, bool wanted, struct projection **found)
+{
+    struct key key = {thread, device, stream};
+    struct key stream_key = {process->index, device, stream};
+    uint64_t place = key_map_get(&s->places, key);
+    *found = place ? s->list[place - 1] : NULL;
+    /* Nothing to tell of; or more of them than anything real has. */
+    if (place || !wanted || s->places.count >= PROJECTIONS_MAX)
+        return 0;
+    place = key_map_get(&s->lanes, stream_key);
+    uint32_t lane = place ? s->list[place - 1]->lane + 1 : 0;
+    if (lane < PROJECTION_LANES_MAX) {
+        if (!make(s, process, device, stream, thread, lane))
+            return GPUPROF_NO_MEMORY;
+        place = s->count;
+    }
+    *found = s->list[place - 1];
+    int error = key_map_set(&s->places, key, place);
+    if (error == 0)
+        error = key_map_set(&s->lanes, stream_key, place);
+    return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
 /* The ranges that the call was in, the outermost first; their count, or an error. */
@@ -115,15 +144,13 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
                     uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
                     const struct correlated_call *call)
 {
-    struct key key = {process->index, device, stream};
-    uint64_t place = key_map_get(&s->places, key);
+    struct projection *p;
     bool inside = call && call->range;
-    /* Nothing to tell of; or more streams than anything real has. */
-    if (!place && (!inside || s->count >= PROJECTIONS_MAX))
+    if (!call)
         return 0;
-    struct projection *p = place ? s->list[place - 1] : make(s, process, device, stream, key);
-    if (!p)
-        return GPUPROF_NO_MEMORY;
+    int error = find(s, process, device, stream, call->thread, inside, &p);
+    if (error < 0 || !p)
+        return error;
     if (inside && p->count && p->innermost == call->range && call->begin_ns < p->valid_until_ns) {
         if (end_ns > p->open[p->count - 1].end_ns)
             p->open[p->count - 1].end_ns = end_ns;

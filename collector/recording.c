@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "recording.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,65 +9,8 @@
 #include "array.h"
 #include "error.h"
 #include "message.h"
+#include "path_list.h"
 #include "verbs.h"
-
-struct path_list {
-    char **paths; /* owned */
-    uint32_t count;
-    uint32_t capacity;
-};
-
-static int path_add(struct path_list *list, const char *folder, const char *name)
-{
-    if (list->count == RECORDING_FILES_MAX)
-        return GPUPROF_LIMIT;
-    char **paths = array_room(list->paths, list->count, &list->capacity, sizeof *paths, 64);
-    if (!paths)
-        return GPUPROF_NO_MEMORY;
-    list->paths = paths;
-    char *path = NULL;
-    size_t length = strlen(folder);
-    if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
-        return GPUPROF_NO_MEMORY;
-    list->paths[list->count++] = path;
-    return 0;
-}
-
-static void path_list_release(struct path_list *list)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        free(list->paths[i]);
-    free(list->paths);
-}
-
-static int compare_paths(const void *left, const void *right)
-{
-    return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
-/* The stream files of a folder, by name. */
-static int list_folder(const char *folder, struct path_list *list)
-{
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return GPUPROF_IO;
-    int error = 0;
-    errno = 0;
-    for (struct dirent *entry; error == 0 && (entry = readdir(dir)); errno = 0) {
-        size_t length = strlen(entry->d_name);
-        size_t end = strlen(STREAM_SUFFIX);
-        if (length > end && strcmp(entry->d_name + length - end, STREAM_SUFFIX) == 0)
-            error = path_add(list, folder, entry->d_name);
-    }
-    if (error == 0 && errno)
-        error = GPUPROF_IO;
-    int saved = errno;
-    closedir(dir);
-    errno = saved;
-    if (list->count)
-        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
-    return error;
-}
 
 static int add_block(void *context, struct process *p, struct block_place *place)
 {
@@ -150,8 +92,8 @@ static int load_path(struct recording *rec, const char *path,
     }
     if (!S_ISDIR(status.st_mode))
         return load_file(rec, path, true, options);
-    struct path_list list = {0};
-    int error = list_folder(path, &list);
+    struct path_list list;
+    int error = path_list_read(&list, path);
     int code = error < 0 ? failure(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0 && options->quiet)
         code = EXIT_USAGE;

@@ -14,8 +14,6 @@
 #include "block_index.h"
 #include "process.h"
 
-#define RECORDING_FILES_MAX 65536
-
 struct recording {
     struct reader reader;
     struct process **processes; /* owned; in the order in which they are shown */
@@ -63,6 +61,9 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
 
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);
+
+/* Does any of the processes say that its calls may have stacks? */
+bool recording_has_stacks(const struct recording *rec);
 
 /* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);

@@ -11,6 +11,7 @@
 #include "gpu_report.h"
 #include "message.h"
 #include "options.h"
+#include "stack_report.h"
 #include "standard_files.h"
 #include "timeline.h"
 #include "verbs.h"
@@ -113,26 +114,44 @@ static void complete(struct report *r)
         losses_add(&r->losses, &r->rec->processes[i]->losses);
 }
 
-int report_make(struct report *r, struct recording *rec, enum report_by by)
+static int start_stacks(struct report *r, enum report_by by, const char *symbol_folder)
+{
+    if (by != BY_STACK && by != BY_PYTHON_LINE)
+        return 0;
+    r->stacks = calloc(1, sizeof *r->stacks);
+    if (!r->stacks)
+        return GPUPROF_NO_MEMORY;
+    return stack_report_init(r->stacks, gpu_report_surveyed(r->gpu), by, symbol_folder);
+}
+
+static int take_event(struct report *r, const struct event *e)
+{
+    int error = e->record->type == RECORD_CALL ? take_call(r, e) : gpu_report_take(r->gpu, e);
+    return error == 0 && r->stacks ? stack_costs_take(&r->stacks->costs, e) : error;
+}
+
+int report_make(struct report *r, struct recording *rec, enum report_by by,
+                const char *symbol_folder)
 {
     *r = (struct report){.rec = rec};
     r->gpu = gpu_report_create(rec, by);
     int more = r->gpu ? gpu_report_survey(r->gpu) : GPUPROF_NO_MEMORY;
     if (r->gpu && more < 0)
         return more;
+    int started = r->gpu ? start_stacks(r, by, symbol_folder) : GPUPROF_NO_MEMORY;
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
-    more = r->gpu && timeline && r->process_calls ? 1 : GPUPROF_NO_MEMORY;
+    more = r->gpu && timeline && r->process_calls && started == 0 ? 1 : GPUPROF_NO_MEMORY;
     while (more > 0) {
         struct event event;
         more = timeline_next(timeline, &event);
-        int error = more <= 0                           ? 0
-                    : event.record->type == RECORD_CALL ? take_call(r, &event)
-                                                        : gpu_report_take(r->gpu, &event);
+        int error = more > 0 ? take_event(r, &event) : 0;
         more = error < 0 ? error : more;
     }
     if (more == 0)
         more = gpu_report_finish(r->gpu);
+    if (more == 0 && r->stacks)
+        more = stack_report_finish(r->stacks);
     if (more < 0)
         message("%s: %s", timeline ? timeline_path(timeline) : "report",
                 more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
@@ -148,6 +167,9 @@ void report_release(struct report *r)
     free(r->rows);
     free(r->row_of);
     free(r->process_calls);
+    if (r->stacks)
+        stack_report_release(r->stacks);
+    free(r->stacks);
     gpu_report_free(r->gpu);
 }
 
@@ -168,8 +190,8 @@ int report_verb(const struct options *options)
     int code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        code = report_make(&report, &rec, options->by) < 0 ? EXIT_ENVIRONMENT
-                                                           : report_print(&report, options->format);
+        int error = report_make(&report, &rec, options->by, options->symbols);
+        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, options->format);
         report_release(&report);
     }
     if (code == EXIT_OK)
@@ -212,7 +234,7 @@ int report_summary(const char *dir, FILE *out)
         if (bytes > REPORT_SUMMARY_BYTES_MAX)
             summary_of_headers(&report, &rec);
         else
-            error = report_make(&report, &rec, BY_NAME);
+            error = report_make(&report, &rec, BY_NAME, NULL);
         if (error == 0)
             report_print_summary(&report, SUMMARY_FUNCTIONS, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;

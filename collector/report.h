@@ -24,6 +24,7 @@ struct report_row {
 };
 
 struct gpu_report;
+struct stack_report;
 
 struct report {
     const struct recording *rec;
@@ -37,18 +38,21 @@ struct report {
     uint64_t total_ns; /* of calls that are not nested in another */
     uint64_t copy_calls;
     uint64_t copy_bytes;
-    uint64_t begin_ns;       /* of the first call; 0 if there is none */
-    uint64_t end_ns;         /* of the last */
-    uint64_t *process_calls; /* owned, by process index */
-    struct losses losses;    /* of all processes together */
-    struct gpu_report *gpu;  /* owned; what the devices did, and ranges */
+    uint64_t begin_ns;           /* of the first call; 0 if there is none */
+    uint64_t end_ns;             /* of the last */
+    uint64_t *process_calls;     /* owned, by process index */
+    struct losses losses;        /* of all processes together */
+    struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
+    struct stack_report *stacks; /* owned; NULL: not asked for */
 };
 
 /*
- * Reads all events of `rec`, which must stay; `by` says what a row of kernels is. 0, or an error
- * after one line on stderr.
+ * Reads all events of `rec`, which must stay; `by` says what a row of kernels is, or which table of
+ * stacks there is to be, with symbols from `symbol_folder` (symbols.h). 0, or an error after one
+ * line on stderr.
  */
-int report_make(struct report *r, struct recording *rec, enum report_by by);
+int report_make(struct report *r, struct recording *rec, enum report_by by,
+                const char *symbol_folder);
 void report_release(struct report *r);
 
 /* What report_make has found, as text for people, as JSON, or as CSV with a heading line. */

@@ -7,6 +7,7 @@
 #include "gpu_report.h"
 #include "json_text.h"
 #include "report.h"
+#include "stack_report.h"
 #include "unit_text.h"
 
 #define PROCESSES_SHOWN_MAX 16
@@ -88,6 +89,8 @@ void report_print_text(const struct report *r, FILE *out)
         free(name);
     }
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    if (r->stacks)
+        stack_report_print_text(r->stacks, out);
     gpu_report_print_text(r->gpu, out);
     print_losses(r, out);
 }
@@ -129,6 +132,8 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
+    if (r->stacks)
+        stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
@@ -177,8 +182,28 @@ void report_print_json(const struct report *r, FILE *out)
         print_json_row(&r->rows[i], out);
     }
     fprintf(out, "\n]");
+    if (r->stacks)
+        stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
     fprintf(out, "\n}\n");
+}
+
+/* Of the devices: what they did, or why nothing of it is known. */
+static void print_gpu_summary(const struct report *r, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES];
+    const char *rows = recording_gpu_rows(r->rec);
+    struct gpu_totals t = gpu_report_totals(r->gpu);
+    if (!recording_has_gpu(r->rec)) {
+        bool absent = strncmp(rows, "absent", 6) == 0;
+        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work", absent ? rows : "");
+    } else if (t.devices) {
+        fprintf(out, "  GPU        %s kernels, ", count_text(a, t.kernels));
+        if (t.devices > 1)
+            fprintf(out, "%u devices ", t.devices);
+        fprintf(out, "busy %.1f%% of the time from first to last work\n",
+                100.0 * (double)t.busy_ns / (double)t.span_ns);
+    }
 }
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
@@ -193,6 +218,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     if (r->copy_calls)
         fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
                 count_text(b, r->copy_calls));
+    print_gpu_summary(r, out);
     for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
         const struct report_row *row = &r->rows[i];
         fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),

@@ -54,6 +54,7 @@ static int take_call(struct survey *s, struct ranges *ranges, const struct event
         .thread = e->thread->index,
         .function = e->function->index,
         .range = range ? range->node : 0,
+        .stack = r->stack_id,
         .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
                             (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
     };
@@ -114,6 +115,9 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, 0));
+    case RECORD_MODULE:
+    case RECORD_PYTHON:
+    case RECORD_STACK: return stack_table_take(&s->stacks, e);
     case RECORD_STEP: s->stepped[e->process->index] = true; return 0;
     default: return take_range(s, ranges, e);
     }
@@ -142,7 +146,9 @@ int survey_make(struct survey *s, struct recording *rec)
     s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = s->stepped && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    int error = stack_table_init(&s->stacks, rec->count);
+    if (!s->stepped || !before || !timeline)
+        error = GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
     if (error == 0)
@@ -153,6 +159,8 @@ int survey_make(struct survey *s, struct recording *rec)
     /* Damage will be met and counted again, and handles will get their names again. */
     for (uint32_t i = 0; before && i < rec->count; i++) {
         rec->processes[i]->losses = before[i];
+        if (s->stacks.unread)
+            rec->processes[i]->losses.stacks_unread += s->stacks.unread[i];
         kernel_handles_release(&rec->processes[i]->kernels);
     }
     timeline_free(timeline);
@@ -164,6 +172,7 @@ void survey_release(struct survey *s)
 {
     correlation_release(&s->calls);
     spool_release(&s->nodes);
+    stack_table_release(&s->stacks);
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
     free(s->devices);

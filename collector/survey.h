@@ -2,9 +2,9 @@
 /*
  * What must be known before GPU work can be shown, gathered by one pass over all events: which call
  * made which work, in which ranges calls were made, the names of kernels (their records stand in
- * other blocks than the kernels), and the devices. Recordings without GPU work need no survey.
- * Memory is bounded by correlation.h and spool.h, the number of kernel names (kernel_names.h) and
- * SURVEY_DEVICES_MAX.
+ * other blocks than the kernels), the devices, and what the stacks of calls are. Recordings without
+ * GPU work and stacks need no survey. Memory is bounded by correlation.h and spool.h, the number of
+ * kernel names (kernel_names.h), SURVEY_DEVICES_MAX and stack_table.h.
  */
 #ifndef GPUPROF_COLLECTOR_SURVEY_H
 #define GPUPROF_COLLECTOR_SURVEY_H
@@ -15,6 +15,7 @@
 #include "range_stack.h"
 #include "recording.h"
 #include "spool.h"
+#include "stack_table.h"
 
 #define SURVEY_DEVICES_MAX 4096
 #define DEVICE_NAME_BYTES  128
@@ -39,6 +40,7 @@ struct range_node {
 struct survey {
     struct recording *rec;
     struct correlation calls;
+    struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
     struct key_map contexts;         /* (process, context) -> device + 1 */
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
@@ -51,7 +53,8 @@ struct survey {
 
 /*
  * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
- * process.gpu_names. 0, or an error after one line on stderr. survey_release in both cases.
+ * process.gpu_names and what losses.stacks_unread counts. 0, or an error after one line on stderr.
+ * survey_release in both cases.
  */
 int survey_make(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);

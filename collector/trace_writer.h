@@ -3,6 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
+#include "call_tree.h"
 #include "output.h"
 #include "recording.h"
 #include "survey.h"
@@ -13,7 +14,9 @@ struct trace_writer;
 /* What a trace is to show. */
 struct trace_scope {
     struct survey *survey;      /* NULL: no GPU work, or none is shown */
+    struct call_tree *tree;     /* NULL: no stacks are shown */
     const struct process *only; /* NULL: all of the recording */
+    bool sync_streams;          /* synchronisations have the stream that they waited for */
     const char *step_range;     /* the range that is a step of the program; NULL: none is named */
     const char *name;           /* of the trace, NULL: none */
     uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */

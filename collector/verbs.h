@@ -29,12 +29,14 @@ struct verb {
 extern const struct verb verbs[];
 extern const size_t verb_count;
 
-int merge_verb(const struct options *options);  /* merge.c */
-int report_verb(const struct options *options); /* report.c */
-int dump_verb(const struct options *options);   /* dump.c */
-int run_verb(char **argv);                      /* launch.c */
-int manual_verb(const struct options *options); /* manual.c: the page, troff, on stdout */
-int help_verb(const struct options *options);   /* manual.c: `help` and `help VERB`, on stdout */
+int merge_verb(const struct options *options);   /* merge.c */
+int report_verb(const struct options *options);  /* report.c */
+int flame_verb(const struct options *options);   /* flame.c */
+int dump_verb(const struct options *options);    /* dump.c */
+int recover_verb(const struct options *options); /* recover.c */
+int run_verb(char **argv);                       /* launch.c */
+int manual_verb(const struct options *options);  /* manual.c: the page, troff, on stdout */
+int help_verb(const struct options *options);    /* manual.c: `help` and `help VERB`, on stdout */
 
 /* Prints what the verb of that name does and its options (manual.c). */
 int verb_help(const char *name);

@@ -29,12 +29,4 @@ static inline uint64_t clock_scale_ns(const struct clock_scale *scale, uint64_t 
                       CLOCK_SCALE_SHIFT);
 }
 
-/* The first tick at which clock_scale_ns is at least `ns`: equal to it where a tick is below 1 ns.
- */
-static inline uint64_t clock_scale_ticks(const struct clock_scale *scale, uint64_t ns)
-{
-    unsigned __int128 scaled = (unsigned __int128)ns << CLOCK_SCALE_SHIFT;
-    return scale->ticks_zero + (uint64_t)((scaled + scale->mult - 1) / scale->mult);
-}
-
 #endif

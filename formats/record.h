@@ -49,7 +49,7 @@ enum counter_index {
 };
 
 /* Values of END's reason. */
-enum end_reason { END_EXIT = 1, END_QUICK = 2, END_ERROR = 3 };
+enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 
 struct counter_info {
     const char *name;

@@ -114,8 +114,18 @@ static bool parse_flags(const char *text, const char *choices, uint64_t *number)
     }
 }
 
+/* May a time be "off"? */
+static bool can_be_off(const struct setting_info *info)
+{
+    return info->kind == SETTING_KIND_TIME && strstr(info->value, "|off");
+}
+
 static bool parse_text(const struct setting_info *info, const char *text, uint64_t *number)
 {
+    if (can_be_off(info) && strcmp(text, "off") == 0) {
+        *number = SETTING_TIME_OFF;
+        return true;
+    }
     switch (info->kind) {
     case SETTING_KIND_PATH: return true;
     case SETTING_KIND_SIZE:
@@ -149,12 +159,16 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
     if (!parse_text(info, text, &number)) {
         bool has_words = info->kind == SETTING_KIND_CHOICE || info->kind == SETTING_KIND_FLAGS;
         snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s", text, kind_hints[info->kind],
-                 has_words ? " " : "", has_words ? info->value : "");
+                 has_words ? " " : "",
+                 has_words          ? info->value
+                 : can_be_off(info) ? ", or off"
+                                    : "");
         return GPUPROF_USAGE;
     }
+    bool is_off = can_be_off(info) && number == SETTING_TIME_OFF;
     bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
                   info->kind == SETTING_KIND_NUMBER;
-    if (ranged && (number < info->low || number > info->high)) {
+    if (ranged && !is_off && (number < info->low || number > info->high)) {
         char low[32];
         char high[32];
         write_number(info->low, units_of(info), low, sizeof low);

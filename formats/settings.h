@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define SETTING_TEXT_BYTES_MAX 1023 /* longest value accepted */
+#define SETTING_TIME_OFF       UINT64_MAX
 
 enum setting_kind {
     SETTING_KIND_PATH,

@@ -5,6 +5,7 @@
 
 #include "gpu.h"
 #include "resolve.h"
+#include "stack.h"
 #include "writer.h"
 
 /* How many calls thread.opens lists: it is looked at only while `open` is marked. */
@@ -237,7 +238,12 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
-        thread_close(t);
+        uint32_t stack = call_is_slow(site, record[2]) ? stack_take(t) : 0;
+        /* Taking it may have taken the room that the record was in. */
+        if (call_newest_record(t) && !stack)
+            thread_close(t);
+        else if (call_newest_record(t))
+            thread_close_with(t, stack);
     }
     pop(t);
     if (attention_now() >= ATTENTION_LATE)

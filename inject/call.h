@@ -35,6 +35,7 @@ struct call_site {
     unsigned count;       /* of argument words */
     const uint8_t *kinds; /* of the arguments, enum api_arg_kind */
     const uint8_t *late;  /* 1: the argument is known only when the call has returned */
+    unsigned class;       /* enum api_class */
 };
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
@@ -200,6 +201,13 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
     return true;
 }
 
+/* Has a call of this class lasted so long that its stack is to be taken? */
+static inline __attribute__((always_inline)) bool call_is_slow(const struct call_site *site,
+                                                               uint64_t ticks)
+{
+    return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
+}
+
 static inline __attribute__((always_inline)) int
 call_close(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
@@ -207,7 +215,8 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
     struct thread *t = &this_thread;
     call_enter(t, c); /* before we look, as in call_open */
     if (unlikely(t->open != c) ||
-        unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed))) {
+        unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
+        unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)

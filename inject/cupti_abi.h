@@ -180,6 +180,11 @@ typedef enum {
     CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE = 2
 } CUpti_ActivityMemoryOperationType;
 
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2
+} CUpti_ActivityMemoryPoolType;
+
 /* Bits. */
 #define CUPTI_ACTIVITY_FLAG_FLUSH_FORCED 1
 #define CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC 1

@@ -63,6 +63,45 @@ __attribute__((format(printf, 1, 2))) static void set_status(const char *format,
     writer_wake();
 }
 
+/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
+ */
+struct quiet {
+    struct call *outside;
+    uint64_t mask;
+    int error;
+};
+
+static struct quiet quiet_begin(void)
+{
+    struct quiet quiet = {this_thread.inside, block_signals(), errno};
+    this_thread.inside = CALL_FOR_GOOD;
+    dlsym_find_real();
+    return quiet;
+}
+
+static void quiet_end(const struct quiet *quiet)
+{
+    this_thread.inside = quiet->outside;
+    restore_signals(quiet->mask);
+    errno = quiet->error;
+}
+
+/* Nothing of ours costs time in CUPTI any more, and another client can have it. */
+static void let_go(void)
+{
+    struct quiet quiet = quiet_begin();
+    CUpti_SubscriberHandle subscriber = gpu.subscriber;
+    gpu.subscriber = NULL;
+    if (gpu.kinds)
+        gpu_enable_kinds(false);
+    gpu.kinds = 0;
+    if (gpu.has_latency)
+        gpu.cupti.cuptiActivityEnableLatencyTimestamps(0);
+    if (subscriber)
+        gpu.cupti.cuptiUnsubscribe(subscriber);
+    quiet_end(&quiet);
+}
+
 void gpu_fail(const char *format, ...)
 {
     char reason[CUPTI_REASON_BYTES_MAX];
@@ -72,6 +111,7 @@ void gpu_fail(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
+    let_go();
     set_status("absent: %s", reason);
     say(SAY_GPU, "GPU rows absent: %s; host calls are recorded", reason);
 }
@@ -80,8 +120,7 @@ const char *gpu_result_text(CUptiResult result)
 {
     const char *text = NULL;
     static _Thread_local char number[32];
-    if (gpu.cupti.cuptiGetResultString &&
-        gpu.cupti.cuptiGetResultString(result, &text) == CUPTI_SUCCESS && text)
+    if (gpu.cupti.cuptiGetResultString(result, &text) == CUPTI_SUCCESS && text)
         return text;
     snprintf(number, sizeof number, "CUPTI error %d", (int)result);
     return number;
@@ -142,10 +181,12 @@ static bool find_and_subscribe(void)
             return true;
         if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
             result == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+            gpu.subscriber = NULL;
             gpu_fail("CUPTI is held by %s, and serves one client of a process",
                      holder[0] ? holder : "another profiler");
             return false;
         }
+        gpu.subscriber = NULL;
         snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s", gpu.cupti.path,
                  gpu_result_text(result));
         if (search.setting && search.setting[0])
@@ -239,36 +280,13 @@ static bool start_records(bool yielded)
         return false;
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
-        gpu.cupti.cuptiActivityEnableLatencyTimestamps(1);
+        gpu.has_latency = gpu.cupti.cuptiActivityEnableLatencyTimestamps(1) == CUPTI_SUCCESS;
     bool paused = atomic_load(&gp.paused);
     if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
     }
     return true;
-}
-
-/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
- */
-struct quiet {
-    struct call *outside;
-    uint64_t mask;
-    int error;
-};
-
-static struct quiet quiet_begin(void)
-{
-    struct quiet quiet = {this_thread.inside, block_signals(), errno};
-    this_thread.inside = CALL_FOR_GOOD;
-    dlsym_find_real();
-    return quiet;
-}
-
-static void quiet_end(const struct quiet *quiet)
-{
-    this_thread.inside = quiet->outside;
-    restore_signals(quiet->mask);
-    errno = quiet->error;
 }
 
 void gpu_pause(bool paused)

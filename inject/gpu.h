@@ -36,6 +36,7 @@ struct gpu {
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
     CUpti_SubscriberHandle subscriber;
+    bool has_latency;                    /* kernels say when they were queued */
     uint64_t kinds;                      /* enabled: a bit each */
     char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
     _Atomic uint32_t status_version;     /* raised when `status` changes */
@@ -75,10 +76,11 @@ static inline bool gpu_is_active(void)
 /* In the child of a fork: CUPTI does not work there any more, if it did in the parent. */
 void gpu_forget(void);
 
-/* Ends it; the first reason holds. */
+/* Ends it; the first reason holds. CUPTI is left to others: no kinds, no callbacks, no subscriber.
+ * Not from a callback of CUPTI's buffers or clock. */
 __attribute__((format(printf, 1, 2))) void gpu_fail(const char *format, ...);
 
-/* What CUPTI calls a result. */
+/* What CUPTI calls a result; its cuptiGetErrorMessage says no more than that. */
 const char *gpu_result_text(CUptiResult result);
 
 /* Enables or disables the kinds of records that are recorded. */

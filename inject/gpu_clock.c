@@ -19,7 +19,8 @@ static bool lived(uint64_t time, uint64_t zero)
     return time - zero <= life_ns;
 }
 
-/* clock_scale_ticks without its division: the inverse of `mult` gives it or a little less. */
+/* The first tick at which clock_scale_ns is at least `ns`, without a division: the inverse of
+ * `mult` gives it or a little less. */
 static uint64_t ticks_at(const struct clock_scale *scale, uint64_t ns)
 {
     static uint64_t mult;

@@ -152,6 +152,8 @@ static void set_text(struct record *r, const char *text)
 static bool make_memory(struct record *r, const struct cupti_view *view)
 {
     uint64_t at = F(MEMORY_TIMESTAMP);
+    /* An imported pool has a process id in the place of its size. */
+    bool local = F(MEMORY_POOL_TYPE) == CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
     if (!set_times(r, at, at))
         return false;
     r->type = RECORD_MEMORY;
@@ -159,7 +161,7 @@ static bool make_memory(struct record *r, const struct cupti_view *view)
     set_text(r, (const char *)(uintptr_t)F(MEMORY_NAME));
     SET_ARGS(r, F(MEMORY_OPERATION), F(MEMORY_KIND), F(MEMORY_ADDRESS), F(MEMORY_BYTES),
              F(MEMORY_DEVICE), F(MEMORY_CONTEXT), F(MEMORY_STREAM), F(MEMORY_PC), F(MEMORY_ASYNC),
-             F(MEMORY_POOL_ADDRESS));
+             F(MEMORY_POOL_ADDRESS), local ? F(MEMORY_POOL_SIZE) + 1 : 0);
     return true;
 }
 

@@ -44,9 +44,9 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
-#define SITE(id, symbol)                                                                           \
+#define SITE(id, class)                                                                            \
     static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
-                                               late_##id}
+                                               late_##id, API_##class}
 
 /* The words at entry, and what is done with them. `wide`: see DIM3_WORD. */
 #define BEFORE_CALL(args, wide, begin)                                                             \
@@ -98,7 +98,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
  */
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
     typedef returns(*id##_fn) params;                                                              \
-    SITE(id, symbol);                                                                              \
+    SITE(id, class);                                                                               \
     static __attribute__((noinline)) returns long_##id params                                      \
     {                                                                                              \
         const uintptr_t gp_caller = this_thread.caller;                                            \
@@ -129,7 +129,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     }
 #define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
     typedef returns(*id##_fn) params;                                                              \
-    SITE(id, symbol);                                                                              \
+    SITE(id, class);                                                                               \
     static returns variant_##id(const struct binding *gp_binding, uintptr_t gp_caller,             \
                                 UNPACK params)                                                     \
     {                                                                                              \

@@ -13,6 +13,7 @@
 #include "api.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "stack.h"
 #include "ticks.h"
 
 #define LIBRARIES_MAX 16
@@ -167,6 +168,7 @@ static void append_process(struct thread *t)
     }
     append_text(t, "gpuprof", GPUPROF_RELEASE);
     append_text(t, "live", gp.pool.is_file ? "file" : "memory");
+    append_text(t, "stacks", stacks_source());
 }
 
 static void append_ranks(struct thread *t)

@@ -38,7 +38,9 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
     struct walk *walk = data;
     struct object o = {.path = info->dlpi_name ? info->dlpi_name : "",
                        .base = info->dlpi_addr,
-                       .low = UINTPTR_MAX};
+                       .low = UINTPTR_MAX,
+                       .headers = info->dlpi_phdr,
+                       .header_count = info->dlpi_phnum};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type == PT_LOAD) {

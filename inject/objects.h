@@ -18,6 +18,8 @@ struct object {
     uintptr_t base;
     uintptr_t low; /* the range of its loaded segments */
     uintptr_t high;
+    const ElfW(Phdr) * headers;
+    unsigned header_count;
     const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;

@@ -14,9 +14,10 @@
 #include "ticks.h"
 #include "unnamed.h"
 
-#define FIRST_BYTES (1u << 20)
-#define GROW_BYTES  (1u << 20)
-#define GROW_TRIES  100
+#define FIRST_BYTES   (1u << 20)
+#define GROW_BYTES    (1u << 20)
+#define GROW_TRIES    100
+#define FURTHER_BYTES (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
 
 static int live_fd = -1; /* from pool_create to pool_publish or pool_close */
 
@@ -59,7 +60,7 @@ static uint32_t first_chunks(const struct pool *pool)
 {
     uint32_t first = FIRST_BYTES / pool->chunk_bytes;
     first = first < 1 ? 1 : first;
-    return first < pool->chunk_max ? first : pool->chunk_max;
+    return first < pool->shared_max ? first : pool->shared_max;
 }
 
 /* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
@@ -123,33 +124,47 @@ static void go_without_file(struct pool *pool, struct stream_header *header, int
         error_text(reason));
 }
 
+/* With room for `further` chunks beyond the buffer's size. 0, or -1: address space is bounded. */
+static int map(struct pool *pool, struct stream_header *header, const char *data_dir,
+               uint32_t further)
+{
+    uint32_t room = LIVE_CHUNK_COUNT_MAX - pool->shared_max;
+    pool->chunk_max = pool->shared_max + (further < room ? further : room);
+    pool->map_bytes = LIVE_HEAD_BYTES + (size_t)pool->chunk_max * pool->chunk_bytes;
+    int fd = create_file(pool, header, data_dir);
+    int error = errno;
+    int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    if (fd < 0 && further)
+        return -1; /* RLIMIT_FSIZE, perhaps: with less it may be possible */
+    pool->is_file = fd >= 0;
+    if (fd < 0)
+        go_without_file(pool, header, error);
+    pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    error = errno;
+    live_fd = fd;
+    if (pool->base != MAP_FAILED)
+        return 0;
+    pool_close();
+    if (pool->is_file)
+        unlink(header->live_path);
+    pool->base = NULL;
+    errno = error;
+    return -1;
+}
+
 int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir)
 {
     memset(pool, 0, sizeof *pool);
     pool->chunk_bytes = (uint32_t)gp.settings.numbers[SETTING_CHUNK] & ~4095u;
     uint64_t chunks = gp.settings.numbers[SETTING_BUFFER] / pool->chunk_bytes;
-    pool->chunk_max = chunks > LIVE_CHUNK_COUNT_MAX ? LIVE_CHUNK_COUNT_MAX : (uint32_t)chunks;
-    if (pool->chunk_max < 2)
-        pool->chunk_max = 2; /* the writer's and one more */
-    pool->map_bytes = LIVE_HEAD_BYTES + (size_t)pool->chunk_max * pool->chunk_bytes;
-    int fd = create_file(pool, header, data_dir);
-    int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-    pool->is_file = fd >= 0;
-    if (fd < 0)
-        go_without_file(pool, header, errno);
-    pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
-    int error = errno;
-    live_fd = fd;
-    if (pool->base == MAP_FAILED) {
-        pool_close();
-        if (pool->is_file)
-            unlink(header->live_path);
-        pool->base = NULL;
-        errno = error;
+    pool->shared_max = chunks > LIVE_CHUNK_COUNT_MAX ? LIVE_CHUNK_COUNT_MAX : (uint32_t)chunks;
+    if (pool->shared_max < 2)
+        pool->shared_max = 2; /* the writer's and one more */
+    if (map(pool, header, data_dir, FURTHER_BYTES / pool->chunk_bytes) < 0 &&
+        map(pool, header, data_dir, 0) < 0)
         return -1;
-    }
     write_head(pool, header);
-    uint32_t allocated = pool->is_file ? first_chunks(pool) : pool->chunk_max;
+    uint32_t allocated = pool->is_file ? first_chunks(pool) : pool->shared_max;
     atomic_store(&pool->free_count, allocated);
     atomic_store(&pool->allocated, allocated);
     return 0;
@@ -183,12 +198,31 @@ void pool_unlink(const struct stream_header *header)
         unlink(header->live_path);
 }
 
-/* One thread at a time allocates more storage; the others go on looking. False: at the cap. */
-static bool grow(struct pool *pool)
+/* Storage for `more` chunks behind those that have it. 0 or an errno; EAGAIN: another time. */
+static int extend(const struct pool *pool, uint32_t more)
+{
+    if (!pool->is_file)
+        return 0;
+    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
+    off_t offset = (off_t)(pool_chunk(pool, atomic_load(&pool->allocated)) - pool->base);
+    int error = EINTR;
+    for (int i = 0; error == EINTR && i < GROW_TRIES; i++) /* timers that go off all the time */
+        error = posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes);
+    close(fd);
+    return error == EINTR ? EAGAIN : error;
+}
+
+/*
+ * One thread at a time allocates more storage, up to `most` chunks; the others go on looking.
+ * False: there are so many.
+ */
+static bool grow(struct pool *pool, uint32_t most)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
     uint32_t free = 0;
-    if (allocated >= pool->chunk_max)
+    if (allocated >= most || allocated >= pool->chunk_max)
         return false;
     if (!atomic_compare_exchange_strong(&pool->grow_lock, &free, 1))
         return true;
@@ -197,28 +231,15 @@ static bool grow(struct pool *pool)
     more = more < 1 ? 1 : more;
     if (more > pool->chunk_max - allocated)
         more = pool->chunk_max - allocated;
-    bool grown = false;
-    bool later = false; /* it may work another time */
-    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) {
-        off_t offset = (off_t)(pool_chunk(pool, allocated) - pool->base);
-        int error = EINTR;
-        for (int i = 0; error == EINTR && i < GROW_TRIES; i++) /* timers that go off all the time */
-            error = posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes);
-        grown = more && error == 0;
-        later = error == EINTR;
-        close(fd);
-    } else {
-        later = errno == EMFILE || errno == ENFILE;
-    }
-    if (grown) {
+    int error = more ? extend(pool, more) : EAGAIN;
+    if (error == 0) {
         atomic_store(&pool->allocated, allocated + more);
         atomic_fetch_add(&pool->free_count, more);
-    } else if (!later) {
+    } else if (error != EAGAIN) {
         pool->chunk_max = allocated; /* no room: what there is must do */
     }
     atomic_store(&pool->grow_lock, 0);
-    return grown;
+    return error == 0;
 }
 
 static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
@@ -249,14 +270,30 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
     return NULL;
 }
 
-uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
+uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position, bool first)
 {
     int saved = errno;
     uint8_t *chunk;
-    while (!(chunk = take_free(pool, number, tid, position)) && grow(pool))
+    uint32_t most = first ? pool->chunk_max : pool->shared_max;
+    while (!(chunk = take_free(pool, number, tid, position)) && grow(pool, most))
         ;
     errno = saved;
     return chunk;
+}
+
+void pool_begin_anew(struct pool *pool, uint8_t *chunk, uint64_t position)
+{
+    atomic_store(chunk_state(chunk), LIVE_TAKEN);
+    __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TAKE),
+                     1 + atomic_fetch_add(&pool->take_count, 1), __ATOMIC_RELAXED);
+    chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
+}
+
+void pool_begun(uint8_t *chunk)
+{
+    atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
 }
 
 /*

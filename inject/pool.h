@@ -30,8 +30,19 @@ void pool_forget(struct pool *pool);
 /* Removes the file: everything in it is in the stream. The mapping stays. */
 void pool_unlink(const struct stream_header *header);
 
-/* A free chunk, now OWNED by thread `number`/`tid` at `position`, empty; NULL if there is none. */
-uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position);
+/*
+ * A free chunk, now OWNED by thread `number`/`tid` at `position`, empty; NULL if there is none. The
+ * `first` one of a thread may be beyond the buffer's size: threads that do nothing must not keep
+ * others from being recorded.
+ */
+uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position, bool first);
+
+/*
+ * Its owner empties a chunk whose records are all sealed, to go on in it at `position`: it counts
+ * as TAKEN until pool_begun.
+ */
+void pool_begin_anew(struct pool *pool, uint8_t *chunk, uint64_t position);
+void pool_begun(uint8_t *chunk);
 
 /*
  * The owner leaves a chunk to the writer, or somebody else does it for a thread that is gone: only

@@ -13,6 +13,7 @@ enum say_cause {
     SAY_THREAD,
     SAY_EXIT,
     SAY_GPU,
+    SAY_STACKS,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

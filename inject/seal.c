@@ -95,7 +95,8 @@ static void look_after_owner(uint8_t *chunk)
         pool_leave_dead(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
 }
 
-static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)
+/* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
+static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state, uint32_t take)
 {
     struct part *p = &s->parts[s->part_count];
     *p = (struct part){.chunk = chunk,
@@ -105,7 +106,7 @@ static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state)
                            chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK,
                        .sealed = chunk_u64(chunk, LIVE_CHUNK_SEALED),
                        .full = state == LIVE_FULL};
-    if (p->committed > p->sealed || p->full)
+    if (chunk_u32(chunk, LIVE_CHUNK_TAKE) == take && (p->committed > p->sealed || p->full))
         s->part_count++;
 }
 
@@ -156,9 +157,10 @@ static void collect_parts(struct sealer *s, bool look_after)
             look_after_owner(chunk);
             state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
         }
-        bool is_older = (int32_t)(takes - chunk_u32(chunk, LIVE_CHUNK_TAKE)) >= 0;
+        uint32_t take = chunk_u32(chunk, LIVE_CHUNK_TAKE);
+        bool is_older = (int32_t)(takes - take) >= 0;
         if (is_older && (state == LIVE_OWNED || state == LIVE_FULL))
-            add_part(s, chunk, state);
+            add_part(s, chunk, state, take);
     }
     sort_parts(s->parts, s->part_count);
 }
@@ -247,7 +249,7 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
     bool due = now_ns - s->sealed_ns >= gp.settings.numbers[SETTING_SEAL];
     bool pressed =
         atomic_exchange(&gp.pool.wanted, 0) ||
-        4 * (uint64_t)atomic_load(&gp.pool.full_count) >= 3 * (uint64_t)gp.pool.chunk_max;
+        4 * (uint64_t)atomic_load(&gp.pool.full_count) >= 3 * (uint64_t)gp.pool.shared_max;
     bool look_after = all || pressed || now_ns - s->liveness_ns >= LIVENESS_NS;
     if (look_after)
         s->liveness_ns = now_ns;

@@ -13,6 +13,7 @@
 #include "announce.h"
 #include "capture.h"
 #include "finish.h"
+#include "forked.h"
 #include "futex.h"
 #include "gpu.h"
 #include "identity.h"
@@ -21,6 +22,7 @@
 #include "nvtx_abi.h"
 #include "pool.h"
 #include "say.h"
+#include "stack.h"
 #include "stream_out.h"
 #include "ticks.h"
 #include "writer.h"
@@ -138,6 +140,7 @@ static void leave_parent(void)
     labels_reset();
     capture_reset();
     gpu_forget();
+    stacks_reset();
     atomic_store(&gp.said, 0);
 }
 
@@ -156,6 +159,7 @@ static bool start(const sigset_t *mask)
     for (int i = 0; i < COUNTER_COUNT; i++)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
+    stacks_start();
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         pool_close();
         pool_unlink(&gp.header);
@@ -171,6 +175,7 @@ static bool start(const sigset_t *mask)
         return false;
     }
     finish_register();
+    forked_register();
     atomic_fetch_or(&fork_page.recording, epoch);
     return true;
 }

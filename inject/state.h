@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "api.h"
 #include "clock_scale.h"
 #include "live.h"
 #include "record.h"
@@ -51,6 +52,7 @@ struct fork_page {
     _Atomic uint64_t recording; /* epoch, EPOCH_PAUSED (low half) + attention */
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
+    _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
 extern HIDDEN struct fork_page fork_page;
@@ -73,7 +75,8 @@ struct pool {
     uint8_t *base; /* of the mapping */
     size_t map_bytes;
     uint32_t chunk_bytes;
-    uint32_t chunk_max;         /* the cap */
+    uint32_t chunk_max;         /* chunks that there is room for */
+    uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
     _Atomic uint32_t allocated; /* chunks backed by storage */
     _Atomic uint32_t grow_lock;
     _Atomic uint32_t hint;       /* where to look for a free one */

@@ -60,28 +60,6 @@ static void leave_namesakes(uint32_t tid)
     }
 }
 
-static uint8_t *wait_for_chunk(struct thread *t)
-{
-    uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
-    uint64_t wait_ns = gp.settings.numbers[SETTING_WAIT];
-    if (chunk || t->waited || gp.settings.numbers[SETTING_ON_FULL] == ON_FULL_DROP || !wait_ns)
-        return chunk;
-    counter_add(COUNTER_WAITS, 1);
-    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
-    while (!chunk) {
-        uint32_t event = atomic_load(&gp.pool.free_event);
-        atomic_store(&gp.pool.wanted, 1);
-        writer_wake();
-        chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-        if (chunk || now_ns >= end_ns || !atomic_load(&gp.writer.running))
-            break;
-        futex_wait(&gp.pool.free_event, event, end_ns - now_ns);
-    }
-    t->waited = !chunk;
-    return chunk;
-}
-
 /* Puts the open records, `bytes` long, behind the whole ones. */
 static void put_open(struct thread *t, const uint8_t *records, size_t bytes, unsigned count)
 {
@@ -104,35 +82,69 @@ static void drop_open(struct thread *t, unsigned count)
     counter_add(COUNTER_DROPPED, count);
 }
 
-static void change_chunk(struct thread *t)
+/*
+ * Takes a chunk, the first one or another; when there is none, its own begins anew, if the writer
+ * has stored it. The open records move along: they are in one chunk or the other at any time, so
+ * that a kill does not lose them. False: nothing has changed.
+ */
+static bool change_chunk(struct thread *t)
 {
     uint8_t *old = chunk_of(t);
     uint8_t open[OPEN_BYTES_MAX];
     unsigned count = thread_open_records(t);
     size_t bytes = thread_open_bytes(t, count);
-    if (!old) {
-        use_chunk(t, wait_for_chunk(t));
-        return;
+    uint64_t used = t->used, position = t->position + used;
+    uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, position, !old);
+    bool is_stored = old && used && chunk_u64(old, LIVE_CHUNK_SEALED) == used;
+    if (!chunk && !is_stored)
+        return false;
+    if (old)
+        memcpy(open, t->records + used, bytes);
+    if (chunk) {
+        use_chunk(t, chunk);
+        put_open(t, open, bytes, count);
+    } else {
+        pool_begin_anew(&gp.pool, old, position);
+        use_chunk(t, old);
+        put_open(t, open, bytes, count);
+        pool_begun(old);
     }
-    memcpy(open, t->records + t->used, bytes);
-    t->position += t->used;
-    /* The open records are in one chunk or the other at any time: a kill must not lose them. */
-    uint64_t used = t->used;
-    uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, t->position);
-    use_chunk(t, chunk);
-    if (chunk)
-        put_open(t, open, bytes, count);
-    chunk_set_u64(old, LIVE_CHUNK_COMMITTED, used);
-    pool_leave(&gp.pool, old, t->number);
-    if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
+    t->position = position;
+    if (chunk && old) {
+        chunk_set_u64(old, LIVE_CHUNK_COMMITTED, used);
+        pool_leave(&gp.pool, old, t->number);
+        if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
+            writer_wake();
+    }
+    return true;
+}
+
+/* The same, with a wait. False: it ran out; what does not fit into the chunk is dropped. */
+static bool wait_for_chunk(struct thread *t)
+{
+    uint64_t wait_ns = gp.settings.numbers[SETTING_WAIT];
+    if (change_chunk(t))
+        return true;
+    if (t->waited || gp.settings.numbers[SETTING_ON_FULL] == ON_FULL_DROP || !wait_ns) {
+        if (!atomic_exchange(&gp.pool.wanted, 1))
+            writer_wake();
+        return false;
+    }
+    counter_add(COUNTER_WAITS, 1);
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
+    for (;;) {
+        uint32_t event = atomic_load(&gp.pool.free_event);
+        atomic_store(&gp.pool.wanted, 1);
         writer_wake();
-    if (chunk)
-        return;
-    use_chunk(t, wait_for_chunk(t));
-    if (t->records)
-        put_open(t, open, bytes, count);
-    else
-        drop_open(t, count);
+        if (change_chunk(t))
+            return true;
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        if (now_ns >= end_ns || !atomic_load(&gp.writer.running))
+            break;
+        futex_wait(&gp.pool.free_event, event, end_ns - now_ns);
+    }
+    t->waited = true;
+    return false;
 }
 
 static bool has_room(const struct thread *t, size_t bytes)
@@ -153,7 +165,7 @@ bool thread_make_room(struct thread *t, size_t bytes)
     int cancel_state;
     uint64_t mask = block_signals();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    change_chunk(t);
+    wait_for_chunk(t);
     pthread_setcancelstate(cancel_state, &cancel_state);
     restore_signals(mask);
     bool has = has_room(t, bytes);
@@ -216,6 +228,33 @@ void thread_close(struct thread *t)
     chunk_commit(t->records, t->used + count - 1);
 }
 
+/*
+ * Open records are out of sight while the newest gets longer. A kill then finds a call that has
+ * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
+ */
+void thread_close_with(struct thread *t, uint32_t stack)
+{
+    if (!thread_make_room(t, 8)) {
+        counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
+        return;
+    }
+    unsigned count = thread_open_records(t);
+    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
+    size_t words = record_word_count(record[0]);
+    t->extending = t->used + 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    chunk_commit(t->records, t->used);
+    atomic_signal_fence(memory_order_seq_cst);
+    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
+            8 * (words - RECORD_HEAD_WORDS));
+    record[RECORD_HEAD_WORDS] = stack;
+    record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
+    chunk_commit(t->records, t->used + count);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->extending = 0;
+    thread_close(t);
+}
+
 void thread_settle(struct thread *t)
 {
     if (!t->records)
@@ -227,11 +266,13 @@ void thread_settle(struct thread *t)
         for (uint32_t i = 0; i < t->open_count; i++)
             wanted += t->opens[i].is_recorded;
     }
+    bool is_extending = t->extending && committed == t->extending - 1;
+    t->extending = 0;
     t->used = committed - count;
     if (count > wanted) { /* the newest was not noted yet as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
-        bool is_over = count + 1 == wanted; /* the newest; else they were just moving */
+        bool is_over = count + 1 == wanted && !is_extending; /* the newest; else they moved */
         drop_open(t, is_over ? 0 : wanted);
         for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
             t->opens[i].is_recorded = true;
@@ -268,7 +309,7 @@ bool thread_attach(struct thread *t)
         .epoch = EPOCH_THREAD, .tid = thread_id(), .inside = t->inside, .caller = t->caller};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     leave_namesakes(t->tid);
-    use_chunk(t, wait_for_chunk(t));
+    wait_for_chunk(t);
     t->epoch = epoch;
     append_thread_record(t);
     ranges_attached(t);

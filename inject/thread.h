@@ -19,8 +19,8 @@ struct call {
     uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
 };
 
-#define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + API_ARGS_MAX)) /* of a call's record */
-#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MAX * CALL_BYTES_MAX) /* kept free for open records */
+#define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + 1 + API_ARGS_MAX)) /* of a call's record */
+#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MAX * CALL_BYTES_MAX)     /* kept free for open records */
 
 /* A call that is open beside others, or without a record. */
 struct open_call {
@@ -56,9 +56,12 @@ struct thread {
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
-    uint32_t further; /* the last correlation id that a LINK record was made for */
-    bool in_init;     /* in cuInit, by way of its hook */
-    uintptr_t caller; /* of the hook that goes the long way now; see hooks.c */
+    uint32_t further;    /* the last correlation id that a LINK record was made for */
+    bool in_init;        /* in cuInit, by way of its hook */
+    uintptr_t caller;    /* of the hook that goes the long way now; see hooks.c */
+    uint64_t extending;  /* 1 + `used`, while the newest open record gets one word more */
+    uintptr_t stack_low; /* of the stack, what is known to be readable; walk.c */
+    uintptr_t stack_high;
 };
 
 /* TLS is initial-exec: the library is preloaded. */
@@ -72,8 +75,8 @@ bool thread_attach(struct thread *t);
 
 /*
  * Changes chunks if need be so that `bytes` more fit beside the open records, which move along.
- * May wait up to the setting "wait". False: there is no chunk; the caller's event is dropped and
- * counted, and so are the open ones.
+ * May wait up to the setting "wait". False: there is no room; the caller's event is dropped and
+ * counted.
  */
 bool thread_make_room(struct thread *t, size_t bytes);
 
@@ -110,6 +113,9 @@ void thread_leave(struct thread *t);
 
 /* The newest open record becomes a whole one: it goes before the other open ones. */
 void thread_close(struct thread *t);
+
+/* The same, with the number of its stack; or it is dropped with its chunk, and counted. */
+void thread_close_with(struct thread *t, uint32_t stack);
 
 /*
  * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk

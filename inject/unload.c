@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "modules.h"
 #include "objects.h"
 #include "resolve.h"
 
@@ -39,7 +40,9 @@ EXPORT int dlclose(void *handle)
         real = (dlclose_fn)next.address; /* libc's at the latest */
         atomic_store_explicit(&real_dlclose, real, memory_order_relaxed);
     }
+    modules_closing();
     int result = real(handle);
+    modules_closed();
     resolve_refresh();
     return result;
 }

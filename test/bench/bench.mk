@@ -21,7 +21,7 @@ endif
 .PHONY: bench-programs
 bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)
 
-bench: lib collector-bin bench-programs $(BUILD)/make_gpu
+bench: lib collector-bin bench-programs $(BUILD)/make_gpu $(BUILD)/make_stacks
 	$(Q)/usr/bin/python3 $(BENCH_DIR)/bench.py $(BUILD)
 
 $(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
 the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes gpu
-collector devices.
+collector devices stacks.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -384,9 +384,38 @@ def bench_collector():
         shutil.rmtree(folder)
 
 
+def code_of(binary):
+    """Where the code of an ELF file begins, and its size, in hexadecimal digits."""
+    sections = subprocess.run(["readelf", "-SW", binary], check=True, capture_output=True,
+                              text=True).stdout
+    return re.search(r" \.text +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", sections).groups()
+
+
+def bench_stacks():
+    """100,000 different stacks of 30 frames all over the code of 50 modules with DWARF: copies of
+    the collector."""
+    stacks, modules = 100000, 50
+    folder = os.path.join(WORK, "stacks")
+    os.makedirs(folder)
+    for number in range(modules):
+        shutil.copy(COLLECTOR, os.path.join(WORK, f"module.{number}"))
+    subprocess.run([os.path.join(BUILD, "make_stacks"), folder, "bench", str(stacks), str(modules),
+                    os.path.join(WORK, "module"), *code_of(COLLECTOR)], check=True)
+    for name, command in (("flame.symbols", ["flame", "-o", os.path.join(WORK, "x.folded")]),
+                          ("flame.symbols.none", ["flame", "--symbols=none", "-o", os.devnull])):
+        runs = [measured([COLLECTOR, *command, folder]) for _ in range(3)]
+        if any(run[3] for run in runs):
+            not_run(name, runs[0][4])
+            continue
+        tell(name, statistics.median(run[0] for run in runs), "s for 100,000 stacks",
+             20 if name == "flame.symbols" else None, spread=quartiles([run[0] for run in runs]))
+        tell(f"{name}.memory", max(run[2] for run in runs) / 1024, "MiB peak")
+
+
 def main():
     parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
-             "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices}
+             "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
+             "stacks": bench_stacks}
     try:
         for name in sys.argv[2:] or parts:
             try:

@@ -163,7 +163,8 @@ static double parse(uint64_t count)
 {
     uint64_t took = 0, start = 1000000;
     struct clock_scale *scale = &gp.header.scale; /* as if the process were old enough */
-    scale->ticks_zero -= clock_scale_ticks(scale, LIFE_NS) - scale->ticks_zero;
+    scale->ticks_zero -=
+        (uint64_t)(((unsigned __int128)LIFE_NS << CLOCK_SCALE_SHIFT) / scale->mult);
     for (uint64_t first = 0; first < count; first += BUFFER_RECORDS) {
         start = fill(first, start);
         uint64_t begin = cpu_ns();

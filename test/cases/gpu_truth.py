@@ -86,6 +86,13 @@ def _members(*members):
     return lambda v: _numbers(v, *members)
 
 
+def _memory(v):
+    local = v.get("memoryPoolConfig_memoryPoolType") == 1
+    return [*_numbers(v, "memoryOperationType", "memoryKind", "address", "bytes", *PLACE, "PC",
+                      "isAsync", "memoryPoolConfig_address"),
+            v.get("memoryPoolConfig_pool_size", 0) + 1 if local else 0]
+
+
 # Kind -> our type's name, its arguments.
 KINDS = {
     10: ("kernel", _kernel), 1: ("copy", _copy), 22: ("copy", _peer),
@@ -95,13 +102,18 @@ KINDS = {
     51: ("graph", _members(*PLACE[:2], "streamId", "graphId")),
     17: ("overhead", _members("overheadKind", "objectKind", "objectId_pt_processId",
                               "objectId_pt_threadId")),
-    49: ("memory", _members("memoryOperationType", "memoryKind", "address", "bytes", *PLACE, "PC",
-                            "isAsync", "memoryPoolConfig_address")),
+    49: ("memory", _memory),
     50: ("pool", _members("memoryPoolOperationType", "memoryPoolType", "address", "deviceId",
                           "minBytesToKeep", "size", "utilizedSize")),
     8: ("device", lambda v: [*_numbers(v, "id", "computeCapabilityMajor", "computeCapabilityMinor",
-                                       "numMultiprocessors"), v["numThreadsPerWarp"],
-                             *_numbers(v, "globalMemorySize", "coreClockRate")]),
+                                       "numMultiprocessors"),
+                             v["maxWarpsPerMultiprocessor"] * v["numThreadsPerWarp"],
+                             *_numbers(v, "maxBlocksPerMultiprocessor",
+                                       "maxRegistersPerMultiprocessor",
+                                       "maxSharedMemoryPerMultiprocessor",
+                                       "maxSharedMemoryPerBlock", "globalMemorySize",
+                                       "globalMemoryBandwidth", "coreClockRate", "l2CacheSize",
+                                       "numThreadsPerWarp")]),
     9: ("context", _members("contextId", "deviceId", "nullStreamId")),
     37: ("stream", _members("streamId", "contextId", "priority", "flag")),
 }
@@ -125,7 +137,7 @@ def rows(process):
             for i in (4, 5, 14):
                 args[i] = struct.unpack("<IHH", struct.pack("<Q", args[i]))
         elif what == "device":
-            args = [*args[:4], args[15], args[9], args[11]]
+            args = [*args[:12], *args[14:]]  # without the UUID
         found.append((what, record.correlation, tuple(args), record.begin, record.end))
     return found
 

@@ -573,12 +573,15 @@ def read_stream(path):
     return process
 
 
+TABLES = {}  # of functions, by their CRC: from any file read before; see "Functions"
+
+
 def read_folder(folder):
     """Every process that recorded into `folder`, by pid and start time."""
     processes = [read_stream(p) for p in sorted(pathlib.Path(folder).glob("*.gpuprof"))]
-    tables = {p.header.api_crc: p.functions for p in processes if p.functions}
+    TABLES.update({p.header.api_crc: p.functions for p in processes if p.functions})
     for process in processes:
-        process.functions = process.functions or tables.get(process.header.api_crc, {})
+        process.functions = process.functions or TABLES.get(process.header.api_crc, {})
     return sorted(processes, key=lambda p: (p.header.start_time, p.header.pid))
 
 

@@ -225,14 +225,14 @@ def test_manual_page_has_no_faults(run_collector, tmp_path):
 def test_help(run_collector):
     text = run_collector("help").stdout
     verbs = re.findall(r"^  (\w+) ", text, re.MULTILINE)
-    assert {"run", "merge", "report", "dump", "demo", "manual", "help"} <= set(verbs)
-    for verb in ("run", "merge", "report", "dump", "demo", "manual", "help"):
+    assert {"run", "merge", "report", "flame", "dump", "demo", "manual", "help"} <= set(verbs)
+    for verb in ("run", "merge", "report", "flame", "dump", "demo", "manual", "help"):
         one = run_collector("help", verb)
         assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
 
 
-@pytest.mark.parametrize("verb", ["run", "merge", "report", "dump", "manual", "help"])
+@pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "dump", "manual", "help"])
 @pytest.mark.parametrize("words", [["-h"], ["--help"], ["-h", "not-there", "--nonesuch"]],
                          ids=" ".join)
 def test_help_of_a_verb(run_collector, verb, words):
@@ -252,7 +252,7 @@ def test_help_is_not_taken_from_elsewhere(run_collector):
 def test_help_manual_and_parser_agree(run_collector):
     """Every option that help and the manual list is taken, and the synopsis names it."""
     page = run_collector("manual").stdout.replace("\\", "")
-    for verb in ("merge", "report", "dump"):
+    for verb in ("merge", "report", "flame", "dump"):
         text = run_collector("help", verb).stdout
         rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
         assert len(rows) > 2
@@ -270,7 +270,7 @@ def test_help_manual_and_parser_agree(run_collector):
 
 
 @pytest.mark.parametrize("arguments", [["help"], ["manual"], ["--version"], ["report", "data"],
-                                       ["dump", "data"], ["merge", "data"]], ids=" ".join)
+                                       ["dump", "data"], ["merge", "data"], ["flame", "data"]], ids=" ".join)
 def test_closed_standard_output(collector, root, tmp_path, arguments):
     """No file that is opened takes the number of standard output and what is meant for it."""
     stream = tmp_path / "data" / "good.gpuprof"

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -91,6 +92,34 @@ def test_launches_and_ranges(report):
     memory, = made["gpu_memory_peak"]
     assert memory == {"name": "rank 0, GPU 0: most allocated", "bytes": 2 * 2**20}
     assert made["threads"] == 2 and made["gpu_rows"] == "present"
+
+
+def test_memory_of_pools(report):
+    rows = by_name(report("pools", 1, 1)["gpu_memory_peak"])
+    assert {name: row["bytes"] for name, row in rows.items()} == {
+        "GPU 0: most allocated": 9492, "GPU 0: most reserved, pools included": 11240}
+
+
+def test_ranges_of_threads_that_share_a_stream(report):
+    rows = by_name(report("shared", 1, 1)["nvtx_gpu_proj_sum"])
+    assert {name: (row["instances"], row["total_ns"]) for name, row in rows.items()} == {
+        "step": (1, 13000), "inner": (1, 8999), "backward": (1, 9000)}
+
+
+def test_summary_of_a_run(run_collector, program, library):
+    """What the devices did in a line, or why nothing of it is known."""
+    assert library.exists()
+    done = run_collector("run", "-o", "on", program("demo"))
+    assert done.returncode == 0, done.stderr
+    share = re.search(r"^  GPU        9,360 kernels, 2 devices busy ([0-9.]+)% of the time from "
+                      "first to last work$", done.stderr, re.MULTILINE)
+    rows = json.loads(run_collector("report", "--format=json", "on").stdout)["gpu_time_util"]
+    busy, span = (sum(row["total_ns"] for row in rows if row["name"].endswith(what))
+                  for what in (": busy", ": from first to last work"))
+    assert share and abs(float(share[1]) - 100 * busy / span) < 0.06
+    done = run_collector("run", "-o", "off", "--gpu=off", program("demo"))
+    assert done.returncode == 0
+    assert "\n  GPU        rows absent: turned off (GPUPROF_GPU)\n" in done.stderr
 
 
 def test_text(run_collector, make_gpu):

@@ -68,6 +68,17 @@ def test_holder_later(recorded):
     assert len(of(process, "kernel")) == len(launches_of(process))
 
 
+def test_one_of_no_use_is_let_go(recorded):
+    """CUPTI that gives us no kind of record is free for whoever comes after us."""
+    kinds = ",".join(str(kind) for kind in (1, 2, 8, 9, 10, 17, 22, 36, 37, 38, 49, 50, 51))
+    _, done, process = recorded("holder", SIMCUPTI_UNSUPPORTED=kinds)
+    assert re.fullmatch("gpuprof: GPU rows absent: CUPTI enables none of the kinds .*\n",
+                        done.stderr)
+    assert "holder started 0\n" in done.stdout
+    assert re.search("holder stopped callbacks=[1-9]", done.stdout)
+    assert launches_of(process) and not of(process, "kernel")
+
+
 def test_held_before(library, tmp_path):
     """One that was there first keeps CUPTI: host rows, and a reason."""
     version = "13.0"

@@ -83,7 +83,9 @@ def test_head(run_collector, make_gpu):
     assert trace["schemaVersion"] == 1 and trace["displayTimeUnit"] == "ns"
     assert trace["baseTimeNanoseconds"] == 1700000000000000000 + 200
     assert trace["distributedInfo"] == {"rank": 1}
-    device, = trace["deviceProperties"]
+    # Each at the place of its ordinal, as readers look it up.
+    unknown, device = trace["deviceProperties"]
+    assert unknown == {"id": 0}
     assert device["id"] == 1 and device["name"] == "Made GPU" and device["numSms"] == 132
     assert device["computeMajor"] == 9 and device["warpSize"] == 32
     assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543210"
@@ -175,15 +177,18 @@ def test_copies_and_sets(merged):
         assert e["args"]["memory bandwidth (GB/s)"] == 4.096 and e["args"]["value"] == 0
 
 
-def test_synchronisations_have_rows_of_their_own(merged):
-    trace = merged("train", 1, 2)
+@pytest.mark.parametrize("options", [[], ["--sync-streams"]])
+def test_synchronisations_have_rows_of_their_own(merged, options):
+    trace = merged("train", 1, 2, *options)
     syncs = of_category(trace, "cuda_sync")
     streams = {e["tid"] for c in GPU_CATEGORIES[:4] for e in of_category(trace, c)}
     assert not {e["tid"] for e in syncs} & streams
     assert collections.Counter(e["name"] for e in syncs) == {"Stream Sync": 2, "Context Sync": 2}
     for e in syncs:
         assert {"stream", "correlation", "device"} <= set(e["args"])
-        assert e["args"]["stream"] == (7 if e["name"] == "Stream Sync" else -1)
+        # With a stream HTA takes the wait for work, but for its critical path, which needs it.
+        assert e["args"]["stream"] == (7 if options and e["name"] == "Stream Sync" else -1)
+        assert e["args"].get("synchronized stream") == (7 if e["name"] == "Stream Sync" else None)
         assert names(trace)[e["pid"], e["tid"]].startswith("synchronisation")
 
 
@@ -291,6 +296,19 @@ def test_ranges_on_the_device(merged):
     assert len(found["ranges on stream 7", "epoch"]) == 1
 
 
+def test_ranges_of_threads_that_share_a_stream(merged):
+    """Each is whole, from its first to its last work, in a row of its thread."""
+    trace = merged("shared", 1, 1)
+    rows = names(trace)
+    found = {e["name"]: (rows[e["pid"], e["tid"]], round(e["ts"] - 19.8, 3), e["dur"])
+             for e in of_category(trace, "gpu_user_annotation")}
+    assert len(of_category(trace, "gpu_user_annotation")) == 3
+    assert found == {"step": ("ranges on stream 7", 0, 13),
+                     "inner": ("ranges on stream 7", 0.001, 8.999),
+                     "backward": ("ranges on stream 7, thread 1600", 2, 9)}
+    check_rows(trace)
+
+
 def test_operators(merged):
     """TensorBoard's operator view: kernel, call and range have one External id."""
     trace = merged("train", 1, 2)
@@ -342,12 +360,29 @@ def test_memory(merged):
         assert e["args"]["Addr"] > 2**46 and "Total Reserved" in e["args"]
 
 
+def test_memory_of_pools(merged):
+    """Reserved is what pools have, used or not, and what is allocated outside of them."""
+    trace = merged("pools", 1, 1)
+    found = [(e["args"]["Device Type"], e["args"]["Total Allocated"], e["args"]["Total Reserved"])
+             for e in trace["traceEvents"] if e["name"] == "[memory]"]
+    assert found == [
+        (1, 1000, 1000), (0, 64, 64),
+        (1, 5096, 9192), (1, 9192, 9192),   # the pool has 8192 bytes
+        (1, 9492, 11240), (1, 5396, 11240),  # what was freed stays reserved
+        (1, 5406, 8058),                     # trimmed; 10 bytes in a pool of unknown size
+        (1, 1310, 8058),
+        (1, 310, 2058),                      # the pool was destroyed, its 5000 bytes are gone
+        (1, 10, 10), (1, 0, 0)]
+
+
 def test_overhead(merged):
     trace = merged("train", 1, 2)
     found = of_category(trace, "overhead")
     assert collections.Counter(e["name"] for e in found) == \
         {"Lazy Function Loading": 2, "Buffer Flush": 2}
     assert {names(trace)[e["pid"], e["tid"]] for e in found} == {"overhead of CUDA and CUPTI"}
+    # HTA takes whatever has a correlation for the call that made the work of that number.
+    assert not any("correlation" in e["args"] for e in found)
 
 
 def test_losses(run_collector, make_gpu):

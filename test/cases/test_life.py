@@ -180,6 +180,20 @@ def test_many_threads(life):
     assert took < 30
 
 
+@pytest.mark.parametrize("on_full", ["wait", "drop"])
+def test_more_threads_than_chunks(life, on_full):
+    """Threads that do nothing keep no others from being recorded: each has a chunk of its own."""
+    life("idle", "300", settings={"GPUPROF_BUFFER": "1M", "GPUPROF_CHUNK": "64K", "TINY_LOG": "",
+                                  "GPUPROF_ON_FULL": on_full}, stderr=None)
+    [process] = life.processes()
+    counts = collections.Counter(c.thread for c in process.calls())
+    assert len(counts) == 301 and not set(process.losses) - {"dropped"}
+    assert sorted(counts.values())[:300] == [3] * 300
+    assert max(counts.values()) + process.losses.get("dropped", 0) == 20000
+    if on_full == "wait":
+        assert not process.losses
+
+
 def test_destructors_of_threads(life):
     life("destructors")
     assert life.recorded() == life.arrived()

@@ -321,7 +321,7 @@ def test_signal_handler(own):
         assert 0 <= depth <= 3
         count[text] += 1
         handled += text == "handler"
-    assert depth == 0 and count["outer"] == count["inner"] == 200000
+    assert depth == 0 and count["outer"] == count["inner"] >= 200000
     calls = [c for c in process.calls() if c.symbol == "cudaMemset"]
     assert 0 < handled == len(calls)
 

@@ -93,6 +93,25 @@ def test_waiting_thread_holds_no_name_lock(library, tmp_path):
     assert len(launched) > 50 and names == set(launched)
 
 
+def test_killed_while_waiting(library, tmp_path):
+    """The calls that a thread is in, when it waits for room in a full buffer, outlive a kill."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=folder,
+                                GPUPROF_BUFFER="1M", GPUPROF_CHUNK="16K", GPUPROF_WAIT="30s",
+                                GPUPROF_LIVE=tmp_path)
+    done = toolchain.run([toolchain.build("frozen.c", *link), "killed"], env, status=None)
+    if done.returncode == 9:
+        pytest.skip("tracing is not allowed here")
+    assert done.returncode == -9
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    calls = process.calls()
+    opened = [c for c in calls if c.flags & stream_reader.OPEN]
+    assert [(c.symbol, c.args["stream"]) for c in opened] == [("cudaStreamSynchronize", 0x77)]
+    sizes = [c.args["bytes"] for c in calls if c.tid == opened[0].tid and c.symbol == "cudaMemset"]
+    assert sizes == list(range(1, len(sizes) + 1)) and len(sizes) > 10000
+    assert process.counters["waits"] > 0 and not process.losses
+
+
 @pytest.fixture(name="stored", scope="module")
 def fixture_stored():
     """The library as a cross build has it for which there is no libzstd.a."""

@@ -117,12 +117,10 @@ static void print_start(const struct cupti_library *l)
 {
     CUpti_SubscriberHandle subscriber = NULL;
     const char *text = NULL;
-    uint64_t now = 0;
     CUptiResult subscribed = l->cuptiSubscribe(&subscriber, on_callback, NULL);
     l->cuptiGetResultString(subscribed, &text);
     printf("subscribe %d %s\n", (int)subscribed, text ? text : "?");
     printf("enable %d\n", (int)l->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
-    printf("timestamp %d\n", (int)l->cuptiGetTimestamp(&now));
 }
 
 int main(int count, char **arguments)

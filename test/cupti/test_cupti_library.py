@@ -149,7 +149,7 @@ def test_an_incomplete_one_is_passed_over(tmp_path):
     assert probe(*homes).one("path") == str(wanted)
     wanted.unlink()
     seen = probe(f"setting={tmp_path / 'a' / 'lib' / SONAMES[12]}")
-    assert "has no cuptiActivityFlushPeriod" in seen.one("reason")
+    assert "has no cuptiActivityFlushAll" in seen.one("reason")
 
 
 def test_a_refused_one_is_passed_over(tmp_path):

@@ -50,23 +50,18 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, uint8_t **re
         return 15;                                                                                 \
     }
 NOT_INITIALIZED(cuptiGetResultString)
-NOT_INITIALIZED(cuptiGetLastError)
-NOT_INITIALIZED(cuptiGetTimestamp)
-NOT_INITIALIZED(cuptiGetStreamIdEx)
 NOT_INITIALIZED(cuptiSetThreadIdType)
 NOT_INITIALIZED(cuptiSubscribe)
 NOT_INITIALIZED(cuptiUnsubscribe)
 NOT_INITIALIZED(cuptiEnableCallback)
 NOT_INITIALIZED(cuptiGetCallbackName)
 NOT_INITIALIZED(cuptiActivitySetAttribute)
-NOT_INITIALIZED(cuptiActivityGetAttribute)
 NOT_INITIALIZED(cuptiActivityRegisterTimestampCallback)
 NOT_INITIALIZED(cuptiActivityRegisterCallbacks)
 NOT_INITIALIZED(cuptiActivityEnable)
 NOT_INITIALIZED(cuptiActivityDisable)
 NOT_INITIALIZED(cuptiActivityEnableLatencyTimestamps)
 NOT_INITIALIZED(cuptiActivityGetNumDroppedRecords)
-NOT_INITIALIZED(cuptiActivityFlushAll)
 #if !TINY_INCOMPLETE
-NOT_INITIALIZED(cuptiActivityFlushPeriod)
+NOT_INITIALIZED(cuptiActivityFlushAll)
 #endif

@@ -73,8 +73,12 @@ static void read_folder(void)
             abort();
         struct survey survey;
         struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
-        if (survey_make(&survey, &rec) == 0)
+        struct call_tree tree = {0};
+        if (survey_make(&survey, &rec) == 0) {
             scope.survey = &survey;
+            if (call_tree_init(&tree, &survey, SYMBOLS_OFF) == 0)
+                scope.tree = &tree;
+        }
         struct trace_writer *writer = chrome_format.create(&out, &rec, &scope);
         struct timeline *timeline =
             timeline_create(&rec, rec.processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX);
@@ -94,9 +98,11 @@ static void read_folder(void)
             chrome_format.end(writer);
         chrome_format.free(writer);
         timeline_free(timeline);
+        call_tree_release(&tree);
         survey_release(&survey);
         output_finish(&out, 0);
-        report_make(&report, &rec, BY_GRID);
+        enum report_by by = rec.processes[0]->file.size % 3 ? BY_PYTHON_LINE : BY_GRID;
+        report_make(&report, &rec, by, SYMBOLS_OFF);
         report_release(&report);
     }
     recording_release(&rec);

@@ -3,7 +3,8 @@
 /*
  * The demo: a training loop in miniature. Two processes ("ranks"), each with a loader thread that
  * copies batches, a compute thread that replays a captured graph, and a main thread that steps the
- * optimizer, keeps checkpoints and makes a mistake or two. It runs for about a second and a half.
+ * optimizer, keeps checkpoints and makes a mistake or two. It says its steps and ranges with
+ * gpuprof.h, which costs nothing without gpuprof. It runs for about a second and a half.
  */
 
 #include <cuda_runtime.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpuprof.h"
 #include "kernels.h"
 
 #define KERNELS(X)                                                                                 \
@@ -33,8 +35,8 @@ enum {
     STEP_COUNT = 120,
     LAYER_COUNT = 6,
     BATCH_BYTES = 1 << 20,
-    WEIGHT_BYTES = 8 << 20,
-    STEP_PAUSE_US = 9000,
+    WEIGHT_BYTES = 1 << 20,
+    STEP_PAUSE_US = 3000,
     CHECKPOINT_STEPS = 40,
 };
 
@@ -116,12 +118,14 @@ static void *loader_main(void *data)
     struct trainer *trainer = data;
     for (int step = 0; step < STEP_COUNT; step++) {
         int slot = step & 1;
+        gpuprof_range_push("load batch");
         memset(trainer->host_batch[slot], step, 4096);
         CHECK(cudaStreamWaitEvent(trainer->copy, trainer->batch_done[slot], 0));
         CHECK(cudaMemcpyAsync(trainer->batch[slot], trainer->host_batch[slot], BATCH_BYTES,
                               cudaMemcpyHostToDevice, trainer->copy));
         CHECK(cudaEventRecord(trainer->batch_ready[slot], trainer->copy));
         CHECK(cudaEventSynchronize(trainer->batch_ready[slot]));
+        gpuprof_range_pop();
         pthread_barrier_wait(&trainer->barrier);
         pthread_barrier_wait(&trainer->barrier);
     }
@@ -136,6 +140,7 @@ static void *compute_main(void *data)
     for (int step = 0; step < STEP_COUNT; step++) {
         int slot = step & 1;
         pthread_barrier_wait(&trainer->barrier);
+        gpuprof_range_push("forward and backward");
         CHECK(cudaStreamWaitEvent(trainer->compute, trainer->batch_ready[slot], 0));
         CHECK(cudaStreamWaitEvent(trainer->compute, trainer->update_done, 0));
         CHECK(cudaMallocAsync((void **)&scratch, WEIGHT_BYTES / 2, trainer->compute));
@@ -143,6 +148,7 @@ static void *compute_main(void *data)
         CHECK(cudaFreeAsync(scratch, trainer->compute));
         CHECK(cudaEventRecord(trainer->batch_done[slot], trainer->compute));
         CHECK(cudaEventRecord(trainer->backward_done, trainer->compute));
+        gpuprof_range_pop();
         pthread_barrier_wait(&trainer->barrier);
     }
     return NULL;
@@ -151,6 +157,7 @@ static void *compute_main(void *data)
 static void optimizer_step(struct trainer *trainer, int step)
 {
     float norm = 0;
+    gpuprof_range_push("optimizer");
     CHECK(cudaStreamWaitEvent(trainer->optimizer, trainer->backward_done, 0));
     CHECK(launch(reduce_norm, 64, 512, 2048, trainer->optimizer));
     for (int layer = 0; layer < LAYER_COUNT; layer++)
@@ -159,9 +166,13 @@ static void optimizer_step(struct trainer *trainer, int step)
     CHECK(cudaMemcpyAsync(&norm, trainer->weights, sizeof norm, cudaMemcpyDeviceToHost,
                           trainer->optimizer));
     CHECK(cudaStreamSynchronize(trainer->optimizer));
-    if (step % CHECKPOINT_STEPS == CHECKPOINT_STEPS - 1)
+    gpuprof_range_pop();
+    if (step % CHECKPOINT_STEPS == CHECKPOINT_STEPS - 1) {
+        gpuprof_range_push("checkpoint");
         CHECK(cudaMemcpy(trainer->checkpoint, trainer->weights, WEIGHT_BYTES,
                          cudaMemcpyDeviceToHost));
+        gpuprof_range_pop();
+    }
     trainer->kernel_count += 1 + LAYER_COUNT;
     trainer->kernel_count += 2 + 5 * LAYER_COUNT;
 }
@@ -212,6 +223,7 @@ static int train(int rank)
     pthread_create(&loader, NULL, loader_main, &trainer);
     pthread_create(&compute, NULL, compute_main, &trainer);
     for (int step = 0; step < STEP_COUNT; step++) {
+        gpuprof_step((uint64_t)step);
         pthread_barrier_wait(&trainer.barrier);
         pthread_barrier_wait(&trainer.barrier);
         optimizer_step(&trainer, step);

@@ -280,6 +280,9 @@ static void buffer_deliver(struct buffer *buffer, uint64_t now_ns)
     }
     held_set(buffer->memory, buffer->bytes, false);
     cupti_callback_begin("buffer completed");
+    static _Atomic uint64_t count;
+    if (cupti_switches.damage && ++count % cupti_switches.damage == 0)
+        memset(buffer->memory, 0xff, sizeof(uint32_t));
     state.complete(NULL, 0, buffer->memory, buffer->bytes, buffer->used);
     cupti_callback_end();
     buffer_free(buffer);

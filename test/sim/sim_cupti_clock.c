@@ -16,6 +16,8 @@ struct anchor {
     uint64_t mono_ns, client_ns;
 };
 
+#define STRANGE_NS 300000000000000000u /* ten years: on no clock */
+
 static struct {
     CUpti_TimestampCallbackFunc callback; /* atomic */
     unsigned registered;
@@ -24,7 +26,7 @@ static struct {
     unsigned anchor_first, anchor_count;
     uint32_t early[EARLY_CONTEXTS_MAX]; /* contexts that were there before the callback */
     unsigned early_count;
-    uint64_t zero_count;
+    uint64_t zero_count, strange_count;
 } timing;
 
 uint64_t sim_now_ns(void)
@@ -163,6 +165,9 @@ void clock_apply(struct cupti_record *record)
     }
     if (cupti_switches.zero && record->is_device && ++timing.zero_count % cupti_switches.zero == 0)
         start = end = 0;
+    if (cupti_switches.strange && record->is_device &&
+        ++timing.strange_count % cupti_switches.strange == 0)
+        start += STRANGE_NS, end += STRANGE_NS;
     put(record, record->start_at, start);
     put(record, record->end_at, end);
     put(record, record->queued_at, convert(record, record->queued_ns));

@@ -399,7 +399,14 @@ static void existing_devices(void)
         if (!start(&record, CUPTI_ACTIVITY_KIND_DEVICE))
             return;
         cupti_driver->device_facts(i, &facts);
+        PUT(DEVICE, globalMemoryBandwidth, facts.bandwidth_kb);
         PUT(DEVICE, globalMemorySize, facts.memory_bytes);
+        PUT(DEVICE, l2CacheSize, facts.l2_bytes);
+        PUT(DEVICE, maxWarpsPerMultiprocessor, facts.warps_max);
+        PUT(DEVICE, maxBlocksPerMultiprocessor, facts.blocks_max);
+        PUT(DEVICE, maxSharedMemoryPerMultiprocessor, facts.shared_max);
+        PUT(DEVICE, maxRegistersPerMultiprocessor, facts.registers_max);
+        PUT(DEVICE, maxSharedMemoryPerBlock, facts.shared_block_max);
         PUT(DEVICE, numThreadsPerWarp, facts.warp_size);
         PUT(DEVICE, coreClockRate, facts.clock_khz);
         PUT(DEVICE, numMultiprocessors, facts.multiprocessors);

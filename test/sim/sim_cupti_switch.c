@@ -48,6 +48,8 @@ __attribute__((constructor)) static void switches_read(void)
     cupti_switches.late = (uint64_t)number("SIMCUPTI_LATE", 0);
     cupti_switches.disorder = (uint64_t)number("SIMCUPTI_DISORDER", 4);
     cupti_switches.zero = (uint64_t)number("SIMCUPTI_ZERO", 0);
+    cupti_switches.strange = (uint64_t)number("SIMCUPTI_STRANGE", 0);
+    cupti_switches.damage = (uint64_t)number("SIMCUPTI_DAMAGE", 0);
     cupti_switches.drop = (uint64_t)number("SIMCUPTI_DROP", 0);
     cupti_switches.buffer_bytes = (uint64_t)number("SIMCUPTI_BUFFER_BYTES", 0);
     cupti_switches.command_buffer = (uint64_t)number("SIMCUPTI_COMMAND_BUFFER", 1024);

@@ -238,6 +238,9 @@ struct memory {
     size_t mapped_bytes;
 };
 bool memory_find(uint64_t address, struct memory *found);
+/* A pool's memory is in use, or not any more. */
+void mempool_take(CUmemoryPool pool, uint64_t bytes);
+void mempool_give_back(CUmemoryPool pool, uint64_t bytes);
 CUresult memory_allocate(enum memory_kind kind, size_t bytes, unsigned flags, CUmemoryPool pool,
                          uint64_t *address);
 CUresult memory_free(uint64_t address, unsigned kinds);

@@ -158,19 +158,19 @@ CUresult memory_allocate(enum memory_kind kind, size_t bytes, unsigned flags, CU
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *address = memory.base;
+    if (pool)
+        mempool_take(pool, bytes);
     trace_memory(&memory, false);
     return CUDA_SUCCESS;
 }
 
 static void memory_release(const struct memory *memory)
 {
+    if (memory->pool && sim_pool_has(&pool_mempools, memory->pool))
+        mempool_give_back(memory->pool, memory->bytes);
     trace_memory(memory, true);
     if (kind_is_accounted(memory->kind))
         __atomic_sub_fetch(&memory->device->used_bytes, memory->bytes, __ATOMIC_RELAXED);
-    if (memory->pool && sim_pool_has(&pool_mempools, memory->pool)) {
-        __atomic_sub_fetch(&memory->pool->used, memory->bytes, __ATOMIC_RELAXED);
-        __atomic_sub_fetch(&memory->pool->reserved, memory->bytes, __ATOMIC_RELAXED);
-    }
     block_return(memory);
 }
 

@@ -22,6 +22,29 @@ static void raise_to(uint64_t *high, uint64_t value)
         ;
 }
 
+static void lower_to(uint64_t *high, uint64_t value)
+{
+    uint64_t old = __atomic_load_n(high, __ATOMIC_RELAXED);
+    while (old > value && !__atomic_compare_exchange_n(high, &old, value, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
+void mempool_take(CUmemoryPool pool, uint64_t bytes)
+{
+    uint64_t used = __atomic_add_fetch(&pool->used, bytes, __ATOMIC_RELAXED);
+    raise_to(&pool->used_high, used);
+    raise_to(&pool->reserved, used);
+    raise_to(&pool->reserved_high, used);
+}
+
+/* What is not used stays with the pool, up to its threshold. */
+void mempool_give_back(CUmemoryPool pool, uint64_t bytes)
+{
+    uint64_t used = __atomic_sub_fetch(&pool->used, bytes, __ATOMIC_RELAXED);
+    lower_to(&pool->reserved, used > pool->threshold ? used : pool->threshold);
+}
+
 static CUresult allocate_async(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream handle,
                                int pt)
 {
@@ -37,8 +60,6 @@ static CUresult allocate_async(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool
     result = memory_allocate(MEMORY_ASYNC, bytes, 0, pool, &address);
     if (result != CUDA_SUCCESS)
         return result;
-    raise_to(&pool->used_high, __atomic_add_fetch(&pool->used, bytes, __ATOMIC_RELAXED));
-    raise_to(&pool->reserved_high, __atomic_add_fetch(&pool->reserved, bytes, __ATOMIC_RELAXED));
     struct graph_node_params params = {.address = address, .bytes = bytes};
     if (capture_take(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params, &result) &&
         result != CUDA_SUCCESS) {
@@ -125,11 +146,12 @@ static CUresult mempool_attribute(CUmemoryPool pool, CUmemPool_attribute attribu
     return CUDA_SUCCESS;
 }
 
-/* Nothing is kept in reserve here, but that it was asked for is told. */
 static CUresult mempool_trim(CUmemoryPool pool, size_t keep_bytes)
 {
     if (!mempool_check(pool))
         return CUDA_ERROR_INVALID_VALUE;
+    uint64_t used = __atomic_load_n(&pool->used, __ATOMIC_RELAXED);
+    lower_to(&pool->reserved, used > keep_bytes ? used : keep_bytes);
     trace_mempool(pool, 3, keep_bytes);
     return CUDA_SUCCESS;
 }

@@ -299,6 +299,13 @@ static void ask_device_facts(int ordinal, struct sim_device_facts *facts)
         .major = 9,
         .minor = 0,
         .clock_khz = 1980000,
+        .bandwidth_kb = 2ull * 1200000 * 4096 / 8,
+        .l2_bytes = 32 << 20,
+        .warps_max = 2048 / 32,
+        .blocks_max = 32,
+        .registers_max = 65536,
+        .shared_max = 233472,
+        .shared_block_max = 49152,
         .name = "Simulated GPU",
         .uuid = {'s', 'i', 'm', 'c', 'u', 'd', 'a', (uint8_t)ordinal},
     };

@@ -126,7 +126,10 @@ struct sim_tracer {
 
 struct sim_device_facts {
     uint64_t memory_bytes;
-    uint32_t multiprocessors, warp_size, major, minor, clock_khz;
+    uint64_t bandwidth_kb; /* a second */
+    uint32_t multiprocessors, warp_size, major, minor, clock_khz, l2_bytes;
+    uint32_t warps_max, blocks_max, registers_max, shared_max; /* of a multiprocessor */
+    uint32_t shared_block_max;
     const char *name;
     uint8_t uuid[16];
 };

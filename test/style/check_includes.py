@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = {"inject": {"inject", "formats"}, "collector": {"collector", "formats"},
          "formats": {"formats"}}
-THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma"
+THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma|dwarf|gelf|libelf|elfutils/.*"
                          r"|cjson/cJSON|cJSON|libunwind-.*)\.h")
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)

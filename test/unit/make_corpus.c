@@ -388,6 +388,50 @@ static void save_gpu(void)
     builder_release(&b);
 }
 
+/* Stacks of frames that lead nowhere, as deep as a record may be, and calls that name none. */
+static void save_stacks(void)
+{
+    static const uint64_t wild[] = {0,          UINT64_MAX,       1ull << 60,
+                                    2ull << 60, (2ull << 60) + 1, (2ull << 60) + UINT32_MAX,
+                                    3ull << 60, (1ull << 60) - 1, 15ull << 60,
+                                    1ull << 40};
+    uint8_t bytes[RECORD_BYTES_MAX];
+    struct stream_builder b;
+    begin(&b);
+    builder_meta(&b, "stacks=made up");
+    builder_meta(&b, "python=3.11");
+    for (uint64_t i = 0; i < 12; i++) {
+        uint64_t count = i == 11 ? RECORD_BYTES_MAX / 8 : i + 1;
+        for (uint64_t k = 0; k < count; k++)
+            store_u64(bytes + 8 * k, wild[(i + k) % (sizeof wild / sizeof wild[0])]);
+        struct record r = {.type = RECORD_STACK,
+                           .begin = 900 + 7 * i,
+                           .arg_count = i % 3 ? 2 : 1,
+                           .args = {i ? i : UINT32_MAX, i * 0x5555555555555555u},
+                           .bytes = bytes,
+                           .byte_count = (uint32_t)(8 * count)};
+        builder_add(&b, i % 2, &r);
+    }
+    struct record place = {.type = RECORD_PYTHON,
+                           .begin = 950,
+                           .arg_count = 2,
+                           .args = {1, UINT64_MAX},
+                           .bytes = (const uint8_t *)"",
+                           .byte_count = 1};
+    builder_add(&b, 1, &place);
+    for (uint64_t i = 0; i < 14; i++) {
+        struct record r = {.type = RECORD_CALL,
+                           .begin = 1000 + 100 * i,
+                           .duration = 50,
+                           .stack_id = i < 13 ? (uint32_t)i : UINT32_MAX,
+                           .arg_count = 2,
+                           .args = {i, 64}};
+        builder_add(&b, 1, &r);
+    }
+    save(&b, "stacks-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -475,6 +519,7 @@ int main(int argc, char **argv)
     save_texts();
     save_records();
     save_gpu();
+    save_stacks();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
     save_live("live-committed", live_committed);

@@ -4,6 +4,8 @@
  *
  *   train RANKS STEPS  a training loop: every kind of record, overlapping and touching slices
  *   loss RANKS STEPS   the same with a launch without a kernel and a kernel without a launch
+ *   pools 1            memory in pools and outside of them
+ *   shared 1           two threads on one stream
  *   bench CALLS        launches of one kernel each, for measuring
  *
  * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
@@ -149,6 +151,82 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
     builder_release(&b);
 }
 
+/* What MEMORY says: of `pool` (0: none) with `size` bytes after it (UINT64_MAX: not known). */
+static void memory(struct stream_builder *b, uint64_t begin, uint64_t operation, uint64_t kind,
+                   uint64_t bytes, uint64_t pool, uint64_t size)
+{
+    ADD(b, DEVICE, RECORD_MEMORY, begin, 0, 0, NULL, operation, kind, 0x7f0000000000u + begin,
+        bytes, 0, 1, 7, 0, pool != 0, pool, size + 1);
+}
+
+static void pool(struct stream_builder *b, uint64_t begin, uint64_t operation, uint64_t kind,
+                 uint64_t number, uint64_t bytes)
+{
+    ADD(b, DEVICE, RECORD_POOL, begin, 0, 0, NULL, operation, kind, number, 0, 0, bytes, 0);
+}
+
+static void add_pools(const char *folder)
+{
+    struct stream_builder b;
+    char path[4096];
+    builder_init(&b, 0);
+    builder_api(&b);
+    builder_thread(&b, MAIN, 50, b.header.pid, "python");
+    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    describe(&b, 0);
+    memory(&b, 1000, 1, 3, 1000, 0, UINT64_MAX);
+    memory(&b, 1100, 1, 2, 64, 0, UINT64_MAX); /* the host's */
+    pool(&b, 1200, 1, 1, 0xa0, 0);
+    memory(&b, 1300, 1, 3, 4096, 0xa0, 8192);
+    memory(&b, 1400, 1, 3, 4096, 0xa0, 8192);
+    memory(&b, 1500, 1, 3, 300, 0xb0, 2048);  /* a pool that was there before */
+    memory(&b, 1600, 2, 3, 4096, 0xa0, 8192); /* stays with the pool */
+    pool(&b, 1700, 3, 1, 0xa0, 5000);
+    pool(&b, 1750, 3, 2, 0xc0, 123456); /* another process's: no size */
+    memory(&b, 1800, 1, 3, 10, 0xc0, UINT64_MAX);
+    memory(&b, 1900, 2, 3, 4096, 0xa0, 5000);
+    pool(&b, 2000, 2, 1, 0xa0, 5000);
+    memory(&b, 2100, 2, 3, 1000, 0, UINT64_MAX);
+    memory(&b, 2200, 2, 3, 300, 0xb0, 0);              /* a size of 0 is one */
+    memory(&b, 2300, 2, 3, 1ull << 62, 0, UINT64_MAX); /* nobody allocated that */
+    builder_end(&b);
+    snprintf(path, sizeof path, "%s/pools.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+}
+
+/* Two threads whose launches, in ranges of their own, come to one stream by turns. */
+static void add_shared(const char *folder)
+{
+    struct stream_builder b;
+    char path[4096];
+    builder_init(&b, 0);
+    builder_api(&b);
+    builder_thread(&b, MAIN, 50, b.header.pid, "python");
+    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    builder_thread(&b, WORKER, 50, b.header.pid + 600, "backward");
+    describe(&b, 0);
+    name_kernels(&b, 300);
+    ADD(&b, MAIN, RECORD_PUSH, 1000, 0, 0, "step", 0, 0, 0, 0, 0, 0);
+    ADD(&b, MAIN, RECORD_PUSH, 1100, 0, 0, "inner", 0, 0, 0, 0, 0, 0);
+    ADD(&b, WORKER, RECORD_PUSH, 1500, 0, 0, "backward", 0, 0, 0, 0, 0, 0);
+    for (uint32_t i = 0; i < 6; i++)
+        builder_correlated(&b, i % 2 ? WORKER : MAIN, API_INDEX_cudaLaunchKernel, 2000 + 1000 * i,
+                           500, 1 + i);
+    ADD(&b, WORKER, RECORD_POP, 8000, 0, 0, NULL, 0);
+    ADD(&b, MAIN, RECORD_POP, 8100, 0, 0, NULL, 0);
+    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 8200, 500, 7);
+    builder_correlated(&b, WORKER, API_INDEX_cudaLaunchKernel, 8400, 500, 8);
+    ADD(&b, MAIN, RECORD_POP, 9000, 0, 0, NULL, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        kernel(&b, 0, 7, 1, 20000 + 2000 * i, 1000, 1 + i, 0);
+    kernel(&b, 0, 7, 1, 40000, 1000, 99, 0); /* of no known call: in no range */
+    builder_end(&b);
+    snprintf(path, sizeof path, "%s/shared.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+}
+
 static void add_bench(const char *folder, uint64_t calls)
 {
     struct stream_builder b;
@@ -191,8 +269,17 @@ int main(int argc, char **argv)
         add_bench(argv[1], first);
         return 0;
     }
+    if (first && strcmp(argv[2], "pools") == 0) {
+        add_pools(argv[1]);
+        return 0;
+    }
+    if (first && strcmp(argv[2], "shared") == 0) {
+        add_shared(argv[1]);
+        return 0;
+    }
     if (!first || (!loss && strcmp(argv[2], "train") != 0)) {
-        fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR bench CALLS\n");
+        fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR pools|shared 1 | DIR "
+                        "bench CALLS\n");
         return 2;
     }
     for (unsigned rank = 0; rank < first; rank++)

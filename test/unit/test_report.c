@@ -56,6 +56,7 @@ static void test_summary(void **state)
                               "  processes  1 (2 threads)\n"
                               "  calls      200, 1 returned an error\n"
                               "  copied     100.0 MiB in 100 calls\n"
+                              "  GPU        rows absent: this version records host calls only\n"
                               "   80.0%   40.000 us  100 x cudaMemcpyAsync\n"
                               "   20.0%   10.000 us  100 x cudaMalloc\n"
                               "  lost       nothing\n");

@@ -21,17 +21,26 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
-# Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu.
-UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu
+# Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
+# make_stacks.
+UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu \
+	$(BUILD)/make_stacks
 $(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o \
 		$(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o) $(FORMATS_OBJ)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lzstd -o $@
 
-unit-programs: $(UNIT_BIN) $(UNIT_MAKERS)
+# Archives come from the collector's own writer.
+UNIT_ZIP_OBJ := $(BUILD)/obj/test/unit/make_zip.c.o \
+	$(patsubst %,$(BUILD)/obj/collector/%.c.o,zip_writer output zstream file_at array)
+$(BUILD)/make_zip: $(UNIT_ZIP_OBJ) $(FORMATS_OBJ)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lz -o $@
+
+unit-programs: $(UNIT_BIN) $(UNIT_MAKERS) $(BUILD)/make_zip
 .PHONY: unit-programs
 
 unit: unit-programs $(BUILD)/gpuprof-collector
 	$(Q)failed=0; for t in $(UNIT_BIN); do \
 		CMOCKA_MESSAGE_OUTPUT=TAP $$t || failed=1; done; exit $$failed
 
--include $(UNIT_OBJ:.o=.d) $(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d)
+-include $(UNIT_OBJ:.o=.d) $(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
+	$(BUILD)/obj/test/unit/make_zip.c.d

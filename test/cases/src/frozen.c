@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread waits for room to write a kernel's name, because the writer is held still by a tracer;
- * meanwhile another one registers a kernel. Exit status 9: tracing is not allowed here.
+ * meanwhile another one registers a kernel. Or, with the argument "killed", it waits inside a call
+ * that has not returned, and the process is killed. Exit status 9: tracing is not allowed here.
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,23 @@ static void *launch(void *data)
         cudaLaunchKernelExC(config, &kernels[i], NULL);
         launched = i;
     }
+    return data;
+}
+
+static void fill_inside(const char *symbol, uint64_t argument)
+{
+    (void)argument;
+    if (strcmp(symbol, "cudaStreamSynchronize") == 0)
+        for (size_t i = 1;; i++) {
+            cudaMemset(NULL, 0, i);
+            launched = i;
+        }
+}
+
+static void *fill(void *data)
+{
+    tiny_during = fill_inside;
+    cudaStreamSynchronize((void *)0x77);
     return data;
 }
 
@@ -76,9 +95,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    int ready[2], until[2];
+    int ready[2], until[2], is_killed = argc > 1 && strcmp(argv[1], "killed") == 0;
     char byte;
     pthread_t thread;
     memset(name, 'n', NAME_BYTES);
@@ -97,11 +116,13 @@ int main(void)
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 1)
         return 9;
-    pthread_create(&thread, NULL, launch, NULL);
+    pthread_create(&thread, NULL, is_killed ? fill : launch, NULL);
     for (size_t before = 0; before != launched || launched == 0;) {
         before = launched;
         usleep(300000);
     }
+    if (is_killed)
+        kill(getpid(), SIGKILL);
     double begin = now();
     define(kernels);
     printf("waits after some: %d, defined at once: %d\n", launched > 50, now() - begin < 1);

@@ -128,6 +128,35 @@ static void many_threads(unsigned count)
     }
 }
 
+static pthread_barrier_t all_called;
+
+static void *idle(void *data)
+{
+    calls(1);
+    pthread_barrier_wait(&all_called);
+    pthread_barrier_wait(&all_called);
+    calls(2);
+    return data;
+}
+
+/* Threads that live at the same time, and do nothing for a while. */
+static void idle_threads(unsigned count)
+{
+    pthread_t threads[4096];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    pthread_barrier_init(&all_called, NULL, count + 1);
+    for (unsigned i = 0; i < count; i++)
+        if (pthread_create(&threads[i], &attributes, idle, NULL) != 0)
+            abort();
+    pthread_barrier_wait(&all_called);
+    calls(20000);
+    pthread_barrier_wait(&all_called);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static pthread_key_t key;
 
 static void at_thread_end(void *value)
@@ -307,6 +336,8 @@ int main(int argc, char **argv)
         calls(4), execl(self, self, "calls", NULL);
     else if (strcmp(scenario, "threads") == 0)
         many_threads((unsigned)atoi(argv[2]));
+    else if (strcmp(scenario, "idle") == 0)
+        idle_threads((unsigned)atoi(argv[2]));
     else if (strcmp(scenario, "destructors") == 0)
         destructors();
     else if (strcmp(scenario, "end") == 0)

@@ -17,13 +17,14 @@
 #define LOG_WORDS  (8u << 20)
 #define FILL_CALLS 25000 /* many chunks of 16 KiB, or two of 512 and more */
 #define FILL_WAIT  150000
+#define CHILD_WAIT 3000
 #define START_WAIT 20000 /* the writer stores its first block, by which a kill's rest is read */
 
 static uint64_t *arrived;
 static uint64_t number;
 static sigjmp_buf back;
 static volatile sig_atomic_t last;
-static int inner_calls;
+static int inner_calls, is_child;
 
 static void allocate(void)
 {
@@ -44,6 +45,10 @@ static void set(void)
 
 static void note_arrival(const char *symbol, uint64_t argument)
 {
+    if (is_child && is_child++ == 2)
+        _exit(0);
+    if (is_child)
+        return;
     uint64_t function = strcmp(symbol, "cudaMalloc") == 0 ? 1
                         : strcmp(symbol, "cudaMemset")    ? 2
                                                           : 3;
@@ -74,6 +79,16 @@ static void on_fill(int signal_number)
         allocate();
 }
 
+/* The child goes on later than its parent, to the end of a call and to the beginning of another. */
+static void on_fork(int signal_number)
+{
+    (void)signal_number;
+    if (fork() == 0) {
+        is_child = 1;
+        usleep(CHILD_WAIT);
+    }
+}
+
 static void on_last(int signal_number)
 {
     (void)signal_number;
@@ -94,6 +109,8 @@ static void round_of_calls(int count)
         raise(SIGTRAP);
         calls(count);
     }
+    if (is_child)
+        _exit(0);
     raise(SIGSTOP);
 }
 
@@ -108,7 +125,11 @@ int main(int argc, char **argv)
     close(fd);
     int is_fill = strcmp(argv[2], "fill") == 0;
     inner_calls = strstr(argv[2], "inner") != NULL;
-    signal(SIGUSR1, is_fill ? on_fill : strstr(argv[2], "jump") ? on_jump : on_call);
+    signal(SIGCHLD, SIG_IGN);
+    signal(SIGUSR1, is_fill                        ? on_fill
+                    : strstr(argv[2], "jump")      ? on_jump
+                    : strcmp(argv[2], "fork") == 0 ? on_fork
+                                                   : on_call);
     signal(SIGUSR2, on_last);
     tiny_during = note_arrival;
     calls(1);
@@ -120,5 +141,6 @@ int main(int argc, char **argv)
         if (is_fill)
             usleep(FILL_WAIT);
     }
+    usleep(10 * CHILD_WAIT);
     return 3;
 }

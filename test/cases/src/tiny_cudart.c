@@ -68,6 +68,13 @@ int cudaDeviceSynchronize(void)
     return 0;
 }
 
+int cudaStreamBeginCapture(void *stream, int mode)
+{
+    (void)mode;
+    note("cudaStreamBeginCapture", (uintptr_t)stream);
+    return 0;
+}
+
 int cudaLaunchKernelExC(const void *config, const void *function, void **arguments)
 {
     (void)config, (void)arguments;

@@ -17,6 +17,7 @@ int cudaFree(void *memory);
 int cudaMemset(void *memory, int value, size_t bytes);
 int cudaStreamSynchronize(void *stream);
 int cudaDeviceSynchronize(void);
+int cudaStreamBeginCapture(void *stream, int mode);
 struct tiny_dim3 {
     unsigned x, y, z;
 };

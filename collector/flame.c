@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb `flame`: where the time of calls with a stack goes, by their stacks. */
+#include "flame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "message.h"
+#include "unit_text.h"
+#include "verbs.h"
+
+struct sorted_node {
+    uint32_t parent;
+    uint32_t node;
+    const char *label;
+};
+
+static int compare_nodes(const void *left, const void *right)
+{
+    const struct sorted_node *a = left;
+    const struct sorted_node *b = right;
+    if (a->parent != b->parent)
+        return a->parent < b->parent ? -1 : 1;
+    int order = strcmp(a->label, b->label);
+    return order ? order : a->node < b->node ? -1 : a->node > b->node;
+}
+
+uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
+{
+    switch (weight) {
+    case WEIGHT_GPU: return cost->gpu_ns;
+    case WEIGHT_CALLS: return cost->calls;
+    case WEIGHT_BYTES: return cost->bytes;
+    default: return cost->host_ns;
+    }
+}
+
+const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
+{
+    return weight == WEIGHT_CALLS   ? count_text(text, value)
+           : weight == WEIGHT_BYTES ? bytes_text(text, value)
+                                    : time_text(text, value);
+}
+
+const char *flame_weight_text(enum flame_weight weight)
+{
+    static const char *const texts[] = {
+        [WEIGHT_HOST] = "time of calls on the host",
+        [WEIGHT_GPU] = "time of launched work on the GPU",
+        [WEIGHT_CALLS] = "calls",
+        [WEIGHT_BYTES] = "bytes allocated",
+    };
+    return texts[weight];
+}
+
+char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
+{
+    char calls[UNIT_TEXT_BYTES], works[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
+    char value[UNIT_TEXT_BYTES];
+    if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
+        snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
+    else if (f->weight == WEIGHT_GPU)
+        snprintf(text, FLAME_NOTE_BYTES,
+                 "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
+                 "stack",
+                 flame_value_text(f->weight, value, without->gpu_ns),
+                 count_text(works, without->works));
+    else
+        snprintf(text, FLAME_NOTE_BYTES,
+                 "not shown: %s calls without a stack (%s%s%s): below the threshold, not asked "
+                 "for, or lost",
+                 count_text(calls, without->calls), time_text(host, without->host_ns),
+                 f->weight == WEIGHT_BYTES ? ", " : "",
+                 f->weight == WEIGHT_BYTES ? bytes_text(value, without->bytes) : "");
+    return text;
+}
+
+uint32_t flame_next(const struct flame *f, uint32_t from)
+{
+    if (f->nodes[from].first_child)
+        return f->nodes[from].first_child;
+    while (from && !f->nodes[from].sibling)
+        from = call_tree_node(&f->costs.tree, from)->parent;
+    return from ? f->nodes[from].sibling : 0;
+}
+
+/* Numbers of all nodes, children in order. 0 or GPUPROF_NO_MEMORY. */
+static int arrange(struct flame *f)
+{
+    const struct call_tree *tree = &f->costs.tree;
+    struct sorted_node *sorted = calloc(tree->count + 1u, sizeof *sorted);
+    uint32_t count = 0;
+    f->nodes = calloc(tree->count + 1u, sizeof *f->nodes);
+    if (!f->nodes || !sorted) {
+        free(sorted);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t n = tree->count; n > 0; n--) { /* parents have smaller numbers */
+        struct stack_cost cost = stack_cost_of(&f->costs, n);
+        uint32_t parent = call_tree_node(tree, n)->parent;
+        f->nodes[n].own = flame_value(f->weight, &cost);
+        f->nodes[n].total += f->nodes[n].own;
+        f->nodes[parent].total += f->nodes[n].total;
+        if (f->nodes[n].total)
+            sorted[count++] = (struct sorted_node){
+                .parent = parent, .node = n, .label = call_tree_frame(tree, n)->label};
+    }
+    if (count)
+        qsort(sorted, count, sizeof *sorted, compare_nodes);
+    for (uint32_t i = count; i > 0; i--) {
+        const struct sorted_node *s = &sorted[i - 1];
+        f->nodes[s->node].sibling = f->nodes[s->parent].first_child;
+        f->nodes[s->parent].first_child = s->node;
+    }
+    free(sorted);
+    return 0;
+}
+
+/* Reads everything. 0, or an error that was said. */
+static int gather(struct flame *f, struct recording *rec)
+{
+    struct event event;
+    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
+    int more = timeline ? 1 : GPUPROF_NO_MEMORY;
+    while (more > 0 && (more = timeline_next(timeline, &event)) > 0) {
+        int error = stack_costs_take(&f->costs, &event);
+        more = error < 0 ? error : more;
+    }
+    if (more == 0)
+        more = arrange(f);
+    if (more < 0)
+        message("%s: %s", timeline ? timeline_path(timeline) : "flame",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(timeline);
+    return more;
+}
+
+static void say(const struct flame *f, const struct recording *rec)
+{
+    char note[FLAME_NOTE_BYTES];
+    struct stack_cost without = stack_costs_without(&f->costs);
+    bool gpu = f->weight == WEIGHT_GPU;
+    if (gpu ? without.works : without.calls)
+        message("flame: %s", flame_note(f, &without, note));
+    if (f->nodes[0].total)
+        return;
+    const char *reason = NULL;
+    for (uint32_t i = 0; i < rec->count && !reason; i++)
+        reason = process_meta(rec->processes[i], "stacks");
+    message("flame: nothing to show: no stack with %s%s%s", flame_weight_text(f->weight),
+            reason ? "; stacks: " : "", reason ? reason : "");
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t length = strlen(text);
+    size_t end = strlen(suffix);
+    return length > end && strcasecmp(text + length - end, suffix) == 0;
+}
+
+/* As the options say, or else the file's name. */
+static enum flame_format format_of(const struct options *options)
+{
+    const char *path = options->output;
+    if (options->flame_format != FLAME_BY_NAME || !path)
+        return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
+    if (ends_with(path, ".svg"))
+        return FLAME_SVG;
+    return ends_with(path, ".json") || ends_with(path, ".json.gz") ? FLAME_SPEEDSCOPE
+                                                                   : FLAME_FOLDED;
+}
+
+static int write_out(const struct flame *f, const struct options *options)
+{
+    static int (*const writers[])(const struct flame *, struct output *) = {
+        [FLAME_FOLDED] = flame_write_folded,
+        [FLAME_SPEEDSCOPE] = flame_write_speedscope,
+        [FLAME_SVG] = flame_write_svg,
+    };
+    struct output out;
+    const char *path = options->output;
+    bool named = path && strcmp(path, "-") != 0;
+    const char *shown = named ? path : "standard output";
+    int error = output_open(&out, path);
+    if (error == GPUPROF_USAGE) {
+        message("%s: is a recording, and is not overwritten; name another file", path);
+        return EXIT_USAGE;
+    }
+    if (error < 0) {
+        message("%s: %s%s", shown,
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+                error == GPUPROF_IO ? writing_advice(errno) : "");
+        return EXIT_ENVIRONMENT;
+    }
+    error = writers[format_of(options)](f, &out);
+    if (error < 0)
+        message("flame: %s", gpuprof_error_text(error));
+    if (output_finish(&out, error == 0) < 0) {
+        message("%s: %s%s", shown, strerror(errno), named ? writing_advice(errno) : "");
+        return EXIT_ENVIRONMENT;
+    }
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+static int flame_recording(struct recording *rec, const struct options *options)
+{
+    struct survey survey;
+    struct flame f = {.weight = options->weight, .name = options->paths[0]};
+    int code = EXIT_ENVIRONMENT;
+    if (survey_make(&survey, rec) == 0) {
+        int error = stack_costs_init(&f.costs, &survey, options->symbols);
+        f.costs.split_processes = true;
+        f.costs.split_threads = options->threads;
+        f.costs.split_work = options->weight == WEIGHT_GPU;
+        if (error < 0)
+            message("flame: %s", gpuprof_error_text(error));
+        else if (gather(&f, rec) == 0)
+            code = EXIT_OK;
+        if (code == EXIT_OK) {
+            say(&f, rec);
+            code = write_out(&f, options);
+        }
+        stack_costs_release(&f.costs);
+        free(f.nodes);
+    }
+    survey_release(&survey);
+    return code;
+}
+
+int flame_verb(const struct options *options)
+{
+    struct recording rec;
+    struct recording_options how = {.keep_live = options->keep_live};
+    if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
+        return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
+                           "(or -o - if you mean it)");
+    int code = recording_open(&rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = flame_recording(&rec, options);
+    if (code == EXIT_OK)
+        code = recording_verdict(&rec, options->strict);
+    recording_release(&rec);
+    return code;
+}

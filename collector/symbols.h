@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for the native frames of all stacks: each distinct (module, offset) is looked up once, all
+ * those of one module by a process of its own, which a timer ends, so that a damaged file costs no
+ * more than its names. A file with another build id than the recorded one is not used. Memory: 96
+ * bytes an address up to SYMBOL_ADDRESSES_MAX, 24 a symbol up to SYMBOLS_MAX, and their texts
+ * (kernel_names.h); beside that what libdw takes for one module at a time.
+ */
+#ifndef GPUPROF_COLLECTOR_SYMBOLS_H
+#define GPUPROF_COLLECTOR_SYMBOLS_H
+
+#include "stack_table.h"
+
+#define SYMBOL_ADDRESSES_MAX (1u << 21)
+#define SYMBOLS_MAX          (1u << 23)
+#define SYMBOL_TEXT_MAX      16384  /* bytes of a name as a file has it, or of a path */
+#define SYMBOL_SECONDS_MAX   60     /* of CPU time for one module */
+#define SYMBOLS_OFF          "none" /* instead of a folder: nothing is looked up */
+
+struct symbol {
+    const struct kernel_name *function; /* NULL: not known */
+    const struct kernel_name *file;     /* NULL: not known */
+    uint32_t line;                      /* 0: not known */
+    bool inlined;                       /* into the one behind it */
+};
+
+struct symbols;
+
+/*
+ * Looks up every address of the table, which must stay. `folder` (NULL: none) holds binaries, a
+ * .build-id tree or a system's root, and is searched behind the recorded paths. What was not found
+ * is said on stderr. NULL: no memory.
+ */
+struct symbols *symbols_create(const struct stack_table *table, const char *folder);
+void symbols_free(struct symbols *s);
+
+/* What is at the frame's address (frame.h), innermost first; NULL: nothing is known. */
+const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint64_t frame,
+                                uint32_t *count);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "forked.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "call.h"
+#include "pool.h"
+
+static __thread uint8_t *copy; /* of the pool: its first page, and this thread's chunk */
+
+/* In the child all other chunks are zero, which is: free. */
+static void before_fork(void)
+{
+    const struct thread *t = &this_thread;
+    copy = NULL;
+    if (!t->inside || t->inside == CALL_FOR_GOOD || epoch_now() == EPOCH_NONE || !gp.pool.base)
+        return;
+    uint8_t *p = mmap(NULL, gp.pool.map_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return;
+    memcpy(p, gp.pool.base, LIVE_HEAD_BYTES);
+    if (t->records && t->epoch == epoch_now()) {
+        const uint8_t *chunk = t->records - LIVE_CHUNK_HEAD_BYTES;
+        memcpy(p + (chunk - gp.pool.base), chunk, gp.pool.chunk_bytes);
+    }
+    copy = p;
+}
+
+static void in_parent(void)
+{
+    if (copy)
+        munmap(copy, gp.pool.map_bytes);
+    copy = NULL;
+}
+
+static void in_child(void)
+{
+    if (copy)
+        mremap(copy, gp.pool.map_bytes, gp.pool.map_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+               gp.pool.base);
+    copy = NULL;
+}
+
+void forked_register(void)
+{
+    static _Atomic uint32_t registered;
+    if (!atomic_exchange(&registered, 1))
+        pthread_atfork(before_fork, in_parent, in_child);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stacks of slow calls: walked, looked up, and written at first sight. A process has each stack
+ * once, known by a 64-bit hash of its return addresses: of the 65,536 that a table holds, two that
+ * are not the same are taken for one with a chance of 1 in 8 thousand million.
+ *
+ * A known stack costs no write. The definition of a new one is in the stream before its number is
+ * in the table, so that no kill leaves a number without a meaning; two threads that meet it at the
+ * same time may both write it.
+ */
+#ifndef GPUPROF_INJECT_STACK_H
+#define GPUPROF_INJECT_STACK_H
+
+#include <stdint.h>
+
+struct thread;
+
+/*
+ * The number of the calling thread's stack; 0 if it has none, which is counted. Definitions may be
+ * appended before the open records, and these may move to another chunk, or be dropped. errno is
+ * kept.
+ */
+uint32_t stack_take(struct thread *t);
+
+/* At the start of a recording, with the settings read: what is slow. */
+void stacks_start(void);
+
+/* In the child of a fork: its file has no stacks yet. */
+void stacks_reset(void);
+
+/* Where stacks come from, or "absent: " and why. */
+const char *stacks_source(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calling thread's own stack, frame by frame, by the rules of cfi.h, which are kept by address.
+ * Nothing is allocated, and no memory is read but the stack: each of its pages is tried once before
+ * it is read. The usual frame costs a look into a table and two loads.
+ */
+#ifndef GPUPROF_INJECT_WALK_H
+#define GPUPROF_INJECT_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread;
+
+#define WALK_FRAMES_MAX 512
+
+struct walk {
+    unsigned count;
+    bool is_cut;                      /* there were more */
+    bool is_signal;                   /* a signal handler's frame is among them */
+    uint64_t frames[WALK_FRAMES_MAX]; /* return addresses, innermost first */
+};
+
+/*
+ * Fills `w` with at most `max` frames, from the program's own call of CUDA outwards: those of ours
+ * and of CUDA's libraries inside of it are left out. May wait for a lock, within a bound.
+ */
+void walk_stack(struct thread *t, struct walk *w, unsigned max);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A library to preload before libgpuprof.so, under which system calls fail as the variable IO_FAULT
+ * says: "name=errno@skip" from the call after so many on, "name=errno%n" all but each n-th, with
+ * commas between. Only calls that libgpuprof.so makes count and fail.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static unsigned long low, high; /* of libgpuprof.so */
+
+static void find_library(void)
+{
+    char text[1 << 16], *line = text;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    ssize_t n, length = 0;
+    while ((n = read(fd, text + length, sizeof text - 1 - (size_t)length)) > 0)
+        length += n;
+    close(fd);
+    text[length] = '\0';
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        unsigned long first, last;
+        *end = '\0';
+        if (strstr(line, "libgpuprof.so") && sscanf(line, "%lx-%lx", &first, &last) == 2) {
+            low = low ? low : first;
+            high = last;
+        }
+    }
+}
+
+/* The errno of this call, or 0. */
+static int fault(const char *name, void *caller)
+{
+    static struct {
+        char name[32];
+        _Atomic long count;
+    } counts[16];
+    const char *text = getenv("IO_FAULT");
+    size_t length = strlen(name);
+    int saved = errno;
+    if (text && !high)
+        find_library();
+    errno = saved;
+    if ((unsigned long)caller < low || (unsigned long)caller >= high)
+        return 0;
+    for (const char *p = text; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : "") {
+        if (strncmp(p, name, length) != 0 || p[length] != '=')
+            continue;
+        char *end;
+        int error = (int)strtol(p + length + 1, &end, 10);
+        long number = strtol(end + 1, NULL, 10), i = 0;
+        while (i < 15 && counts[i].name[0] && strcmp(counts[i].name, name) != 0)
+            i++;
+        strcpy(counts[i].name, name);
+        long count = ++counts[i].count;
+        return (*end == '@' ? count > number : count % number != 0) ? error : 0;
+    }
+    return 0;
+}
+
+#define FAIL(name, failed)                                                                         \
+    do {                                                                                           \
+        int its_error = fault(name, __builtin_return_address(0));                                  \
+        if (its_error) {                                                                           \
+            errno = its_error;                                                                     \
+            return failed;                                                                         \
+        }                                                                                          \
+    } while (0)
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+    FAIL("pwrite", -1);
+    return syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    FAIL("open", -1);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    FAIL("mkdir", -1);
+    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int ftruncate(int fd, off_t length)
+{
+    FAIL("ftruncate", -1);
+    return (int)syscall(SYS_ftruncate, fd, length);
+}
+
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+    int error = fault("fallocate", __builtin_return_address(0));
+    return error ? error : syscall(SYS_fallocate, fd, 0, offset, length) < 0 ? errno : 0;
+}
+
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    FAIL("linkat", -1);
+    return (int)syscall(SYS_linkat, from, old, to, new, flags);
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    FAIL("mmap", MAP_FAILED);
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof recover: one whole file of what a killed process has left, that says the same."""
+
+import csv
+import io
+import json
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+
+import conftest
+import pytest
+import stream_reader
+import toolchain
+
+CORPUS = conftest.ROOT / "test" / "corpus"
+PAIRS = sorted(p.stem for p in CORPUS.glob("live-*.live"))
+
+
+@pytest.fixture(name="killed")
+def fixture_killed(library, tmp_path):
+    """(folder of a killed process's data, its live file elsewhere)"""
+    live = tmp_path / "live"
+    live.mkdir()
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "data", library, GPUPROF_LIVE=live,
+                                LD_LIBRARY_PATH=folder)
+    toolchain.run([toolchain.build("life.c", *link), "end", "kill"], env, status=-signal.SIGKILL)
+    [path] = live.iterdir()
+    return tmp_path / "data", path
+
+
+def trace(run_collector, folder):
+    done = run_collector("merge", "--keep-live", folder)
+    text = json.loads(done.stdout)
+    for process in text["otherData"]["processes"]:
+        process["meta"].pop("recovered", None)
+        process.pop("end_reason", None)
+    return done.returncode, text
+
+
+def losses(run_collector, path):
+    """Exit codes, and what the report says is missing."""
+    codes = [run_collector("merge", *o, "--keep-live", "-o", "/dev/null", path).returncode
+             for o in ((), ("--strict",))]
+    done = run_collector("report", "--format=csv", "--keep-live", path)
+    rows = [(r["kind"], r["function"], r["count"]) for r in csv.DictReader(io.StringIO(done.stdout))
+            if r["kind"] in ("damage", "loss", "note")]
+    return codes, rows
+
+
+def test_says_the_same(run_collector, killed):
+    folder, live = killed
+    before, old = trace(run_collector, folder), losses(run_collector, folder)
+    [process] = stream_reader.read_folder(folder)
+    calls = process.calls()
+    opened = [c for c in calls if c.flags & stream_reader.OPEN]
+    done = run_collector("recover", folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"unfinished calls: {len(opened)}\n" in done.stderr
+    assert not live.exists()
+    [stream] = folder.iterdir()
+    assert stream.stat().st_mode & 0o777 == 0o600
+    subprocess.run(["zstd", "-tq", stream], check=True)
+    assert trace(run_collector, folder) == before and losses(run_collector, folder) == old
+    [process] = stream_reader.read_folder(folder)
+    assert process.end_reason == 3 and process.torn_bytes == 0 and not process.live_path
+
+    def known(call):
+        return call.symbol, call.tid, call.begin, call.flags, call.args
+    assert list(map(known, process.calls())) == list(map(known, calls))
+    assert len(calls) > 300
+
+    whole = stream.read_bytes()
+    again = run_collector("recover", folder)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert stream.read_bytes() == whole
+
+
+def test_killed_before_the_live_file_was_removed(run_collector, killed, tmp_path):
+    folder, live = killed
+    kept = tmp_path / "kept"
+    shutil.copy(live, kept)
+    assert run_collector("recover", folder).returncode == 0
+    [stream] = folder.iterdir()
+    before, whole = trace(run_collector, folder), stream.read_bytes()
+    for place in (live, stream.with_suffix(".live")):
+        shutil.copy(kept, place)
+        assert trace(run_collector, folder) == before
+        assert run_collector("recover", stream).returncode == 0
+        assert not place.exists() and stream.read_bytes() == whole
+
+
+def test_no_room(run_collector, killed):
+    """What cannot be written leaves everything as it was."""
+    folder, live = killed
+    [stream] = folder.iterdir()
+    before = stream.read_bytes(), live.read_bytes()
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+    done = run_collector("recover", folder, preexec_fn=limit)
+    assert done.returncode == 1 and "File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(folder.iterdir()) == [stream]
+    assert (stream.read_bytes(), live.read_bytes()) == before
+
+
+def test_running(run_collector, library, tmp_path):
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "data", library, LD_LIBRARY_PATH=folder,
+                                GPUPROF_LIVE=tmp_path)
+    with subprocess.Popen([toolchain.build("life.c", *link), "end", "pause"], env=env) as process:
+        while not list(tmp_path.glob("data/*.gpuprof")):
+            pass
+        done = run_collector("recover", tmp_path / "data")
+        process.kill()
+    assert done.returncode == 0 and "left as it is: its process still runs" in done.stderr
+    assert list(tmp_path.glob("gpuprof-*.live"))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_damage_is_not_forgotten(run_collector, tmp_path, name):
+    """Whatever was found wrong in the two files, the whole file says."""
+    for suffix in (".gpuprof", ".live"):
+        shutil.copy(CORPUS / f"{name}{suffix}", tmp_path)
+    stream = tmp_path / f"{name}.gpuprof"
+    before = losses(run_collector, stream)
+    done = run_collector("recover", stream)
+    if done.returncode:  # it cannot be read: then nothing is touched
+        assert stream.with_suffix(".live").exists()
+        assert stream.read_bytes() == (CORPUS / stream.name).read_bytes()
+    else:
+        assert not stream.with_suffix(".live").exists()
+    assert losses(run_collector, stream) == before
+
+
+@pytest.mark.parametrize("cut", [100, 20, 1])
+def test_torn(run_collector, killed, cut):
+    """A last block that was half written when the process died goes."""
+    folder, _ = killed
+    [stream] = folder.iterdir()
+    data = stream.read_bytes()
+    stream.write_bytes(data[:-cut])
+    before = losses(run_collector, folder)
+    assert run_collector("recover", folder).returncode == 0
+    assert losses(run_collector, folder) == before
+    subprocess.run(["zstd", "-tq", stream], check=True)
+
+
+def test_wrong_usage(run_collector, tmp_path):
+    assert run_collector("recover").returncode == 2
+    assert run_collector("recover", "not-there").returncode == 2
+    assert run_collector("recover", tmp_path).returncode == 2
+    assert run_collector("recover", pathlib.Path("/dev/null")).returncode != 0

