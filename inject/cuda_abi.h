@@ -450,16 +450,11 @@ static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
     return x | (uint64_t)y << 32 | (uint64_t)z << 48;
 }
 
-/*
- * The same of a dim3 as two registers bring it: x and y in one, z in the low half of the other.
- * With `wide` it does not saturate; it is to be asked for again, without, if y and z, which are
- * or-ed there, come to more than 65535.
- */
-static inline uint64_t api_dim3_words(uint64_t xy, uint64_t z, uint64_t *wide)
+/* The same of a dim3 as two registers bring it: x and y in one, z in the low half of the other. */
+static inline uint64_t api_dim3_words(uint64_t xy, uint64_t z)
 {
-    if (!wide)
+    if (__builtin_expect((xy >> 32 | (uint32_t)z) > UINT16_MAX, 0))
         return api_dim3((uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)z);
-    *wide |= xy >> 32 | (uint32_t)z;
     return xy | z << 48;
 }
 

@@ -48,20 +48,15 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
                                                late_##id, API_##class}
 
-/* The words at entry, and what is done with them. `wide`: see DIM3_WORD. */
-#define BEFORE_CALL(args, wide, begin)                                                             \
-    uint64_t *const gp_wide = wide;                                                                \
+#define BEFORE_CALL(args, begin)                                                                   \
     enum { gp_after = 0 };                                                                         \
     WORDS(args);                                                                                   \
-    (void)gp_wide;                                                                                 \
     begin
 
 #define AFTER_CALL(args, end)                                                                      \
     {                                                                                              \
-        uint64_t *const gp_wide = NULL;                                                            \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
-        (void)gp_wide;                                                                             \
         (void)gp_after;                                                                            \
         end;                                                                                       \
     }
@@ -69,18 +64,14 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define LONG_WAY(id, returns, binding, caller, names, args)                                        \
     struct call gp_call;                                                                           \
     {                                                                                              \
-        BEFORE_CALL(args, NULL, call_begin(&gp_call, &site_##id, gp_words, caller));               \
+        BEFORE_CALL(args, call_begin(&gp_call, &site_##id, gp_words, caller));                     \
     }                                                                                              \
     returns gp_result = ((id##_fn)(binding)->real)names;                                           \
     AFTER_CALL(args, return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words))
 
 /* True: it is the usual call, and it is open. */
 #define SHORT_WAY_BEGINS(id, args)                                                                 \
-    ({                                                                                             \
-        uint64_t gp_sides = 0;                                                                     \
-        BEFORE_CALL(args, &gp_sides,                                                               \
-                    likely(gp_sides <= UINT16_MAX) && call_open(&gp_call, &site_##id, gp_words));  \
-    })
+    ({ BEFORE_CALL(args, call_open(&gp_call, &site_##id, gp_words)); })
 
 /*
  * A dim3 is taken and handed on as the two registers in which both processors' conventions pass a
@@ -89,7 +80,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
  */
 #define DIM3(name)      uint64_t name##_xy, uint64_t name##_z
 #define DIM3_NAME(name) name##_xy, name##_z
-#define DIM3_WORD(name) api_dim3_words(name##_xy, name##_z, gp_wide)
+#define DIM3_WORD(name) api_dim3_words(name##_xy, name##_z)
 
 /*
  * The wrapper goes the short way, or calls its twin that can do everything. The caller's address

@@ -261,9 +261,8 @@ HELPERS = {
     "API_DIM3_XYZ(1, 65536, 65535)": 1 | 65535 << 32 | 65535 << 48,
     "API_DIM3_WORD(((dim3){7, 8, 9}))": 7 | 8 << 32 | 9 << 48,
     # What lies above z in the register is anything.
-    "api_dim3_words(7 | 8ull << 32, 9 | 5ull << 32, NULL)": 7 | 8 << 32 | 9 << 48,
-    "api_dim3_words(7 | 8ull << 32, 9 | 5ull << 32, (uint64_t[]){0})": 7 | 8 << 32 | 9 << 48,
-    "api_dim3_words(7 | 70000ull << 32, 70000, NULL)": 7 | 65535 << 32 | 65535 << 48,
+    "api_dim3_words(7 | 8ull << 32, 9 | 5ull << 32)": 7 | 8 << 32 | 9 << 48,
+    "api_dim3_words(7 | 70000ull << 32, 70000)": 7 | 65535 << 32 | 65535 << 48,
     "API_LOCATION_DEVICE(((CUmemLocation){cudaMemLocationTypeDevice, 3}))": 3,
     "API_LOCATION_DEVICE(((CUmemLocation){2, 3}))": -1,
     "api_sum_sizes((size_t[]){1ull << 40, 2, 3}, 3)": 2**40 + 5,
