@@ -48,7 +48,9 @@ endif
 	uninstall clean help fetch-cuda fetch-cupti demo-parts unit programs
 
 all: lib collector-bin demo-parts
-lib: $(BUILD)/libgpuprof.so
+UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
+UNWIND_FILES := $(if $(UNWIND_SO),$(BUILD)/libgpuprof-unwind.so $(BUILD)/libgpuprof-lzma.so)
+lib: $(BUILD)/libgpuprof.so $(UNWIND_FILES)
 collector-bin: $(BUILD)/gpuprof-collector
 .PHONY: lib collector-bin
 
@@ -59,7 +61,7 @@ collector-bin: $(BUILD)/gpuprof-collector
 ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
 ZSTD_CFLAGS ?=
 ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
-INJECT_SRC := $(filter-out inject/compress%.c,$(sort $(wildcard inject/*.c))) \
+INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c,$(sort $(wildcard inject/*.c))) \
 	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
 FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
@@ -81,6 +83,21 @@ $(BUILD)/pic/%.S.o: %.S
 $(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(INJECT_OBJ) $(ZSTD_USED) -o $@
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
+
+# libunwind under a name of its own, so that it answers nobody else's need of one; see
+# inject/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A cross
+# build has it only where the other machine's is installed; stacks are walked without it, too.
+$(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
+	$(call say,COPY,$@) cp -L $< $@.new
+	$(Q)patchelf --replace-needed liblzma.so.5 libgpuprof-lzma.so $@.new
+	$(Q)patchelf --set-soname $(@F) $@.new
+	$(Q)patchelf --set-rpath '$$ORIGIN' $@.new
+	$(Q)mv $@.new $@
+
+$(BUILD)/libgpuprof-lzma.so: inject/unwinder_lzma.c inject/unwinder_lzma.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) \
+		-Wl,--version-script=inject/unwinder_lzma.map $< -o $@
 
 # ---- gpuprof-collector --------------------------------------------------------------------
 
@@ -132,7 +149,7 @@ install: all $(BUILD)/gpuprof.1
 	$(Q)install -d "$(bindir)" "$(libdir)/demo" "$(docdir)" "$(mandir)" "$(includedir)"
 	$(Q)install -m 755 scripts/gpuprof "$(bindir)/gpuprof"
 	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(libdir)/gpuprof-collector"
-	$(Q)install -m 755 $(BUILD)/libgpuprof.so "$(libdir)/libgpuprof.so"
+	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$(libdir)/"
 	$(Q)install -m 755 $(DEMO_FILES) "$(libdir)/demo/"
 	$(Q)install -m 644 README.md LICENSE formats/event-stream.md "$(docdir)/"
 	$(Q)install -m 644 inject/gpuprof.h "$(includedir)/gpuprof.h"

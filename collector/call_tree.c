@@ -7,14 +7,15 @@
 #include "array.h"
 #include "error.h"
 #include "frame.h"
+#include "message.h"
 
 int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
 {
     const struct stack_table *table = &survey->stacks;
     *t = (struct call_tree){.survey = survey};
     t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
-    t->symbols = symbols_create(table, symbol_folder);
-    if (!t->pythonic || !t->symbols)
+    int error = symbols_create(&t->symbols, table, symbol_folder);
+    if (!t->pythonic || error < 0)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < survey->rec->count; i++) {
         const char *python = process_meta(survey->rec->processes[i], "python");
@@ -31,6 +32,14 @@ void call_tree_release(struct call_tree *t)
     free(t->nodes);
     free(t->slots);
     free(t->pythonic);
+}
+
+void call_tree_say(const struct call_tree *t)
+{
+    uint64_t texts = t->survey->stacks.texts.dropped;
+    if (t->left_out || t->frames.left_out || texts)
+        message("stacks: more than can be kept: %llu frames and %llu names are left out",
+                (unsigned long long)(t->left_out + t->frames.left_out), (unsigned long long)texts);
 }
 
 static uint32_t slot_of(const struct call_tree *t, uint32_t parent, uint32_t frame)

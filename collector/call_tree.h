@@ -56,6 +56,9 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
 int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
                     const struct kernel_name *range, uint32_t *node);
 
+/* One line on stderr if anything was beyond the maxima. To be called after the last stack. */
+void call_tree_say(const struct call_tree *t);
+
 static inline const struct tree_node *call_tree_node(const struct call_tree *t, uint32_t number)
 {
     return &t->nodes[number - 1];

@@ -203,6 +203,12 @@ static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, ch
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }
 
+/* ns before the kernel's begin, as a file says it. */
+static char *put_before(char *out, uint64_t ns)
+{
+    return json_microseconds(out, ns < VALUE_EXACT_MAX ? ns : VALUE_EXACT_MAX);
+}
+
 static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->event->record;
@@ -216,10 +222,9 @@ static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char 
     out = PUT_FIELD(out, "dynamic shared memory", dynamic);
     out = PUT_FIELD(out, "local memory", record_arg(r, KERNEL_LOCAL));
     out = put_occupancy(w, s, out);
-    /* ns before the kernel's begin; 0 = not measured */
-    out = json_microseconds(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED));
+    out = put_before(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED)); /* 0: not measured */
     if (record_arg(r, KERNEL_SUBMITTED))
-        out = json_microseconds(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
+        out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
     if (record_arg(r, KERNEL_CLUSTER))
         out = value_dim3(&w->values, PUT(out, ",\"cluster\":"), record_arg(r, KERNEL_CLUSTER));
     out = put_latency(s, out);

@@ -144,6 +144,7 @@ static void say(const struct flame *f, const struct recording *rec)
     char note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&f->costs);
     bool gpu = f->weight == WEIGHT_GPU;
+    call_tree_say(&f->costs.tree);
     if (gpu ? without.works : without.calls)
         message("flame: %s", flame_note(f, &without, note));
     if (f->nodes[0].total)

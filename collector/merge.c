@@ -283,8 +283,10 @@ int merge_verb(const struct options *options)
         code = merge_write(&m, options);
     if (code == EXIT_OK)
         code = recording_verdict(&m.rec, options->strict);
-    if (m.has_stacks)
+    if (m.has_stacks) {
+        call_tree_say(&m.tree);
         call_tree_release(&m.tree);
+    }
     if (m.surveyed)
         survey_release(&m.survey);
     recording_release(&m.rec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames as people see them, each distinct one once for all processes: a function with its file and
- * line, or what stands in a function's place. Memory: 48 bytes and its label, up to
- * SHOWN_FRAMES_MAX.
+ * line, or what stands in a function's place. Memory: 80 bytes and its label twice, at
+ * most 1.2 KB, up to SHOWN_FRAMES_MAX.
  */
 #ifndef GPUPROF_COLLECTOR_SHOWN_FRAME_H
 #define GPUPROF_COLLECTOR_SHOWN_FRAME_H
@@ -11,7 +11,7 @@
 
 #include "kernel_names.h"
 
-#define SHOWN_FRAMES_MAX  (1u << 20)
+#define SHOWN_FRAMES_MAX  (1u << 19)
 #define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */
 
 enum shown_kind {

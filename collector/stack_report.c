@@ -134,6 +134,7 @@ static int sort_lines(struct stack_report *r)
 int stack_report_finish(struct stack_report *r)
 {
     int error = sort_stacks(r);
+    call_tree_say(&r->costs.tree);
     r->without = stack_costs_without(&r->costs);
     r->total = r->without;
     for (uint32_t i = 0; error == 0 && i < r->stack_count; i++) {

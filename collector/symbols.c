@@ -121,14 +121,14 @@ static void limit_child(void)
 #endif
 }
 
-_Noreturn static void child_look_up(const struct symbols *s, const struct object *o,
-                                    const struct elf_request *request, int fd)
+static int child_look_up(const struct symbols *s, const struct object *o,
+                         const struct elf_request *request, int fd)
 {
     struct elf_symbols *elf = NULL;
     limit_child();
     struct answering a = {.to = fdopen(fd, "w")};
     if (!a.to)
-        _exit(EXIT_FAILURE);
+        return EXIT_FAILURE;
     uint32_t status = (uint32_t)elf_symbols_open(&elf, request);
     uint32_t head[] = {STATUS_PLACE, status, 0, UNKNOWN_LENGTH, UNKNOWN_LENGTH};
     put_answer(a.to, head, NULL, NULL);
@@ -139,7 +139,7 @@ _Noreturn static void child_look_up(const struct symbols *s, const struct object
     }
     if (elf)
         elf_symbols_free(elf);
-    _exit(fclose(a.to) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    return fclose(a.to) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* ---- the process that asks --------------------------------------------------------------------
@@ -211,7 +211,7 @@ static int look_up(struct symbols *s, struct object *o, const struct elf_request
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        child_look_up(s, o, request, ends[1]);
+        _exit(child_look_up(s, o, request, ends[1]));
     }
     close(ends[1]);
     FILE *from = child > 0 ? fdopen(ends[0], "r") : NULL;
@@ -432,6 +432,14 @@ static int collect(struct symbols *s)
     return error < 0 ? error : sort_addresses(s);
 }
 
+/* Have the look-ups taken as much time as they may? */
+static bool time_is_up(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
+}
+
 static int resolve(struct symbols *s)
 {
     char *debug_path = NULL;
@@ -440,24 +448,26 @@ static int resolve(struct symbols *s)
                            : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
     int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
     fflush(stdout); /* or the children would have it, too */
-    for (uint32_t i = 0; error == 0 && i < s->object_count; i++)
-        if (s->objects[i].count)
+    for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
+        s->objects[i].ended = time_is_up();
+        if (s->objects[i].count && !s->objects[i].ended)
             error = look_up_object(s, &s->objects[i], debug_path);
+    }
     if (length >= 0)
         free(debug_path);
     return error;
 }
 
-struct symbols *symbols_create(const struct stack_table *table, const char *folder)
+int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder)
 {
-    struct symbols *s = calloc(1, sizeof *s);
+    struct symbols *s = *made = calloc(1, sizeof *s);
     if (!s)
-        return NULL;
+        return GPUPROF_NO_MEMORY;
     s->table = table;
     s->files.plain = true;
     s->address_of.count_max = SYMBOL_ADDRESSES_MAX;
     if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
-        return s;
+        return 0;
     /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
     s->folder = absolute ? absolute : folder;
@@ -469,10 +479,7 @@ struct symbols *symbols_create(const struct stack_table *table, const char *fold
         say(s);
     free(absolute);
     s->folder = NULL;
-    if (error == 0)
-        return s;
-    symbols_free(s);
-    return NULL;
+    return error;
 }
 
 void symbols_free(struct symbols *s)

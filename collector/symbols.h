@@ -15,6 +15,7 @@
 #define SYMBOLS_MAX          (1u << 23)
 #define SYMBOL_TEXT_MAX      16384  /* bytes of a name as a file has it, or of a path */
 #define SYMBOL_SECONDS_MAX   60     /* of CPU time for one module */
+#define SYMBOL_SECONDS_ALL   600    /* and for all, but for the last one looked up */
 #define SYMBOLS_OFF          "none" /* instead of a folder: nothing is looked up */
 
 struct symbol {
@@ -29,9 +30,9 @@ struct symbols;
 /*
  * Looks up every address of the table, which must stay. `folder` (NULL: none) holds binaries, a
  * .build-id tree or a system's root, and is searched behind the recorded paths. What was not found
- * is said on stderr. NULL: no memory.
+ * is said on stderr. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
  */
-struct symbols *symbols_create(const struct stack_table *table, const char *folder);
+int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder);
 void symbols_free(struct symbols *s);
 
 /* What is at the frame's address (frame.h), innermost first; NULL: nothing is known. */

@@ -4,10 +4,8 @@
  * object's .eh_frame as it lies in memory. Only what a compiler says of a place where a call is: a
  * frame that is described in any other way has no rule, and a stack ends there.
  *
- * We read it ourselves, because what can be had does not fit here. libunwind keeps what it read of
- * an address for good, so that an object that is mapped where another one was is walked by the
- * other's rules; under its own name it would become the program's, too, and under another it calls
- * what the program's has. The C library's backtrace() allocates, and takes 10 us.
+ * For where libunwind cannot be used (unwinder.h), and to look for signal handlers before it is.
+ * The C library's backtrace() allocates, and takes 10 us.
  */
 #ifndef GPUPROF_INJECT_CFI_H
 #define GPUPROF_INJECT_CFI_H

@@ -168,7 +168,7 @@ static void append_process(struct thread *t)
     }
     append_text(t, "gpuprof", GPUPROF_RELEASE);
     append_text(t, "live", gp.pool.is_file ? "file" : "memory");
-    append_text(t, "stacks", stacks_source());
+    append_text(t, "stacks", stacks_source(text, sizeof text));
 }
 
 static void append_ranks(struct thread *t)

@@ -2,6 +2,7 @@
 #include "stack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "frame.h"
@@ -10,6 +11,7 @@
 #include "say.h"
 #include "thread.h"
 #include "ticks.h"
+#include "unwinder.h"
 #include "walk.h"
 
 #define STACKS_MAX  (1u << 16)
@@ -135,6 +137,8 @@ void stacks_start(void)
             say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
         }
     }
+    if (slots)
+        unwinder_start();
     if (absent || !slots)
         set_slow(UINT64_MAX, 0);
     else
@@ -150,6 +154,7 @@ void stacks_reset(void)
         absent = "absent: the loader was busy when the process was forked";
         say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
     }
+    unwinder_reset();
     if (slots)
         munmap(slots, SLOTS * sizeof *slots);
     slots = NULL;
@@ -157,7 +162,13 @@ void stacks_reset(void)
     atomic_store(&last_stack, 0);
 }
 
-const char *stacks_source(void)
+const char *stacks_source(char *text, size_t bytes)
 {
-    return absent ? absent : slots ? "call frame information" : "absent: switched off";
+    const char *state = unwinder_state();
+    if (absent || !slots)
+        return absent ? absent : "absent: switched off";
+    if (strcmp(state, "libunwind") == 0)
+        return state;
+    snprintf(text, bytes, "call frame information (libunwind: %s)", state);
+    return text;
 }

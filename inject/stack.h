@@ -11,6 +11,7 @@
 #ifndef GPUPROF_INJECT_STACK_H
 #define GPUPROF_INJECT_STACK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct thread;
@@ -28,7 +29,7 @@ void stacks_start(void);
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
 
-/* Where stacks come from, or "absent: " and why. */
-const char *stacks_source(void);
+/* Where stacks come from, or "absent: " and why; in `text`, if it takes more than a constant. */
+const char *stacks_source(char *text, size_t bytes);
 
 #endif

@@ -9,9 +9,9 @@
 #include "cfi.h"
 #include "modules.h"
 #include "thread.h"
+#include "unwinder.h"
 
 #define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */
-#define INNER_MAX       64     /* frames of ours and of CUDA's */
 #define PAGE_BYTES      4096u
 #define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
 
@@ -160,14 +160,14 @@ static inline bool step(struct thread *t, uintptr_t floor, struct registers *r,
                      : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).link))
 #endif
 
-__attribute__((noinline)) void walk_stack(struct thread *t, struct walk *w, unsigned max)
+/* By our own reader: all frames, or only the program's innermost one if `inner_only`. */
+static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, unsigned max,
+                                           bool inner_only)
 {
     struct registers r = {0};
     TAKE_REGISTERS(r);
     uintptr_t floor = r.sp;
-    w->count = 0;
-    w->is_cut = w->is_signal = false;
-    for (unsigned inner = 0; inner < INNER_MAX;) {
+    for (unsigned inner = 0; inner < WALK_INNER_MAX;) {
         struct cfi_rule rule;
         /* A return address is behind its call, and may belong to the next function already. */
         if (!rule_of(r.sp == floor ? r.pc : r.pc - 1, &rule))
@@ -183,9 +183,58 @@ __attribute__((noinline)) void walk_stack(struct thread *t, struct walk *w, unsi
             break;
         } else {
             w->frames[w->count++] = r.pc;
+            if (inner_only)
+                break;
         }
         if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
             !step(t, floor, &r, &rule))
             break;
+    }
+}
+
+static bool has_signal_frame(const struct walk *w)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        struct cfi_rule rule;
+        if (rule_of(w->frames[i] - 1, &rule) && rule.flags & CFI_SIGNAL)
+            return true;
+    }
+    return false;
+}
+
+/* By libunwind, from the program's innermost frame on, which our own reader finds. */
+static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
+{
+    walk(t, w, 1, true);
+    if (w->is_signal)
+        return true;
+    if (w->count == 0)
+        return false;
+    uint64_t innermost = w->frames[0];
+    unsigned count = unwinder_take(t, w->frames, max + WALK_INNER_MAX), inner = 0;
+    while (inner < count && w->frames[inner] != innermost)
+        inner++;
+    w->count = count - inner;
+    if (w->count == 0)
+        return false;
+    memmove(w->frames, w->frames + inner, w->count * sizeof w->frames[0]);
+    w->is_cut = w->count > max;
+    w->count = w->is_cut ? max : w->count;
+    w->is_signal = has_signal_frame(w);
+    return true;
+}
+
+void walk_stack(struct thread *t, struct walk *w, unsigned max)
+{
+    w->count = 0;
+    w->is_cut = w->is_signal = false;
+    if (t->has_unwound && walk_by_libunwind(t, w, max))
+        return;
+    w->count = 0;
+    walk(t, w, max, false);
+    /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
+    if (!t->has_unwound && !w->is_signal) {
+        uint64_t none[1];
+        unwinder_take(t, none, 1);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread's own stack, frame by frame, by the rules of cfi.h, which are kept by address.
- * Nothing is allocated, and no memory is read but the stack: each of its pages is tried once before
- * it is read. The usual frame costs a look into a table and two loads.
+ * The calling thread's own stack: by libunwind where that is safe (unwinder.h), else frame by frame
+ * by the rules of cfi.h, which are kept by address. In the latter nothing is allocated, and no
+ * memory is read but the stack, of which each page is tried once before it is read; the usual frame
+ * costs a look into a table and two loads.
  */
 #ifndef GPUPROF_INJECT_WALK_H
 #define GPUPROF_INJECT_WALK_H
@@ -13,12 +14,14 @@
 struct thread;
 
 #define WALK_FRAMES_MAX 512
+#define WALK_INNER_MAX  64 /* frames of ours and of CUDA's */
 
 struct walk {
     unsigned count;
-    bool is_cut;                      /* there were more */
-    bool is_signal;                   /* a signal handler's frame is among them */
-    uint64_t frames[WALK_FRAMES_MAX]; /* return addresses, innermost first */
+    bool is_cut;    /* there were more */
+    bool is_signal; /* a signal handler's frame is among them */
+    /* Return addresses, innermost first; and room for those of ours, which are left out. */
+    uint64_t frames[WALK_FRAMES_MAX + WALK_INNER_MAX];
 };
 
 /*

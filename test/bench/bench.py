@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range peers bytes gpu
-collector devices stacks.
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range walks peers
+bytes gpu collector devices stacks.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -159,6 +159,36 @@ def bench_range():
     tell("range.ns", cost.call_ns(), "ns (push and pop)")
 
 
+def call_rounds(function, calls, rounds, preload, **settings):
+    """CPU nanoseconds of a call, a round each."""
+    lines = run([program("call_cost"), function, "1", str(calls), str(rounds)], preload=preload,
+                GPUPROF_SEAL="100ms", GPUPROF_GPU="off", **settings)
+    drop_output()
+    return [r[3] for r in rounds_of(lines)]
+
+
+def bench_walks():
+    """What a stack costs, beside the same call without one; and what it costs not to take any."""
+    for function, calls in (("deep10", 20000), ("deep30", 20000), ("deep60", 20000),
+                            ("distinct", 1000)):
+        costs = {"0": [], "off": []}
+        for _ in range(3):
+            for threshold, values in costs.items():
+                values += call_rounds(function, calls, 8, True, GPUPROF_BACKTRACE_DEPTH="128",
+                                      GPUPROF_BACKTRACE_THRESHOLD=threshold)
+        frames = int(function[4:]) if function.startswith("deep") else 0
+        goal = {"goal": 300 + 25 * frames} if frames else {}
+        tell(f"stack.{function}", statistics.median(costs["0"]) - statistics.median(costs["off"]),
+             "ns", **goal)
+    costs = {"80us": [], "off": []}
+    for _ in range(8):
+        for threshold, values in costs.items():
+            values += call_rounds("launch", 50000, 12, True,
+                                  GPUPROF_BACKTRACE_THRESHOLD=threshold)
+    tell("stack.none_slow", quartiles(costs["80us"])[0] / quartiles(costs["off"])[0],
+         "x stacks off", 1.02)
+
+
 def bench_uftrace():
     if not shutil.which("uftrace"):
         return not_run("peer.uftrace", "uftrace is not installed")
@@ -252,7 +282,7 @@ def bench_bytes():
 
 
 def bench_gpu():
-    """Our share of what the GPU's rows cost: CUPTI is not there. The mix of kernels is made up."""
+    """Our share of what the GPU's rows cost: CUPTI is not there."""
     settings = {"GPUPROF_OUT": os.path.join(WORK, "out"), "GPUPROF_BUFFER": "2G",
                 "GPUPROF_WAIT": "60s"}
     results = []
@@ -266,8 +296,8 @@ def bench_gpu():
     values = [1e3 / r["parse"] for r in results]
     tell("gpu.parse", statistics.median(values), "M records/s", 10, at_least=True,
          spread=quartiles(values))
-    run([program("gpu_cost"), "500000", "pairs"], **settings)
-    tell("gpu.bytes", drop_output() / 500000, "B/launch+kernel", 8, 10)
+    pairs = run([program("encode_mix"), MIX, "500000", "kernels"])[0]
+    tell("gpu.bytes", float(pairs[1]), "B/launch+kernel", 8, 10)
 
 
 def measured(command):
@@ -413,7 +443,8 @@ def bench_stacks():
 
 
 def main():
-    parts = {"call": bench_call, "range": bench_range, "peers": bench_peers, "bytes": bench_bytes,
+    parts = {"call": bench_call, "range": bench_range, "walks": bench_walks,
+             "peers": bench_peers, "bytes": bench_bytes,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks}
     try:

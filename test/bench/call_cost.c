@@ -2,7 +2,8 @@
 /*
  * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
  *
- * FUNCTION is launch, malloc, sync, or range (one pushed and popped, by gpuprof.h). Rounds of the
+ * FUNCTION is launch, malloc, sync, range (one pushed and popped, by gpuprof.h), deepN (sync, below
+ * N frames of the program's own) or distinct (sync, each time by another way). Rounds of the
  * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
  * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
  * nanoseconds per call: floor wall, floor CPU, call wall, call CPU. Wall is per core (times
@@ -87,6 +88,45 @@ static void range_loop(void)
     }
 }
 
+static unsigned depth;
+
+static __attribute__((noinline)) unsigned go_deep(unsigned below)
+{
+    if (below == 0)
+        sync_loop();
+    unsigned went = below ? go_deep(below - 1) : 0;
+    __asm__ volatile("" : "+r"(went)); /* not a jump */
+    return went + 1;
+}
+
+static void deep_loop(void)
+{
+    go_deep(depth - 1);
+}
+
+/* One of two calls at each level, by the bits of `way`. */
+static __attribute__((noinline)) unsigned go_by(uint64_t way, unsigned levels)
+{
+    unsigned went = 0;
+    if (levels == 0) {
+        cudaStreamSynchronize(NULL);
+    } else if (way & 1) {
+        went = go_by(way >> 1, levels - 1);
+        __asm__ volatile("" : "+r"(went));
+    } else {
+        went = go_by(way >> 1, levels - 1);
+        __asm__ volatile("nop" : "+r"(went));
+    }
+    return went + 1;
+}
+
+static void distinct_loop(void)
+{
+    static uint64_t way;
+    for (uint64_t i = 0; i < call_count; i++)
+        go_by(way++, 15);
+}
+
 static uint64_t thread_ns(clockid_t clock)
 {
     struct timespec now = {0, 0};
@@ -152,10 +192,12 @@ int main(int argc, char **argv)
 {
     if (argc != 5)
         return 2;
-    call_loop = strcmp(argv[1], "launch") == 0   ? launch_loop
-                : strcmp(argv[1], "malloc") == 0 ? malloc_loop
-                : strcmp(argv[1], "range") == 0  ? range_loop
-                                                 : sync_loop;
+    call_loop = strcmp(argv[1], "launch") == 0                    ? launch_loop
+                : strcmp(argv[1], "malloc") == 0                  ? malloc_loop
+                : strcmp(argv[1], "range") == 0                   ? range_loop
+                : strcmp(argv[1], "distinct") == 0                ? distinct_loop
+                : sscanf(argv[1], "deep%u", &depth) == 1 && depth ? deep_loop
+                                                                  : sync_loop;
     thread_count = (unsigned)atoi(argv[2]);
     call_count = (uint64_t)atoll(argv[3]);
     round_count = (unsigned)atoi(argv[4]);

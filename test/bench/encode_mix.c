@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replays a launch mix through the real block encoder and zstd, as the writer thread does, without
- * the program around it: encode_mix MIX CALLS [OUT [LEVEL [RECORDS]]]
+ * the program around it: encode_mix MIX CALLS [OUT [LEVEL [RECORDS]]], or
+ * encode_mix MIX LAUNCHES kernels
  *
  * Prints "bytes B encode E compress Z blocks N calls C": stored bytes per call, nanoseconds of CPU
  * time per call in the encoder and in zstd. With OUT it writes a whole recording there (a stream
  * file with its header, function table, names and clock anchors), for the collector's benches.
  * RECORDS ends blocks early, at that many.
+ *
+ * With "kernels" only the launches are stored, each with the record of its kernel, and "bytes" are
+ * those of both. The other calls pass, and take their time and their correlation ids. A kernel's
+ * times are not the mix's: it begins some us after its call or when the one before it on its stream
+ * has ended, takes a time of its own, and the device's clock ticks every 32 ns; a synchronisation
+ * waits for all of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +27,11 @@
 #include "mix.h"
 #include "stream.h"
 
-#define RECORD_WORDS   16
+#define RECORD_WORDS   24
+#define DEVICE_TICK_NS 32
+#define LATENCY_NS     4000 /* from a call's end to its kernel, if the device is idle */
+#define NEXT_NS        900  /* from one kernel to the next */
+#define STREAMS        2
 #define HANDLE(kernel) (0x55D0C4000000ull + 16 * (kernel))
 
 static struct {
@@ -128,6 +139,99 @@ static void add_call(const struct mix_call *c, uint64_t step, uint64_t *now)
     *now += record[2];
 }
 
+struct kernel {
+    const struct mix_call *call;
+    uint32_t correlation;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+/* When the device runs it: `free_ns` is when its stream has ended what came before. */
+static struct kernel make_kernel(const struct mix_call *c, uint32_t id, uint64_t call_end_ns,
+                                 uint64_t *free_ns)
+{
+    struct mix *m = b.mix;
+    uint64_t begin = call_end_ns + mix_time(m, LATENCY_NS, m->gap_sigma);
+    uint64_t next = *free_ns + mix_time(m, NEXT_NS, m->gap_sigma);
+    double ns = 2000 + 1700.0 * (double)(c->words[0] * 7 % 23);
+    begin = (begin > next ? begin : next) / DEVICE_TICK_NS * DEVICE_TICK_NS;
+    *free_ns = (begin + mix_time(m, ns, 0.05)) / DEVICE_TICK_NS * DEVICE_TICK_NS;
+    return (struct kernel){c, id, begin, *free_ns};
+}
+
+static void add_kernel(const struct kernel *k)
+{
+    const uint64_t *f = k->call->words;
+    uint64_t *record = b.records[b.record_count++];
+    const uint64_t args[] = {0,
+                             1,
+                             f[8] ? 13 : 7,
+                             1 + f[0],
+                             dim3_word(f + 1),
+                             dim3_word(f + 4),
+                             32 + f[0] % 200,
+                             f[0] % 5 * 1024,
+                             f[7],
+                             f[0] % 3 * 65536,
+                             0,
+                             0,
+                             0,
+                             0,
+                             dim3_word((const uint64_t[]){0, 0, 0}),
+                             f[8] ? 9 : 8};
+    const unsigned count = sizeof args / sizeof args[0];
+    record[0] = record_word0(RECORD_KERNEL, 0, RECORD_HEAD_WORDS + count, 0, count);
+    record[1] = k->begin_ns;
+    record[2] = k->end_ns - k->begin_ns;
+    record[3] = (uint64_t)k->correlation << 32;
+    memcpy(record + RECORD_HEAD_WORDS, args, sizeof args);
+}
+
+/* As CUPTI delivers them, more or less. */
+static int compare_ends(const void *left, const void *right)
+{
+    const struct kernel *a = left, *other = right;
+    return (a->end_ns > other->end_ns) - (a->end_ns < other->end_ns);
+}
+
+/* Launches and their kernels, as the threads of the program and of the device have them. */
+static void encode_pairs(uint64_t launches)
+{
+    struct kernel *kernels = calloc(launches, sizeof *kernels);
+    uint64_t now = 1000000, free_ns[STREAMS] = {0}, made = 0, position;
+    uint32_t id = 0;
+    for (uint64_t step = 0; kernels && made < launches; step++)
+        for (unsigned i = 0; i < b.mix->call_count && made < launches; i++) {
+            const struct mix_call *c = &b.mix->calls[i];
+            if (b.record_count == b.records_max)
+                store_block(1);
+            add_call(c, step, &now);
+            uint64_t *record = b.records[b.record_count - 1];
+            id++;
+            for (unsigned s = 0; s < STREAMS && c->kind == MIX_SYNC; s++)
+                now = now > free_ns[s] ? now : free_ns[s];
+            if (c->kind != MIX_LAUNCH) {
+                b.record_count--;
+                continue;
+            }
+            record[3] = (uint64_t)id << 32;
+            kernels[made++] = make_kernel(c, id, now, &free_ns[c->words[8] != 0]);
+        }
+    store_block(1);
+    if (kernels)
+        qsort(kernels, launches, sizeof *kernels, compare_ends);
+    position = b.block.position_end;
+    b.block.position_end = 0;
+    for (uint64_t i = 0; kernels && i < launches; i++) {
+        if (b.record_count == BLOCK_TEXT_BYTES_MAX / (8 * RECORD_WORDS))
+            store_block(2);
+        add_kernel(&kernels[i]);
+    }
+    store_block(2);
+    b.block.position_end = position;
+    free(kernels);
+}
+
 static void add_text(uint8_t **at, struct record r, const char *text)
 {
     r.bytes = (const uint8_t *)text;
@@ -188,15 +292,18 @@ int main(int argc, char **argv)
         return 2;
     b.mix = mix_read(argv[1]);
     uint64_t calls = strtoull(argv[2], NULL, 10);
+    bool pairs = argc > 3 && strcmp(argv[3], "kernels") == 0;
     b.level = argc > 4 ? atoi(argv[4]) : 1;
     b.records_max = argc > 5 ? (uint32_t)atoi(argv[5]) : BLOCK_RECORDS_MAX;
     b.zstd = ZSTD_createCCtx();
     b.header.scale = (struct clock_scale){.mult = 1ull << CLOCK_SCALE_SHIFT};
-    if (argc > 3 && argv[3][0])
+    if (argc > 3 && argv[3][0] && !pairs)
         write_head(argv[3]);
     b.encode_ns = b.compress_ns = b.bytes = b.blocks = 0;
     uint64_t now = 1000000;
-    for (uint64_t i = 0, step = 0; i < calls; step++) {
+    if (pairs)
+        encode_pairs(calls);
+    for (uint64_t i = 0, step = 0; i < calls && !pairs; step++) {
         for (unsigned c = 0; c < b.mix->call_count && i < calls; c++, i++) {
             if (b.record_count == b.records_max)
                 store_block(1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What device records cost, without CUPTI: gpu_cost COUNT [pairs]. Linked with inject/. Prints
- * nanoseconds of CPU time: "callback" the two callbacks of a driver call inside a hooked launch,
- * "seen" a launch that only callbacks see, "parse" a kernel record. With `pairs` the recording that
- * it leaves is COUNT launches and the kernel of each.
+ * What device records cost, without CUPTI: gpu_cost COUNT. Linked with inject/. Prints nanoseconds
+ * of CPU time: "callback" the two callbacks of a driver call inside a hooked launch, "seen" a
+ * launch that only callbacks see, "parse" a kernel record.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -55,7 +54,8 @@ void gpu_pause(bool paused)
 
 static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late};
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late,
+                                        API_LAUNCH};
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
                                                                     &launch};
 
@@ -101,8 +101,7 @@ static void hooked(uint64_t i, uint32_t correlation)
 {
     struct call call;
     const uint64_t words[] = {0x1000 + 16 * (i % KERNELS), 1 + i % 7, 256, 0, 0x77};
-    if (call_is_usual(&launch, words[0])) {
-        call_open(&call, &launch, words);
+    if (call_open(&call, &launch, words)) {
         if (correlation) {
             callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_ENTER, correlation, NULL);
             callback(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT, correlation, NULL);
@@ -189,7 +188,6 @@ static double measured(void (*body)(uint64_t, uint32_t), uint64_t count, bool co
 int main(int argc, char **argv)
 {
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
-    bool only_pairs = argc > 2;
     for (unsigned i = 0; i < KERNELS; i++) {
         char name[32];
         snprintf(name, sizeof name, "kernel_%u", i);
@@ -200,14 +198,10 @@ int main(int argc, char **argv)
     gpu.callbacks.api[API_RUNTIME][CBID] = API_INDEX_cudaLaunchKernel + 1;
     atomic_store(&gpu.epoch, epoch_now());
     atomic_store(&gpu.phase, GPU_ACTIVE);
-    if (!only_pairs) {
-        double bare = measured(hooked, count, false);
-        printf("hooked %.2f\n", bare);
-        printf("callback %.2f\n", measured(hooked, count, true) - bare);
-        printf("seen %.2f\n", measured(seen, count, true));
-    } else {
-        measured(hooked, count, true);
-    }
+    double bare = measured(hooked, count, false);
+    printf("hooked %.2f\n", bare);
+    printf("callback %.2f\n", measured(hooked, count, true) - bare);
+    printf("seen %.2f\n", measured(seen, count, true));
     printf("parse %.2f\n", parse(count));
     return 0;
 }

@@ -3,9 +3,10 @@
 
 AARCH64 := aarch64-linux-gnu
 AARCH64_TESTS := linked_runtime or arguments or nested or static_runtime or driver or dlsym \
-	or plugins or siglongjmp or coroutines
+	or plugins or siglongjmp or coroutines or stacks_chain
 
 check-aarch64: $(BUILD)/gpuprof-collector
 	$(Q)$(MAKE) --no-print-directory CROSS=$(AARCH64)- BUILD=$(BUILD)/$(AARCH64) lib sim
 	$(Q)BUILD=$(BUILD)/$(AARCH64) GPUPROF_TEST_CROSS=$(AARCH64) /usr/bin/python3 -m pytest -n 2 \
-		test/cases/test_truth.py test/cases/test_leave.py -k '$(AARCH64_TESTS)'
+		test/cases/test_truth.py test/cases/test_leave.py \
+		test/cases/test_native_stacks.py -k '$(AARCH64_TESTS)'

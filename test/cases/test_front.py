@@ -270,7 +270,7 @@ def test_help_manual_and_parser_agree(run_collector):
 
 
 @pytest.mark.parametrize("arguments", [["help"], ["manual"], ["--version"], ["report", "data"],
-                                       ["dump", "data"], ["merge", "data"], ["flame", "data"]], ids=" ".join)
+                                       ["dump", "data"], ["merge", "data"]], ids=" ".join)
 def test_closed_standard_output(collector, root, tmp_path, arguments):
     """No file that is opened takes the number of standard output and what is meant for it."""
     stream = tmp_path / "data" / "good.gpuprof"

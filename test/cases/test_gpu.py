@@ -228,6 +228,19 @@ def test_refused(run, switch, value, reason):
     absent(done, reason)
 
 
+@pytest.mark.parametrize("version", ["11.8", "12.4", "12.9", "13.0", "13.1", "13.5"])
+def test_real_libcupti_without_a_gpu(run, version):
+    """It loads, and says in its own way that there is no driver for it: the program runs on."""
+    found = sorted(cupti.REAL.glob(f"{version}/lib/libcupti.so.1*"))
+    if not found:
+        pytest.skip("not run: CUPTI's library is not there (make fetch-cupti)")
+    done = run(gpu_work(), *WORK, stderr=None, GPUPROF_CUPTI=found[0])
+    reason = {"11.8": "CUPTI_ERROR_NOT_INITIALIZED", "12.4": "CUPTI_ERROR_NOT_INITIALIZED",
+              "12.9": "CUPTI_ERROR_NOT_INITIALIZED", "13.5": "does not start (error 999"}
+    absent(done, reason.get(version, "does not work with this driver: CUPTI_ERROR_UNKNOWN"))
+    assert str(found[0]) in done.status
+
+
 def test_turned_off(run):
     done = run(gpu_work(), *WORK, GPUPROF_GPU="off")
     host_rows(done)

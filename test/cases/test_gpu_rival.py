@@ -18,7 +18,7 @@ def fixture_recorded(request, library, tmp_path):
     cupti = toolchain.SIM / cupti_client.VERSIONS[request.param][0]
 
     def run(*arguments, **settings):
-        bare = toolchain.run([program, *arguments], toolchain.environment(None))
+        bare = toolchain.run([program, *arguments], toolchain.environment(None, **settings))
         env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on",
                                     GPUPROF_CUPTI=cupti, **settings)
         done = toolchain.run([program, *arguments], env)
@@ -66,6 +66,19 @@ def test_holder_later(recorded):
     started = re.search("holder started ([0-9]+)", done.stdout)
     assert started and int(started[1]) in (12, 39)
     assert len(of(process, "kernel")) == len(launches_of(process))
+
+
+def test_finalizer(recorded):
+    """Some profilers end CUPTI for the whole process: what was recorded until then is kept."""
+    _, done, process = recorded("finalizer", SIMCUPTI_FINALIZE="allow")
+    assert re.fullmatch("gpuprof: GPU rows absent: another client of CUPTI's finalized it; .*\n",
+                        done.stderr)
+    assert "finalizer started 0\n" in done.stdout
+    launches = launches_of(process)
+    kernels = {record.correlation for record in of(process, "kernel")}
+    tied = [call.correlation in kernels for call in launches]
+    assert any(tied) and not all(tied) and tied == sorted(tied, reverse=True)
+    assert not process.counters["gpu_unflushed"]
 
 
 def test_one_of_no_use_is_let_go(recorded):

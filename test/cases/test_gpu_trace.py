@@ -1,10 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces with GPU work: what HTA, TensorBoard, Perfetto and catapult's viewer need of them, and the
-traps of the format. The recordings come from make_gpu; what they hold is computed here again."""
+traps of the format. The recordings come from make_gpu; what they hold is computed here again.
+`make check-consumers` runs the readers themselves.
+
+What a reader needs                               is tested by
+`"rank": N`, white space, before any event        test_head, test_per_rank
+a file for each rank, *.pt.trace.json[.gz]        test_per_rank, test_archive
+category and name, integer pid and tid            test_every_event_has_what_readers_need
+stream and correlation of GPU events              test_gpu_events_have_stream_and_correlation_...
+no stream, no correlation 0 on calls              the same, test_recorded
+ProfilerStep#k                                    test_steps, test_steps_of_a_range, test_one_...
+device: an ordinal, its properties at its place   test_kernels, test_pids_..., test_head
+occupancy, blocks per SM; bytes, bandwidth        test_kernels; test_copies_and_sets
+gpu_user_annotation, none of steps                test_ranges_on_the_device, test_ranges_of_...
+a call named cudaLaunchKernel                     test_gpu_events_have_stream_and_correlation_...
+External id that leads to a cpu_op                test_operators
+[memory] with totals                              test_memory, test_memory_of_pools
+flows with bp; names and order of rows            test_flows; test_rows_are_named_and_in_order
+default stream 7, synchronisations apart          test_default_stream, test_synchronisations_...
+a trap                                            is tested by
+one base of time for all ranks                    test_per_rank
+pid and tid of 32 bits, numbers below 2^53        test_extreme_numbers
+slices of a row nest and do not touch             test_rows, test_slices_that_touch_are_apart
+flow ids unique over ranks                        test_flows
+raw UTF-8, no escaped surrogates                  test_extreme_numbers, test/unit/test_text.c
+a file that is cut does not load                  test_collector.py: it appears when it is whole
+an archive with a manifest; beyond 4 GiB          test_archive; test_zip.py
+"""
 
 import collections
 import gzip
 import json
+import pathlib
 import re
 import subprocess
 import zipfile
@@ -13,6 +40,7 @@ import pytest
 
 from conftest import BUILD, built
 
+HERE = pathlib.Path(__file__).resolve().parent
 STEP = 100.0  # us
 ORIGIN = 0.2  # of the first event that is shown, the first label
 
@@ -296,6 +324,56 @@ def test_ranges_on_the_device(merged):
     assert len(found["ranges on stream 7", "epoch"]) == 1
 
 
+def test_default_stream(merged):
+    """HTA takes stream 0 for none."""
+    trace = merged("shared", 1, 1)
+    kernel, = (e for e in of_category(trace, "kernel") if e["args"]["correlation"] == 99)
+    assert kernel["args"]["stream"] == 7 and kernel["tid"] == 7
+
+
+def test_rows_are_named_and_in_order(merged):
+    """Of a device: ranges above their stream, what overlaps below it, synchronisations last."""
+    trace = merged("train", 2, 1)
+    used = {(e["pid"], e["tid"]) for e in trace["traceEvents"] if e["ph"] in "Xi"}
+    assert used <= set(names(trace))
+    order = {(e["pid"], e["tid"]): e["args"]["sort_index"] for e in trace["traceEvents"]
+             if e["ph"] == "M" and e["name"] == "thread_sort_index"}
+    assert used <= set(order)
+    for pid in {e["pid"] for e in of_category(trace, "kernel")}:
+        rows = sorted((place, names(trace)[row]) for row, place in order.items() if row[0] == pid)
+        assert [name for _, name in rows] == [
+            "ranges on stream 7", "stream 7", "stream 7 (overlapping 1)",
+            "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
+            "stream 13", "synchronisation", "synchronisation (overlapping 1)"]
+        assert len({place for place, _ in rows}) == len(rows)
+    processes = {e["pid"]: e["args"]["sort_index"] for e in trace["traceEvents"]
+                 if e["ph"] == "M" and e["name"] == "process_sort_index"}
+    assert {pid for pid, _ in used} <= set(processes)
+    assert max(processes[pid] for pid in (1000, 1001)) < min(
+        place for pid, place in processes.items() if pid not in (1000, 1001))
+
+
+def numbers_in(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from numbers_in(item)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+
+
+@pytest.mark.parametrize("name", ["gpu-extreme", "gpu-overlap", "extreme-times", "texts"])
+def test_extreme_numbers(run_collector, name):
+    """Whatever a file says: ids of 32 bits, numbers that a double holds, text that is UTF-8."""
+    result = run_collector("merge", HERE.parent / "corpus" / f"{name}.gpuprof")
+    assert "\\ud" not in result.stdout.lower()
+    trace = json.loads(result.stdout)
+    for e in trace["traceEvents"]:
+        assert 0 <= e["pid"] < 2**32 and 0 <= e["tid"] < 2**32
+        assert all(abs(number) <= 2**53 for number in numbers_in(e)), e
+
+
 def test_ranges_of_threads_that_share_a_stream(merged):
     """Each is whole, from its first to its last work, in a row of its thread."""
     trace = merged("shared", 1, 1)
@@ -505,6 +583,9 @@ def test_recorded(run_collector, program, library):
     assert not trace["otherData"]["gpu_rows"].startswith("absent")
     assert check_rows(trace) > 8 and trace["otherData"]["losses"] == {}
     kernels = of_category(trace, "kernel")
+    calls = of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
+    assert not any(e["args"].get("correlation") == 0 or "stream" in e["args"] and
+                   isinstance(e["args"]["stream"], int) for e in calls)
     flows = [e for e in trace["traceEvents"] if e["ph"] == "f"]
     assert len(kernels) > 1000 and len(flows) >= len(kernels)
     assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}

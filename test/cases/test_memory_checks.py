@@ -30,7 +30,7 @@ def recording(library, program, tmp_path_factory):
     """What the demo's one process records, and the live file of a killed one."""
     folder = tmp_path_factory.mktemp("recording")
     env = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim"), "LD_PRELOAD": str(library),
-           "GPUPROF_OUT": str(folder)}
+           "GPUPROF_OUT": str(folder), "GPUPROF_BACKTRACE_THRESHOLD": "0"}
     subprocess.run([program("demo")], env=env, check=True, capture_output=True, timeout=120)
     assert list(folder.glob("*.gpuprof"))
     return folder
@@ -39,7 +39,8 @@ def recording(library, program, tmp_path_factory):
 def verbs(recording, tmp_path):
     return (["merge", "-o", tmp_path / "trace.json", recording],
             ["merge", "-o", tmp_path / "trace.json.gz", recording],
-            ["report", recording], ["dump", recording],
+            ["report", recording], ["flame", "-o", tmp_path / "x.svg", recording],
+            ["report", "--by=python-line", recording], ["dump", recording],
             ["dump", "--blocks", recording])
 
 
@@ -58,7 +59,7 @@ def test_sanitizers_find_nothing_in_verbs(sanitized, recording, tmp_path):
         assert done.returncode == 0, f"{verb}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("verb", range(3))
+@pytest.mark.parametrize("verb", range(4))
 def test_valgrind_finds_nothing(verb, collector, recording, tmp_path):
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed")

@@ -587,6 +587,22 @@ def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):
     json.loads((tmp_path / "t.json").read_text())
 
 
+def test_more_frames_than_are_kept(run_verb, make_stacks):
+    """What is beyond the limit is said, and the numbers still add up."""
+    places, depth = 2**19 + 5000, 1000
+    stacks = range(places // depth)
+    folder = make_stacks(
+        "process 0", "meta stacks=x",
+        *(f"python {i} {i} f.py\tf" for i in range(1, places)),
+        *(f"stack {k + 1} 0 " + " ".join(f"p{k * depth + i + 1:x}" for i in range(depth))
+          for k in stacks),
+        *(f"call cudaMalloc {1000 + 10 * k} 5 {k + 1} {k + 1} 64" for k in stacks))
+    result = run_verb("flame", folder)
+    assert re.search(r"stacks: more than can be kept: \d+ frames and 0 names are left out",
+                     result.stderr)
+    assert sum(folded(result.stdout).values()) == 5 * len(stacks)
+
+
 def test_deep_stack(run_verb, make_stacks, tmp_path):
     """The deepest stack that a record can hold."""
     frames = " ".join(f"p{1 + i % 7}" for i in range(1024))
@@ -621,3 +637,27 @@ def test_wrong_usage(run_verb, make_stacks):
     assert "folded|speedscope|svg" in run_verb("flame", folder, "--format=csv", status=2).stderr
     recording = next(folder.glob("*.gpuprof"))
     assert "not overwritten" in run_verb("flame", folder, "-o", recording, status=2).stderr
+
+
+# ---- recorded -----------------------------------------------------------------------------------
+
+def test_recorded_program(library, program, run_verb, tmp_path):
+    """From the program's source, through the library, to the flame graph."""
+    demo = program("demo")
+    lines = (toolchain.HERE.parent / "programs" / "demo.c").read_text().splitlines()
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_BACKTRACE_THRESHOLD=0)
+    subprocess.run([demo], env=environment, check=True, capture_output=True, timeout=120)
+    found = run_verb("flame", "--weight=calls", "data").stdout.splitlines()
+    assert len(found) > 20 and not any("[no stack]" in line for line in found)
+    for line in found:
+        frames = line.rpartition(" ")[0].split(";")
+        call, caller = frames[-1], frames[-2]
+        place = re.fullmatch(r"\w+ \(demo\.c:([0-9]+)\)", caller)
+        if place and call != "cudaLaunchKernel":
+            assert f"{call}(" in lines[int(place[1]) - 1], line
+    places = "".join(rf";{name} \(demo\.c:\d+\)" for name in ("main", "train", "trainer_init"))
+    assert any(re.search(rf"{places};cudaMalloc \d+$", line) for line in found)
+    run_verb("merge", "data", "-o", "trace.json")
+    trace = trace_of(tmp_path, "trace.json")
+    stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
+    assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)

@@ -28,6 +28,8 @@ class Steps:
         out = self.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         self.log.unlink(missing_ok=True)
+        # Single-stepped, every call is a slow one; stacks have tests of their own below.
+        settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "off")
         env = toolchain.environment(out, self.library, LD_LIBRARY_PATH=self.tiny, **settings)
         done = toolchain.run([self.tracer, int(number), first, stride, self.program, self.log,
                               handler, calls], env, status=status, timeout=120)
@@ -133,3 +135,48 @@ def test_killed(steps, handler, stride):
         assert len(set(keys) - set(arrived)) <= 1
         first += stride
     assert first > 60
+
+
+def has_meaning(process):
+    """Each stack that a call names is defined, once, in the file that the kill left."""
+    defined = [r.args[0] for r in process.of_type(stream_reader.STACK)]
+    named = {r.stack for r in process.of_type(stream_reader.CALL) if r.stack}
+    assert len(set(defined)) == len(defined) and named <= set(defined)
+    modules = {r.args[0] for r in process.of_type(stream_reader.MODULE)}
+    for record in process.of_type(stream_reader.STACK):
+        for frame in memoryview(record.text).cast("Q"):
+            assert frame >> 60 or frame >> 40 in modules
+    return len(named)
+
+
+@pytest.mark.parametrize("handler, stride", [("call", 67), ("inner-call", 331)])
+def test_handler_calls_in_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=["cudaMemset"])
+    # The others of its calls come from a signal handler, too: they have no stack.
+    assert process.counters["stackless"] == sent - len(lost)
+
+
+@pytest.mark.parametrize("handler, stride", [("jump", 67), ("inner-jump", 331)])
+def test_handler_jumps_out_of_stacks(steps, handler, stride):
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+    assert sent > 10 and has_meaning(process)
+    lost = check(process, arrived, missing=FUNCTIONS.values(), stale=True)
+    assert len(lost) <= 10
+
+
+def test_killed_in_stacks(steps):
+    first, named = 0, 0
+    while True:
+        sent, process, arrived = steps(signal.SIGKILL, "call", first=first, status=None,
+                                       GPUPROF_BACKTRACE_THRESHOLD="0")
+        if not sent:
+            break
+        named += has_meaning(process)
+        calls = [r.args for r in process.of_type(stream_reader.CALL)]
+        assert len(set(calls)) == len(calls) >= len(arrived) - 1
+        first += 331
+    assert first > 600 and named

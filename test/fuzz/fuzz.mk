@@ -34,4 +34,4 @@ $(BUILD)/fuzz_replay: $(BUILD)/obj/test/fuzz/fuzz_stream.c.o \
 
 unit-programs: $(BUILD)/fuzz_replay
 
--include $(FUZZ_OBJ:.o=.d)
+-include $(FUZZ_OBJ:.o=.d) $(wildcard $(BUILD)/obj/test/fuzz/*.d)

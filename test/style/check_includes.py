@@ -16,8 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = {"inject": {"inject", "formats"}, "collector": {"collector", "formats"},
          "formats": {"formats"}}
-THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma|dwarf|gelf|libelf|elfutils/.*"
-                         r"|cjson/cJSON|cJSON|libunwind-.*)\.h")
+THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma|dwarf"
+                         r"|gelf|libelf|elfutils/.*|cjson/cJSON|cJSON|libunwind-.*)\.h")
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}

@@ -220,7 +220,7 @@ static void add_shared(const char *folder)
     ADD(&b, MAIN, RECORD_POP, 9000, 0, 0, NULL, 0);
     for (uint32_t i = 0; i < 8; i++)
         kernel(&b, 0, 7, 1, 20000 + 2000 * i, 1000, 1 + i, 0);
-    kernel(&b, 0, 7, 1, 40000, 1000, 99, 0); /* of no known call: in no range */
+    kernel(&b, 0, 0, 1, 40000, 1000, 99, 0); /* of no known call: in no range */
     builder_end(&b);
     snprintf(path, sizeof path, "%s/shared.gpuprof", folder);
     builder_save(&b, path);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls whose stacks are known: stacks WAY [ARGUMENT]...; the innermost functions are leaf_call and
+ * middle, and above them is what the way is named after.
+ */
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define HERE __asm__ volatile("" ::: "memory") /* what comes before it is no tail call */
+
+__attribute__((noinline)) static void leaf_call(size_t bytes)
+{
+    void *memory;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess)
+        abort();
+    HERE;
+}
+
+__attribute__((noinline)) static void middle(size_t bytes)
+{
+    leaf_call(bytes);
+    HERE;
+}
+
+/* Its frame is found through a pointer that the compiler made, because it is aligned. */
+__attribute__((noinline)) static void aligned(size_t bytes)
+{
+    volatile char room[64] __attribute__((aligned(64)));
+    room[bytes % 64] = 1;
+    middle(bytes);
+    room[0] = room[bytes % 64];
+    HERE;
+}
+
+__attribute__((noinline)) static void sized(size_t bytes)
+{
+    volatile char *room = __builtin_alloca(bytes);
+    room[0] = 1;
+    middle(bytes);
+    room[bytes - 1] = room[0];
+    HERE;
+}
+
+__attribute__((noinline)) static void recursive(unsigned depth)
+{
+    if (depth)
+        recursive(depth - 1);
+    else
+        middle(1);
+    HERE;
+}
+
+static void *thread_main(void *data)
+{
+    middle((size_t)(uintptr_t)data);
+    HERE;
+    return NULL;
+}
+
+static void destroy(void *data)
+{
+    middle((size_t)(uintptr_t)data);
+    HERE;
+}
+
+static pthread_key_t key;
+
+static void *with_destructor(void *data)
+{
+    pthread_setspecific(key, data);
+    return NULL;
+}
+
+static void in_thread(void *(*function)(void *))
+{
+    pthread_t thread;
+    pthread_key_create(&key, destroy);
+    pthread_create(&thread, NULL, function, (void *)64);
+    pthread_join(thread, NULL);
+}
+
+static void on_signal(int number)
+{
+    middle((size_t)number);
+    HERE;
+}
+
+static ucontext_t ours, other;
+
+static void coroutine(void)
+{
+    middle(128);
+    HERE;
+}
+
+static void switched(void)
+{
+    char *stack = malloc(256 << 10);
+    getcontext(&other);
+    other.uc_stack.ss_sp = stack;
+    other.uc_stack.ss_size = 256 << 10;
+    other.uc_link = &ours;
+    makecontext(&other, coroutine, 0);
+    swapcontext(&ours, &other);
+    free(stack);
+}
+
+__attribute__((noinline)) static void forked(void)
+{
+    middle(32);
+    pid_t child = fork();
+    if (child == 0) {
+        aligned(48);
+        exit(0);
+    }
+    waitpid(child, NULL, 0);
+    HERE;
+}
+
+/* Each by its own path, one after another: the second may lie where the first one did. */
+__attribute__((noinline)) static void plugins(char **paths)
+{
+    for (; *paths; paths++) {
+        void *handle = dlopen(*paths, RTLD_NOW);
+        void (*function)(size_t) = handle ? (void (*)(size_t))dlsym(handle, "plugin_call") : NULL;
+        if (!function)
+            abort();
+        for (volatile int i = 0; i < 2; i++)
+            function(16);
+        dlclose(handle);
+    }
+    HERE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "";
+    if (strcmp(way, "aligned") == 0)
+        aligned(7);
+    else if (strcmp(way, "sized") == 0)
+        sized(70);
+    else if (strcmp(way, "recursive") == 0)
+        recursive((unsigned)atoi(argv[2]));
+    else if (strcmp(way, "thread") == 0)
+        in_thread(thread_main);
+    else if (strcmp(way, "destructor") == 0)
+        in_thread(with_destructor);
+    else if (strcmp(way, "coroutine") == 0)
+        switched();
+    else if (strcmp(way, "fork") == 0)
+        forked();
+    else if (strcmp(way, "plugins") == 0)
+        plugins(argv + 2);
+    else if (strcmp(way, "signal") == 0) {
+        signal(SIGUSR1, on_signal);
+        raise(SIGUSR1);
+        middle(8);
+    } else {
+        for (int i = 0; i < 5; i++)
+            middle(8);
+    }
+    return 0;
+}

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stacks of calls, symbolised by binutils and compared with what the source says."""
+
+import bisect
+import functools
+import os
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+
+import pytest
+import stream_reader
+import toolchain
+
+MODULE_FRAME, ADDRESS_FRAME = 0, 1
+CUT = 1
+TOOLS = f"{toolchain.CROSS}-" if toolchain.CROSS else ""
+OPTIONS = ["-O0", "-O2", "-O3", "-O2 -fomit-frame-pointer", "-O2 -fno-omit-frame-pointer"]
+
+
+@functools.lru_cache(maxsize=None)
+def symbols(path):
+    """(addresses, names) of a file's functions."""
+    lines = subprocess.run([f"{TOOLS}nm", "-C", "--defined-only", path], capture_output=True,
+                           text=True, check=True).stdout.splitlines()
+    found = sorted((int(line.split()[0], 16), line.split(None, 2)[2]) for line in lines
+                   if line.split()[1] in "tTwW")
+    return [address for address, _ in found], [name for _, name in found]
+
+
+class Stacks:
+    """What a process's MODULE and STACK records say."""
+
+    def __init__(self, process):
+        self.process = process
+        self.modules = {
+            r.args[0]: (r.text.decode().partition(" ")[2], *r.args[1:], r.text.decode())
+            for r in process.of_type(stream_reader.MODULE)}
+        self.flags, self.frames = {}, {}
+        for record in process.of_type(stream_reader.STACK):
+            number, flags = record.args
+            assert number not in self.frames, "one number, one meaning"
+            self.flags[number] = flags
+            self.frames[number] = struct.unpack(f"<{len(record.text) // 8}Q", record.text)
+
+    def places(self, number):
+        """(file, address in it, just behind the call) of each frame; file None: in no module."""
+        for frame in self.frames[number]:
+            if frame >> 60 == MODULE_FRAME:
+                yield self.modules[frame >> 40 & 0xFFFFF][0], frame & 0xFFFFFFFFFF
+            else:
+                assert frame >> 60 == ADDRESS_FRAME
+                yield None, frame & (1 << 60) - 1
+
+    def names(self, number, own):
+        """The functions of the frames that are in files whose name has `own`; others are None."""
+        for path, address in self.places(number):
+            if path is None or own not in path:
+                yield None
+                continue
+            addresses, names = symbols(path)
+            name = names[bisect.bisect_right(addresses, address - 1) - 1]
+            yield re.sub(r"(\.(constprop|isra|part|cold)[.\d]*| \[clone.*)+$", "", name)
+
+    def lines(self, number, own):
+        """What stands in the source where each frame is, those of inlined functions too."""
+        for path, address in self.places(number):
+            if path and own in path:
+                places = subprocess.run([f"{TOOLS}addr2line", "-ie", path, hex(address - 1)],
+                                        capture_output=True, text=True, check=True).stdout
+                for place in places.splitlines():
+                    source, _, line = place.partition(" ")[0].rpartition(":")
+                    yield (pathlib.Path(source).read_text().splitlines()[int(line) - 1].strip()
+                           if line.isdigit() else None)
+
+    def of_calls(self):
+        return [r.stack for r in self.process.of_type(stream_reader.CALL)]
+
+
+OWN = "call frame information (libunwind: {})"
+SOURCES = {"libunwind": ["libunwind", OWN.format("an object was unloaded")],
+           "own": [OWN.format("switched off")]}
+
+
+@pytest.fixture(name="unwinder", params=["libunwind", "own"])
+def fixture_unwinder(request, build):
+    if request.param == "libunwind" and not (build / "libgpuprof-unwind.so").exists():
+        pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+    return request.param
+
+
+@pytest.fixture(name="record")
+def fixture_record(library, unwinder, tmp_path):
+    """All cases by libunwind, as far as it is used, and by our own reader: they are to agree."""
+    def run(program, *arguments, processes=1, **settings):
+        settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "0")
+        settings["GPUPROF_UNWINDER"] = unwinder
+        env = toolchain.environment(tmp_path / "out", library, **settings)
+        done = toolchain.run([program, *arguments], env)
+        assert done.stderr == ""
+        found = stream_reader.read_folder(tmp_path / "out")
+        assert len(found) == processes
+        for process in found:
+            assert not process.losses
+            if process.meta:  # a child may end before its writer comes to say it
+                assert process.meta["stacks"] in SOURCES[unwinder]
+        return [Stacks(process) for process in found]
+    return run
+
+
+def build(*flags):
+    return toolchain.build("stacks.c", *flags, *toolchain.runtime(12))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("way", ["aligned", "sized", "plain"])
+def test_stacks_chain(record, options, way):
+    [stacks] = record(build(*options.split()), way)
+    callers = ["leaf_call", "middle", *([way] if way != "plain" else []), "main"]
+    calls = stacks.of_calls()
+    assert len(calls) == (5 if way == "plain" else 1) and all(calls)
+    for number in set(calls):
+        names = list(stacks.names(number, "stacks-"))
+        assert names[:len(callers)] == callers
+        # From there on it is the C library's, and the program's own _start.
+        assert names[-1] == "_start" and set(names[len(callers):-1]) == {None}
+        assert stacks.flags[number] == 0
+    if options == "-O0" and way == "plain":
+        assert len(set(calls)) == 1  # each stack is stored once
+
+
+def test_modules(record):
+    program = build("-O2")
+    [stacks] = record(program)
+    path, bias, begin, end, text = next(m for m in stacks.modules.values() if "stacks-" in m[0])
+    assert os.path.samefile(path, program) and bias <= begin < end
+    notes = subprocess.run([f"{TOOLS}readelf", "-n", program], capture_output=True, text=True,
+                           check=True).stdout
+    assert f"Build ID: {text.partition(' ')[0]}\n" in notes
+
+
+@pytest.mark.parametrize("depth", [1, 2, 59, 60, 100, 3000])
+def test_recursion(record, depth):
+    [stacks] = record(build("-O2", "-fno-optimize-sibling-calls", "-fno-inline"), "recursive",
+                      depth, GPUPROF_BACKTRACE_DEPTH=62)
+    [number] = stacks.of_calls()
+    names = list(stacks.names(number, "stacks-"))
+    whole = ["leaf_call", "middle"] + (depth + 1) * ["recursive"] + ["main"]
+    if len(whole) >= 62:
+        assert names == whole[:62] and stacks.flags[number] == CUT
+    else:
+        assert names[:len(whole)] == whole
+        assert (len(names) == 62) == (stacks.flags[number] == CUT) or len(names) == 62
+
+
+@pytest.mark.parametrize("way, caller", [("thread", "thread_main"), ("destructor", "destroy"),
+                                         ("coroutine", "coroutine")])
+def test_other_stacks(record, way, caller):
+    [stacks] = record(build("-O2", "-fomit-frame-pointer"), way)
+    [number] = stacks.of_calls()
+    names = list(stacks.names(number, "stacks-"))
+    assert names[:3] == ["leaf_call", "middle", caller]
+    assert set(names[3:]) <= {None}  # how a thread or context begins
+
+
+def test_signal_handler(record):
+    """The call from the handler is recorded, and has no stack; the next one has."""
+    [stacks] = record(build("-O2"), "signal")
+    handler, number = stacks.of_calls()
+    assert handler == 0 and stacks.process.counters["stackless"] == 1
+    assert list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle", "main"]
+    assert stacks.process.calls()[0].args["bytes"] == signal.SIGUSR1
+
+
+def test_fork(record):
+    parent, child = record(build("-O2"), "fork", processes=2)
+    [number] = parent.of_calls()
+    assert list(parent.names(number, "stacks-"))[:3] == ["leaf_call", "middle", "forked"]
+    [number] = child.of_calls()
+    assert number == 1  # its file's own
+    assert list(child.names(number, "stacks-"))[:5] == ["leaf_call", "middle", "aligned", "forked",
+                                                       "main"]
+
+
+def test_plugins(record):
+    """One is unloaded and another mapped, in its place if the loader wills, with other frames."""
+    link = toolchain.runtime(12)
+    parts = [toolchain.build("stacks_plugin.c", "-O2", "-shared", "-fPIC", f"-DNAMED={name}",
+                             f"-DROOM={room}", *link)
+             for name, room in (("first", 16), ("second", 4000), ("third", 160))]
+    [stacks] = record(build("-O2"), "plugins", *parts, parts[0])
+    calls = stacks.of_calls()
+    assert len(calls) == 8 and calls[0::2] == calls[1::2]
+    for number, name in zip(calls[::2], ("first", "second", "third", "first")):
+        names = list(stacks.names(number, "stacks"))
+        assert names[:4] == [name, "plugin_call", "plugins", "main"]
+    places = {path: begin for path, _, begin, _, _ in stacks.modules.values()}
+    if not toolchain.CROSS:
+        assert len({places[str(p)] for p in parts}) < len(parts)  # it did will
+
+
+def test_cxx(record):
+    program = toolchain.build("stacks_inlined.cpp", "-O2", *toolchain.runtime(12), compiler="g++")
+    [stacks] = record(program)
+    calls = stacks.of_calls()
+    assert len(calls) == 1 + 100 * 5 and all(calls)
+    assert list(stacks.lines(calls[0], "stacks_inlined"))[:4] == [
+        "cudaMalloc(&memory, bytes);", "innermost(count * sizeof(T));", "tensor.allocate(100);",
+        "work::fill();"]
+    for i, number in enumerate(calls[1:5]):  # each destructor below the frames that are still there
+        names = list(stacks.names(number, "stacks_inlined"))
+        assert names[:6 - i] == ["work::Guard::~Guard()", *(4 - i) * ["work::fail(int)"], "main"]
+    assert list(stacks.names(calls[5], "stacks_inlined"))[0] == "main"
+    assert len(set(calls)) == 6
+
+
+@pytest.mark.parametrize("settings, expected", [
+    ({"GPUPROF_BACKTRACE_THRESHOLD": "off"}, 0),
+    ({"GPUPROF_BACKTRACE_THRESHOLD": "60s"}, 0),
+    ({"GPUPROF_BACKTRACE_THRESHOLD": "off", "GPUPROF_BACKTRACE": "alloc,launch"}, 5),
+    ({"GPUPROF_BACKTRACE_THRESHOLD": "off", "GPUPROF_BACKTRACE": "copy,sync"}, 0),
+    ({"GPUPROF_BACKTRACE_THRESHOLD": "0"}, 5)])
+def test_settings(library, tmp_path, settings, expected):
+    env = toolchain.environment(tmp_path, library, **settings)
+    toolchain.run([build("-O2")], env)
+    [process] = stream_reader.read_folder(tmp_path)
+    stacks = Stacks(process)
+    assert len([n for n in stacks.of_calls() if n]) == expected
+    is_off = settings == {"GPUPROF_BACKTRACE_THRESHOLD": "off"}
+    assert process.meta["stacks"].startswith("absent: ") == is_off
+
+
+def test_slow_calls_only(library, tmp_path):
+    """The first call, which sets CUDA up, is slow; of the others, none takes ten milliseconds."""
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="10ms")
+    toolchain.run([build("-O2")], env)
+    [process] = stream_reader.read_folder(tmp_path)
+    for call in process.of_type(stream_reader.CALL):
+        assert bool(call.stack) == (call.duration >= 10_000_000)
