@@ -64,6 +64,8 @@ MEANS = {
     "gpu_unflushed": lambda: gpu("work", "sync", SIMCUPTI_FLUSH_HANG=1, GPUPROF_EXIT_WAIT="300ms"),
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
+    "stacks_dropped": lambda: lossy("stacks", 70000, GPUPROF_BACKTRACE_THRESHOLD="0"),
+    "stackless": lambda: lossy("signals", 3, GPUPROF_BACKTRACE_THRESHOLD="0"),
 }
 
 

@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 
 #include "gpuprof.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,38 @@ static void calls(size_t count)
         cudaMemset(NULL, 0, i);
 }
 
+/* By one of two ways at each depth: 2^depth stacks. */
+__attribute__((noinline)) static void branch(unsigned depth, size_t way)
+{
+    if (depth == 0)
+        cudaMemset(NULL, 0, way);
+    else if (way >> (depth - 1) & 1) {
+        branch(depth - 1, way);
+        __asm__ volatile("nop"); /* so that the two calls are not made one */
+    } else {
+        branch(depth - 1, way);
+    }
+    __asm__ volatile("" ::: "memory"); /* what comes before it is no tail call */
+}
+
+static void stacks(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        branch(17, i);
+}
+
+static void on_signal(int number)
+{
+    cudaMemset(NULL, 0, (size_t)number);
+}
+
+static void signals(size_t count)
+{
+    signal(SIGUSR1, on_signal);
+    for (size_t i = 0; i < count; i++)
+        raise(SIGUSR1);
+}
+
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 2 ? argv[1] : "";
@@ -98,6 +131,10 @@ int main(int argc, char **argv)
         texts(count);
     else if (strcmp(scenario, "calls") == 0)
         calls(count);
+    else if (strcmp(scenario, "stacks") == 0)
+        stacks(count);
+    else if (strcmp(scenario, "signals") == 0)
+        signals(count);
     else if (strcmp(scenario, "slowly") == 0)
         for (size_t i = 0; i < count; i++)
             calls(100), usleep(10000);
