@@ -61,7 +61,8 @@ collector-bin: $(BUILD)/gpuprof-collector
 ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
 ZSTD_CFLAGS ?=
 ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
-INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c,$(sort $(wildcard inject/*.c))) \
+INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c, \
+	$(sort $(wildcard inject/*.c))) \
 	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
 FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
@@ -85,8 +86,9 @@ $(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
-# inject/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A cross
-# build has it only where the other machine's is installed; stacks are walked without it, too.
+# inject/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A
+# cross build has it only where the other machine's is installed; stacks are walked without it,
+# too.
 $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 	$(call say,COPY,$@) cp -L $< $@.new
 	$(Q)patchelf --replace-needed liblzma.so.5 libgpuprof-lzma.so $@.new
