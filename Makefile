@@ -45,7 +45,7 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install \
-	uninstall clean help fetch-cuda fetch-cupti demo-parts unit programs
+	uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
 UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
@@ -61,7 +61,8 @@ collector-bin: $(BUILD)/gpuprof-collector
 ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
 ZSTD_CFLAGS ?=
 ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
-INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c,$(sort $(wildcard inject/*.c))) \
+INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c, \
+	$(sort $(wildcard inject/*.c))) \
 	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
 FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
@@ -85,8 +86,9 @@ $(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
-# inject/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A cross
-# build has it only where the other machine's is installed; stacks are walked without it, too.
+# inject/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A
+# cross build has it only where the other machine's is installed; stacks are walked without it,
+# too.
 $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 	$(call say,COPY,$@) cp -L $< $@.new
 	$(Q)patchelf --replace-needed liblzma.so.5 libgpuprof-lzma.so $@.new
@@ -127,6 +129,8 @@ fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
 fetch-cupti:
 	./scripts/fetch-cuda --cupti $(BUILD)/cupti
+fetch-python:
+	./scripts/fetch-python $(BUILD)/python
 
 # ---- style ---------------------------------------------------------------------------------
 
@@ -169,10 +173,12 @@ help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-torch  a real PyTorch, fetched from PyPI, on the simulated CUDA'
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
-	@echo 'style format install uninstall clean fetch-cuda fetch-cupti'
+	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
+	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 
 -include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -191,6 +191,8 @@ bool thread_append(struct thread *t, const struct record *r)
     uint8_t *room = t->records + t->used;
     if (count) {
         size_t open_bytes = thread_open_bytes(t, count);
+        t->extending = t->used + 1; /* left by longjmp, they are dropped, and counted */
+        atomic_signal_fence(memory_order_seq_cst);
         chunk_commit(t->records, t->used);
         memmove(room + bytes, room, open_bytes);
     }
@@ -198,6 +200,8 @@ bool thread_append(struct thread *t, const struct record *r)
     if (written > 0)
         t->used += (size_t)written;
     chunk_commit(t->records, t->used + count);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->extending = 0;
     return written > 0;
 }
 

@@ -59,14 +59,14 @@ struct thread {
     uint32_t further;    /* the last correlation id that a LINK record was made for */
     bool in_init;        /* in cuInit, by way of its hook */
     uintptr_t caller;    /* of the hook that goes the long way now; see hooks.c */
-    uint64_t extending;  /* 1 + `used`, while the newest open record gets one word more */
+    uint64_t extending;  /* 1 + `used`, while open records make room or get longer */
     bool has_unwound;    /* libunwind has what it needs of this thread */
     uintptr_t stack_low; /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
 };
 
 /* TLS is initial-exec: the library is preloaded. */
-extern __thread struct thread this_thread;
+extern HIDDEN __thread struct thread this_thread;
 
 /*
  * Makes the calling thread take part: starts the recording if need be, takes a chunk, notes the

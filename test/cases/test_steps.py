@@ -149,34 +149,49 @@ def has_meaning(process):
     return len(named)
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 67), ("inner-call", 331)])
-def test_handler_calls_in_stacks(steps, handler, stride):
-    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
-                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+@pytest.fixture(name="stack_steps", params=["libunwind", "own"])
+def fixture_stack_steps(request, build, steps):
+    """Every call has its stack taken: by libunwind, whose instructions count, too, or by us."""
+    if request.param == "libunwind" and not (build / "libgpuprof-unwind.so").exists():
+        pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+
+    def run(number, handler, **arguments):
+        sent, process, arrived = steps(number, handler, GPUPROF_BACKTRACE_THRESHOLD="0",
+                                       GPUPROF_UNWINDER=request.param, **arguments)
+        if process.meta:
+            assert process.meta["stacks"].startswith(
+                "libunwind" if request.param == "libunwind" else "call frame information")
+        return sent, process, arrived
+    return run
+
+
+@pytest.mark.parametrize("handler, stride", [("call", 97), ("inner-call", 499)])
+def test_handler_calls_in_stacks(stack_steps, handler, stride):
+    sent, process, arrived = stack_steps(signal.SIGUSR1, handler, stride=stride)
     assert sent > 10 and has_meaning(process)
     lost = check(process, arrived, missing=["cudaMemset"])
-    # The others of its calls come from a signal handler, too: they have no stack.
-    assert process.counters["stackless"] == sent - len(lost)
+    calls = process.of_type(stream_reader.CALL)
+    # The others of its calls come from a signal handler, too: they have no stack, and all others do.
+    assert process.counters["stackless"] == sent - len(lost) == len([c for c in calls
+                                                                     if not c.stack])
 
 
-@pytest.mark.parametrize("handler, stride", [("jump", 67), ("inner-jump", 331)])
-def test_handler_jumps_out_of_stacks(steps, handler, stride):
-    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
-                                   GPUPROF_BACKTRACE_THRESHOLD="0")
+@pytest.mark.parametrize("handler, stride", [("jump", 97), ("inner-jump", 499)])
+def test_handler_jumps_out_of_stacks(stack_steps, handler, stride):
+    sent, process, arrived = stack_steps(signal.SIGUSR1, handler, stride=stride)
     assert sent > 10 and has_meaning(process)
     lost = check(process, arrived, missing=FUNCTIONS.values(), stale=True)
     assert len(lost) <= 10
 
 
-def test_killed_in_stacks(steps):
+def test_killed_in_stacks(stack_steps):
     first, named = 0, 0
     while True:
-        sent, process, arrived = steps(signal.SIGKILL, "call", first=first, status=None,
-                                       GPUPROF_BACKTRACE_THRESHOLD="0")
+        sent, process, arrived = stack_steps(signal.SIGKILL, "call", first=first, status=None)
         if not sent:
             break
         named += has_meaning(process)
         calls = [r.args for r in process.of_type(stream_reader.CALL)]
         assert len(set(calls)) == len(calls) >= len(arrived) - 1
-        first += 331
-    assert first > 600 and named
+        first += 1511
+    assert first > 3000 and named

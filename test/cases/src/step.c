@@ -2,10 +2,11 @@
 /*
  * step SIGNAL FIRST STRIDE PROGRAM ARGUMENTS...: runs the program and sends it the signal in the
  * middle of a call. The program raises SIGTRAP before each round of calls and SIGSTOP after it. In
- * the first round the signal comes before the instruction FIRST of libgpuprof.so, counted from
- * SIGTRAP on, in the next one STRIDE later, and so on; when a round ends before its signal came,
- * SIGUSR2 tells the program that this was the last. SIGKILL: only the first round, of course.
- * Prints how many signals it sent. Exit status: the program's; 9: tracing is not allowed here.
+ * the first round the signal comes before the instruction FIRST of libgpuprof.so (and the
+ * libunwind beside it), counted from SIGTRAP on, in the next one STRIDE later, and so on; when a
+ * round ends before its signal came, SIGUSR2 tells the program that this was the last. SIGKILL:
+ * only the first round, of course. Prints how many signals it sent. Exit status: the program's; 9:
+ * tracing is not allowed here.
  */
 #include <elf.h>
 #include <signal.h>
@@ -19,18 +20,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t low, high; /* of the library's code */
+static uint64_t low[2], high[2]; /* of our libraries' code: libgpuprof.so, libgpuprof-unwind.so */
 
-/* Does its next instruction lie in the library? */
+static int is_in_code(uint64_t address)
+{
+    return (address >= low[0] && address < high[0]) || (address >= low[1] && address < high[1]);
+}
+
+/* Does its next instruction lie in a library of ours? */
 static int is_in_library(pid_t child)
 {
     struct user_regs_struct registers;
     struct iovec all = {&registers, sizeof registers};
     ptrace(PTRACE_GETREGSET, child, (void *)NT_PRSTATUS, &all);
 #if defined(__x86_64__)
-    return registers.rip >= low && registers.rip < high;
+    return is_in_code(registers.rip);
 #else
-    return registers.pc >= low && registers.pc < high;
+    return is_in_code(registers.pc);
 #endif
 }
 
@@ -41,7 +47,9 @@ static void find_library(pid_t child)
     FILE *maps = fopen(path, "r");
     while (maps && fgets(line, sizeof line, maps))
         if (strstr(line, "libgpuprof.so") && strstr(line, " r-xp "))
-            sscanf(line, "%lx-%lx", &low, &high);
+            sscanf(line, "%lx-%lx", &low[0], &high[0]);
+        else if (strstr(line, "libgpuprof-unwind.so") && strstr(line, " r-xp "))
+            sscanf(line, "%lx-%lx", &low[1], &high[1]);
     if (maps)
         fclose(maps);
 }
