@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "dlsym_filter.h"
 #include "modules.h"
@@ -49,7 +50,7 @@ static const char *load(void)
         return "switched off";
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
-    if (!find_file(path))
+    if (!find_file(path) || access(path, F_OK) != 0)
         return UNWINDER_FILE " is not beside libgpuprof.so";
     /* Lazily: what it needs of liblzma is there for names, which we do not ask it for. */
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);

@@ -3,9 +3,10 @@
  * step SIGNAL FIRST STRIDE PROGRAM ARGUMENTS...: runs the program and sends it the signal in the
  * middle of a call. The program raises SIGTRAP before each round of calls and SIGSTOP after it. In
  * the first round the signal comes before the instruction FIRST of libgpuprof.so (and the
- * libunwind beside it), counted from SIGTRAP on, in the next one STRIDE later, and so on; when a round ends before its signal came,
- * SIGUSR2 tells the program that this was the last. SIGKILL: only the first round, of course.
- * Prints how many signals it sent. Exit status: the program's; 9: tracing is not allowed here.
+ * libunwind beside it), counted from SIGTRAP on, in the next one STRIDE later, and so on; when a
+ * round ends before its signal came, SIGUSR2 tells the program that this was the last. SIGKILL:
+ * only the first round, of course. Prints how many signals it sent. Exit status: the program's; 9:
+ * tracing is not allowed here.
  */
 #include <elf.h>
 #include <signal.h>
