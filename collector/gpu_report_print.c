@@ -79,7 +79,7 @@ static void print_row(const struct gpu_stat *row, uint64_t total_ns, FILE *out)
                  total_ns ? 100.0 * (double)row->total_ns / (double)total_ns : 0);
     if (tables[row->table].bytes)
         snprintf(rate, sizeof rate, "%.3f", bandwidth(row));
-    char *name = json_clean(row->name, strlen(row->name));
+    char *name = json_line(row->name);
     fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %12s", share, value_text(row, a, row->total_ns),
             count_text(b, row->count), value_text(row, c, mean_ns(row)),
             value_text(row, d, quantile_ns(row, 0.5)), value_text(row, e, row->min_ns),
@@ -93,10 +93,12 @@ static void print_row(const struct gpu_stat *row, uint64_t total_ns, FILE *out)
 static void print_number(const struct gpu_stat *row, FILE *out)
 {
     char text[UNIT_TEXT_BYTES];
+    char *name = json_line(row->name);
     fprintf(out, "%20s  %s\n",
             tables[row->table].bytes ? bytes_text(text, row->bytes)
                                      : time_text(text, row->total_ns),
-            row->name);
+            name ? name : "?");
+    free(name);
 }
 
 void gpu_report_print_text(const struct gpu_report *g, FILE *out)

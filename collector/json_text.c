@@ -9,15 +9,19 @@
 const char json_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
     PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
 
-/* Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none. */
+/*
+ * Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none.
+ * One of U+0080 to U+009F counts as none: a terminal obeys it.
+ */
 static size_t utf8_length(const uint8_t *p, size_t length)
 {
     static const struct {
         uint8_t first_low, first_high, second_low, second_high, length;
     } rows[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (p[0] < rows[i].first_low || p[0] > rows[i].first_high)
@@ -107,6 +111,15 @@ char *json_clean(const char *text, size_t length)
     }
     *out = '\0';
     return data;
+}
+
+char *json_line(const char *text)
+{
+    char *line = json_clean(text, strlen(text));
+    for (char *p = line; p && *p; p++)
+        if (*p == '\t' || *p == '\n')
+            *p = ' ';
+    return line;
 }
 
 /* The number of decimal digits of `value`, at least 1. */

@@ -35,6 +35,9 @@ char *json_string(const char *text, size_t length);
  */
 char *json_clean(const char *text, size_t length);
 
+/* The same on one line, for people: spaces stand for tabs and newlines. */
+char *json_line(const char *text);
+
 char *json_decimal(char *out, uint64_t value);
 char *json_hex(char *out, uint64_t value); /* 0x1f */
 

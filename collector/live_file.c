@@ -88,6 +88,8 @@ static int read_head(struct live_file *l)
         l->chunks_offset < LIVE_HEAD_BYTES)
         return GPUPROF_DAMAGED;
     uint64_t room = (uint64_t)status.st_size;
+    uint64_t bytes = load_u64(head + LIVE_OFFSET_BYTES);
+    l->cut_bytes = bytes > room ? bytes - room : 0;
     room = room > l->chunks_offset ? room - l->chunks_offset : 0;
     uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
     if (there < l->chunk_count)
@@ -234,7 +236,9 @@ static int copy_chunks(const struct live_file *l, int to)
     /* Chunks behind the end are holes to a reader; a copy by scp would make zeros of them. */
     if (error == 0 && ftruncate(to, (off_t)size) < 0)
         error = GPUPROF_IO;
-    return error;
+    uint8_t bytes[8];
+    store_u64(bytes, size + l->cut_bytes);
+    return error < 0 ? error : file_write_at(to, LIVE_OFFSET_BYTES, bytes, sizeof bytes);
 }
 
 int live_file_snapshot(struct live_file *l)

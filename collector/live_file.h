@@ -28,6 +28,7 @@ struct live_file {
     uint32_t chunk_bytes;
     uint32_t chunk_count; /* that lie within the file */
     uint32_t chunks_offset;
+    uint64_t cut_bytes; /* that the file should have and has not */
     uint64_t counters[COUNTER_COUNT];
 };
 

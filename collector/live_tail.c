@@ -51,6 +51,7 @@ static int add_block(struct live_tail *t, const struct block_header *h, uint8_t 
         t->blocks = blocks;
         t->capacity = capacity;
     }
+    t->bytes += h->stored_bytes;
     t->blocks[t->count++] = (struct live_block){.header = *h, .stored = stored};
     return 0;
 }
@@ -246,7 +247,7 @@ int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread
                             .codec = codec,
                             .scale = &l->header.scale,
                             .end_ns = end_ns};
-    *t = (struct live_tail){0};
+    *t = (struct live_tail){.damaged_bytes = l->cut_bytes};
     r.encoder = malloc(sizeof *r.encoder);
     r.data = malloc(l->chunk_bytes);
     int error = r.encoder && r.data ? find_places(&r) : GPUPROF_NO_MEMORY;

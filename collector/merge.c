@@ -20,6 +20,13 @@
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 
+/*
+ * A file made for it can hold millions of calls with long names in a few bytes. What a recording
+ * says stays far below this many bytes of text for each of its own.
+ */
+#define TEXT_BYTES_FREE  (256ull << 20)
+#define TEXT_BYTES_RATIO 16384
+
 struct merge {
     struct recording rec;
     struct survey survey;
@@ -33,6 +40,7 @@ struct merge {
     struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
     uint64_t origin_ns;
+    uint64_t text_bytes_max; /* of one trace */
     bool begun;
 };
 
@@ -59,6 +67,8 @@ static int write_events(struct merge *m, const struct output *out)
             return error;
         if (out->error)
             return 0; /* output_finish reports it */
+        if (out->bytes > m->text_bytes_max)
+            return GPUPROF_LIMIT;
     }
     if (more < 0)
         return more;
@@ -239,6 +249,10 @@ static bool is_archive_name(const char *path)
 static int merge_write(struct merge *m, const struct options *options)
 {
     m->split = options->per_rank || is_archive_name(options->output);
+    m->text_bytes_max = TEXT_BYTES_FREE;
+    for (uint32_t i = 0; i < m->rec.count; i++)
+        m->text_bytes_max +=
+            TEXT_BYTES_RATIO * (m->rec.processes[i]->file.size + m->rec.processes[i]->live.bytes);
     struct trace_scope scope = {.rank = RANK_NONE};
     /* Traces of ranks share their origin, and the survey is where it is found. */
     bool stacks = recording_has_stacks(&m->rec);

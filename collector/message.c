@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "json_text.h"
 #include "verbs.h"
 
 #define MESSAGE_BYTES_MAX 4096
@@ -16,7 +18,9 @@ static void print_line(const char *format, va_list list)
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             *p = '?';
-    fprintf(stderr, "gpuprof: %s\n", text);
+    char *clean = json_line(text); /* valid UTF-8, and nothing that terminals obey */
+    fprintf(stderr, "gpuprof: %s\n", clean ? clean : "out of memory");
+    free(clean);
 }
 
 void message(const char *format, ...)

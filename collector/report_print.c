@@ -36,7 +36,7 @@ static void print_processes(const struct report *r, FILE *out)
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
-        char *clean = json_clean(title, strlen(title));
+        char *clean = json_line(title);
         fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
                 count_text(number, r->process_calls[p->index]));
         free(clean);
@@ -75,12 +75,14 @@ void report_print_text(const struct report *r, FILE *out)
             r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
             count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
-    fprintf(out, "GPU rows %s\n\n", recording_gpu_rows(r->rec));
+    char *gpu_rows = json_line(recording_gpu_rows(r->rec));
+    fprintf(out, "GPU rows %s\n\n", gpu_rows ? gpu_rows : "?");
+    free(gpu_rows);
     fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
             "mean", "median", "p95", "max", "bytes", "errors", "function");
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
-        char *name = json_clean(row->function->name, strlen(row->function->name));
+        char *name = json_line(row->function->name);
         fprintf(out, "%6.1f%% %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share(r, row),
                 time_text(a, row->total_ns), count_text(b, row->count), time_text(c, mean_ns(row)),
                 time_text(d, quantile_ns(row, 0.5)), time_text(e, quantile_ns(row, 0.95)),
@@ -98,12 +100,12 @@ void report_print_text(const struct report *r, FILE *out)
 /* A field in quotes, as RFC 4180 has it; a name is text on one line. */
 void report_csv_text(const char *text, FILE *out)
 {
-    char *clean = json_clean(text, strlen(text));
+    char *clean = json_line(text);
     fputc('"', out);
     for (const char *p = clean ? clean : "?"; *p; p++) {
         if (*p == '"')
             fputc('"', out);
-        fputc(*p == '\n' ? ' ' : *p, out);
+        fputc(*p, out);
     }
     fputc('"', out);
     free(clean);

@@ -26,6 +26,7 @@
 #define LIVE_OFFSET_CHUNK_BYTES 2060 /* u32 size of a chunk, header included */
 #define LIVE_OFFSET_CHUNK_COUNT 2064 /* u32 chunks that the file has room for at its largest */
 #define LIVE_OFFSET_CHUNKS      2068 /* u32 offset of chunk 0 */
+#define LIVE_OFFSET_BYTES       2072 /* u64 the file's size; a shorter one was cut. 0: not said */
 #define LIVE_OFFSET_COUNTERS    2176 /* u64 x COUNTER_COUNT, by counters.def */
 #define LIVE_HEAD_BYTES         4096
 

@@ -155,13 +155,6 @@ static inline __attribute__((always_inline)) void call_write(uint64_t *record,
     record[1] = is_raw ? ticks_raw() : ticks_now();
 }
 
-/* Is the argument's word to be taken after the call? Of a grid, when it may be too large. */
-static inline __attribute__((always_inline)) bool call_takes_late(const struct call_site *site,
-                                                                  unsigned argument, int result)
-{
-    return site->late[argument] || (result != 0 && site->kinds[argument] == API_DIM3);
-}
-
 /* Completes it; what `words` has of late ones goes in. */
 static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
                                                                 const struct call_site *site,
@@ -172,7 +165,7 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
     memcpy(&record[3], &result, sizeof result); /* the low half */
 #pragma GCC unroll 16
     for (unsigned i = 0; i < API_ARGS_MAX; i++)
-        if (i < site->count && call_takes_late(site, i, result))
+        if (i < site->count && site->late[i])
             record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
@@ -181,17 +174,15 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
  * processor's. Its whole way is call_open, the real function, call_close, without another function
  * call, so that the arguments stay in the registers that they came in.
  *
- * Whatever is looked at here is looked at from `inside`: a signal handler's calls in between could
- * leave the thread with another chunk, with none, or with other open calls.
+ * Whatever is looked at here is looked at from `inside`: a signal handler's calls in between
+ * could leave the thread with another chunk, with none, or with other open calls.
  */
 static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (unlikely(t->inside)) {
-        *(volatile uintptr_t *)&c->mark = 0; /* here may have lain one that was left by longjmp */
+    if (unlikely(t->inside))
         return false;
-    }
     c->mark = call_mark(c, CALL_OWNER);
     call_enter(t, c);
     uint64_t used = t->used;
@@ -230,7 +221,7 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)
             if (i < site->count)
-                its_words[i] = call_takes_late(site, i, result) ? words[i] : 0;
+                its_words[i] = site->late[i] ? words[i] : 0;
         return call_close_slow(c, site, end, result, its_words);
     }
     uint8_t *records = t->records;

@@ -8,8 +8,6 @@
 #define API_VARIANT API
 #include "api.def"
 
-enum { gp_quick = 0 }; /* see api_dim3_at */
-
 /* Locals with the parameters' names, since those are what the rows' expressions speak of. */
 #define LOCAL(name)                                                                                \
     __typeof__(gp_params->name) name = gp_params->name;                                            \

@@ -13,6 +13,7 @@
 #include "gpu_buffers.h"
 #include "gpu_callback.h"
 #include "gpu_flush.h"
+#include "gpu_guest.h"
 #include "gpu_parse.h"
 #include "gpu_rival.h"
 #include "objects.h"
@@ -91,7 +92,10 @@ static void let_go(void)
 {
     struct quiet quiet = quiet_begin();
     CUpti_SubscriberHandle subscriber = gpu.subscriber;
-    gpu.subscriber = NULL;
+    if (gpu_guest_keeps(subscriber))
+        subscriber = NULL;
+    else
+        gpu.subscriber = NULL;
     if (gpu.kinds)
         gpu_enable_kinds(false);
     gpu.kinds = 0;
@@ -150,6 +154,9 @@ static CUptiResult subscribe(char *holder, size_t holder_bytes)
 {
     static char name[] = "gpuprof";
     holder[0] = '\0';
+    gpu.subscriber = gpu_guest_subscription(&gpu.cupti);
+    if (gpu.subscriber)
+        return CUPTI_SUCCESS;
     if (!gpu.cupti.cuptiSubscribe_v2)
         return gpu.cupti.cuptiSubscribe(&gpu.subscriber, gpu_callback, NULL);
     CUpti_SubscriberParams params = {.structSize = sizeof params,
@@ -268,7 +275,8 @@ static void set_attributes(void)
 
 static bool start_records(bool yielded)
 {
-    set_attributes();
+    if (!yielded) /* else the other client's buffers are as it thinks that they are */
+        set_attributes();
     /* Once and never again: each registration after the first spoils the records under way. */
     CUptiResult result = CUPTI_SUCCESS;
     if (!yielded)

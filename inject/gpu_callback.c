@@ -6,6 +6,7 @@
 #include "call.h"
 #include "cupti_params.h"
 #include "gpu.h"
+#include "gpu_guest.h"
 #include "hook_table.h"
 
 /* One more id of a call that has one: rare, so not in its record. */
@@ -98,10 +99,11 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     struct thread *t = &this_thread;
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
+    gpu_guest_tell(domain, cbid, cbdata);
     if (t->inside || !takes_part())
         return;
     int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
-    if (api < 0)
+    if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */
         return;
     if (data->callbackSite == CUPTI_API_ENTER)
         enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? API_RUNTIME : API_DRIVER, api, data);

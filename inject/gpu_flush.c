@@ -61,6 +61,12 @@ bool gpu_flush_start(void)
     return own_thread_create(flush_main, NULL) == 0;
 }
 
+void gpu_flush_wake(void)
+{
+    atomic_fetch_add(&flusher.wake, 1);
+    futex_wake_all(&flusher.wake);
+}
+
 bool gpu_drain(uint64_t ns)
 {
     uint32_t phase = atomic_load(&gpu.phase);
@@ -69,8 +75,7 @@ bool gpu_drain(uint64_t ns)
     uint32_t wanted = 1 + atomic_fetch_add(&flusher.requested, 1);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + ns;
     bool flushed = false;
-    atomic_fetch_add(&flusher.wake, 1);
-    futex_wake_all(&flusher.wake);
+    gpu_flush_wake();
     while (now_ns < end_ns && atomic_load(&flusher.running)) {
         uint32_t done = atomic_load(&flusher.done);
         flushed = (int32_t)(done - wanted) >= 0;

@@ -10,4 +10,7 @@
 
 bool gpu_flush_start(void);
 
+/* It looks at once what is to do. */
+void gpu_flush_wake(void);
+
 #endif

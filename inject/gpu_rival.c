@@ -7,6 +7,8 @@
 #include "cuda_abi.h"
 #include "gpu.h"
 #include "gpu_buffers.h"
+#include "gpu_flush.h"
+#include "gpu_guest.h"
 #include "hook_real.h"
 #include "identity.h"
 #include "ticks.h"
@@ -35,9 +37,11 @@ bool gpu_rival_is_at_work(void)
 void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     CUpti_BuffersCallbackRequestFunc requested = atomic_load(&rival.requested);
-    if (atomic_load(&gpu.phase) == GPU_YIELDED && requested)
+    if (atomic_load(&gpu.phase) == GPU_YIELDED && requested) {
         requested(buffer, size, record_count_max);
-    else
+        if (*buffer) /* CUPTI believes that all are: we said so for ours */
+            memset(*buffer, 0, *size);
+    } else
         gpu_buffers_requested(buffer, size, record_count_max);
 }
 
@@ -76,8 +80,10 @@ static void yield(void)
         return;
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
     gpu_enable_kinds(false);
+    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
         return;
+    gpu_flush_wake(); /* which looks more often now */
     counter_add(COUNTER_GPU_YIELDS, 1);
     note("another client of CUPTI's has the GPU's records from here on");
 }
@@ -89,6 +95,7 @@ void gpu_rival_look(void)
         clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
         return;
     gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
+    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     if (!gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables no records any more after another client of it");
         return;
@@ -110,6 +117,16 @@ EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcB
         return CUPTI_SUCCESS;
     }
     return real ? real(funcBufferRequested, funcBufferCompleted) : (int)NO_CUPTI;
+}
+
+/* A new clock spoils the times of records that are under way: ours are fetched before. */
+EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
+{
+    __typeof__(&cuptiActivityRegisterTimestampCallback) real =
+        HOOK_REAL(cuptiActivityRegisterTimestampCallback, API_RUNTIME);
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    yield();
+    return real ? real(funcTimestamp) : (int)NO_CUPTI;
 }
 
 EXPORT int cuptiActivityEnable(int kind)
@@ -144,5 +161,6 @@ EXPORT int cuptiFinalize(void)
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
         gpu_fail("another client of CUPTI's finalized it");
     }
+    gpu_guest_forget();
     return real ? real() : (int)NO_CUPTI;
 }

@@ -48,16 +48,13 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
                                                late_##id, API_##class}
 
-/* The call, between what `begin` and `end` do. */
-#define AROUND_CALL(id, returns, begin, end, binding, names, args)                                 \
+#define BEFORE_CALL(args, begin)                                                                   \
+    enum { gp_after = 0 };                                                                         \
+    WORDS(args);                                                                                   \
+    begin
+
+#define AFTER_CALL(args, end)                                                                      \
     {                                                                                              \
-        enum { gp_after = 0, gp_quick = 1 };                                                       \
-        WORDS(args);                                                                               \
-        begin;                                                                                     \
-    }                                                                                              \
-    returns gp_result = ((id##_fn)(binding)->real)names;                                           \
-    {                                                                                              \
-        enum { gp_quick = 0 };                                                                     \
         const int gp_after = (int)gp_result == 0;                                                  \
         WORDS(args);                                                                               \
         (void)gp_after;                                                                            \
@@ -66,13 +63,29 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 
 #define LONG_WAY(id, returns, binding, caller, names, args)                                        \
     struct call gp_call;                                                                           \
-    AROUND_CALL(id, returns, call_begin(&gp_call, &site_##id, gp_words, caller),                   \
-                return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words), binding, \
-                names, args)
+    {                                                                                              \
+        BEFORE_CALL(args, call_begin(&gp_call, &site_##id, gp_words, caller));                     \
+    }                                                                                              \
+    returns gp_result = ((id##_fn)(binding)->real)names;                                           \
+    AFTER_CALL(args, return (returns)call_end(&gp_call, &site_##id, (int)gp_result, gp_words))
+
+/* True: it is the usual call, and it is open. */
+#define SHORT_WAY_BEGINS(id, args)                                                                 \
+    ({ BEFORE_CALL(args, call_open(&gp_call, &site_##id, gp_words)); })
+
+/*
+ * A dim3 is taken and handed on as the two registers in which both processors' conventions pass a
+ * structure of 12 bytes: as itself it would be put into memory and read back. No row has so many
+ * arguments that one goes over the stack. What lies above z is anything.
+ */
+#define DIM3(name)      uint64_t name##_xy, uint64_t name##_z
+#define DIM3_NAME(name) name##_xy, name##_z
+#define DIM3_WORD(name) api_dim3_words(name##_xy, name##_z)
 
 /*
  * The wrapper goes the short way, or calls its twin that can do everything. The caller's address
- * travels by the thread's state, and what a handler's call finds there it puts back.
+ * travels by the thread's state, and what a handler's call finds there it puts back. A call that
+ * was left by longjmp may have lain where gp_call lies: from the long way on it is seen to be over.
  */
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
     typedef returns(*id##_fn) params;                                                              \
@@ -92,14 +105,13 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
         struct call gp_call;                                                                       \
-        if (likely(gp_binding) && !capture_starts_or_ends(#symbol)) {                              \
-            AROUND_CALL(                                                                           \
-                id, returns,                                                                       \
-                if (unlikely(!call_open(&gp_call, &site_##id, gp_words))) goto gp_long,            \
-                return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words),        \
-                gp_binding, names, (args));                                                        \
+        if (likely(gp_binding) && !capture_starts_or_ends(#symbol) &&                              \
+            likely(SHORT_WAY_BEGINS(id, (args)))) {                                                \
+            returns gp_result = ((id##_fn)gp_binding->real)names;                                  \
+            AFTER_CALL((args),                                                                     \
+                       return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
-    gp_long:;                                                                                      \
+        *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
         volatile uintptr_t gp_before = this_thread.caller;                                         \
         this_thread.caller = gp_caller;                                                            \
         returns gp_result = long_##id names;                                                       \

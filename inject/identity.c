@@ -13,6 +13,7 @@
 #include "api.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "python.h"
 #include "stack.h"
 #include "ticks.h"
 
@@ -318,6 +319,19 @@ void identity_append_gpu(struct thread *writer)
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
+}
+
+void identity_append_python(struct thread *writer)
+{
+    static uint32_t written;
+    static uint64_t epoch;
+    uint32_t version;
+    const char *status = python_status(&version);
+    if ((epoch == writer->epoch && written == version) || !*status)
+        return;
+    epoch = writer->epoch;
+    written = version;
+    append_text(writer, "python", status);
 }
 
 void identity_append_end(struct thread *writer, uint32_t reason)

@@ -23,6 +23,9 @@ void identity_append_counters(struct thread *writer);
 
 /* META records "library=PATH" for each libcuda, libcudart and libcupti that is newly mapped. */
 void identity_append_gpu(struct thread *writer);
+
+/* META record "python", when there is an interpreter, and again when there is more to say of it. */
+void identity_append_python(struct thread *writer);
 void identity_append_libraries(struct thread *writer);
 
 void identity_append_end(struct thread *writer, uint32_t reason);

@@ -12,22 +12,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "state.h"
+
 struct thread;
 
 #define NAME_CACHE_SLOTS 4096 /* power of two */
 
 /* Handles whose NAME record is written, direct-mapped: the fast answer for every launch but the
  * first. */
-extern _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
+extern HIDDEN _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
 
 static inline unsigned name_slot(uint64_t handle)
 {
     return (unsigned)((handle * 0x9E3779B97F4A7C15u) >> 52);
 }
 
+/* 0: the NAME record of this handle is written. */
+static inline uint64_t name_difference(uint64_t handle)
+{
+    return atomic_load_explicit(&name_cache[name_slot(handle)], memory_order_relaxed) ^ handle;
+}
+
 static inline bool name_is_known(uint64_t handle)
 {
-    return atomic_load_explicit(&name_cache[name_slot(handle)], memory_order_relaxed) == handle;
+    return name_difference(handle) == 0;
 }
 
 /* Writes the NAME record of `handle` if one is due, and remembers that. */

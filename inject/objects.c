@@ -129,12 +129,19 @@ static uint32_t lookup_sysv(const struct object *o, const char *name)
     return 0;
 }
 
-void *object_symbol(const struct object *o, const char *name)
+void *object_symbol_sized(const struct object *o, const char *name, size_t *bytes)
 {
     if (!o->symbols || !o->strings)
         return NULL;
     uint32_t index = o->gnu_hash ? lookup_gnu(o, name) : o->sysv_hash ? lookup_sysv(o, name) : 0;
+    *bytes = index ? o->symbols[index].st_size : 0;
     return index ? (void *)(o->base + o->symbols[index].st_value) : NULL;
+}
+
+void *object_symbol(const struct object *o, const char *name)
+{
+    size_t bytes;
+    return object_symbol_sized(o, name, &bytes);
 }
 
 struct at {

@@ -45,6 +45,9 @@ int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 /* The address of a function or object that `object` defines under `name`, NULL if none. */
 void *object_symbol(const struct object *object, const char *name);
 
+/* The same, and its size as the symbol has it. */
+void *object_symbol_sized(const struct object *object, const char *name, size_t *bytes);
+
 /* The loaded object that contains `address`; false if none. */
 bool object_at(uintptr_t address, struct object *object);
 

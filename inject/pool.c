@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -14,12 +15,14 @@
 #include "ticks.h"
 #include "unnamed.h"
 
-#define FIRST_BYTES   (1u << 20)
-#define GROW_BYTES    (1u << 20)
-#define GROW_TRIES    100
-#define FURTHER_BYTES (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
+#define FIRST_BYTES    (1u << 20)
+#define GROW_BYTES     (1u << 20)
+#define ALLOCATE_TRIES 100
+#define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
 
-static int live_fd = -1; /* from pool_create to pool_publish or pool_close */
+static int live_fd = -1;  /* from pool_create to pool_publish or pool_close */
+static dev_t live_device; /* of the file, to know it again */
+static ino_t live_inode;
 
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
@@ -63,6 +66,21 @@ static uint32_t first_chunks(const struct pool *pool)
     return first < pool->shared_max ? first : pool->shared_max;
 }
 
+/* Storage for that part of the file. 0 or an errno. */
+static int allocate(int fd, off_t offset, off_t bytes)
+{
+    int error = EINTR;
+    for (int i = 0; error == EINTR && i < ALLOCATE_TRIES; i++) /* timers that go off all the time */
+        error = posix_fallocate(fd, offset, bytes);
+    return error;
+}
+
+/* At the start; it grows with chunks beyond the buffer's size. */
+static off_t file_bytes(const struct pool *pool)
+{
+    return LIVE_HEAD_BYTES + (off_t)pool->shared_max * pool->chunk_bytes;
+}
+
 /* Creates the file in `dir`, with storage for the first chunks; its descriptor or -1. */
 static int create_in(const char *dir, const struct pool *pool, struct stream_header *header)
 {
@@ -80,7 +98,7 @@ static int create_in(const char *dir, const struct pool *pool, struct stream_hea
         return -1;
     /* fallocate, not a hole: touching a hole of a full file system is SIGBUS. */
     off_t bytes = LIVE_HEAD_BYTES + (off_t)first_chunks(pool) * pool->chunk_bytes;
-    int error = ftruncate(fd, (off_t)pool->map_bytes) < 0 ? errno : posix_fallocate(fd, 0, bytes);
+    int error = ftruncate(fd, file_bytes(pool)) < 0 ? errno : allocate(fd, 0, bytes);
     if (error) {
         unlink(header->live_path);
         close(fd);
@@ -111,6 +129,7 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     store_u32(head + LIVE_OFFSET_CHUNK_BYTES, pool->chunk_bytes);
     store_u32(head + LIVE_OFFSET_CHUNK_COUNT, pool->chunk_max);
     store_u32(head + LIVE_OFFSET_CHUNKS, LIVE_HEAD_BYTES);
+    store_u64(head + LIVE_OFFSET_BYTES, (uint64_t)file_bytes(pool));
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 
@@ -134,14 +153,17 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     int fd = create_file(pool, header, data_dir);
     int error = errno;
     int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-    if (fd < 0 && further)
-        return -1; /* RLIMIT_FSIZE, perhaps: with less it may be possible */
     pool->is_file = fd >= 0;
     if (fd < 0)
         go_without_file(pool, header, error);
     pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     error = errno;
     live_fd = fd;
+    struct stat st;
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+        live_device = st.st_dev;
+        live_inode = st.st_ino;
+    }
     if (pool->base != MAP_FAILED)
         return 0;
     pool_close();
@@ -206,10 +228,13 @@ static int extend(const struct pool *pool, uint32_t more)
     int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_dev != live_device || st.st_ino != live_inode) {
+        close(fd);
+        return ESTALE; /* whatever it is, it is not ours */
+    }
     off_t offset = (off_t)(pool_chunk(pool, atomic_load(&pool->allocated)) - pool->base);
-    int error = EINTR;
-    for (int i = 0; error == EINTR && i < GROW_TRIES; i++) /* timers that go off all the time */
-        error = posix_fallocate(fd, offset, (off_t)more * pool->chunk_bytes);
+    int error = allocate(fd, offset, (off_t)more * pool->chunk_bytes);
     close(fd);
     return error == EINTR ? EAGAIN : error;
 }

@@ -15,25 +15,33 @@
 
 struct thread;
 
-#define PYTHON_FRAMES_MAX 256
+#define PYTHON_FRAMES_MAX       256
+#define PYTHON_STATUS_BYTES_MAX 128
 
 /* One frame, as it is before names and lines are looked up. */
 struct python_frame {
-    uint64_t code;        /* address of the code object */
+    uint64_t frame;       /* its own address */
+    uint64_t code;        /* of the code object */
     uint64_t instruction; /* address of the instruction it is at */
     uint64_t check;       /* tells the code object from a later one at its address */
-    bool is_entry;        /* the interpreter was entered from C for it: the last one of a native
-                             frame of the interpreter's loop */
+    uint64_t entry;       /* not 0: the interpreter was entered from C for it, and this address is
+                             in that native frame of its loop; the frames up to here are its */
 };
 
-/* Looks for an interpreter among the objects loaded so far. Not on the hot path; any thread. */
+/*
+ * Looks for an interpreter among the objects loaded so far, if there are new ones. Not on the hot
+ * path; any thread. One of which we know too little is said, once, and none is looked for any more.
+ */
 void python_look(void);
+
+/* Forgets it if it was unloaded: after each dlclose. */
+void python_refresh(void);
+
+/* What the META record python says; "" = there is none. *version is raised when it changes. */
+const char *python_status(uint32_t *version);
 
 /* Is there one whose frames can be read? Anywhere, at the cost of a load. */
 bool python_is_here(void);
-
-/* Is this return address in the interpreter's loop (_PyEval_EvalFrameDefault)? */
-bool python_is_loop(uintptr_t address);
 
 /*
  * The calling thread's Python frames, innermost first; or, if it has none and another thread waits

@@ -13,12 +13,18 @@
 #define PAGE_BYTES    4096u
 #define LOOKED_AT_MAX 16
 
-_Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
+struct binding bindings[HOOK_SLOT_COUNT];
 
-static struct binding arena[BINDINGS_MAX];
+static struct binding arena[BINDINGS_MAX];          /* the further ones */
 static struct binding last_resort[HOOK_SLOT_COUNT]; /* when the arena is full or locked */
 static _Atomic uint32_t arena_used;
 static struct lock bind_lock;
+
+/* Any slot's, by a number below HOOK_SLOT_COUNT + arena_used. */
+static struct binding *binding_at(uint32_t i)
+{
+    return i < HOOK_SLOT_COUNT ? &bindings[i] : &arena[i - HOOK_SLOT_COUNT];
+}
 
 /* Objects that were looked at: is one CUDA's, or stands in for it? resolve_refresh empties it. */
 static struct {
@@ -60,42 +66,45 @@ bool resolve_is_cuda(uintptr_t caller)
     int is_cuda = find_looked_at(caller);
     if (is_cuda < 0 && object_at(caller, &o)) {
         is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so");
-        for (uint32_t i = atomic_load(&arena_used); !is_cuda && i > 0; i--)
-            is_cuda = (uintptr_t)arena[i - 1].real - o.low < o.high - o.low;
+        for (uint32_t i = HOOK_SLOT_COUNT + atomic_load(&arena_used); !is_cuda && i > 0; i--)
+            is_cuda = (uintptr_t)binding_at(i - 1)->real - o.low < o.high - o.low;
         add_looked_at(&o, is_cuda);
     }
     return is_cuda > 0;
 }
 
-/* Appends or fills a dead entry, so that readers never meet a list that lost one. */
+static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
+                 uint32_t runtime_major)
+{
+    b->low = low;
+    b->real = real;
+    b->runtime_major = runtime_major;
+    atomic_store(&b->bytes, bytes);
+}
+
+/* Appends or fills an empty entry, so that readers never meet a list that lost one. */
 static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
                                   uint32_t runtime_major)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
-    _Atomic(struct binding *) *link = &bindings[slot];
-    struct binding *b;
-    struct binding *dead = NULL;
-    while ((b = atomic_load(link)) && !(b->low == low && atomic_load(&b->bytes) == bytes)) {
+    struct binding *b = &bindings[slot], *last = b;
+    struct binding *empty = NULL; /* or its object was unloaded: plugins may come and go for ever */
+    while (b && !(b->low == low && atomic_load(&b->bytes) == bytes)) {
         if (atomic_load(&b->bytes) == 0)
-            dead = b;
-        link = &b->next;
+            empty = b;
+        last = b;
+        b = atomic_load(&b->next);
     }
     uint32_t used = atomic_load(&arena_used);
-    if (!b && locked && dead) { /* its object was unloaded: plugins may come and go for ever */
-        b = dead;
-        b->low = low;
-        b->real = real;
-        b->runtime_major = runtime_major;
-        atomic_store(&b->bytes, bytes);
+    if (!b && locked && empty) {
+        b = empty;
+        fill(b, low, bytes, real, runtime_major);
     }
     if (!b && locked && used < BINDINGS_MAX) {
         b = &arena[used];
-        b->low = low;
-        b->real = real;
-        b->runtime_major = runtime_major;
-        atomic_store(&b->bytes, bytes);
+        fill(b, low, bytes, real, runtime_major);
         atomic_store(&arena_used, used + 1);
-        atomic_store_explicit(link, b, memory_order_release);
+        atomic_store_explicit(&last->next, b, memory_order_release);
     }
     if (!b) {
         b = &last_resort[slot]; /* right for this call; not entered into the list */
@@ -188,7 +197,7 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
 
 void resolve_driver(unsigned slot, void *real)
 {
-    if (!atomic_load_explicit(&bindings[slot], memory_order_acquire))
+    if (!atomic_load_explicit(&bindings[slot].bytes, memory_order_acquire))
         bind(slot, 0, UINTPTR_MAX, real, 0);
 }
 
@@ -228,9 +237,9 @@ void resolve_refresh(void)
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
         atomic_store(&looked_at[i].bytes, 0);
-    uint32_t used = atomic_load(&arena_used);
-    for (uint32_t i = 0; i < used; i++) {
-        struct binding *b = &arena[i];
+    uint32_t count = HOOK_SLOT_COUNT + atomic_load(&arena_used);
+    for (uint32_t i = 0; i < count; i++) {
+        struct binding *b = binding_at(i);
         struct object o;
         if (atomic_load(&b->bytes) && !(caller_is_there(b) && object_at((uintptr_t)b->real, &o)))
             atomic_store(&b->bytes, 0);

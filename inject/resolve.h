@@ -15,13 +15,14 @@
 
 struct binding {
     uintptr_t low;           /* callers in [low, low + bytes) */
-    _Atomic uintptr_t bytes; /* 0: no longer valid, an object was unloaded */
+    _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer: an object was unloaded */
     void *real;
     uint32_t runtime_major; /* of the libcudart that `real` belongs to; 0 = driver or unknown */
     _Atomic(struct binding *) next;
 };
 
-extern _Atomic(struct binding *) bindings[HOOK_SLOT_COUNT];
+/* Each slot's first, and nearly always only one: it is found without a load. */
+extern HIDDEN struct binding bindings[HOOK_SLOT_COUNT];
 
 /* NULL if nothing that is loaded defines the symbol. errno and dlerror() are kept. */
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
@@ -30,13 +31,14 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
 /* The binding of this caller's module, or NULL if none is known yet. */
 static inline const struct binding *resolve_known(unsigned slot, uintptr_t caller)
 {
-    const struct binding *b = atomic_load_explicit(&bindings[slot], memory_order_acquire);
-    for (; b; b = atomic_load_explicit(&b->next, memory_order_acquire)) {
+    const struct binding *b = &bindings[slot];
+    do {
         uintptr_t bytes = atomic_load_explicit(&b->bytes, memory_order_acquire); /* set last */
         if (likely(caller - b->low < bytes))
-            break;
-    }
-    return b;
+            return b;
+        b = atomic_load_explicit(&b->next, memory_order_acquire);
+    } while (b);
+    return NULL;
 }
 
 static inline const struct binding *resolve(unsigned slot, enum api_domain domain,

@@ -53,6 +53,10 @@ void say(enum say_cause cause, const char *format, ...)
     size_t total = head + (length < 0 ? 0 : (size_t)length);
     if (total > sizeof line - 2)
         total = sizeof line - 2;
+    for (char *p = line; p < line + total; p++) /* a path may hold what a terminal obeys */
+        if ((unsigned char)*p < ' ' || *p == 0x7f ||
+            (p[0] == '\xc2' && ((unsigned char)p[1] & 0xe0) == 0x80))
+            *p = '?';
     line[total++] = '\n';
     write_undisturbed(line, total);
     errno = saved;

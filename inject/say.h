@@ -14,6 +14,7 @@ enum say_cause {
     SAY_EXIT,
     SAY_GPU,
     SAY_STACKS,
+    SAY_PYTHON,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

@@ -8,7 +8,9 @@
 #include "frame.h"
 #include "modules.h"
 #include "pages.h"
+#include "python.h"
 #include "say.h"
+#include "splice.h"
 #include "thread.h"
 #include "ticks.h"
 #include "unwinder.h"
@@ -34,7 +36,7 @@ static const char *absent;           /* why there are none */
 
 static uint64_t hash_of(const struct walk *w, uint32_t age)
 {
-    uint64_t hash = age * 2ull + w->is_cut;
+    uint64_t hash = age * 4ull + w->is_borrowed * 2u + w->is_cut;
     for (unsigned i = 0; i < w->count; i++) {
         hash = (hash ^ w->frames[i]) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 32;
@@ -69,12 +71,13 @@ static bool define(struct thread *t, uint32_t stack, struct walk *w)
 {
     if (!modules_frames(t, w->frames, w->count))
         return false;
-    struct record r = {.type = RECORD_STACK,
-                       .begin = ticks_now(),
-                       .arg_count = 2,
-                       .args = {stack, w->is_cut ? STACK_CUT : 0},
-                       .bytes = (const uint8_t *)w->frames,
-                       .byte_count = 8 * w->count};
+    struct record r = {
+        .type = RECORD_STACK,
+        .begin = ticks_now(),
+        .arg_count = 2,
+        .args = {stack, (w->is_cut ? STACK_CUT : 0) | (w->is_borrowed ? STACK_BORROWED : 0)},
+        .bytes = (const uint8_t *)w->frames,
+        .byte_count = 8 * w->count};
     if (thread_append(t, &r))
         return true;
     counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again at its next call */
@@ -87,12 +90,14 @@ static uint32_t take(struct thread *t, struct walk *w)
     for (unsigned tries = 0; tries < RETAKES_MAX; tries++) {
         modules_check(tries > 0);
         uint32_t age = atomic_load(&modules_age);
-        walk_stack(t, w, (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH]);
+        unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+        walk_stack(t, w, python_is_here() ? WALK_FRAMES_MAX : max);
+        if (!w->is_signal && w->has_ends && python_is_here())
+            splice_python(t, w, max);
         if (w->is_signal || w->count == 0) {
             counter_add(COUNTER_STACKLESS, 1);
             return 0;
         }
-        /* Here Python's frames take the place of its interpreter's. */
         s = slot_of(hash_of(w, age));
         uint32_t stack = s ? atomic_load_explicit(&s->stack, memory_order_acquire) : 0;
         if (stack)
@@ -162,11 +167,18 @@ void stacks_reset(void)
     atomic_store(&last_stack, 0);
 }
 
+bool stacks_are_on(void)
+{
+    return !absent && slots;
+}
+
 const char *stacks_source(char *text, size_t bytes)
 {
     const char *state = unwinder_state();
     if (absent || !slots)
         return absent ? absent : "absent: switched off";
+    if (python_is_here())
+        return "call frame information (Python's frames want it)";
     if (strcmp(state, "libunwind") == 0)
         return state;
     snprintf(text, bytes, "call frame information (libunwind: %s)", state);

@@ -11,6 +11,7 @@
 #ifndef GPUPROF_INJECT_STACK_H
 #define GPUPROF_INJECT_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,9 @@ void stacks_start(void);
 
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
+
+/* Are there any? From the start of a recording on. */
+bool stacks_are_on(void);
 
 /* Where stacks come from, or "absent: " and why; in `text`, if it takes more than a constant. */
 const char *stacks_source(char *text, size_t bytes);

@@ -21,6 +21,7 @@
 #include "names.h"
 #include "nvtx_abi.h"
 #include "pool.h"
+#include "python.h"
 #include "say.h"
 #include "stack.h"
 #include "stream_out.h"
@@ -141,6 +142,7 @@ static void leave_parent(void)
     capture_reset();
     gpu_forget();
     stacks_reset();
+    python_reset();
     atomic_store(&gp.said, 0);
 }
 
@@ -160,6 +162,7 @@ static bool start(const sigset_t *mask)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     stacks_start();
+    python_look();
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         pool_close();
         pool_unlink(&gp.header);

@@ -22,6 +22,8 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define EXPORT      __attribute__((visibility("default")))
+/* Of a variable of ours that hooks read: else its address is looked up, to the compiler. */
+#define HIDDEN __attribute__((visibility("hidden")))
 
 /* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
  */
@@ -53,7 +55,7 @@ struct fork_page {
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
-extern struct fork_page fork_page;
+extern HIDDEN struct fork_page fork_page;
 
 static inline uint64_t epoch_now(void)
 {
@@ -118,7 +120,7 @@ struct state {
     _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
 };
 
-extern struct state gp;
+extern HIDDEN struct state gp;
 
 /* "No space left on device" and the like: thread-safe, unlike strerror. */
 static inline const char *error_text(int error)

@@ -10,6 +10,7 @@
 
 #include "say.h"
 #include "state.h"
+#include "ticks.h"
 #include "unnamed.h"
 
 #define HIGH_FD 200
@@ -22,25 +23,54 @@ static struct {
     off_t end; /* of the last whole block */
 } out = {.fd = -1};
 
+/*
+ * Has another user put it there, in a folder where anybody may put something (/tmp)? Whoever owns a
+ * folder, or a link to one, decides what becomes of the files in it.
+ */
+static bool is_planted(const char *path, bool is_shared)
+{
+    struct stat st;
+    return is_shared && lstat(path, &st) == 0 && st.st_uid != 0 && st.st_uid != geteuid();
+}
+
+static bool is_shared(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_mode & S_ISVTX && st.st_mode & S_IWOTH;
+}
+
 /* mkdir -p; folders that are there already are fine, whatever they are seen through. */
 int stream_out_prepare(const char *dir)
 {
     char path[STREAM_PATH_BYTES_MAX + 1];
     size_t length = strlen(dir);
+    bool shared = false;
+    int error = ENAMETOOLONG;
     if (length == 0 || length >= sizeof path)
         goto fail;
     memcpy(path, dir, length + 1);
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
+    for (char *p = path + 1;; p++) {
+        char end = *p;
+        if (end != '/' && end)
             continue;
         *p = '\0';
-        mkdir(path, 0700);
-        *p = '/';
+        error = mkdir(path, 0700) == 0 ? 0 : errno;
+        if (error && is_planted(path, shared)) {
+            say(SAY_START,
+                "recording is off: '%s' is another user's, in a folder where anybody may put "
+                "something; name another folder",
+                path);
+            return -1;
+        }
+        shared = is_shared(path);
+        if (!end)
+            break;
+        *p = end;
     }
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+    if (error == 0 || error == EEXIST)
         return 0;
 fail:
-    say(SAY_START, "recording is off: cannot make the folder '%s': %s", dir, error_text(errno));
+    say(SAY_START, "recording is off: cannot make the folder '%s': %s", dir, error_text(error));
     return -1;
 }
 
@@ -176,9 +206,12 @@ bool stream_out_append(const uint8_t *data, size_t bytes)
 {
     if (append(data, bytes))
         return true;
+    int error = errno;
+    uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
     atomic_store(&gp.counters[COUNTER_ENDED], 1);
-    say(SAY_WRITE, "recording ended: cannot write '%s': %s; what is there can be read", out.path,
-        error_text(errno));
+    say(SAY_WRITE,
+        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
+        (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, out.path, error_text(error));
     return false;
 }
 

@@ -66,7 +66,7 @@ struct thread {
 };
 
 /* TLS is initial-exec: the library is preloaded. */
-extern __thread struct thread this_thread;
+extern HIDDEN __thread struct thread this_thread;
 
 /*
  * Makes the calling thread take part: starts the recording if need be, takes a chunk, notes the

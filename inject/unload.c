@@ -10,6 +10,7 @@
 
 #include "modules.h"
 #include "objects.h"
+#include "python.h"
 #include "resolve.h"
 
 typedef int (*dlclose_fn)(void *handle);
@@ -44,5 +45,6 @@ EXPORT int dlclose(void *handle)
     int result = real(handle);
     modules_closed();
     resolve_refresh();
+    python_refresh();
     return result;
 }

@@ -8,6 +8,7 @@
 
 #include "cfi.h"
 #include "modules.h"
+#include "python.h"
 #include "thread.h"
 #include "unwinder.h"
 
@@ -167,6 +168,7 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
     struct registers r = {0};
     TAKE_REGISTERS(r);
     uintptr_t floor = r.sp;
+    w->has_ends = true;
     for (unsigned inner = 0; inner < WALK_INNER_MAX;) {
         struct cfi_rule rule;
         /* A return address is behind its call, and may belong to the next function already. */
@@ -182,6 +184,9 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
             w->is_cut = true;
             break;
         } else {
+            if (w->count == 0)
+                w->begin = r.sp;
+            w->ends[w->count] = r.sp; /* nothing is known to lie in it, unless it has a caller */
             w->frames[w->count++] = r.pc;
             if (inner_only)
                 break;
@@ -189,6 +194,8 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
         if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
             !step(t, floor, &r, &rule))
             break;
+        if (w->count)
+            w->ends[w->count - 1] = r.sp;
     }
 }
 
@@ -227,13 +234,17 @@ static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
 void walk_stack(struct thread *t, struct walk *w, unsigned max)
 {
     w->count = 0;
-    w->is_cut = w->is_signal = false;
-    if (t->has_unwound && walk_by_libunwind(t, w, max))
+    w->is_cut = w->is_signal = w->is_borrowed = false;
+    /* Where Python's frames belong is known by where the native ones are on the stack. */
+    bool is_python = python_is_here();
+    if (t->has_unwound && !is_python && walk_by_libunwind(t, w, max)) {
+        w->has_ends = false;
         return;
+    }
     w->count = 0;
     walk(t, w, max, false);
     /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
-    if (!t->has_unwound && !w->is_signal) {
+    if (!t->has_unwound && !w->is_signal && !is_python) {
         uint64_t none[1];
         unwinder_take(t, none, 1);
     }

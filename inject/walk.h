@@ -18,8 +18,12 @@ struct thread;
 
 struct walk {
     unsigned count;
-    bool is_cut;    /* there were more */
-    bool is_signal; /* a signal handler's frame is among them */
+    bool is_cut;                    /* there were more */
+    bool is_signal;                 /* a signal handler's frame is among them */
+    bool is_borrowed;               /* its Python frames are another thread's; splice.c */
+    bool has_ends;                  /* `begin` and `ends` are known: not to libunwind */
+    uint64_t begin;                 /* of the first one's stack; it grows downwards */
+    uint64_t ends[WALK_FRAMES_MAX]; /* of each one's, where its caller's begins */
     /* Return addresses, innermost first; and room for those of ours, which are left out. */
     uint64_t frames[WALK_FRAMES_MAX + WALK_INNER_MAX];
 };

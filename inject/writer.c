@@ -13,6 +13,7 @@
 #include "leader.h"
 #include "own_thread.h"
 #include "pool.h"
+#include "python.h"
 #include "resolve.h"
 #include "seal.h"
 #include "start.h"
@@ -73,9 +74,11 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     if (flush || second) {
         note_state(me, flush ? atomic_exchange(&gp.writer.end_reason, 0) : 0);
         resolve_refresh();
+        python_look();
         *second_ns = now_ns;
     }
     identity_append_gpu(me);
+    identity_append_python(me);
     bool good = seal_pass(s, me, flush, now_ns);
     if (flush && good) { /* else the events are in the live file only, and it must stay */
         atomic_store(&gp.writer.done, requested);
@@ -156,6 +159,7 @@ static void *writer_main(void *data)
     seal_attach(s, me);
     identity_append_all(me);
     identity_append_gpu(me);
+    identity_append_python(me);
     if (write_on(s, me, true))
         end_process(s, me);
     own_thread_end();

@@ -233,7 +233,6 @@ def test_table_is_what_the_rows_say(printed, recorded):
 
 WRAPPERS = r"""
 #include "cuda_abi.h"
-enum { gp_quick = 1 };
 #define I(kind, label, expression) words[i++] = (uint64_t)(expression);
 #define O(kind, label, pointer, expression) words[i++] = (pointer) ? (uint64_t)(expression) : 0;
 #define API(id, symbol, domain, class, first, last, proc, returns, params, names, args) \
@@ -261,6 +260,9 @@ HELPERS = {
     "API_DIM3_XYZ(4294967295u, 2, 3)": 4294967295 | 2 << 32 | 3 << 48,
     "API_DIM3_XYZ(1, 65536, 65535)": 1 | 65535 << 32 | 65535 << 48,
     "API_DIM3_WORD(((dim3){7, 8, 9}))": 7 | 8 << 32 | 9 << 48,
+    # What lies above z in the register is anything.
+    "api_dim3_words(7 | 8ull << 32, 9 | 5ull << 32)": 7 | 8 << 32 | 9 << 48,
+    "api_dim3_words(7 | 70000ull << 32, 70000)": 7 | 65535 << 32 | 65535 << 48,
     "API_LOCATION_DEVICE(((CUmemLocation){cudaMemLocationTypeDevice, 3}))": 3,
     "API_LOCATION_DEVICE(((CUmemLocation){2, 3}))": -1,
     "api_sum_sizes((size_t[]){1ull << 40, 2, 3}, 3)": 2**40 + 5,
@@ -294,7 +296,7 @@ HELPERS = {
 
 
 def test_helpers_of_the_expressions(tmp_path):
-    header = '#include "cuda_abi.h"\nenum { gp_quick = 0 };'
+    header = '#include "cuda_abi.h"'
     values = evaluate(tmp_path, [ROOT / "inject"], header, list(HELPERS), [])
     assert {i: v % 2**64 for i, v in values.items()} == {i: v % 2**64 for i, v in HELPERS.items()}
 

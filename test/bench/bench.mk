@@ -18,6 +18,15 @@ ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoin
 BENCH_PROGRAMS += $(BENCH)/lttng_cost
 endif
 
+# Only where the headers of Python are; bench.py says so where they are not.
+PYTHON_CFLAGS := $(shell $(PKG_CONFIG) --cflags python3 2>/dev/null)
+ifneq ($(PYTHON_CFLAGS),)
+BENCH_PROGRAMS += $(BENCH)/python_reader.abi3.so
+endif
+BENCH_PYTHON := test/cases/src/python_reader.c $(addprefix inject/,$(addsuffix .c,python \
+	python_walk python_code python_text python_layout python_places python_borrow memory_read \
+	objects signals futex leader))
+
 .PHONY: bench-programs
 bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)
 
@@ -28,6 +37,11 @@ $(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) -fPIC -shared \
 		-Wl,-soname,$(@F) $< -o $@
+
+$(BENCH)/python_reader.abi3.so: $(BENCH_PYTHON) inject/python.h inject/python_layout.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) $(PYTHON_CFLAGS) -fPIC \
+		-fvisibility=hidden -shared $(BENCH_PYTHON) -o $@ -pthread
 
 BENCH_LINK = $(BENCH)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN' -pthread
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
 the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range walks peers
-bytes gpu collector devices stacks.
+bytes gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -23,7 +23,8 @@ BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 BENCH = os.path.join(BUILD, "bench")
 LIBRARY = os.path.join(BUILD, "libgpuprof.so")
 COLLECTOR = os.path.join(BUILD, "gpuprof-collector")
-MIX = os.path.join(os.path.dirname(os.path.abspath(__file__)), "training-step.mix")
+BENCH_DIR = os.path.dirname(os.path.abspath(__file__))
+MIX = os.path.join(BENCH_DIR, "training-step.mix")
 TMPFS = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 WORK = tempfile.mkdtemp(prefix="gpuprof-bench-", dir=TMPFS)
 RUN_SECONDS_MAX = 120
@@ -442,11 +443,32 @@ def bench_stacks():
         tell(f"{name}.memory", max(run[2] for run in runs) / 1024, "MiB peak")
 
 
+def bench_python():
+    """The Python frames of one stack, found and numbered, as a known place has it: the 10 of one's
+    own, and 10 that are borrowed from the thread that waits in torch.autograd. Without the native
+    ones."""
+    module = os.path.join(BENCH, "python_reader.abi3.so")
+    scenes = os.path.join(os.path.dirname(BENCH_DIR), "cases", "src", "python_scenes.py")
+    versions = {"": "/usr/bin/python3"}
+    for version in ("3.12", "3.13", "3.14"):
+        versions["." + version] = os.path.join(BUILD, "python", version, "python")
+    for suffix, python in versions.items():
+        if not os.path.exists(module) or not os.path.exists(python):
+            not_run(f"python.10_frames{suffix}", "no such Python (make fetch-python) or headers")
+            continue
+        lines = [run([python, scenes, "cost"], PYTHONPATH=BENCH)[0] for _ in range(5)]
+        own, borrowed = ([float(line[i]) for line in lines] for i in (0, 1))
+        tell(f"python.10_frames{suffix}", statistics.median(own), "ns", 1000,
+             spread=quartiles(own))
+        tell(f"python.10_borrowed{suffix}", statistics.median(borrowed), "ns",
+             spread=quartiles(borrowed))
+
+
 def main():
     parts = {"call": bench_call, "range": bench_range, "walks": bench_walks,
              "peers": bench_peers, "bytes": bench_bytes,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
-             "stacks": bench_stacks}
+             "stacks": bench_stacks, "python": bench_python}
     try:
         for name in sys.argv[2:] or parts:
             try:

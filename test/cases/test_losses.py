@@ -62,10 +62,11 @@ MEANS = {
     "gpu_damaged": lambda: gpu("work", "launches", "sync", SIMCUPTI_DAMAGE=1),
     "gpu_yields": kineto,
     "gpu_unflushed": lambda: gpu("work", "sync", SIMCUPTI_FLUSH_HANG=1, GPUPROF_EXIT_WAIT="300ms"),
+    "stacks_dropped": lambda: lossy("stacks", 70000, GPUPROF_BACKTRACE_THRESHOLD="0",
+                                    GPUPROF_WAIT="60s"),
+    "stackless": lambda: tiny("leave.c", "handler", GPUPROF_BACKTRACE_THRESHOLD="0"),
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
-    "stacks_dropped": lambda: lossy("stacks", 70000, GPUPROF_BACKTRACE_THRESHOLD="0"),
-    "stackless": lambda: lossy("signals", 3, GPUPROF_BACKTRACE_THRESHOLD="0"),
 }
 
 

@@ -14,7 +14,7 @@ from cupti_client import ORDER, SIM_SOURCES
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
 
 # Kind: bytes in 11.8, 12.4 and 13.0.
-SIZES = {10: (200, 208, 216), 1: (88, 88, 96), 22: (96, 96, 96), 2: (88, 88, 88),
+SIZES = {39: (24, 24, 24), 10: (200, 208, 216), 1: (88, 88, 96), 22: (96, 96, 96), 2: (88, 88, 88),
          49: (120, 120, 128), 50: (72, 72, 80), 38: (40, 40, 56), 36: (24, 24, 56),
          17: (40, 56, 56), 8: (176, 184, 184), 9: (16, 24, 32), 37: (24, 24, 24),
          51: (48, 56, 56), 52: (64, 72, 72), 4: (40, 40, 40), 5: (40, 40, 40), 0: (0, 0, 0)}
@@ -99,6 +99,7 @@ STRUCTS = {
     "KERNEL": ("Kernel8", "Kernel9", "Kernel10"), "MEMCPY": ("Memcpy5", "Memcpy5", "Memcpy6"),
     "MEMCPY2": ("MemcpyPtoP4",) * 3, "MEMSET": ("Memset4",) * 3, "API": ("API",) * 3,
     "SYNC": ("Synchronization", "Synchronization", "Synchronization2"),
+    "EXTERNAL": ("ExternalCorrelation",) * 3,
     "EVENT": ("CudaEvent", "CudaEvent", "CudaEvent2"), "STREAM": ("Stream",) * 3,
     "GRAPH": ("GraphTrace", "GraphTrace2", "GraphTrace2"),
     "OVERHEAD": ("Overhead", "Overhead3", "Overhead3"),
@@ -108,7 +109,7 @@ STRUCTS = {
 }
 KINDS = {"KERNEL": 10, "MEMCPY": 1, "MEMCPY2": 22, "MEMSET": 2, "API": 5, "SYNC": 38,
          "EVENT": 36, "STREAM": 37, "GRAPH": 51, "OVERHEAD": 17, "MEMORY": 49, "POOL": 50,
-         "DEVICE": 8, "CONTEXT": 9}
+         "DEVICE": 8, "CONTEXT": 9, "EXTERNAL": 39}
 PATHS = (("objectId_pt_", "objectId.pt."), ("memoryPoolConfig_pool_", "memoryPoolConfig.pool."),
          ("memoryPoolConfig_", "memoryPoolConfig."))
 

@@ -126,14 +126,17 @@ def _compare_args(line, call):
     return compared, left
 
 
-def compare(process, log, hidden="", nested=False, times=True):
-    """Asserts that the process's calls are the log's; (calls compared, labels not comparable)."""
+def compare(process, log, hidden="", nested=False, times=True, relabel=None):
+    """Asserts that the process's calls are the log's; (calls compared, labels not comparable).
+    `relabel(line)` may put some lines into a layer of its own, for `hidden`."""
     convert = process.monotonic()
     recorded = {}
     for call in process.calls():
         recorded.setdefault((call.tid, call.thread), []).append(call)
     truth = {}
     for lines in read_log(log):
+        for line in lines if relabel else ():
+            relabel(line)
         wanted = expected(lines, hidden, nested)
         if wanted:
             truth.setdefault(wanted[0].tid, []).append(wanted)

@@ -8,7 +8,9 @@ VARIANT  plain      forward, backward, optimiser; data from two DataLoader worke
          profiled   torch.profiler is active for all of them
          nvtx       torch.cuda.nvtx ranges, and emit_nvtx over the middle third
          graph      each step is a replay of a CUDA graph
-PROFILE  where `profiler` puts how many kernels torch.profiler saw
+PROFILE  where `profiler` and `profiled` put how many kernels torch.profiler saw
+
+TRAIN_WORKERS in the environment: how the workers start (fork, spawn; standard: PyTorch's).
 
 Prints a line for each step with its loss in full; to stderr, how long the last nine tenths of the
 steps took.
@@ -142,16 +144,17 @@ class Session:
         if self.active and number == self.last - 1:
             torch.cuda.synchronize()
             self.active.__exit__(None, None, None)
+            if self.path and self.variant != "nvtx":
+                count_kernels(self.active, self.path)
             if self.variant == "profiler":
-                if self.path:
-                    count_kernels(self.active, self.path)
                 time.sleep(REST_SECONDS)
             self.active = None
 
 
 def batches(steps):
     loader = torch.utils.data.DataLoader(Numbers(BATCH * steps), batch_size=BATCH,
-                                         num_workers=WORKERS, pin_memory=True)
+                                         num_workers=WORKERS, pin_memory=True,
+                                         multiprocessing_context=os.environ.get("TRAIN_WORKERS"))
     return ((x.cuda(non_blocking=True), y.cuda(non_blocking=True)) for x, y in loader)
 
 

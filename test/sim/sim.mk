@@ -70,9 +70,11 @@ $(SIM)/obj/cupti130/%.o: $(SIM_DIR)/%.c
 $(SIM)/libcupti.so.11.8: $(SIM_CUPTI118_OBJ)
 $(SIM)/libcupti.so.12: $(SIM_CUPTI124_OBJ)
 $(SIM)/libcupti.so.13: $(SIM_CUPTI130_OBJ)
+# Each has one version node, of its own name: what is linked with the real one asks for that.
 $(SIM_CUPTI_LIBS):
+	$(Q)echo '$(@F) { global: cupti*; local: *; };' > $@.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
-		-Wl,--no-undefined $^ -o $@ -pthread -ldl
+		-Wl,--version-script=$@.map -Wl,--no-undefined $^ -o $@ -pthread -ldl
 
 # Internal calls never leave the library, as in the real one.
 $(SIM)/libcuda.so.1: $(SIM_DRIVER_OBJ)

@@ -123,9 +123,19 @@ void attribute_freeze(void);
 
 /* sim_cupti_activity.c */
 bool activity_wanted(uint32_t kind);
+bool activity_is_on(void); /* any kind, or calls of any function */
+bool activity_wants_call(int domain, uint32_t cbid);
 bool activity_latency(void);
+bool activity_event_times(void);
+
+/* sim_cupti_external.c: the ids of other profilers' ranges that this thread is in. */
+enum { EXTERNAL_KIND_COUNT = 6 };
+/* The newest of that kind; false if there is none. */
+bool external_newest(unsigned kind, uint64_t *id);
 
 /* sim_cupti_record.c */
+/* Before the record of a call: what ties it to each kind of other profilers' ranges. */
+void record_external(const struct sim_api_call *call);
 void record_api(const struct sim_api_call *call, int domain, uint32_t cbid, int result);
 void record_work(const struct sim_trace_work *work);
 void record_resource(const struct sim_trace_resource *resource);

@@ -20,12 +20,15 @@ enum {
     CUPTI_ERROR_INVALID_DEVICE = 2,
     CUPTI_ERROR_INVALID_CONTEXT = 3,
     CUPTI_ERROR_INVALID_OPERATION = 7,
+    CUPTI_ERROR_OUT_OF_MEMORY = 8,
     CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT = 10,
     CUPTI_ERROR_MAX_LIMIT_REACHED = 12,
     CUPTI_ERROR_NOT_INITIALIZED = 15,
+    CUPTI_ERROR_QUEUE_EMPTY = 18,
     CUPTI_ERROR_INVALID_STREAM = 20,
     CUPTI_ERROR_INVALID_KIND = 21,
     CUPTI_ERROR_NOT_SUPPORTED = 27,
+    CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED = 38,
     CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
     CUPTI_ERROR_UNKNOWN = 999,
 };
@@ -53,6 +56,7 @@ enum {
     CUPTI_ACTIVITY_KIND_CUDA_EVENT = 36,
     CUPTI_ACTIVITY_KIND_STREAM = 37,
     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION = 38,
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION = 39,
     CUPTI_ACTIVITY_KIND_MEMORY2 = 49,
     CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
     CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
@@ -135,6 +139,8 @@ typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
     FUNCTION(cuptiUnsubscribe, (CUpti_SubscriberHandle))                                           \
     FUNCTION(cuptiEnableCallback, (uint32_t, CUpti_SubscriberHandle, int, uint32_t))               \
     FUNCTION(cuptiEnableDomain, (uint32_t, CUpti_SubscriberHandle, int))                           \
+    FUNCTION(cuptiEnableAllDomains, (uint32_t, CUpti_SubscriberHandle))                            \
+    FUNCTION(cuptiGetCallbackState, (uint32_t *, CUpti_SubscriberHandle, int, uint32_t))           \
     FUNCTION(cuptiGetCallbackName, (int, uint32_t, const char **))                                 \
     FUNCTION(cuptiActivityRegisterCallbacks,                                                       \
              (CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc))                \
@@ -142,6 +148,8 @@ typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
     FUNCTION(cuptiActivityEnable, (int))                                                           \
     FUNCTION(cuptiActivityDisable, (int))                                                          \
     FUNCTION(cuptiActivityEnableLatencyTimestamps, (uint8_t))                                      \
+    FUNCTION(cuptiActivityPushExternalCorrelationId, (int, uint64_t))                              \
+    FUNCTION(cuptiActivityPopExternalCorrelationId, (int, uint64_t *))                             \
     FUNCTION(cuptiActivityFlushAll, (uint32_t))                                                    \
     FUNCTION(cuptiActivityFlushPeriod, (uint32_t))                                                 \
     FUNCTION(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                             \

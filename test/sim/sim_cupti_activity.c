@@ -6,7 +6,10 @@
 /* Which kinds are wanted, who gets them, and when. The last one to say so is who counts. */
 
 static uint8_t wanted[SIM_CUPTI_KIND_COUNT]; /* atomic */
+static uint8_t drivers[CALLBACK_COUNT_MAX];  /* functions whose calls are recorded; atomic */
+static uint8_t runtimes[CALLBACK_COUNT_MAX]; /* the same; atomic */
 static bool has_latency;
+static bool has_event_times;
 static uint64_t flush_count; /* atomic */
 
 bool activity_wanted(uint32_t kind)
@@ -14,9 +17,43 @@ bool activity_wanted(uint32_t kind)
     return __atomic_load_n(&wanted[kind], __ATOMIC_RELAXED) != 0;
 }
 
+bool activity_wants_call(int domain, uint32_t cbid)
+{
+    const uint8_t *calls = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtimes : drivers;
+    return cbid < CALLBACK_COUNT_MAX && __atomic_load_n(&calls[cbid], __ATOMIC_RELAXED) != 0;
+}
+
+bool activity_is_on(void)
+{
+    for (unsigned i = 0; i < SIM_CUPTI_KIND_COUNT; i++)
+        if (activity_wanted(i))
+            return true;
+    for (unsigned i = 0; i < CALLBACK_COUNT_MAX; i++)
+        if (activity_wants_call(CUPTI_CB_DOMAIN_DRIVER_API, i) ||
+            activity_wants_call(CUPTI_CB_DOMAIN_RUNTIME_API, i))
+            return true;
+    return false;
+}
+
+/* The kind speaks for all functions, until one is named. */
+static void wanted_set(int kind, uint8_t is_wanted)
+{
+    uint8_t *calls = kind == CUPTI_ACTIVITY_KIND_RUNTIME  ? runtimes
+                     : kind == CUPTI_ACTIVITY_KIND_DRIVER ? drivers
+                                                          : NULL;
+    __atomic_store_n(&wanted[kind], is_wanted, __ATOMIC_RELAXED);
+    for (unsigned i = 0; calls && i < CALLBACK_COUNT_MAX; i++)
+        __atomic_store_n(&calls[i], is_wanted, __ATOMIC_RELAXED);
+}
+
 bool activity_latency(void)
 {
     return has_latency;
+}
+
+bool activity_event_times(void)
+{
+    return has_event_times;
 }
 
 /* Kinds that have a record and cannot be asked for; seen with 11.8, before there is a driver. */
@@ -50,7 +87,7 @@ CUPTI_EXPORT CUptiResult cuptiActivityEnable(int kind)
         cupti_lock(__func__);
         cupti_worker_start();
         bool is_new = !activity_wanted((uint32_t)kind);
-        __atomic_store_n(&wanted[kind], 1, __ATOMIC_RELAXED);
+        wanted_set(kind, 1);
         if (is_new)
             record_existing((uint32_t)kind);
         clock_anchor();
@@ -64,7 +101,7 @@ CUPTI_EXPORT CUptiResult cuptiActivityDisable(int kind)
 {
     CUptiResult result = kind_check(kind, __func__);
     if (result == CUPTI_SUCCESS)
-        __atomic_store_n(&wanted[kind], 0, __ATOMIC_RELAXED);
+        wanted_set(kind, 0);
     CUPTI_NOTE(result, NOTE_U("kind", kind));
     return result;
 }
@@ -77,6 +114,47 @@ CUPTI_EXPORT CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t enable)
     CUPTI_NOTE(result, NOTE_U("enable", enable));
     return result;
 }
+
+#if SIM_CUPTI >= 130
+/* Of the versions here; the real ones have had it since 12.9. */
+static CUptiResult call_enable(uint8_t *calls, int domain, uint32_t cbid, uint8_t enable,
+                               const char *function)
+{
+    CUptiResult result = cupti_ready(function);
+    if (result == CUPTI_SUCCESS && (cbid == 0 || cbid >= callback_count(domain)))
+        result = cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    if (result == CUPTI_SUCCESS) {
+        cupti_lock(function);
+        cupti_worker_start();
+        __atomic_store_n(&calls[cbid], enable != 0, __ATOMIC_RELAXED);
+        cupti_unlock();
+    }
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable)
+{
+    CUptiResult result = call_enable(drivers, CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable, __func__);
+    CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("enable", enable));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
+{
+    CUptiResult result = call_enable(runtimes, CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable, __func__);
+    CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("enable", enable));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable)
+{
+    CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS)
+        has_event_times = enable != 0;
+    CUPTI_NOTE(result, NOTE_U("enable", enable));
+    return result;
+}
+#endif
 
 /* Works without a driver: what it takes is only kept. */
 CUPTI_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,

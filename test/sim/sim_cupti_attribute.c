@@ -80,11 +80,12 @@ CUPTI_EXPORT CUptiResult cuptiActivitySetAttribute(int number, size_t *bytes, vo
         uint64_t wanted = 0;
         memcpy(&wanted, value, attributes[number].bytes);
         cupti_lock(__func__);
-        if (is_frozen && wanted != attributes[number].value)
+        if (is_frozen && wanted != attributes[number].value && activity_is_on())
             cupti_misuse("attribute %d changed after cuptiActivityRegisterCallbacks", number);
         attributes[number].value = wanted;
         cupti_unlock();
     }
-    CUPTI_NOTE(result, NOTE_U("attribute", number));
+    uint64_t now = result == CUPTI_SUCCESS ? attributes[number].value : 0;
+    CUPTI_NOTE(result, NOTE_U("attribute", number), NOTE_U("value", now));
     return result;
 }

@@ -130,6 +130,26 @@ CUPTI_EXPORT CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHand
     return result;
 }
 
+CUPTI_EXPORT CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle given)
+{
+    CUptiResult result = CUPTI_SUCCESS;
+    for (int domain = 1; result == CUPTI_SUCCESS && domain < DOMAIN_COUNT; domain++)
+        result = cuptiEnableDomain(enable, given, domain);
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiGetCallbackState(uint32_t *enable, CUpti_SubscriberHandle given,
+                                               int domain, uint32_t cbid)
+{
+    CUptiResult result =
+        enable ? enable_check(given, domain, __func__) : cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    if (result == CUPTI_SUCCESS && (cbid == 0 || cbid >= callback_count(domain)))
+        result = cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    if (result == CUPTI_SUCCESS)
+        *enable = __atomic_load_n(&enabled[domain][cbid], __ATOMIC_ACQUIRE);
+    return result;
+}
+
 static void dispatch(int domain, uint32_t cbid, const char *what, const void *data)
 {
     CUpti_CallbackFunc callback = __atomic_load_n(&subscriber.callback, __ATOMIC_ACQUIRE);
@@ -225,9 +245,12 @@ void callback_leave(struct sim_api_call *call, int result)
     if (callback && !cupti_is_dead()) {
         int domain = (int)(callback >> 16);
         api_dispatch(call, CUPTI_API_EXIT, &result);
-        if (activity_wanted(domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
-                                                                  : CUPTI_ACTIVITY_KIND_DRIVER)) {
+        /* A driver call inside a runtime call has callbacks and no record: PyTorch's profiler */
+        /* takes it for wrong if two calls have one correlation id. */
+        bool is_nested = call->outer && domain == CUPTI_CB_DOMAIN_DRIVER_API;
+        if (!is_nested && activity_wants_call(domain, callback & 0xffff)) {
             cupti_lock(call->symbol->name);
+            record_external(call);
             record_api(call, domain, callback & 0xffff, result);
             cupti_unlock();
         }

@@ -22,6 +22,7 @@ enum record_type {
     TYPE_CONTEXT,
     TYPE_STREAM,
     TYPE_API,
+    TYPE_EXTERNAL,
 };
 
 enum field {
@@ -70,14 +71,19 @@ static void put(struct cupti_record *record, enum field field, uint64_t value)
         memcpy(record->payload + row->offset, &value, row->width);
 }
 
-static bool start(struct cupti_record *record, uint32_t kind)
+static void start_wanted(struct cupti_record *record, uint32_t kind)
 {
-    if (!activity_wanted(kind))
-        return false;
     memset(record, 0, sizeof *record);
     record->kind = (uint16_t)kind;
     record->bytes = (uint16_t)cupti_record_bytes(kind);
     memcpy(record->payload, &kind, sizeof kind);
+}
+
+static bool start(struct cupti_record *record, uint32_t kind)
+{
+    if (!activity_wanted(kind))
+        return false;
+    start_wanted(record, kind);
     return true;
 }
 
@@ -102,6 +108,7 @@ static enum record_type type_of(uint32_t kind)
     case CUPTI_ACTIVITY_KIND_DEVICE: return TYPE_DEVICE;
     case CUPTI_ACTIVITY_KIND_CONTEXT: return TYPE_CONTEXT;
     case CUPTI_ACTIVITY_KIND_STREAM: return TYPE_STREAM;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return TYPE_EXTERNAL;
     case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME: return TYPE_API;
     default: return TYPE_KERNEL;
@@ -144,12 +151,26 @@ static void finish(struct cupti_record *record)
     buffer_add(record);
 }
 
+void record_external(const struct sim_api_call *call)
+{
+    struct cupti_record record;
+    for (unsigned kind = 1; kind < EXTERNAL_KIND_COUNT; kind++) {
+        uint64_t id;
+        if (!external_newest(kind, &id) ||
+            !start(&record, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
+            continue;
+        PUT(EXTERNAL, externalKind, kind);
+        PUT(EXTERNAL, externalId, id);
+        PUT(EXTERNAL, correlationId, call->correlation);
+        finish(&record);
+    }
+}
+
 void record_api(const struct sim_api_call *call, int domain, uint32_t cbid, int result)
 {
     struct cupti_record record;
-    if (!start(&record, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
-                                                              : CUPTI_ACTIVITY_KIND_DRIVER))
-        return;
+    start_wanted(&record, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
+                                                                : CUPTI_ACTIVITY_KIND_DRIVER);
     PUT(API, cbid, cbid);
     PUT(API, processId, getpid());
     PUT(API, threadId, cupti_thread_id());
@@ -450,7 +471,8 @@ static void record_event(const struct sim_trace_sync *sync)
     PUT(EVENT, cudaEventSyncId, sync->event_sync_id);
     record.context_id = sync->context_id;
     record.start_ns = record.end_ns = sync->device_ns;
-    record.start_at = record.bytes >= stamp->offset + stamp->width ? stamp->offset : 0;
+    bool has_stamp = activity_event_times() && record.bytes >= stamp->offset + stamp->width;
+    record.start_at = has_stamp ? stamp->offset : 0;
     finish(&record);
 }
 

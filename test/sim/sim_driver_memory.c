@@ -205,6 +205,22 @@ void memory_context_release(CUcontext context)
     }
 }
 
+/* Of no context: what is mapped is the device's. */
+CUresult memory_map(uint64_t address, size_t bytes, struct sim_device *device)
+{
+    struct memory found;
+    if (!address || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (memory_find(address, &found))
+        return CUDA_ERROR_ALREADY_MAPPED;
+    struct memory memory = {.base = address,
+                            .bytes = bytes,
+                            .kind = MEMORY_VIRTUAL,
+                            .device = device,
+                            .id = driver_serial()};
+    return table_insert(&memory) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult memory_register(uint64_t address, size_t bytes, enum memory_kind kind, unsigned flags)
 {
     CUcontext context;

@@ -54,14 +54,21 @@ static CUresult allocation_release(CUmemGenericAllocationHandle handle)
     return CUDA_SUCCESS;
 }
 
+/* At a multiple of the granularity, as the driver's addresses are. */
 static CUresult range_reserve(CUdeviceptr *ptr, size_t bytes)
 {
     if (!ptr || bytes == 0 || bytes % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
-    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t more = bytes + GRANULARITY;
+    void *range = mmap(NULL, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *ptr = (uintptr_t)range;
+    uintptr_t begin = (uintptr_t)range;
+    uintptr_t aligned = (begin + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+    if (aligned > begin)
+        munmap(range, aligned - begin);
+    munmap((void *)(aligned + bytes), begin + more - aligned - bytes);
+    *ptr = aligned;
     return CUDA_SUCCESS;
 }
 
@@ -71,21 +78,28 @@ static CUresult range_free(CUdeviceptr ptr, size_t bytes)
                                                              : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Needs no context: a thread that never had one may map. */
 static CUresult range_map(CUdeviceptr ptr, size_t bytes, CUmemGenericAllocationHandle handle)
 {
-    if (!allocation_check(handle) || bytes == 0 || bytes > allocation_check(handle)->bytes)
+    struct allocation *allocation = allocation_check(handle);
+    if (!allocation || bytes == 0 || bytes > allocation->bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    return memory_register(ptr, bytes, MEMORY_VIRTUAL, 0) == CUDA_SUCCESS
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_ALREADY_MAPPED;
+    return memory_map(ptr, bytes, allocation->device);
 }
 
+/* The range may hold several mappings, and only whole ones. */
 static CUresult range_unmap(CUdeviceptr ptr, size_t bytes)
 {
-    CUresult result = memory_free(ptr, KINDS_VIRTUAL);
-    if (result == CUDA_SUCCESS)
-        mprotect((void *)(uintptr_t)ptr, bytes, PROT_NONE);
-    return result;
+    struct memory memory;
+    CUdeviceptr end = ptr + bytes;
+    for (CUdeviceptr at = ptr; at < end; at += memory.bytes)
+        if (!memory_find(at, &memory) || memory.kind != MEMORY_VIRTUAL || memory.base != at ||
+            memory.bytes > end - at)
+            return CUDA_ERROR_INVALID_VALUE;
+    for (CUdeviceptr at = ptr; at < end && memory_find(at, &memory); at += memory.bytes)
+        memory_free(at, KINDS_VIRTUAL);
+    mprotect((void *)(uintptr_t)ptr, bytes, PROT_NONE);
+    return bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult range_access(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc)

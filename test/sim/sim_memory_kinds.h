@@ -14,6 +14,7 @@
 #define KINDS_VIRTUAL    (1u << MEMORY_VIRTUAL)
 
 /* Makes memory that we did not allocate known. */
+CUresult memory_map(uint64_t address, size_t bytes, struct sim_device *device);
 CUresult memory_register(uint64_t address, size_t bytes, enum memory_kind kind, unsigned flags);
 
 /* What the forms of CUDA 2 share with the present ones; entry points never call one another. */

@@ -74,6 +74,7 @@ static const struct {
 #define KIND_CONTEXT                         9
 #define KIND_STREAM                          37
 #define KIND_API                             5
+#define KIND_EXTERNAL                        39
 #define FIELD(record, member, offset, width) {KIND_##record, offset, width, #member},
 #include "sim_cupti_fields.def"
 #undef FIELD
@@ -370,7 +371,7 @@ static void rival(const char *function)
         fprintf(stderr, "no %s: preload the rival\n", function);
         exit(2);
     }
-    act("kineto");
+    act("thief");
 }
 
 static void step_rival_start(void)

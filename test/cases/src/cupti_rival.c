@@ -2,9 +2,13 @@
 /*
  * Other users of CUPTI in the same process, linked with libcupti as they are:
  *
- *     kineto   what PyTorch's profiler does: takes over the buffer callbacks, registers a clock of
- *              its own and enables its kinds, all without subscribing; disables them in the end
+ *     kineto   what PyTorch's profiler does: subscribes, and does nothing more if it may not; then
+ *              registers a clock of its own, takes over the buffer callbacks, with buffers that
+ *              are not zeroed, and enables its kinds; disables them in the end and stays subscribed
+ *     thief    the same without subscribing
  *     holder   what Nsight Systems does: subscribes early and stays
+ *     switcher subscribes, turns all callbacks on, off and some on again; then leaves, and comes
+ *              again with none
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
  * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
@@ -42,7 +46,7 @@ static void on_request(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     *buffer = aligned_alloc(64, BUFFER_BYTES);
     if (*buffer)
-        memset(*buffer, 0, BUFFER_BYTES);
+        memset(*buffer, 0xa5, BUFFER_BYTES);
     *size = BUFFER_BYTES;
     *record_count_max = 0;
 }
@@ -80,6 +84,20 @@ static uint64_t kineto_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+#ifdef RIVAL_PROGRAM
+#include "cupti_work.h"
+
+static void cupti_work(void)
+{
+    cupti_work_launches();
+    cupti_work_sync();
+}
+#else
+static void cupti_work(void)
+{
+}
+#endif
+
 static void on_callback(void *userdata, int domain, uint32_t cbid, const void *data)
 {
     (void)userdata;
@@ -98,18 +116,66 @@ static int hold(void)
     return cuptiSubscribe_v2(&subscriber, on_callback, NULL, &params);
 }
 
+enum { DRIVER_LAUNCH = 307, DRIVER_COPY = 279 };
+
+/* Is one on that was turned on, one that was turned off? */
+static void states_print(void)
+{
+    uint32_t on = 9, off = 9;
+    cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_LAUNCH);
+    cuptiGetCallbackState(&off, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_COPY);
+    printf("states %u %u\n", on, off);
+}
+
+/* What nobody may be called back for any more is what it had turned off. */
+static int switch_on_and_off(void)
+{
+    int result = cuptiSubscribe(&subscriber, on_callback, NULL);
+    if (result != CUPTI_SUCCESS)
+        return result;
+    printf("second %d\n", cuptiSubscribe(&subscriber, on_callback, NULL) != CUPTI_SUCCESS);
+    cuptiEnableAllDomains(1, subscriber);
+    cupti_work();
+    cuptiEnableAllDomains(0, subscriber);
+    unsigned before = callback_count;
+    cupti_work();
+    printf("off %d %d\n", before > 0, callback_count == before);
+    cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, DRIVER_LAUNCH);
+    states_print();
+    cupti_work();
+    printf("on %d\n", callback_count > before);
+    cuptiUnsubscribe(subscriber);
+    before = callback_count;
+    cupti_work();
+    printf("left %d\n", callback_count == before);
+    result = cuptiSubscribe(&subscriber, on_callback, NULL);
+    cupti_work();
+    printf("again %d\n", callback_count == before);
+    return result;
+}
+
 void rival_start(const char *which)
 {
     int result;
-    if (strcmp(which, "holder") == 0) {
+    if (strcmp(which, "switcher") == 0) {
+        result = switch_on_and_off();
+    } else if (strcmp(which, "holder") == 0) {
         result = hold();
         if (result == CUPTI_SUCCESS)
             cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
     } else if (strcmp(which, "finalizer") == 0) {
         result = cuptiFinalize();
     } else {
-        result = cuptiActivityRegisterCallbacks(on_request, on_complete);
-        cuptiActivityRegisterTimestampCallback(kineto_clock);
+        enum { CONTEXT_CREATED = 1 };
+        result = CUPTI_SUCCESS;
+        if (strcmp(which, "thief") != 0)
+            result = cuptiSubscribe(&subscriber, on_callback, NULL);
+        if (result == CUPTI_SUCCESS && subscriber)
+            result = cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CONTEXT_CREATED);
+        if (result == CUPTI_SUCCESS)
+            result = cuptiActivityRegisterTimestampCallback(kineto_clock);
+        if (result == CUPTI_SUCCESS)
+            result = cuptiActivityRegisterCallbacks(on_request, on_complete);
         for (int i = 0; i < KINETO_KIND_COUNT && result == CUPTI_SUCCESS; i++)
             result = cuptiActivityEnable(kineto_kinds[i]);
     }
@@ -118,23 +184,21 @@ void rival_start(const char *which)
 
 void rival_stop(const char *which)
 {
-    if (strcmp(which, "holder") == 0) {
-        cuptiUnsubscribe(subscriber);
-        printf("holder stopped callbacks=%u\n", callback_count);
-        return;
-    }
     if (strcmp(which, "finalizer") == 0)
         return;
+    if (strcmp(which, "kineto") != 0 && strcmp(which, "thief") != 0) {
+        cuptiUnsubscribe(subscriber);
+        printf("%s stopped callbacks=%u\n", which, callback_count);
+        return;
+    }
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
         cuptiActivityDisable(kineto_kinds[i]);
     cuptiActivityFlushAll(0);
-    printf("kineto stopped buffers=%u records=%u kernels=%u\n", buffer_count, record_count,
+    printf("%s stopped buffers=%u records=%u kernels=%u\n", which, buffer_count, record_count,
            kernel_count);
 }
 
 #ifdef RIVAL_PROGRAM
-#include "cupti_work.h"
-
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "kineto";

@@ -2,7 +2,8 @@
 /*
  * A library to preload before libgpuprof.so, under which system calls fail as the variable IO_FAULT
  * says: "name=errno@skip" from the call after so many on, "name=errno%n" all but each n-th, with
- * commas between. Only calls that libgpuprof.so makes count and fail.
+ * commas between. Only calls that libgpuprof.so makes count and fail. IO_TRACE names a file for
+ * lines "flags mode path" of each file that it opens.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,6 +69,23 @@ static int fault(const char *name, void *caller)
     return 0;
 }
 
+static void trace_open(const char *path, int flags, mode_t mode, void *caller)
+{
+    const char *to = getenv("IO_TRACE");
+    char line[5000];
+    if (!to)
+        return;
+    if (!high)
+        find_library();
+    if ((unsigned long)caller < low || (unsigned long)caller >= high)
+        return;
+    int length = snprintf(line, sizeof line, "%o %o %s\n", (unsigned)flags, (unsigned)mode, path);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, to, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (write(fd, line, (size_t)length) != length)
+        abort();
+    close(fd);
+}
+
 #define FAIL(name, failed)                                                                         \
     do {                                                                                           \
         int its_error = fault(name, __builtin_return_address(0));                                  \
@@ -90,6 +108,9 @@ int open(const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     FAIL("open", -1);
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        FAIL("tmpfile", -1);
+    trace_open(path, flags, mode, __builtin_return_address(0));
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 

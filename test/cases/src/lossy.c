@@ -37,10 +37,12 @@ int main(int argc, char **argv)
 
 #include "gpuprof.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tiny_cudart.h"
@@ -84,42 +86,96 @@ static void calls(size_t count)
         cudaMemset(NULL, 0, i);
 }
 
-/* By one of two ways at each depth: 2^depth stacks. */
-__attribute__((noinline)) static void branch(unsigned depth, size_t way)
+static volatile size_t returned;
+
+static void go_down(size_t bits, unsigned depth);
+
+__attribute__((noinline)) static void left(size_t bits, unsigned depth)
 {
-    if (depth == 0)
-        cudaMemset(NULL, 0, way);
-    else if (way >> (depth - 1) & 1) {
-        branch(depth - 1, way);
-        __asm__ volatile("nop"); /* so that the two calls are not made one */
-    } else {
-        branch(depth - 1, way);
-    }
-    __asm__ volatile("" ::: "memory"); /* what comes before it is no tail call */
+    go_down(bits, depth);
+    returned++;
 }
 
+__attribute__((noinline)) static void right(size_t bits, unsigned depth)
+{
+    go_down(bits, depth);
+    returned += 2;
+}
+
+__attribute__((noinline)) static void go_down(size_t bits, unsigned depth)
+{
+    if (depth == 0)
+        cudaMemset(NULL, 0, 1);
+    else if (bits & 1)
+        left(bits >> 1, depth - 1);
+    else
+        right(bits >> 1, depth - 1);
+    returned++;
+}
+
+/* Each call from another stack. */
 static void stacks(size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        branch(17, i);
+        go_down(i, 18);
 }
 
-static void on_signal(int number)
+static pthread_barrier_t all_called;
+
+static void *call_and_wait(void *data)
 {
-    cudaMemset(NULL, 0, (size_t)number);
+    calls(2000);
+    pthread_barrier_wait(&all_called);
+    return data;
 }
 
-static void signals(size_t count)
+/* Threads that live at the same time. */
+static void threads(size_t count)
 {
-    signal(SIGUSR1, on_signal);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 << 10);
+    pthread_barrier_init(&all_called, NULL, (unsigned)count + 1);
     for (size_t i = 0; i < count; i++)
-        raise(SIGUSR1);
+        if (pthread_create(&thread, &attributes, call_and_wait, NULL) != 0)
+            abort();
+    pthread_barrier_wait(&all_called);
+}
+
+/* The most memory that the process had at a time. */
+static void print_memory(void)
+{
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            fputs(line, stdout);
+    if (status)
+        fclose(status);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* Signals that interrupt every system call. */
+static void storm(size_t count)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    const struct itimerval timer = {{0, 500}, {0, 500}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    calls(count);
 }
 
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 2 ? argv[1] : "";
     size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    if (strcmp(scenario, "storm") == 0)
+        storm(count);
     if (strcmp(scenario, "ranges") == 0)
         ranges(count);
     cudaMemset(NULL, 0, 1);
@@ -133,11 +189,13 @@ int main(int argc, char **argv)
         calls(count);
     else if (strcmp(scenario, "stacks") == 0)
         stacks(count);
-    else if (strcmp(scenario, "signals") == 0)
-        signals(count);
+    else if (strcmp(scenario, "threads") == 0)
+        threads(count);
     else if (strcmp(scenario, "slowly") == 0)
         for (size_t i = 0; i < count; i++)
             calls(100), usleep(10000);
+    if (argc > 3 && strcmp(argv[3], "memory") == 0)
+        print_memory();
     return 3;
 }
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A guest: another client that subscribes to CUPTI's callbacks in this process, as PyTorch's
+ * profiler does before it does anything. CUPTI serves one subscriber, so that whoever came second
+ * would have nothing: there is one subscription, the first one's, and its callbacks go to both.
+ */
+#ifndef GPUPROF_INJECT_GPU_GUEST_H
+#define GPUPROF_INJECT_GPU_GUEST_H
+
+#include <stdbool.h>
+
+#include "cupti_library.h"
+
+/* A callback of our subscription, for the guest if it wants it. */
+void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata);
+
+/* The subscription that the guest made with that libcupti before us, which serves us as well. */
+CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti);
+
+/* We leave it: does the guest keep our subscription going? Callbacks that only we had are off then.
+ */
+bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber);
+
+/* CUPTI was finalized: nobody is subscribed any more. */
+void gpu_guest_forget(void);
+
+#endif

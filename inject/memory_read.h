@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the process's own memory where it may not be readable: the kernel copies, and says no
+ * instead of a fault. Half a microsecond each, so what was found good is remembered as a sight: an
+ * address and what lies there. Any thread; async-signal-safe; errno is not kept.
+ */
+#ifndef GPUPROF_INJECT_MEMORY_READ_H
+#define GPUPROF_INJECT_MEMORY_READ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* False if the kernel lets us do neither of the two ways; later reads fail then. */
+bool memory_read_start(void);
+
+/* All of it, or false. */
+bool memory_read(uint64_t address, void *to, size_t bytes);
+
+#define MEMORY_READS_MAX 64u
+
+/* The same from each of `count` addresses, at most MEMORY_READS_MAX: one after another in `to`. */
+bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes);
+
+/* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.
+ */
+enum sight { SIGHT_THREAD = 1, SIGHT_CFRAME, SIGHT_FRAME, SIGHT_CODE, SIGHT_TEXT, SIGHT_BYTES };
+
+#define SIGHT_MASK  7u
+#define SIGHT_SLOTS 8192u /* power of two; 64 KiB in all */
+
+extern _Atomic uint64_t sights[SIGHT_SLOTS];
+
+static inline unsigned sight_slot(uint64_t key)
+{
+    return (unsigned)((key * 0x9E3779B97F4A7C15u) >> 51);
+}
+
+/* Was this found to be a `kind`, lately? */
+static inline bool sight_is_known(enum sight kind, uint64_t address)
+{
+    uint64_t key = address | kind;
+    unsigned slot = sight_slot(key);
+    return atomic_load_explicit(&sights[slot], memory_order_relaxed) == key ||
+           atomic_load_explicit(&sights[slot ^ 1], memory_order_relaxed) == key;
+}
+
+void sight_add(enum sight kind, uint64_t address);
+
+#endif

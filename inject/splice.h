@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python frames in a native stack: the interpreter's loop is one native frame, in which the state
+ * of its entry from C lies; all Python frames since that entry stand in its place.
+ */
+#ifndef GPUPROF_INJECT_SPLICE_H
+#define GPUPROF_INJECT_SPLICE_H
+
+struct thread;
+struct walk;
+
+/*
+ * Puts the calling thread's Python frames, or borrowed ones, into `w`, and cuts it to `max` frames.
+ * Writes PYTHON records; not async-signal-safe. Frames whose places found no room are left out, and
+ * that is counted.
+ */
+void splice_python(struct thread *t, struct walk *w, unsigned max);
+
+#endif

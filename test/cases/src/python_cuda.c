@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Python module that calls the simulated CUDA: what PyTorch is to a training script. Of the
+ * stable ABI: one build serves every version of Python.
+ */
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <unistd.h>
+
+/* One call that is recorded; without inlining, so that it is a frame. */
+static __attribute__((noinline)) void call_cuda(void)
+{
+    void *memory = NULL;
+    cudaMalloc(&memory, 64);
+    __asm__ volatile("");
+}
+
+/* Without the GIL, as PyTorch does it. */
+static PyObject *work(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    call_cuda();
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *work_held(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    call_cuda();
+    Py_RETURN_NONE;
+}
+
+/* Back into Python. */
+static __attribute__((noinline)) PyObject *call_python(PyObject *self, PyObject *function)
+{
+    (void)self;
+    PyObject *result = PyObject_CallNoArgs(function);
+    __asm__ volatile("");
+    return result;
+}
+
+static void *native_main(void *data)
+{
+    (void)data;
+    call_cuda();
+    call_cuda();
+    return NULL;
+}
+
+/* On a thread that Python knows nothing of, for which the caller waits without the GIL. */
+static PyObject *run_backward(PyObject *self, PyObject *unused)
+{
+    pthread_t thread;
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_create(&thread, NULL, native_main, NULL);
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+/* So many calls one after another, as long as the interpreter may live or longer. */
+static PyObject *work_on(PyObject *self, PyObject *count)
+{
+    long left = PyLong_AsLong(count);
+    (void)self;
+    Py_BEGIN_ALLOW_THREADS;
+    for (; left > 0; left--) {
+        call_cuda();
+        usleep(50);
+    }
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"work", work, METH_NOARGS, NULL},
+    {"work_held", work_held, METH_NOARGS, NULL},
+    {"work_on", work_on, METH_O, NULL},
+    {"call_python", call_python, METH_O, NULL},
+    {"run_backward", run_backward, METH_NOARGS, NULL},
+    {0},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "python_cuda",
+                                    .m_methods = methods, .m_size = -1};
+
+PyMODINIT_FUNC PyInit_python_cuda(void)
+{
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Python module that reads the frames of its callers the way the library does, with the library's
+ * own sources, and with deliberately wrong ideas of where things are. Of the stable ABI: one build
+ * serves every version of Python.
+ */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "objects.h"
+#include "python.h"
+#include "python_layout.h"
+#include "python_places.h"
+#include "python_walk.h"
+#include "say.h"
+#include "stack.h"
+#include "thread.h"
+
+#define PLACES_MAX 200000
+
+/* What the library's sources want of the rest of it. */
+struct state gp;
+struct fork_page fork_page;
+__thread struct thread this_thread;
+
+static char said[600];
+static struct {
+    char *text; /* as in the record, terminated */
+    uint32_t byte_count;
+    uint32_t line;
+} places[PLACES_MAX];
+static unsigned record_count;
+
+void say(enum say_cause cause, const char *format, ...)
+{
+    (void)cause;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+}
+
+bool stacks_are_on(void)
+{
+    return true;
+}
+
+bool thread_append(struct thread *t, const struct record *r)
+{
+    (void)t;
+    uint64_t number = r->args[0];
+    if (r->type != RECORD_PYTHON || number >= PLACES_MAX || places[number].text)
+        abort();
+    places[number].text = malloc(r->byte_count + 1);
+    memcpy(places[number].text, r->bytes, r->byte_count);
+    places[number].text[r->byte_count] = '\0';
+    places[number].byte_count = r->byte_count;
+    places[number].line = (uint32_t)r->args[1];
+    record_count++;
+    return true;
+}
+
+struct stack {
+    struct python_frame frames[PYTHON_FRAMES_MAX];
+    uint32_t locations[PYTHON_FRAMES_MAX];
+    unsigned count;
+    bool is_cut;
+    bool is_borrowed;
+};
+
+static void take(struct stack *s, unsigned max)
+{
+    s->count = python_frames(s->frames, max, &s->is_cut, &s->is_borrowed);
+    for (unsigned i = 0; i < s->count; i++)
+        s->locations[i] = python_location(&this_thread, &s->frames[i]);
+}
+
+static const char *function_of(const struct stack *s, unsigned i)
+{
+    const char *text = places[s->locations[i]].text;
+    return text ? text + strlen(text) + 1 : "";
+}
+
+/* ([(file, function, line, is_entry), ...], is_cut, is_borrowed) */
+static PyObject *to_python(const struct stack *s)
+{
+    PyObject *list = PyList_New(0);
+    for (unsigned i = 0; list && i < s->count; i++) {
+        const char *text = places[s->locations[i]].text;
+        const char *function = function_of(s, i);
+        PyObject *item =
+            Py_BuildValue("(ssIO)", text ? text : "", function, places[s->locations[i]].line,
+                          s->frames[i].entry ? Py_True : Py_False);
+        if (item)
+            PyList_Append(list, item);
+        Py_XDECREF(item);
+    }
+    return Py_BuildValue("(NOO)", list, s->is_cut ? Py_True : Py_False,
+                         s->is_borrowed ? Py_True : Py_False);
+}
+
+/* Without the GIL, as PyTorch calls CUDA. */
+static PyObject *frames(PyObject *self, PyObject *arguments)
+{
+    static _Thread_local struct stack s;
+    unsigned max = PYTHON_FRAMES_MAX;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "|I", &max))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    take(&s, max < PYTHON_FRAMES_MAX ? max : PYTHON_FRAMES_MAX);
+    Py_END_ALLOW_THREADS;
+    return to_python(&s);
+}
+
+static PyObject *frames_held(PyObject *self, PyObject *unused)
+{
+    static _Thread_local struct stack s;
+    (void)self, (void)unused;
+    take(&s, PYTHON_FRAMES_MAX);
+    return to_python(&s);
+}
+
+/* Back into Python. */
+static PyObject *call(PyObject *self, PyObject *function)
+{
+    (void)self;
+    return PyObject_CallNoArgs(function);
+}
+
+static void *native_main(void *data)
+{
+    take(data, PYTHON_FRAMES_MAX);
+    return NULL;
+}
+
+/* On a thread that Python knows nothing of, for which the caller waits without the GIL. */
+static PyObject *frames_of_native_thread(PyObject *self, PyObject *unused)
+{
+    static struct stack s;
+    pthread_t thread;
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_create(&thread, NULL, native_main, &s);
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS;
+    return to_python(&s);
+}
+
+static struct {
+    pthread_t thread;
+    _Atomic bool is_over;
+    unsigned long with_frames, without, wrong;
+} watch;
+
+/* Borrows as often as it can; each stack must go from the waiting function to the module. */
+static void *watch_main(void *data)
+{
+    static struct stack s;
+    (void)data;
+    while (!atomic_load(&watch.is_over)) {
+        take(&s, PYTHON_FRAMES_MAX);
+        bool is_right = s.count && s.is_borrowed && !s.is_cut &&
+                        !strcmp(function_of(&s, 0), "_engine_run_backward") &&
+                        !strcmp(function_of(&s, s.count - 1), "<module>");
+        watch.without += !s.count;
+        watch.with_frames += is_right;
+        watch.wrong += s.count && !is_right;
+    }
+    return NULL;
+}
+
+static PyObject *watch_begin(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    pthread_create(&watch.thread, NULL, watch_main, NULL);
+    Py_RETURN_NONE;
+}
+
+/* (stacks as they should be, none, wrong ones) */
+static PyObject *watch_end(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    atomic_store(&watch.is_over, true);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_join(watch.thread, NULL);
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("(kkk)", watch.with_frames, watch.without, watch.wrong);
+}
+
+/* Without the GIL, for that long. */
+static PyObject *wait_us(PyObject *self, PyObject *us)
+{
+    struct timespec time = {.tv_nsec = 1000 * PyLong_AsLong(us)};
+    (void)self;
+    Py_BEGIN_ALLOW_THREADS;
+    nanosleep(&time, NULL);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *status(PyObject *self, PyObject *unused)
+{
+    uint32_t version;
+    (void)self, (void)unused;
+    return Py_BuildValue("(ssO)", python_status(&version), said,
+                         python_is_here() ? Py_True : Py_False);
+}
+
+/* The record's count so far; and all of it anew, as in the child of a fork. */
+static PyObject *records(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromLong(record_count);
+}
+
+static PyObject *reset(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    python_reset();
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
+        free(places[i].text);
+        places[i].text = NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+struct runtime {
+    const uint8_t *runtime;
+    size_t bytes;
+    uint32_t version;
+    struct python_layout layout;
+};
+
+static int find_runtime(const struct object *o, void *data)
+{
+    struct runtime *found = data;
+    const unsigned long *version = object_symbol(o, "Py_Version");
+    found->runtime = object_symbol_sized(o, "_PyRuntime", &found->bytes);
+    found->layout.code_type = (uintptr_t)object_symbol(o, "PyCode_Type");
+    found->layout.text_type = (uintptr_t)object_symbol(o, "PyUnicode_Type");
+    found->layout.bytes_type = (uintptr_t)object_symbol(o, "PyBytes_Type");
+    found->version = version ? (uint32_t)*version : 0;
+    return found->runtime != NULL;
+}
+
+/* The true layout, into which `values` (a dict of word index to value) are put. */
+static bool make_layout(PyObject *values, struct python_layout *layout)
+{
+    struct runtime found = {0};
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (!objects_each(find_runtime, &found) ||
+        python_layout_find(layout, found.version, found.runtime, found.bytes))
+        return false;
+    layout->code_type = found.layout.code_type;
+    layout->text_type = found.layout.text_type;
+    layout->bytes_type = found.layout.bytes_type;
+    while (PyDict_Next(values, &at, &key, &value)) {
+        size_t index = PyLong_AsSize_t(key);
+        if (index < offsetof(struct python_layout, owner_c) / 4)
+            ((uint32_t *)layout)[index] = (uint32_t)PyLong_AsUnsignedLongMask(value);
+    }
+    return python_layout_is_sound(layout);
+}
+
+/* walk({index: value}): frames by that layout, -1 if they are refused; names are decoded, too. */
+static PyObject *walk(PyObject *self, PyObject *values)
+{
+    static struct python_frame frames_found[PYTHON_FRAMES_MAX];
+    static struct python_place place;
+    uint8_t head[LAYOUT_PART_BYTES_MAX];
+    struct python_layout layout;
+    bool is_cut;
+    int count = -2;
+    (void)self;
+    if (!make_layout(values, &layout))
+        return PyLong_FromLong(-3);
+    uint64_t thread = (uintptr_t)PyGILState_GetThisThreadState();
+    for (int pass = 0; pass < 2; pass++) { /* the second one believes what the first one saw */
+        const struct python_view view = {.layout = &layout, .is_own = true};
+        count = python_walk(&view, thread, frames_found, PYTHON_FRAMES_MAX, &is_cut);
+        for (int i = 0; i < count; i++)
+            if (python_code_head(&view, frames_found[i].code, head))
+                python_code_place(&view, frames_found[i].code, head, frames_found[i].instruction,
+                                  &place);
+    }
+    for (unsigned i = 0; i < SIGHT_SLOTS; i++) /* of no use to the right layout */
+        atomic_store(&sights[i], 0);
+    return PyLong_FromLong(count);
+}
+
+/* Why there is no layout for this version and these bytes as its runtime; None: there is one. */
+static PyObject *reason(PyObject *self, PyObject *arguments)
+{
+    struct python_layout layout;
+    unsigned version;
+    const char *runtime;
+    Py_ssize_t bytes;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "Iy#", &version, &runtime, &bytes))
+        return NULL;
+    return Py_BuildValue(
+        "s", python_layout_find(&layout, version, (const uint8_t *)runtime, (size_t)bytes));
+}
+
+/* As a container does: the calls named in the variable are not permitted from now on. */
+static void forbid(void)
+{
+    const char *what = getenv("FORBID");
+    unsigned also = what && strcmp(what, "both") == 0 ? SYS_pread64 : SYS_process_vm_readv;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, also, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (what && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+                 prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))
+        abort();
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+struct cost {
+    unsigned rounds;
+    double least_ns;
+    struct stack stack;
+};
+
+static void *cost_main(void *data)
+{
+    struct cost *c = data;
+    c->least_ns = 1e18;
+    for (unsigned round = 0; round < c->rounds; round++) {
+        double begin = now_ns();
+        for (int i = 0; i < 1000; i++)
+            take(&c->stack, PYTHON_FRAMES_MAX);
+        double mean = (now_ns() - begin) / 1000;
+        c->least_ns = mean < c->least_ns ? mean : c->least_ns;
+    }
+    return NULL;
+}
+
+/* ns for the frames and their numbers, the least of `rounds` means of 1000; and how many frames. */
+static PyObject *cost(PyObject *self, PyObject *rounds)
+{
+    static struct cost c;
+    (void)self;
+    c.rounds = (unsigned)PyLong_AsLong(rounds);
+    cost_main(&c);
+    return Py_BuildValue("(dI)", c.least_ns, c.stack.count);
+}
+
+/* The same on a thread that borrows them, while the caller waits. */
+static PyObject *cost_borrowed(PyObject *self, PyObject *rounds)
+{
+    static struct cost c;
+    pthread_t thread;
+    (void)self;
+    c.rounds = (unsigned)PyLong_AsLong(rounds);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_create(&thread, NULL, cost_main, &c);
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("(dI)", c.least_ns, c.stack.count);
+}
+
+static PyMethodDef methods[] = {
+    {"frames", frames, METH_VARARGS, NULL},
+    {"frames_held", frames_held, METH_NOARGS, NULL},
+    {"frames_of_native_thread", frames_of_native_thread, METH_NOARGS, NULL},
+    {"watch_begin", watch_begin, METH_NOARGS, NULL},
+    {"watch_end", watch_end, METH_NOARGS, NULL},
+    {"wait_us", wait_us, METH_O, NULL},
+    {"call", call, METH_O, NULL},
+    {"status", status, METH_NOARGS, NULL},
+    {"records", records, METH_NOARGS, NULL},
+    {"reset", reset, METH_NOARGS, NULL},
+    {"walk", walk, METH_O, NULL},
+    {"reason", reason, METH_VARARGS, NULL},
+    {"cost", cost, METH_O, NULL},
+    {"cost_borrowed", cost_borrowed, METH_O, NULL},
+    {0},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "python_reader",
+                                    .m_methods = methods, .m_size = -1};
+
+PyMODINIT_FUNC PyInit_python_reader(void)
+{
+    forbid();
+    gp.settings.numbers[SETTING_PYTHON] = 1;
+    python_look();
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,555 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Frames as the library reads them, compared with those that Python tells of itself, in everything
+that makes frames. Run by test_python.py under each Python that is here: python_scenes.py SCENE.
+"""
+
+import asyncio
+import contextlib
+import functools
+import gc
+import struct
+import sys
+import threading
+import traceback
+import types
+import weakref
+
+import python_reader
+
+SEEN = 0
+
+
+def told(frame, limit=10**6):
+    """(file, function, line) of a frame and its callers, from Python itself."""
+    found = []
+    while frame and len(found) < limit:
+        found.append((frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno or 0))
+        frame = frame.f_back
+    return found
+
+
+def same(got, frame):
+    """Compares; what was read must have been read on the line that `frame` is on now."""
+    global SEEN
+    frames, is_cut, is_borrowed = got
+    want = told(frame)
+    assert not is_borrowed
+    assert is_cut == (len(want) > 256)
+    assert [f[:3] for f in frames] == want[:256], f"\nread {frames}\ntold {want}"
+    assert is_cut or frames[-1][3], frames
+    SEEN += 1
+    return True
+
+
+def here():
+    same(python_reader.frames(), sys._getframe())
+    same(python_reader.frames_held(), sys._getframe())
+    return python_reader.frames()[0]
+
+
+class Thing:
+    def method(self):
+        return here()
+
+    @classmethod
+    def of_class(cls):
+        return here()
+
+    @staticmethod
+    def static():
+        return here()
+
+    @property
+    def value(self):
+        return here()
+
+    def __call__(self):
+        return here()
+
+    def __add__(self, other):
+        return here()
+
+    def __del__(self):
+        here()
+
+
+class Begun:
+    def __init__(self):
+        self.frames = here()
+
+    def __enter__(self):
+        here()
+        return self
+
+    def __exit__(self, *what):
+        here()
+
+
+class Derived(Begun):
+    def __init__(self):
+        super().__init__()
+
+
+def functions():
+    for _ in range(50):  # so that the interpreter specialises what is called
+        frames = here()
+        assert [f[1] for f in frames[:3]] == ["here", "functions", "<module>"]
+        frames = Thing().method()
+        assert frames[1][1] == "Thing.method" and frames[2][1] == "functions"
+        Thing.of_class()
+        Thing.static()
+        Thing().value
+        Thing()()
+        Thing() + 1
+        assert Begun().frames[1][1] == "Begun.__init__" and Begun().frames[2][1] == "functions"
+        assert [f[1] for f in Derived().frames[1:4]] == ["Begun.__init__", "Derived.__init__",
+                                                         "functions"]
+        with Begun(), contextlib.suppress(ValueError):
+            here()
+
+    class Inside:
+        frames = here()
+
+    assert Inside.frames[1][1] == "functions.<locals>.Inside"
+
+
+def nested():
+    def outer(n):
+        def inner(m):
+            return (lambda: here() if m == 0 else inner(m - 1))()
+        return inner(n)
+    frames = outer(3)
+    assert [f[1] for f in frames[1:3]] == ["nested.<locals>.outer.<locals>.inner.<locals>.<lambda>",
+                                           "nested.<locals>.outer.<locals>.inner"]
+
+
+def generators():
+    def leaf():
+        received = yield here()
+        while received:
+            received = yield here()
+
+    def middle():
+        yield from leaf()
+
+    for _ in range(50):
+        g = middle()
+        frames = next(g)
+        assert frames[1][1].endswith("leaf") and frames[2][1].endswith("middle")
+        g.send(1)
+        for _ in middle():
+            pass
+        with contextlib.suppress(StopIteration):
+            g.send(None)
+        list(middle())
+        sum(1 for _ in middle())
+        assert max(here()[0][2] for _ in (1, 2))
+        with contextlib.contextmanager(middle)():
+            here()
+
+
+def comprehensions():
+    for _ in range(50):
+        [here() for _ in (1, 2)]
+        {len(here()): here() for _ in (1, 2)}
+        {len(here()) for _ in (1, 2)}
+        [[here() for _ in (1,)] for _ in (1, 2)]
+        tuple(here() for _ in (1, 2))
+
+
+def decorators():
+    def plain(f):
+        @functools.wraps(f)
+        def wrapper(*a, **k):
+            return f(*a, **k)
+        return wrapper
+
+    @plain
+    @functools.lru_cache
+    @plain
+    def decorated(n):
+        return here()
+
+    assert sum(f[1].endswith("wrapper") for f in decorated(1)) == 2
+
+
+def recursion():
+    def down(n):
+        return here() if n == 0 else down(n - 1)
+    sys.setrecursionlimit(5000)
+    for depth in (10, 100, 252, 253, 254, 255, 256, 257, 300, 1000):
+        down(depth)
+    frames, is_cut, _ = python_reader.frames(1)
+    assert len(frames) == 1 and is_cut
+
+
+async def leaf(n):
+    await asyncio.sleep(0)
+    here()
+    return n
+
+
+async def middle(n):
+    return await leaf(n) + await leaf(n)
+
+
+async def ticks():
+    for i in range(3):
+        await asyncio.sleep(0)
+        here()
+        yield i
+
+
+async def everything():
+    assert await asyncio.gather(*(middle(i) for i in range(20))) == [2 * i for i in range(20)]
+    async for _ in ticks():
+        here()
+    [here() async for _ in ticks()]
+    await asyncio.get_running_loop().run_in_executor(None, here)
+
+
+def coroutines():
+    asyncio.run(everything())
+
+
+def threads():
+    errors = []
+
+    def work(n):
+        try:
+            for _ in range(200):
+                functions_of_thread(n)
+        except BaseException:
+            errors.append(traceback.format_exc())
+
+    def functions_of_thread(n):
+        here() if n == 0 else functions_of_thread(n - 1)
+    started = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    [t.start() for t in started]
+    [t.join() for t in started]
+    assert not errors, errors[0]
+
+
+SPREAD = """
+def spread():
+    return (
+        here(
+        ),
+        (lambda:
+         here())(),
+        0 if
+        here() else
+        1,
+    )
+def backwards():
+    for i in range(2):
+        x = here() if i else (
+          here())
+    try:
+        raise ValueError
+    except ValueError:
+        here()
+    finally:
+        here()
+    while x:
+        here(); x = None
+    with contextlib.suppress(ZeroDivisionError):
+        here() or 1 / 0
+    match here()[0]:
+        case (_, _, line, _) if here():
+            here()
+    assert here(), f"{
+here()}"
+"""
+
+
+def lines():
+    """Line tables: long distances forward and back, many lines, no lines."""
+    names = {"here": here, "contextlib": contextlib}
+    source = SPREAD if sys.version_info >= (3, 12) else SPREAD.replace('f"{\nhere()}"', "1")
+    for before in (0, 1, 200, 70000, 5000000):
+        exec(compile("\n" * before + source + "spread()\nbackwards()", "spread", "exec"), names)
+    many = "def many(x):\n" + "    x += 1\n" * 30000 + "    here()\n    return x\nmany(0)"
+    exec(compile(many, "many", "exec"), names)
+    far = "def far():\n  here()" + "\n" * 100000 + "  here()" + "\n" * 63 + "  here()\nfar()"
+    exec(compile(far, "far", "exec"), names)
+    wide = "x = " + " " * 3000 + "[here(), " + "0, " * 500 + "here()]"
+    exec(compile(wide, "wide", "exec"), names)
+    no_lines = compile("def f():\n  here()\nf()", "none", "exec")
+    inner = no_lines.co_consts[0]
+    consts = (inner.replace(co_linetable=bytes([0xf8 | 7] * 20)),) + no_lines.co_consts[1:]
+    exec(no_lines.replace(co_consts=consts), names)
+
+
+def executed():
+    names = {"here": here}
+    exec("def f():\n    return here()\nf()", names)
+    eval("here()", names)
+    exec(compile("\n\nhere()", "<made up>", "exec"), names)
+    types.FunctionType(here.__code__, globals())()
+    here_too = here.__code__.replace(co_qualname="another.name", co_filename="else/where.py",
+                                     co_firstlineno=1234)
+    types.FunctionType(here_too, globals())()
+
+
+def texts():
+    for name in ("é", "ÿ", "ж", "名前", "\U0001d49c", "a" * 1000, "é" * 500, "名" * 300):
+        names = {"here": here}
+        exec(compile(f"def {name}():\n    return here()", f"/tmp/{name}.py", "exec"), names)
+        for function in list(names.values()):
+            if isinstance(function, types.FunctionType) and function is not here:
+                function()
+    # What the recording can not hold: cut, and replaced.
+    long = {"here": lambda: python_reader.frames()[0]}
+    exec(compile("def " + "名" * 2000 + "(): return here()", "x" * 9000, "exec"), long)
+    frames = long["名" * 2000]()
+    assert frames[1][:2] == ("x" * 4096, "名" * 341), frames[1]
+    exec(compile("x = here()", "a\udcffb", "exec"), long)
+    assert long["x"][1][0] == "a\ufffdb", long["x"]
+
+    class Derived(str):
+        pass
+    for name in ("ascii", "é", "ж", "\U0001d49c"):
+        file = compile("here()", Derived(name + ".py"), "exec")
+        exec(file.replace(co_qualname=Derived(name)), {"here": here})
+
+
+def again():
+    """C to Python to C to Python."""
+    def deep(n):
+        return here() if n == 0 else python_reader.call(lambda: deep(n - 1))
+    for _ in range(20):
+        frames = deep(4)
+        entries = [f[1] for f in frames if f[3]]
+        assert len(entries) == 5 and entries[-1] == "<module>", frames
+        assert sorted([3, 1, 2], key=lambda x: len(here()))
+        list(map(lambda x: here(), [1, 2]))
+        functools.reduce(lambda x, y: here(), [1, 2, 3])
+    kept = Thing()
+    weakref.finalize(kept, here)
+    del kept
+    gc.collect()
+
+
+def traced():
+    """Debuggers and profilers change the code that runs."""
+    def tracer(*what):
+        here()
+        return tracer
+
+    def work():
+        x = 0
+        for i in range(5):
+            x += i
+        return [here() for _ in (1, 2)]
+    for install in (sys.settrace, sys.setprofile):
+        install(tracer)
+        work()
+        install(None)
+    work()
+
+
+def replaced():
+    """Code objects that come to lie where others have been."""
+    addresses, reused = set(), 0
+    for i in range(3000):
+        names = {"here": here}
+        blank = "\n" * (i % 7)
+        where = "one file" if i % 2 else f"file {i % 1000:03}"
+        name = "f" if i % 4 == 0 else f"f{i % 1000:03}"
+        exec(compile(f"def {name}():\n{blank}    return here()", where, "exec"), names)
+        function = names.popitem()[1]
+        address = id(function.__code__)
+        reused += address in addresses
+        addresses.add(address)
+        function()
+        names.clear()
+        del function
+    assert reused > 100, reused  # else nothing was tested
+    assert python_reader.records() < 20000
+
+
+def full():
+    """More places than there is room for: those that are known stay known."""
+    global SEEN
+    frames = python_reader.frames
+    lines = 100
+
+    def run(number):
+        found = []
+        exec(compile("found.append(frames(1)[0][0])\n" * lines, f"file {number}", "exec"),
+             {"frames": frames, "found": found})
+        return [f[:3] for f in found]
+    for number in range(700):
+        found = run(number)
+        if number < 655:
+            assert found == [(f"file {number}", "<module>", i + 1) for i in range(lines)], (
+                number, found)
+    assert found == [("", "", 0)] * lines
+    assert python_reader.records() == 65536
+    assert run(0) == [("file 0", "<module>", i + 1) for i in range(lines)]
+    python_reader.reset()
+    assert run(699) == [("file 699", "<module>", i + 1) for i in range(lines)]
+    SEEN += 700
+
+
+def churn():
+    """Others make and free code, frames and threads as fast as they can."""
+    stop = False
+    sys.setswitchinterval(1e-5)
+
+    def mutate(seed):
+        i = seed
+        while not stop:
+            i += 1
+            names = {}
+            exec(f"def f{i}(n):\n  return [x for x in range(n)] if n else f{i}(3)\nf{i}(0)", names)
+            sys._current_frames()
+            if i % 20 == 0:
+                gc.collect(0)
+                t = threading.Thread(target=lambda: sum(range(10)))
+                t.start()
+                t.join()
+    others = [threading.Thread(target=mutate, args=(n * 10**6,)) for n in range(2)]
+    [t.start() for t in others]
+    try:
+        for i in range(4000):
+            names = {"here": here}
+            exec(f"def g{i % 300}():\n  return (lambda: here())()\ng{i % 300}()", names)
+    finally:
+        stop = True
+        [t.join() for t in others]
+
+
+def parts():
+    """The debug offsets of 3.13, as far as they matter, and what is wrong with others."""
+    def offsets(version, words=90, cookie=b"xdebugpy", free_threaded=0):
+        return cookie + struct.pack("<QQ", version, free_threaded) + bytes(8 * (words - 3))
+    v3_13, v3_14 = 0x030d05f0, 0x030e00f0
+    reason = python_reader.reason
+    assert reason(0x030b02f0, bytes(64)) is None and reason(0x030c01f0, bytes(64)) is None
+    for version in (0, 0x02071200, 0x030a0df0, 0x030f00f0, 0x040000f0, 0x030d00a1, 0x030e00b2):
+        assert "not known" in reason(version, offsets(version)), hex(version)
+    for version in (v3_13, v3_14):
+        for runtime in (b"", offsets(version)[:400], offsets(version, cookie=b"otherpy!"),
+                        offsets(version + 1), offsets(version)):
+            assert "not what they should be" in reason(version, runtime), runtime
+        assert "free-threaded" in reason(version, offsets(version, free_threaded=1))
+
+
+AUTOGRAD = """
+def _engine_run_backward(call):
+    return call()
+"""
+
+
+def borrowed():
+    """A thread without frames has those of the one that waits for it in torch.autograd."""
+    global SEEN
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+    run = names["_engine_run_backward"]
+    native = python_reader.frames_of_native_thread
+    hold = threading.Event()
+    sleepers = [threading.Thread(target=hold.wait, daemon=True) for _ in range(8)]
+    [t.start() for t in sleepers]
+    assert native() == ([], False, False)
+    for _ in range(300):
+        python_reader.wait_us(200)  # that nobody waits holds so long
+        first, line = run(native), sys._getframe().f_lineno
+        second = run(native)
+        for (frames, is_cut, is_borrowed), at in ((first, line), (second, line + 1)):
+            assert is_borrowed and not is_cut
+            assert [f[:3] for f in frames[:2]] == [
+                ("/opt/torch/autograd/graph.py", "_engine_run_backward", 3),
+                (__file__, "borrowed", at)], frames
+            assert [f[:3] for f in frames[1:]][1:] == told(sys._getframe())[1:]
+        assert native() == ([], False, False)
+        SEEN += 2
+    own, _, is_borrowed = run(python_reader.frames)
+    assert own and not is_borrowed
+
+    other = threading.Thread(target=lambda: run(lambda: hold.wait()), daemon=True)
+    other.start()  # Python calls Python: it is not the innermost
+    assert run(native)[2]
+    waits = threading.Thread(target=run, args=(functools.partial(python_reader.wait_us, 300000),),
+                             daemon=True)
+    waits.start()
+    python_reader.wait_us(50000)
+    assert run(native) == ([], False, False), "it is not known which of the two it works for"
+    hold.set()
+    [t.join() for t in (waits, other, *sleepers)]
+
+
+def borrowed_in_churn():
+    global SEEN
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+    run = names["_engine_run_backward"]
+    stop = False
+    sys.setswitchinterval(1e-5)
+
+    def mutate():
+        while not stop:
+            exec("def f(n):\n  return [x for x in range(n)] if n else f(3)\nf(0)", {})
+            gc.collect(0)
+            threading.Thread(target=gc.collect, args=(0,)).start()
+    other = threading.Thread(target=mutate)
+    other.start()
+    python_reader.watch_begin()
+    for i in range(500):
+        names = {"run": run, "call": functools.partial(python_reader.wait_us, 50 * (i % 5))}
+        exec(f"def train_{i}():\n  (lambda: run(call))()\ntrain_{i}()", names)
+    stop = True
+    other.join()
+    right, none, bad = python_reader.watch_end()
+    assert right > 30 and not bad, (right, none, bad)
+    SEEN += right
+
+
+def cost():
+    """For `make bench`: frames, ns for one's own, ns for those that are borrowed."""
+    global SEEN
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+
+    def down(n, call):
+        return down(n - 1, call) if n else call()
+    SEEN = 1
+    own_ns, count = down(6, lambda: python_reader.cost(200))
+    waits = functools.partial(python_reader.cost_borrowed, 20)
+    borrowed_ns, borrowed_count = down(6, functools.partial(names["_engine_run_backward"], waits))
+    assert borrowed_count == count == 10
+    print(own_ns, borrowed_ns)
+
+
+def wrong():
+    """Wrong ideas of where things are: no frames, and never a fault."""
+    assert python_reader.walk({}) == 2
+    # Fields of struct python_layout by their order, and how many values may pass for them: a code
+    # object has a name beside its qualified name and its file, and more tables than one.
+    may_pass = {"thread_frame": (4, 1), "frame_code": (8, 1), "frame_instruction": (10, 1),
+                "code_file": (13, 3), "code_function": (14, 3), "code_lines": (15, 3)}
+    values = [*range(256), 4096, 65535, 1 << 20, 1 << 31, (1 << 32) - 1]
+    counts = [[python_reader.walk({index: value}) for value in values] for index in range(29)]
+    for name, (index, limit) in may_pass.items():
+        passed = [value for value, count in zip(values, counts[index]) if count > 0]
+        assert 1 <= len(passed) <= limit, (name, passed)
+    state = 1
+    for _ in range(3000):
+        changes = {}
+        for index in range(29):
+            state = (state * 1103515245 + 12345) & 0x7fffffff
+            if state >> 16 & 3 == 0:
+                changes[index] = state >> 18 & 0xfc
+        python_reader.walk(changes)
+    assert python_reader.walk({}) == 2
+
+
+if sys.argv[1] == "status":
+    print(*python_reader.status(), sep="|")
+else:
+    globals()[sys.argv[1]]()
+    assert SEEN or sys.argv[1] in ("wrong", "parts")
+    print("compared", SEEN)

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Python frames: as the library's sources read them in a module of Python's own, compared with what
+Python says of itself (src/python_scenes.py), and as they are in a recording. Under the system's
+Python, and under those that `make fetch-python` has fetched.
+"""
+
+import os
+import shutil
+import subprocess
+import textwrap
+
+import conftest
+import pytest
+import stream_reader
+import toolchain
+
+pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+
+SYSTEM = "/usr/bin/python3"
+FETCHED = conftest.BUILD / "python"
+KNOWN = ("3.12", "3.13", "3.14")
+UNKNOWN = "3.15"
+SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads "
+          "lines executed texts again traced replaced full churn parts borrowed borrowed_in_churn "
+          "wrong").split()
+READER = ("python_reader python python_walk python_code python_text python_layout python_places "
+          "python_borrow memory_read objects signals futex leader").split()
+
+PYTHON, STACK, MODULE = 32, 33, 31
+CUT, BORROWED = 1, 2
+
+
+def python_flags():
+    if not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not installed")
+    found = subprocess.run(["pkg-config", "--cflags", "python3"], capture_output=True, text=True,
+                           check=False)
+    if found.returncode != 0:
+        pytest.skip("the headers of Python (python3-dev) are not installed")
+    return [*found.stdout.split(), "-shared", "-fPIC", "-fvisibility=hidden", "-std=gnu11"]
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    """The folder of the modules python_reader and python_cuda, for every version of Python."""
+    folder = tmp_path_factory.mktemp("modules")
+    inject = conftest.ROOT / "inject"
+    sources = [str(inject / f"{name}.c") for name in READER[1:]]
+    headers = [f"-I{inject}", f"-I{conftest.ROOT / 'formats'}"]
+    for name, flags in (("python_reader", [*headers, *sources, "-O2"]),
+                        ("python_cuda", toolchain.runtime(12))):
+        module = toolchain.build(f"{name}.c", *python_flags(), *flags)
+        (folder / f"{name}.abi3.so").symlink_to(module)
+    return folder
+
+
+def interpreter(version):
+    if version == "system":
+        return SYSTEM
+    path = FETCHED / version / "python"
+    if not path.exists():
+        pytest.skip(f"not run: no Python {version} in {FETCHED} (make fetch-python)")
+    return str(path)
+
+
+@pytest.fixture(params=("system", *KNOWN))
+def python(request):
+    return interpreter(request.param)
+
+
+def scene(python, modules, name, **settings):
+    env = toolchain.environment(None, PYTHONPATH=modules, PYTHONDONTWRITEBYTECODE=1, **settings)
+    return toolchain.run([python, toolchain.SOURCES / "python_scenes.py", name], env, timeout=300)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_frames_are_those_that_python_tells(python, modules, name):
+    assert scene(python, modules, name).stdout.startswith("compared ")
+
+
+def test_without_the_call_that_reads(modules):
+    """Where a container forbids process_vm_readv; and where nothing is left to read with."""
+    assert scene(SYSTEM, modules, "functions", FORBID="call").stdout.startswith("compared ")
+    status, said, is_here = scene(SYSTEM, modules, "status", FORBID="both").stdout.split("|")
+    assert status.startswith("absent: Python 3.") and "process_vm_readv" in status
+    assert status.removeprefix("absent: ") in said and is_here == "False\n"
+
+
+def record(folder, library, modules, python, script, status=0, **settings):
+    """Runs the script under gpuprof: a stack for every call. The processes, and its output."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script), encoding="utf-8")
+    settings = {"GPUPROF_BACKTRACE_THRESHOLD": "0", "PYTHONPATH": f"{modules}:{folder}",
+                "PYTHONDONTWRITEBYTECODE": 1, **settings}
+    env = toolchain.environment(folder / "data", library, **settings)
+    done = toolchain.run([python, path], env, status)
+    processes = stream_reader.read_folder(folder / "data")
+    toolchain.remove_live(processes)
+    return processes, done
+
+
+class Stacks:
+    """The calls of a process, each as a list of frames: (file, line, function), or a module."""
+
+    def __init__(self, process):
+        places, modules, self.stacks = {}, {}, {}
+        for r in process.of_type(PYTHON):
+            file, _, function = r.text.partition(b"\0")
+            assert r.args[0] not in places
+            places[r.args[0]] = (os.path.basename(file.decode()), r.args[1], function.decode())
+        for r in process.of_type(MODULE):
+            modules[r.args[0]] = os.path.basename(r.text.decode().partition(" ")[2])
+        for r in process.of_type(STACK):
+            frames = []
+            for at in range(0, len(r.text), 8):
+                word = int.from_bytes(r.text[at:at + 8], "little")
+                kind = word >> 60
+                assert kind in (0, 1, 2)
+                frames.append(places[word & 0xffffffff] if kind == 2 else
+                              modules[word >> 40 & 0xfffff] if kind == 0 else None)
+            self.stacks[r.args[0]] = (r.args[1], frames)
+        self.calls = [self.stacks[r.stack] for r in process.of_type(1)]
+
+    def python(self, call):
+        return [f for f in self.calls[call][1] if isinstance(f, tuple)]
+
+
+def test_in_place_of_the_interpreters_loop(tmp_path, library, modules, python):
+    (process,), _ = record(tmp_path, library, modules, python, """\
+        import python_cuda
+        class Layer:
+            def forward(self):
+                python_cuda.work()
+        def deep(n):
+            if n:
+                return python_cuda.call_python(
+                    lambda: deep(n - 1))
+            return Layer().forward()
+        deep(2)
+        python_cuda.work_held()
+        """)
+    stacks = Stacks(process)
+    assert process.meta["python"].startswith("3.") and not process.losses
+    flags, frames = stacks.calls[0]
+    assert flags == 0
+    extension = "python_cuda"
+    shown = [f if isinstance(f, tuple) else extension for f in frames
+             if isinstance(f, tuple) or f and f.startswith(extension)]
+    s = "script.py"
+    assert shown == [
+        extension, extension, (s, 4, "Layer.forward"), (s, 9, "deep"),
+        (s, 8, "deep.<locals>.<lambda>"),
+        extension, (s, 7, "deep"), (s, 8, "deep.<locals>.<lambda>"),
+        extension, (s, 7, "deep"), (s, 10, "<module>")]
+    assert stacks.python(1) == [(s, 11, "<module>")]
+    assert frames[-1] and not frames[-1].startswith(extension)  # it goes on to where C begins
+    assert any(f and f.startswith("libc.so") for f in frames if isinstance(f, str))
+
+
+def test_known_places_are_written_once(tmp_path, library, modules):
+    (process,), _ = record(tmp_path, library, modules, SYSTEM, """\
+        import python_cuda
+        def step():
+            for _ in range(50):
+                python_cuda.work()
+        for _ in range(20):
+            step()
+        """)
+    assert len(process.calls()) == 1000
+    assert len(process.of_type(STACK)) == 1 and len(process.of_type(PYTHON)) == 2
+
+
+def test_threads_and_tasks(tmp_path, library, modules, python):
+    (process,), _ = record(tmp_path, library, modules, python, """\
+        import asyncio, threading
+        import python_cuda
+        names = {"python_cuda": python_cuda}
+        for i in range(6):
+            exec(compile(f"def work_{i}():\\n" + "\\n" * i + "  python_cuda.work()", f"f{i}.py",
+                         "exec"), names)
+        def run(i):
+            for _ in range(100):
+                names[f"work_{i}"]()
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(6)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        async def leaf():
+            await asyncio.sleep(0)
+            python_cuda.work()
+        async def task():
+            await leaf()
+        asyncio.run(task())
+        """)
+    stacks = Stacks(process)
+    calls = process.of_type(1)
+    seen = {}
+    for i, call in enumerate(calls[:-1] if len(calls) == 601 else calls):
+        python = stacks.python(i)
+        if python[0][0].startswith("f"):
+            seen.setdefault(call.thread, []).append(python)
+    assert len(seen) == 6
+    for frames in seen.values():
+        number = int(frames[0][0][0][1])
+        assert len(frames) == 100 and all(f == frames[0] for f in frames)
+        assert frames[0][:2] == [(f"f{number}.py", 2 + number, f"work_{number}"),
+                                 ("script.py", 9, "run")]
+        assert frames[0][-1][2] == "Thread._bootstrap"
+    tasks = [stacks.python(i) for i in range(len(calls)) if stacks.python(i)[0][2] == "leaf"]
+    assert len(tasks) == 1
+    assert tasks[0][:2] == [("script.py", 15, "leaf"), ("script.py", 17, "task")]
+
+
+def test_depth(tmp_path, library, modules):
+    script = """\
+        import python_cuda
+        def down(n):
+            return down(n - 1) if n else python_cuda.work()
+        down(500)
+        """
+    (process,), _ = record(tmp_path, library, modules, SYSTEM, script, GPUPROF_BACKTRACE_DEPTH=40)
+    (flags, frames), = Stacks(process).calls
+    assert flags == CUT and len(frames) == 40
+    assert all(f == ("script.py", 3, "down") for f in frames if isinstance(f, tuple))
+    shutil.rmtree(tmp_path / "data")
+    (process,), _ = record(tmp_path, library, modules, SYSTEM, script, GPUPROF_BACKTRACE_DEPTH=512)
+    (flags, frames), = Stacks(process).calls
+    places = [i for i, f in enumerate(frames) if isinstance(f, tuple)]
+    assert flags == CUT and len(places) == 256
+    assert places == list(range(places[0], places[0] + 256))  # where the one loop is
+    assert frames[-1] not in places and isinstance(frames[-1], str)
+
+
+def test_switched_off(tmp_path, library, modules):
+    (process,), _ = record(tmp_path, library, modules, SYSTEM, """\
+        import python_cuda
+        python_cuda.work()
+        """, GPUPROF_PYTHON="off")
+    stacks = Stacks(process)
+    assert process.meta["python"] == "absent: switched off"
+    assert stacks.calls[0][1] and not stacks.python(0)
+
+
+def test_unknown_version_is_said(tmp_path, library, modules):
+    (process,), done = record(tmp_path, library, modules, interpreter(UNKNOWN), """\
+        import python_cuda
+        [python_cuda.work() for _ in range(3)]
+        """)
+    stacks = Stacks(process)
+    assert process.meta["python"].startswith(f"absent: Python {UNKNOWN}.")
+    assert done.stderr.count("gpuprof: ") == 1 and f"Python {UNKNOWN}." in done.stderr
+    assert stacks.calls[0][1] and not stacks.python(0)
+
+
+def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python):
+    autograd = tmp_path / "torch" / "autograd"
+    autograd.mkdir(parents=True)
+    (autograd / "__init__.py").write_text("")
+    (autograd.parent / "__init__.py").write_text("")
+    (autograd / "graph.py").write_text(
+        "import python_cuda\ndef _engine_run_backward():\n    python_cuda.run_backward()\n")
+    (process,), _ = record(tmp_path, library, modules, python, """\
+        import python_cuda
+        from torch.autograd.graph import _engine_run_backward
+        def train():
+            _engine_run_backward()
+        train()
+        python_cuda.run_backward()
+        """)
+    stacks = Stacks(process)
+    for call in (0, 1):
+        flags, frames = stacks.calls[call]
+        assert flags == BORROWED
+        assert stacks.python(call) == [("graph.py", 3, "_engine_run_backward"),
+                                       ("script.py", 4, "train"), ("script.py", 5, "<module>")]
+        assert isinstance(frames[0], str) and frames[-3:] == stacks.python(call)  # behind its own
+    for call in (2, 3):
+        flags, _ = stacks.calls[call]
+        assert flags == 0 and not stacks.python(call)
+
+
+def test_sub_interpreter(tmp_path, library, modules, python):
+    """Of one interpreter alone, and in its own place."""
+    (process,), _ = record(tmp_path, library, modules, python, """\
+        import sys
+        import python_cuda
+        if sys.version_info < (3, 13):
+            import _xxsubinterpreters as interpreters
+            other = interpreters.create(isolated=False)
+        else:
+            import _interpreters as interpreters
+            other = interpreters.create("legacy")
+        def outside():
+            python_cuda.work()
+            interpreters.run_string(other, "import python_cuda\\ndef inside():\\n"
+                                    "  python_cuda.work()\\ninside()")
+        outside()
+        """)
+    stacks = Stacks(process)
+    s = "script.py"
+    assert stacks.python(0) == [(s, 10, "outside"), (s, 13, "<module>")]
+    assert [f[1:] for f in stacks.python(1)] in (
+        [(11, "outside"), (13, "<module>")], [(3, "inside"), (4, "<module>")])
+    assert isinstance(stacks.calls[1][1][0], str) and isinstance(stacks.calls[1][1][-1], str)
+
+
+def test_child_of_a_fork(tmp_path, library, modules):
+    processes, _ = record(tmp_path, library, modules, SYSTEM, """\
+        import os
+        import python_cuda
+        def work():
+            python_cuda.work()
+        work()
+        if os.fork() == 0:
+            work()
+            os._exit(0)
+        os.wait()
+        work()
+        """)
+    lines = sorted(tuple(Stacks(p).python(i)[1][1] for i in range(len(p.calls())))
+                   for p in processes)
+    assert lines == [(5, 10), (7,)]
+
+
+def test_while_the_interpreter_ends(tmp_path, library, modules, python):
+    """Threads that are in C keep calling CUDA when their states are gone."""
+    processes, _ = record(tmp_path, library, modules, python, """\
+        import threading, time
+        import python_cuda
+        ready = threading.Semaphore(0)
+        def run():
+            python_cuda.work()
+            ready.release()
+            python_cuda.work_on(100000)
+        for _ in range(4):
+            threading.Thread(target=run, daemon=True).start()
+        [ready.acquire() for _ in range(4)]
+        class Last:
+            def __del__(self):
+                python_cuda.work()
+        last = Last()
+        time.sleep(0.1)
+        """)
+    stacks = Stacks(processes[0])
+    assert any(f and f[0][2] == "run" for f in map(stacks.python, range(len(stacks.calls))))
+
+
+def test_interpreter_in_a_library_of_a_plugin(tmp_path, library):
+    """Not of the program's own symbols; loaded after the first call; ended, begun again, gone."""
+    name = next((line.split()[-1] for line in subprocess.run(
+        ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
+        if "libpython3." in line and ".so.1.0" in line), None)
+    if not name:
+        pytest.skip("no libpython3 is installed")
+    script = tmp_path / "script.py"
+    script.write_text("def f():\n  work()\nf()\nwork()\n")
+    host = toolchain.build("python_host.c", *toolchain.runtime(12))
+    env = toolchain.environment(tmp_path / "data", library, GPUPROF_BACKTRACE_THRESHOLD="0")
+    toolchain.run([host, name, script], env)
+    (process,) = stream_reader.read_folder(tmp_path / "data")
+    stacks = Stacks(process)
+    run = [[("<string>", 2, "f"), ("<string>", 3, "<module>")], [("<string>", 4, "<module>")],
+           [], []]
+    assert [stacks.python(i) for i in range(len(stacks.calls))] == [[], *run, *run, []]

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One life that ends at a random moment: torture_work MODE SEED. Some threads call CUDA; meanwhile
+ * what MODE says happens. -DPLUGIN: a library whose calls come and go with it.
+ */
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void plugin_calls(void);
+
+#ifdef PLUGIN
+
+void plugin_calls(void)
+{
+    void *memory;
+    cudaMalloc(&memory, 64);
+    cudaFree(memory);
+}
+
+#else
+
+#define THREADS_MAX 4
+#define END_US_MAX  25000
+#define BOMB        1000
+#define BOMB_LIVE   50
+
+static const char *mode;
+static char **self;
+static _Atomic uint32_t seed;
+static _Atomic int is_over;
+
+static uint32_t any(uint32_t limit)
+{
+    uint32_t x = seed += 0x9e3779b9u;
+    x = (x ^ x >> 16) * 0x21f0aaadu;
+    x = (x ^ x >> 15) * 0x735a2d97u;
+    return (x ^ x >> 15) % limit;
+}
+
+static void some_calls(unsigned count)
+{
+    static __thread char target[64];
+    for (unsigned i = 0; i < count; i++) {
+        void *memory = NULL;
+        switch (any(4)) {
+        case 0:
+            cudaMalloc(&memory, 64);
+            cudaFree(memory);
+            break;
+        case 1: cudaStreamSynchronize(NULL); break;
+        case 2: cudaMemset(target, 0, 1 + any(64)); break;
+        default: cudaMemcpy(target, target, 1 + any(64), cudaMemcpyHostToHost); break;
+        }
+    }
+}
+
+static void *call_on(void *data)
+{
+    while (!is_over) {
+        some_calls(1 + any(20));
+        usleep(any(300));
+    }
+    return data;
+}
+
+static void *call_a_little(void *data)
+{
+    some_calls(1 + any(5));
+    return data;
+}
+
+static void end_now(int as)
+{
+    switch (as) {
+    case 0: kill(getpid(), SIGKILL); break;
+    case 1: raise(SIGSEGV); break;
+    case 2: abort();
+    case 3: _exit(3);
+    case 4: exit(3);
+    case 5: quick_exit(3);
+    default: break;
+    }
+}
+
+/* A child of one thread, while the others go on; it ends in one of three ways. */
+static void fork_one(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        some_calls(any(10));
+        end_now((const int[]){0, 3, 4}[any(3)]);
+    }
+    some_calls(2);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+static void fork_bomb(void)
+{
+    for (int i = 0, live = 0; i < BOMB; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            some_calls(3);
+            _exit(0);
+        }
+        live += child > 0;
+        if (live >= BOMB_LIVE && wait(NULL) > 0)
+            live--;
+    }
+    while (wait(NULL) > 0)
+        ;
+}
+
+static void short_threads(void)
+{
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, call_a_little, NULL);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void load_and_unload(void)
+{
+    void *plugin = dlopen(self[1], RTLD_NOW | RTLD_LOCAL);
+    void (*calls)(void) = plugin ? (void (*)(void))dlsym(plugin, "plugin_calls") : NULL;
+    if (!calls)
+        _exit(9);
+    calls();
+    dlclose(plugin);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+static void signal_storm(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    const struct itimerval often = {{0, 300}, {0, 300}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
+/* The number of the end in end_now; 4 for those that only come to their end by it. */
+static int way(void)
+{
+    static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
+    for (int i = 0; i < 6; i++)
+        if (strcmp(mode, ways[i]) == 0)
+            return i;
+    return 4;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    if (argc < 4)
+        return 2;
+    self = argv + 1;
+    mode = argv[1];
+    seed = (uint32_t)strtoul(argv[3], NULL, 10);
+    if (strcmp(mode, "signals") == 0)
+        signal_storm();
+    /* A child of many threads must not need the locks that they hold, whatever the library. */
+    unsigned count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
+    for (unsigned i = 0; i < count; i++)
+        pthread_create(&thread, NULL, call_on, NULL);
+    uint32_t rounds = any(8);
+    for (uint32_t i = 0; i < rounds; i++) {
+        some_calls(any(30));
+        if (strcmp(mode, "forks") == 0)
+            fork_one();
+        else if (strcmp(mode, "threads") == 0)
+            short_threads();
+        else if (strcmp(mode, "dlclose") == 0)
+            load_and_unload();
+        usleep(any(END_US_MAX / 8));
+    }
+    if (strcmp(mode, "bomb") == 0)
+        fork_bomb();
+    end_now(way());
+    return 3;
+}
+
+#endif
