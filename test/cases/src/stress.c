@@ -153,11 +153,14 @@ static void *parent_of_many(void *data)
 
 /* ---- stacks ---- */
 
+#define UNLOADS 60 /* or so; of each the table gets some 500 stacks */
+
 typedef void (*through_fn)(void (*call)(void *), void *data, unsigned depth);
 
 static through_fn through, throwing;
 static const char *copy_path;
 static double end_seconds, half_seconds;
+static useconds_t pause_us; /* after an unload, which makes all stacks new ones */
 
 static double seconds_now(void)
 {
@@ -214,7 +217,7 @@ static void *open_and_close(void *data)
         modules_closing();
         dlclose(handle);
         modules_closed();
-        usleep(2000);
+        usleep(pause_us);
     }
     return NULL;
 }
@@ -230,6 +233,7 @@ static void take_for(unsigned count, double seconds, const char *path, const cha
     if (!through || !throwing)
         abort();
     copy_path = copy;
+    pause_us = (useconds_t)(seconds * 1e6 / 2 / UNLOADS);
     half_seconds = seconds_now() + seconds / 2;
     end_seconds = seconds_now() + seconds;
     for (unsigned i = 0; i < count && i < 64; i++)
