@@ -30,14 +30,19 @@ static int read_shapes(struct block_decoder *d, struct byte_reader *r, uint32_t 
 
 static int open_columns(struct block_decoder *d, struct byte_reader *r)
 {
-    for (unsigned i = 0; i < BLOCK_COMMON_COLUMNS; i++)
-        if (column_open(&d->columns[i], r, d->record_count) < 0)
+    for (unsigned i = 0; i < BLOCK_COMMON_COLUMNS; i++) {
+        struct column_cursor *c = &d->columns[i];
+        int error = i == BLOCK_BEGIN ? column_open_begins(c, r, d->record_count)
+                                     : column_open(c, r, d->record_count);
+        if (error < 0)
             return GPUPROF_DAMAGED;
+    }
     for (uint32_t i = 0; i < d->shape_count; i++)
-        for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++)
-            if (column_open(&d->columns[d->shapes[i].first_column + arg], r, d->shapes[i].count) <
-                0)
+        for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++) {
+            struct column_cursor *shape = &d->columns[d->shapes[i].first_column];
+            if (column_open_argument(shape + arg, r, d->shapes[i].count, shape, arg) < 0)
                 return GPUPROF_DAMAGED;
+        }
     return 0;
 }
 
@@ -102,6 +107,7 @@ int block_decoder_next(struct block_decoder *d, struct record *r)
     r->flags = (uint8_t)column_next(&common[BLOCK_FLAGS]);
     r->begin = column_next(&common[BLOCK_BEGIN]);
     r->duration = column_next(&common[BLOCK_DURATION]);
+    column_set_length(&common[BLOCK_BEGIN], r->duration);
     r->result = (int32_t)unzigzag(column_next(&common[BLOCK_RESULT]));
     r->correlation = (uint32_t)column_next(&common[BLOCK_CORRELATION]);
     r->stack_id = (uint32_t)column_next(&common[BLOCK_STACK]);

@@ -154,7 +154,7 @@ static void put_common(struct block_encoder *e, struct byte_writer *w)
         e->values[i] = e->shape_of[i];
     column_put(w, e->values, e->scratch, n, COLUMN_ANY);
     put_part(e, w, PART_FLAGS, flags & ~(uint64_t)(RECORD_EXTENDED | RECORD_BYTES));
-    column_put(w, e->begin_ns, e->scratch, n, COLUMN_SORTED);
+    column_put_begins(w, e->begin_ns, e->duration_ns, e->scratch, n);
     column_put(w, e->duration_ns, e->scratch, n, COLUMN_NOISE);
     put_part(e, w, PART_RESULT, e->any_word3 & UINT32_MAX);
     put_part(e, w, PART_CORRELATION, e->any_word3 >> 32);
@@ -179,6 +179,32 @@ static void group_by_shape(struct block_encoder *e)
     }
 }
 
+static bool is_const(const uint64_t *values, uint32_t count)
+{
+    uint32_t i = 1;
+    while (i < count && values[i] == values[0])
+        i++;
+    return i == count;
+}
+
+/* `planes` are those of the shape's arguments before this one, NULL where one cannot be mapped. */
+static void put_argument(struct block_encoder *e, struct byte_writer *w, uint32_t count,
+                         const uint8_t **planes, unsigned arg)
+{
+    planes[arg] = NULL;
+    if (is_const(e->values, count)) {
+        column_put_const(w, e->values[0]);
+        return;
+    }
+    for (unsigned from = 0; from < arg; from++)
+        if (planes[from] && column_put_map(w, e->values, count, from, planes[from]))
+            return;
+    size_t at = w->length;
+    column_put(w, e->values, e->scratch, count, COLUMN_ANY);
+    if (!w->failed)
+        planes[arg] = column_map_plane(w->data + at, w->length - at, count);
+}
+
 static void put_arguments(struct block_encoder *e, struct byte_writer *w)
 {
     group_by_shape(e);
@@ -186,10 +212,11 @@ static void put_arguments(struct block_encoder *e, struct byte_writer *w)
     for (uint32_t s = 0; s < e->shape_count; s++) {
         uint32_t count = e->shape_counts[s];
         unsigned arg_count = record_key_arg_count(e->shape_keys[s]);
+        const uint8_t *planes[UINT8_MAX + 1]; /* as many as a damaged record may claim */
         for (unsigned arg = 0; arg < arg_count; arg++) {
             for (uint32_t i = 0; i < count; i++)
                 e->values[i] = load_u64(e->arguments[first + i] + 8 * arg);
-            column_put(w, e->values, e->scratch, count, COLUMN_ANY);
+            put_argument(e, w, count, planes, arg);
         }
         first += count;
     }

@@ -2,7 +2,6 @@
 #include "column.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 #include "error.h"
 
@@ -11,6 +10,12 @@
 static unsigned byte_width(uint64_t bits)
 {
     return bits ? (unsigned)(71 - __builtin_clzll(bits)) / 8 : 1;
+}
+
+/* What a value of noise takes in the end, whatever width its planes have. */
+static int bit_length(uint64_t value)
+{
+    return 64 - __builtin_clzll(value | 1);
 }
 
 static void put_planes(struct byte_writer *w, const uint64_t *values, size_t count, unsigned width)
@@ -99,18 +104,43 @@ static bool put_increase(struct byte_writer *w, const uint64_t *values, uint64_t
 }
 
 /* False if differences are not shorter than the values themselves. */
-static bool put_delta(struct byte_writer *w, const uint64_t *values, uint64_t *scratch,
-                      size_t count, unsigned plain_width)
+static bool put_step(struct byte_writer *w, const uint64_t *values, uint64_t *scratch, size_t count,
+                     unsigned plain_width)
 {
-    uint64_t steps = scratch[0] = zigzag((int64_t)values[0]);
+    uint64_t steps = 0;
+    int saved_bits = -64; /* the first value */
+    scratch[0] = 0;
     for (size_t i = 1; i < count; i++) {
         scratch[i] = zigzag((int64_t)(values[i] - values[i - 1]));
         steps |= scratch[i];
+        saved_bits += bit_length(values[i]) - bit_length(scratch[i]);
     }
-    if (byte_width(steps) >= plain_width)
+    if (byte_width(steps) > plain_width || saved_bits <= 0)
         return false;
-    put_u8(w, COLUMN_DELTA);
+    put_u8(w, COLUMN_STEP);
+    put_u64(w, values[0]);
     put_planes(w, scratch, count, byte_width(steps));
+    return true;
+}
+
+/* False if a begin is no nearer to the end before it than to the begin before it. */
+static bool put_follow(struct byte_writer *w, const uint64_t *values, const uint64_t *lengths,
+                       uint64_t *scratch, size_t count)
+{
+    uint64_t gaps = 0;
+    int saved_bits = 0;
+    scratch[0] = 0;
+    for (size_t i = 1; i < count; i++) {
+        uint64_t step = values[i] - values[i - 1];
+        scratch[i] = zigzag((int64_t)(step - lengths[i - 1]));
+        gaps |= scratch[i];
+        saved_bits += bit_length(step) - bit_length(scratch[i] >> 1);
+    }
+    if (saved_bits <= 0)
+        return false;
+    put_u8(w, COLUMN_FOLLOW);
+    put_u64(w, values[0]);
+    put_planes(w, scratch, count, byte_width(gaps));
     return true;
 }
 
@@ -133,24 +163,66 @@ void column_put(struct byte_writer *w, const uint64_t *values, uint64_t *scratch
         return;
     if (hint == COLUMN_ANY && plain_width > 1 &&
         (put_dict(w, values, scratch, count, plain_width) ||
-         put_delta(w, values, scratch, count, plain_width)))
+         put_step(w, values, scratch, count, plain_width)))
         return;
     put_u8(w, COLUMN_PLANES);
     put_planes(w, values, count, plain_width);
 }
 
-int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
+bool column_put_map(struct byte_writer *w, const uint64_t *values, size_t count, unsigned number,
+                    const uint8_t *plane)
+{
+    uint64_t map[256];
+    bool known[256] = {false};
+    size_t entries = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = plane[i];
+        if (known[at] && map[at] != values[i])
+            return false;
+        known[at] = true;
+        map[at] = values[i];
+        entries = at < entries ? entries : at + 1;
+    }
+    if (entries > COLUMN_DICT_MAX || 1 + 8 * entries >= count)
+        return false;
+    put_u8(w, COLUMN_MAP);
+    put_u8(w, (uint8_t)number);
+    put_u8(w, (uint8_t)entries);
+    for (size_t i = 0; i < entries; i++)
+        put_u64(w, known[i] ? map[i] : 0);
+    return true;
+}
+
+const uint8_t *column_map_plane(const uint8_t *column, size_t bytes, size_t count)
+{
+    bool single = column[0] == COLUMN_DICT || (column[0] == COLUMN_PLANES && column[1] == 1);
+    return single ? column + bytes - count : NULL;
+}
+
+void column_put_begins(struct byte_writer *w, const uint64_t *values, const uint64_t *lengths,
+                       uint64_t *scratch, size_t count)
+{
+    assert(count > 0);
+    if (!put_follow(w, values, lengths, scratch, count))
+        column_put(w, values, scratch, count, COLUMN_SORTED);
+}
+
+/* But for a map, of which only the first byte is read. */
+static int open_any(struct column_cursor *c, struct byte_reader *r, size_t count)
 {
     *c = (struct column_cursor){.count = (uint32_t)count};
     c->encoding = get_u8(r);
-    if (c->encoding == COLUMN_INCREASE)
+    if (c->encoding == COLUMN_MAP)
+        return 0;
+    if (c->encoding == COLUMN_INCREASE || c->encoding == COLUMN_STEP ||
+        c->encoding == COLUMN_FOLLOW)
         c->value = get_u64(r);
     c->width = get_u8(r);
     if (c->encoding == COLUMN_CONST) {
         c->value = get_u64(r);
         return r->failed || c->width != 8 ? GPUPROF_DAMAGED : 0;
     }
-    if (c->encoding > COLUMN_DICT || c->width < 1 || c->width > 8)
+    if (c->encoding >= COLUMN_ENCODINGS || c->width < 1 || c->width > 8)
         return GPUPROF_DAMAGED;
     if (c->encoding == COLUMN_DICT) {
         c->dict_count = get_u8(r);
@@ -160,6 +232,43 @@ int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
     }
     c->data = get_space(r, count * c->width);
     return r->failed ? GPUPROF_DAMAGED : 0;
+}
+
+/* A map has no plane of its own, so it needs no `count`: it has as many values as the other. */
+static int open_map(struct column_cursor *c, struct byte_reader *r,
+                    const struct column_cursor *shape, size_t shape_count)
+{
+    size_t number = get_u8(r);
+    c->dict_count = get_u8(r);
+    c->dict = get_space(r, 8 * (size_t)c->dict_count);
+    if (r->failed || c->dict_count == 0 || number >= shape_count)
+        return GPUPROF_DAMAGED;
+    const struct column_cursor *from = &shape[number];
+    if (from->width != 1 || (from->encoding != COLUMN_DICT && from->encoding != COLUMN_PLANES))
+        return GPUPROF_DAMAGED;
+    c->width = 1;
+    c->data = from->data;
+    return 0;
+}
+
+int column_open_argument(struct column_cursor *c, struct byte_reader *r, size_t count,
+                         const struct column_cursor *shape, size_t shape_count)
+{
+    int error = open_any(c, r, count);
+    if (error == 0 && c->encoding == COLUMN_MAP)
+        error = open_map(c, r, shape, shape_count);
+    return error == 0 && c->encoding == COLUMN_FOLLOW ? GPUPROF_DAMAGED : error;
+}
+
+int column_open_begins(struct column_cursor *c, struct byte_reader *r, size_t count)
+{
+    int error = open_any(c, r, count);
+    return error == 0 && c->encoding == COLUMN_MAP ? GPUPROF_DAMAGED : error;
+}
+
+int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
+{
+    return column_open_argument(c, r, count, NULL, 0);
 }
 
 uint64_t column_next_plane(struct column_cursor *c)
@@ -173,9 +282,12 @@ uint64_t column_next_plane(struct column_cursor *c)
         v |= (uint64_t)*p << bits;
     }
     switch (c->encoding) {
-    case COLUMN_DELTA: return c->value += (uint64_t)unzigzag(v);
+    case COLUMN_DELTA:
+    case COLUMN_STEP:
+    case COLUMN_FOLLOW: return c->value += (uint64_t)unzigzag(v);
     case COLUMN_INCREASE: return c->value += v;
-    case COLUMN_DICT: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
+    case COLUMN_DICT:
+    case COLUMN_MAP: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
     default: return v;
     }
 }

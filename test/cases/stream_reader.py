@@ -347,6 +347,7 @@ def _decompress(data, blocks):
 class _Payload:
     def __init__(self, data):
         self.data, self.at = data, 0
+        self.plane = None  # of the last column, if it has just one
 
     def take(self, count):
         need(self.at + count <= len(self.data), "payload: cut off")
@@ -379,13 +380,18 @@ class _Payload:
             values.byteswap()
         return values.tolist()
 
-    def column(self, count):
+    def column(self, count, shape=()):
+        """Its values. `shape`: the one planes of the shape's columns before it, None for others."""
         encoding = self.u8()
+        self.plane = None
         if encoding == 0:
             need(self.u8() == 8, "CONST: width")
             return [self.u64()] * count
         if encoding == 1:
-            return self.planes(count, self.u8())
+            width = self.u8()
+            values = self.planes(count, width)
+            self.plane = values if width == 1 else None
+            return values
         if encoding == 2:
             values, value = self.planes(count, self.u8()), 0
             for i, step in enumerate(values):
@@ -399,14 +405,48 @@ class _Payload:
                 value = value + step & U64
                 values[i] = value
             return values
-        need(encoding == 4, f"column: encoding {encoding}")
-        need(self.u8() == 1, "DICT: width")
+        if encoding == 5:
+            value = self.u64()
+            values = self.planes(count, self.u8())
+            for i, step in enumerate(values):
+                value = value + (step >> 1 ^ -(step & 1)) & U64
+                values[i] = value
+            return values
+        need(encoding in (4, 7), f"column: encoding {encoding}")
+        number = self.u8()
         entries = self.u8()
-        need(entries >= 1, "DICT: no entries")
+        need(entries >= 1, "DICT, MAP: no entries")
         table = [self.u64() for _ in range(entries)]
-        plane = self.take(count)
-        need(max(plane) < entries, "DICT: index")
+        if encoding == 4:
+            need(number == 1, "DICT: width")
+            plane = self.plane = self.take(count)
+        else:
+            need(number < len(shape) and shape[number] is not None, "MAP: from no such column")
+            plane = shape[number]
+        need(max(plane) < entries, "DICT, MAP: index")
         return [table[i] for i in plane]
+
+    def begins_and_durations(self, count):
+        if self.data[self.at:self.at + 1] != b"\6":
+            return self.column(count), self.column(count)
+        self.u8()
+        begin = self.u64()
+        steps = self.planes(count, self.u8())
+        durations = self.column(count)
+        begins = []
+        for step, duration in zip(steps, durations):
+            begin = begin + (step >> 1 ^ -(step & 1)) & U64
+            begins.append(begin)
+            begin += duration
+        return begins, durations
+
+    def arguments(self, count, members):
+        """A tuple for each record of a shape."""
+        columns, planes = [], []
+        for _ in range(count):
+            columns.append(self.column(members, planes))
+            planes.append(self.plane)
+        return list(zip(*columns)) if columns else [()] * members
 
 
 def decode_payload(data, block):
@@ -423,12 +463,10 @@ def decode_payload(data, block):
         shapes.append((kind, code, arg_count, p.varint()))
         need(arg_count <= ARGS_MAX, "payload: argument count")
     need(sum(s[3] for s in shapes) == count, "payload: shapes do not add up")
-    which, flags, begins, durations, results, correlations, stacks, weights, lengths = (
-        p.column(count) for _ in range(9))
-    args = []
-    for _, _, arg_count, members in shapes:
-        columns = [p.column(members) for _ in range(arg_count)]
-        args.append(iter(list(zip(*columns)) if columns else [()] * members))
+    which, flags = p.column(count), p.column(count)
+    begins, durations = p.begins_and_durations(count)
+    results, correlations, stacks, weights, lengths = (p.column(count) for _ in range(5))
+    args = [iter(p.arguments(arg_count, members)) for _, _, arg_count, members in shapes]
     records = []
     for i in range(count):
         need(which[i] < shape_count, "payload: shape")

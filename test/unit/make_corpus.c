@@ -11,6 +11,7 @@
 
 #include "block_layout.h"
 #include "bytes.h"
+#include "column.h"
 #include "crc32c.h"
 #include "stream_builder.h"
 
@@ -139,21 +140,18 @@ static void add_wild_frame(struct stream_builder *b, size_t at, size_t end)
 }
 
 /* A block whose checksums hold, with this payload and what the header says of it. */
-static void append_block(struct stream_builder *b, const void *payload, size_t length,
-                         uint32_t payload_bytes, uint32_t record_count)
+static void append_block(struct stream_builder *b, struct block_header h, const void *payload,
+                         size_t length)
 {
     uint8_t stored[65536];
     uint8_t head[BLOCK_HEADER_BYTES];
     builder_flush(b);
     size_t size = ZSTD_compress(stored, sizeof stored, payload, length, 1);
-    struct block_header h = {.thread = 1,
-                             .record_count = record_count,
-                             .sequence = b->sequence++,
-                             .min_ns = 500,
-                             .max_ns = 900,
-                             .payload_bytes = payload_bytes,
-                             .stored_bytes = (uint32_t)size,
-                             .stored_crc = crc32c(0, stored, size)};
+    h.sequence = b->sequence++;
+    h.min_ns = 500;
+    h.max_ns = 900;
+    h.stored_bytes = (uint32_t)size;
+    h.stored_crc = crc32c(0, stored, size);
     block_header_write(&h, head);
     put_in(b, b->length, head, sizeof head);
     put_in(b, b->length, stored, size);
@@ -184,9 +182,58 @@ static void save_payloads(void)
         memset(payload, 0, sizeof payload);
         memcpy(payload, cases[i].bytes, 12 < cases[i].length && cases[i].bytes[0] ? 12 : 0);
         begin(&b);
-        append_block(&b, payload, cases[i].length, cases[i].payload_bytes, cases[i].record_count);
+        struct block_header h = {.thread = 1,
+                                 .record_count = cases[i].record_count,
+                                 .payload_bytes = cases[i].payload_bytes};
+        append_block(&b, h, payload, cases[i].length);
         add_calls(&b);
         save(&b, cases[i].name);
+        builder_release(&b);
+    }
+}
+
+/* Columns that lean on others: on such as they may, and on such as they may not. */
+static void save_columns(void)
+{
+    enum { GOOD, FOLLOW_ELSEWHERE, MAP_FROM_ITSELF, MAP_ELSEWHERE, CASES };
+    static const char *const names[] = {"columns-good.gpuprof", "columns-follow.gpuprof",
+                                        "columns-map.gpuprof", "columns-map-elsewhere.gpuprof"};
+    for (unsigned i = 0; i < CASES; i++) {
+        struct stream_builder b;
+        uint8_t payload[512];
+        struct byte_writer w = byte_writer(payload, sizeof payload);
+        put_bytes(&w, "\1\5\1\1\0\2\5", 7); /* 5 records of one shape, of 2 arguments */
+        column_put_const(&w, 0);
+        column_put_const(&w, 0);
+        for (unsigned column = BLOCK_BEGIN; column <= BLOCK_DURATION; column++) {
+            if (column == BLOCK_BEGIN || i == FOLLOW_ELSEWHERE) {
+                put_u8(&w, COLUMN_FOLLOW);
+                put_u64(&w, 500);
+                put_bytes(&w, "\1\0\0\0\0\0", 6);
+            } else {
+                column_put_const(&w, 80);
+            }
+        }
+        for (unsigned column = BLOCK_RESULT; column < BLOCK_TEXT_LENGTH; column++)
+            column_put_const(&w, 0);
+        column_put_const(&w, 0);
+        for (unsigned arg = 0; arg < 2; arg++) {
+            bool map = arg == 1 || i == MAP_ELSEWHERE;
+            put_u8(&w, map ? COLUMN_MAP : COLUMN_DICT);
+            put_bytes(&w, map ? i == MAP_FROM_ITSELF ? "\1\2" : "\0\2" : "\1\2", 2);
+            put_u64(&w, 0x1000);
+            put_u64(&w, 64);
+            if (!map)
+                put_bytes(&w, "\0\1\1\0\1", 5);
+        }
+        begin(&b);
+        add_calls(&b);
+        struct block_header h = {.thread = 3,
+                                 .record_count = 5,
+                                 .position_end = 5 * 8 * (RECORD_HEAD_WORDS + 2),
+                                 .payload_bytes = (uint32_t)w.length};
+        append_block(&b, h, payload, w.length);
+        save(&b, names[i]);
         builder_release(&b);
     }
 }
@@ -515,6 +562,7 @@ int main(int argc, char **argv)
     save_changed("frame-unknown.gpuprof", 2, add_frame);
     save_changed("frame-wild.gpuprof", 2, add_wild_frame);
     save_payloads();
+    save_columns();
     save_extremes();
     save_texts();
     save_records();

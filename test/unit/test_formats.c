@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "block.h"
+#include "block_layout.h"
 #include "bytes.h"
 #include "column.h"
 #include "crc32c.h"
@@ -57,6 +58,102 @@ static void test_columns(void **state)
         }
         column_trip(values, count, (enum column_hint)(random_of(&seed) % 3));
     }
+}
+
+/* Begins are told from ends where that is shorter, and read as they were in any case. */
+static void test_begins(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    for (unsigned round = 0; round < 1000; round++) {
+        uint64_t begins[300], lengths[300], scratch[300];
+        uint8_t data[8 * 300 + 100];
+        size_t count = 2 + random_of(&seed) % 299;
+        unsigned kind = round % 3;
+        uint64_t begin = random_of(&seed) >> random_of(&seed) % 64;
+        for (size_t i = 0; i < count; i++) {
+            begins[i] = begin;
+            lengths[i] = kind == 0 ? random_of(&seed) >> 32 : 10000 + random_of(&seed) % 10000;
+            begin +=
+                kind == 1 ? lengths[i] + random_of(&seed) % 500 - 100 : random_of(&seed) % 1000;
+        }
+        struct byte_writer w = byte_writer(data, column_bytes_max(count));
+        column_put_begins(&w, begins, lengths, scratch, count);
+        assert_false(w.failed);
+        assert_true((data[0] == COLUMN_FOLLOW) == (kind == 1));
+        struct byte_reader r = byte_reader(data, w.length);
+        struct column_cursor c;
+        assert_int_equal(column_open_begins(&c, &r, count), 0);
+        assert_int_equal(r.position, w.length);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(column_next(&c) == begins[i]);
+            column_set_length(&c, lengths[i]);
+        }
+        assert_true(column_next(&c) == 0);
+        r = byte_reader(data, w.length);
+        assert_int_equal(column_open(&c, &r, count), kind == 1 ? GPUPROF_DAMAGED : 0);
+        for (size_t cut = 0; cut < w.length; cut++) {
+            r = byte_reader(data, cut);
+            assert_int_equal(column_open_begins(&c, &r, count), GPUPROF_DAMAGED);
+        }
+    }
+}
+
+#define MAPPED 200
+
+/* A column that is a function of one before it; and maps from what is no such column. */
+static void test_maps(void **state)
+{
+    (void)state;
+    uint64_t values[MAPPED], mapped[MAPPED], scratch[MAPPED], seed = 5;
+    uint8_t data[1 << 14];
+    for (size_t i = 0; i < MAPPED; i++) {
+        values[i] = random_of(&seed) % 20 * 1000;
+        mapped[i] = values[i] % 7 << 40;
+    }
+    struct byte_writer w = byte_writer(data, sizeof data);
+    column_put(&w, values, scratch, MAPPED, COLUMN_ANY);
+    const uint8_t *plane = column_map_plane(data, w.length, MAPPED);
+    assert_ptr_equal(plane, data + w.length - MAPPED);
+    size_t at = w.length;
+    mapped[MAPPED - 1]++;
+    assert_false(column_put_map(&w, mapped, MAPPED, 0, plane));
+    assert_int_equal(w.length, at);
+    mapped[MAPPED - 1]--;
+    assert_true(column_put_map(&w, mapped, MAPPED, 0, plane));
+
+    struct byte_reader r = byte_reader(data, w.length);
+    struct column_cursor shape[2], c;
+    assert_int_equal(column_open_argument(&shape[0], &r, MAPPED, shape, 0), 0);
+    assert_int_equal(column_open_argument(&shape[1], &r, MAPPED, shape, 1), 0);
+    assert_int_equal(r.position, w.length);
+    for (size_t i = 0; i < MAPPED; i++) {
+        assert_true(column_next(&shape[0]) == values[i]);
+        assert_true(column_next(&shape[1]) == mapped[i]);
+    }
+    assert_true(column_next(&shape[1]) == 0);
+    for (size_t cut = at; cut < w.length; cut++) {
+        r = byte_reader(data + at, cut - at);
+        assert_int_equal(column_open_argument(&c, &r, MAPPED, shape, 1), GPUPROF_DAMAGED);
+    }
+    /* From itself, from another map, from two planes, in no shape, without entries. */
+    for (unsigned bad = 0; bad < 5; bad++) {
+        data[at + 1] = bad == 1;
+        data[at + 2] = bad == 4 ? 0 : data[at + 2];
+        shape[0].width = bad == 2 ? 2 : 1;
+        r = byte_reader(data + at, w.length - at);
+        int error = bad == 3 ? column_open(&c, &r, MAPPED)
+                             : column_open_argument(&c, &r, MAPPED, shape, bad == 0 ? 0 : 2);
+        assert_int_equal(error, GPUPROF_DAMAGED);
+        r = byte_reader(data + at, w.length - at);
+        assert_int_equal(column_open_begins(&c, &r, MAPPED), GPUPROF_DAMAGED);
+    }
+    /* Wide planes are no indexes. */
+    for (size_t i = 0; i < MAPPED; i++)
+        values[i] = random_of(&seed);
+    w = byte_writer(data, sizeof data);
+    column_put(&w, values, scratch, MAPPED, COLUMN_ANY);
+    assert_null(column_map_plane(data, w.length, MAPPED));
 }
 
 /* A random record with `text` as its place for bytes. */
@@ -212,6 +309,48 @@ static void test_blocks(void **state)
         block_trip(&seed, 1 + (unsigned)(random_of(&seed) % RECORDS));
 }
 
+/* What a device runs: one after another, a kernel's numbers those of its name, ids in order. */
+static void test_device_blocks(void **state)
+{
+    (void)state;
+    static uint64_t raw[RECORDS][RECORD_HEAD_WORDS + 3];
+    static struct block_encoder encoder;
+    static const struct clock_scale scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+    static uint8_t payload[RECORDS * 100];
+    struct block_header h = {0};
+    uint64_t seed = 6, now = 1ull << 50;
+    block_encoder_reset(&encoder);
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        uint64_t name = random_of(&seed) % 60;
+        uint64_t words[] = {record_word0(RECORD_KERNEL, 0, RECORD_HEAD_WORDS + 3, 0, 3),
+                            now,
+                            random_of(&seed) % 30000,
+                            (70000 + 2 * i) << 32,
+                            name,
+                            1000 * (name % 9),
+                            random_of(&seed)};
+        memcpy(raw[i], words, sizeof words);
+        now += words[2] + random_of(&seed) % 1000;
+        assert_true(block_encoder_add(&encoder, (const uint8_t *)raw[i]));
+    }
+    assert_int_equal(block_encode(&encoder, &scale, payload, sizeof payload, &h), 0);
+    struct block_decoder d;
+    struct record r;
+    assert_int_equal(block_decoder_init(&d, payload, h.payload_bytes, RECORDS), 0);
+    assert_int_equal(d.columns[BLOCK_BEGIN].encoding, COLUMN_FOLLOW);
+    assert_int_equal(d.columns[BLOCK_CORRELATION].encoding, COLUMN_STEP);
+    assert_int_equal(d.columns[BLOCK_CORRELATION].width, 1);
+    assert_int_equal(d.columns[BLOCK_COMMON_COLUMNS + 1].encoding, COLUMN_MAP);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        assert_int_equal(block_decoder_next(&d, &r), 1);
+        assert_true(r.begin == raw[i][1] && r.duration == raw[i][2]);
+        assert_true(r.correlation == raw[i][3] >> 32);
+        assert_memory_equal(r.args, raw[i] + RECORD_HEAD_WORDS, 3 * sizeof(uint64_t));
+    }
+    assert_int_equal(block_decoder_next(&d, &r), 0);
+    block_decoder_release(&d);
+}
+
 static void test_block_headers(void **state)
 {
     (void)state;
@@ -284,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_crc32c),        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_records),       cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_block_headers), cmocka_unit_test(test_stream_headers),
+        cmocka_unit_test(test_begins),        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_device_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
