@@ -201,7 +201,8 @@ def test_forks(library, unwinder, tmp_path):
         [number] = stacks.of_calls()
         if number:
             taken += 1
-            assert list(stacks.names(number, "stacks-"))[:6] == [*4 * ["deep_free"], "forks", "main"]
+            names = list(stacks.names(number, "stacks-"))
+            assert names[:6] == [*4 * ["deep_free"], "forks", "main"]
         else:  # the loader was locked for ever, which is said
             assert "the loader was busy" in done.stderr
     assert taken > 10

@@ -98,7 +98,7 @@ def test_stacks_stress(stress, tmp_path, kind, unwinder):
     plugin = toolchain.build("stress_plugin.cc", "-O1", "-shared", "-fPIC", compiler="g++")
     shutil.copy(plugin, tmp_path / "copy.so")
     seconds = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
-    # The loader's own lock, under which it writes and we read a path, is not known to the sanitizer.
+    # The loader's lock, under which it writes and we read a path, is not known to the sanitizer.
     (tmp_path / "known").write_text("race:write_path\n")
     done = subprocess.run([program, "10", str(seconds), plugin, tmp_path / "copy.so"],
                           capture_output=True, text=True, check=False, timeout=60 + 2 * seconds,

@@ -173,7 +173,7 @@ def test_handler_calls_in_stacks(stack_steps, handler, stride):
     assert sent > 10 and has_meaning(process)
     lost = check(process, arrived, missing=["cudaMemset"])
     calls = process.of_type(stream_reader.CALL)
-    # The others of its calls come from a signal handler, too: they have no stack; all others do.
+    # The others of its calls come from a signal handler, too, and have no stack. All others do.
     assert process.counters["stackless"] == sent - len(lost) == len([c for c in calls
                                                                      if not c.stack])
 

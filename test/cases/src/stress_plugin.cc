@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's frames in stress.c's stacks: that program is gpuprof itself, whose own are left out.
+// The program's frames in stress.c's stacks: that program is gpuprof itself, whose own frames are
+// left out.
 #include <stdexcept>
 
 #define HERE __asm__ volatile("" ::: "memory") // what comes before it is no tail call
