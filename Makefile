@@ -155,7 +155,7 @@ install: all $(BUILD)/gpuprof.1
 	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(libdir)/gpuprof-collector"
 	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$(libdir)/"
 	$(Q)install -m 755 $(DEMO_FILES) "$(libdir)/demo/"
-	$(Q)install -m 644 README.md LICENSE formats/event-stream.md "$(docdir)/"
+	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$(docdir)/"
 	$(Q)install -m 644 inject/gpuprof.h "$(includedir)/gpuprof.h"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(mandir)/gpuprof.1"
 

@@ -171,9 +171,12 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
         out = PUT(out, ",\"open\":true");
     out = PUT(out, "}}");
     output_advance(w->out, out);
-    if (!range->used || !range->nested)
+    /*
+     * What the operator view of TensorBoard needs to tie kernels to something. Not in a trace of a
+     * whole job, which it does not read: viewers would show each range twice.
+     */
+    if (!w->scope.only || !range->used || !range->nested)
         return;
-    /* What the operator view of TensorBoard needs to tie kernels to something. */
     out = room(w, range->text);
     out = put_name(put_start(out, "cpu_op"), range->text);
     out = put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);

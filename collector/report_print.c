@@ -212,7 +212,9 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
     fprintf(out, "  wall time  %s\n", time_text(a, r->end_ns - r->begin_ns));
-    fprintf(out, "  processes  %u (%u threads)\n", r->rec->count, r->rec->thread_count);
+    unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
+    fprintf(out, "  processes  %u (%u thread%s)\n", r->rec->count, threads,
+            threads == 1 ? "" : "s");
     fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->rows ? "" : " (about)");
     if (r->errors)
         fprintf(out, ", %s returned an error", count_text(a, r->errors));

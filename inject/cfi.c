@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#define REMEMBERED_MAX 8
-#define STEPS_MAX      4096 /* instructions of one program */
+#define REMEMBERED_MAX  8
+#define STEPS_MAX       4096       /* instructions of one program */
+#define ENTRY_BYTES_MAX (1u << 20) /* a lock is held and signals wait while it is read */
 
 /* Encodings of pointers. */
 #define ENCODING_OMITTED  0xff
@@ -63,6 +64,12 @@ static int64_t take_sleb(struct cursor *c)
     return (int64_t)take_leb(c, true);
 }
 
+/* In units of `factor`. What a damaged file makes too large wraps, and does not fit later. */
+static int64_t scaled(uint64_t value, int64_t factor)
+{
+    return (int64_t)(value * (uint64_t)factor);
+}
+
 /* Of the encodings that compilers use for code. Indirect ones are skipped by their length. */
 static uint64_t take_pointer(struct cursor *c, unsigned encoding)
 {
@@ -104,7 +111,7 @@ static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
     uint64_t length = take(&c, 4);
     if (length == 0xffffffff)
         length = take(&c, 8);
-    if (length == 0 || length > (size_t)(c.end - c.at))
+    if (length == 0 || length > ENTRY_BYTES_MAX || length > (size_t)(c.end - c.at))
         c.bad = true;
     if (!c.bad)
         c.end = c.at + length;
@@ -286,7 +293,7 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     case 0x00: break;
     case 0x05: /* offset_extended */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, (int64_t)take_uleb(c) * factor);
+        set_place(row, reg, CFI_IN_FRAME, scaled(take_uleb(c), factor));
         break;
     case 0x06: restore(m, take_uleb(c)); break;
     case 0x07: set_place(row, take_uleb(c), CFI_UNDEFINED, 0); break;
@@ -318,13 +325,13 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
         break;
     case 0x11: /* offset_extended_sf */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, take_sleb(c) * factor);
+        set_place(row, reg, CFI_IN_FRAME, scaled((uint64_t)take_sleb(c), factor));
         break;
     case 0x12: /* def_cfa_sf */
         reg = take_uleb(c);
-        set_cfa(row, reg, take_sleb(c) * factor);
+        set_cfa(row, reg, scaled((uint64_t)take_sleb(c), factor));
         break;
-    case 0x13: row->cfa_offset = take_sleb(c) * factor; break;
+    case 0x13: row->cfa_offset = scaled((uint64_t)take_sleb(c), factor); break;
     case 0x14: /* val_offset, val_offset_sf: the value itself */
     case 0x15:
         set_strange(row, take_uleb(c));
@@ -338,7 +345,7 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     case 0x2e: take_uleb(c); break;
     case 0x2f: /* negative_offset_extended */
         reg = take_uleb(c);
-        set_place(row, reg, CFI_IN_FRAME, -(int64_t)take_uleb(c) * factor);
+        set_place(row, reg, CFI_IN_FRAME, scaled(-take_uleb(c), factor));
         break;
     default: return false;
     }
@@ -357,7 +364,7 @@ static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t 
             return false;
         if (op >> 6 == 2)
             set_place(&m->row, op & 0x3f, CFI_IN_FRAME,
-                      (int64_t)take_uleb(&c) * m->common->data_factor);
+                      scaled(take_uleb(&c), m->common->data_factor));
         else if (op >> 6 == 3)
             restore(m, op & 0x3f);
         else if (op >> 6 == 1)

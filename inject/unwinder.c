@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "dlsym_filter.h"
 #include "modules.h"
@@ -49,7 +52,7 @@ static const char *load(void)
         return "switched off";
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
-    if (!find_file(path))
+    if (!find_file(path) || access(path, F_OK) != 0)
         return UNWINDER_FILE " is not beside libgpuprof.so";
     /* Lazily: what it needs of liblzma is there for names, which we do not ask it for. */
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -82,9 +85,13 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
     if (!backtrace || atomic_load(&modules_age) != unwinder.age)
         return 0;
     _Static_assert(sizeof(void *) == sizeof(uint64_t), "addresses fill the words");
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     atomic_fetch_add(&unwinder.inside, 1);
     int count = backtrace((void **)addresses, (int)max);
     atomic_fetch_sub(&unwinder.inside, 1);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     t->has_unwound = true;
     return count > 0 ? (unsigned)count : 0;
 }

@@ -26,7 +26,8 @@ void unwinder_start(void);
 /*
  * The calling thread's return addresses, innermost first, from a frame of ours on; their number. 0:
  * it cannot be used now. Not in a signal handler before it was used once on this thread, because it
- * allocates then. It takes locks, but with all signals blocked.
+ * allocates then. Signals are blocked meanwhile: a handler that left it by longjmp would leave its
+ * tables half written.
  */
 unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max);
 

@@ -205,8 +205,10 @@ def test_install_and_uninstall(build, installed, program):
                      "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
                      "lib/gpuprof/demo/libcupti.so.13",
                      "lib/gpuprof/gpuprof-collector", *unwinder, "lib/gpuprof/libgpuprof.so",
-                     "share/doc/gpuprof/LICENSE", "share/doc/gpuprof/README.md",
-                     "share/doc/gpuprof/event-stream.md", "share/man/man1/gpuprof.1"]
+                     *(f"share/doc/gpuprof/{name}"
+                       for name in ("GUIDE.md", "LICENSE", "README.md", "SECURITY.md",
+                                    "event-stream.md")),
+                     "share/man/man1/gpuprof.1"]
     assert program("one_call")
     destination = installed.parent.parent
     copy = destination.with_name("to-uninstall")

@@ -387,9 +387,14 @@ def test_ranges_of_threads_that_share_a_stream(merged):
     check_rows(trace)
 
 
-def test_operators(merged):
+def test_operators(run_collector, make_gpu, tmp_path):
     """TensorBoard's operator view: kernel, call and range have one External id."""
-    trace = merged("train", 1, 2)
+    folder = make_gpu("train", 1, 2)
+    whole = json.loads(run_collector("merge", folder).stdout)
+    assert not of_category(whole, "cpu_op")  # a viewer would show ranges twice
+    assert run_collector("merge", "--per-rank", "-o", "traces", folder).returncode == 0
+    [file] = (tmp_path / "traces").glob("*.gz")
+    trace = json.loads(gzip.decompress(file.read_bytes()))
     operators = {e["args"]["External id"]: e for e in of_category(trace, "cpu_op")}
     assert len(operators) == len(of_category(trace, "cpu_op"))
     for e in of_category(trace, "kernel"):

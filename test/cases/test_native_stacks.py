@@ -6,10 +6,13 @@ import functools
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
 
+import conftest
+import cupti_client
 import pytest
 import stream_reader
 import toolchain
@@ -165,9 +168,10 @@ def test_other_stacks(record, way, caller):
     assert set(names[3:]) <= {None}  # how a thread or context begins
 
 
-def test_signal_handler(record):
+@pytest.mark.parametrize("way", ["signal", "altstack"])
+def test_signal_handler(record, way):
     """The call from the handler is recorded, and has no stack; the next one has."""
-    [stacks] = record(build("-O2"), "signal")
+    [stacks] = record(build("-O2"), way)
     handler, number = stacks.of_calls()
     assert handler == 0 and stacks.process.counters["stackless"] == 1
     assert list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle", "main"]
@@ -182,6 +186,114 @@ def test_fork(record):
     assert number == 1  # its file's own
     assert list(child.names(number, "stacks-"))[:5] == ["leaf_call", "middle", "aligned", "forked",
                                                        "main"]
+
+
+def test_forks(library, unwinder, tmp_path):
+    """No child waits for what the thread held that had its stack taken at the fork."""
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="0",
+                                GPUPROF_UNWINDER=unwinder, GPUPROF_BUFFER="1M")
+    done = toolchain.run([build("-O2", "-fno-inline"), "forks", 60], env)
+    found = stream_reader.read_folder(tmp_path)
+    assert len(found) == 61
+    taken = 0
+    for process in sorted(found, key=lambda p: p.header.monotonic_zero)[1:]:
+        stacks = Stacks(process)
+        [number] = stacks.of_calls()
+        if number:
+            taken += 1
+            names = list(stacks.names(number, "stacks-"))
+            assert names[:6] == [*4 * ["deep_free"], "forks", "main"]
+        else:  # the loader was locked for ever, which is said
+            assert "the loader was busy" in done.stderr
+    assert taken > 10
+
+
+def test_exceptions(record):
+    """Thrown through frames that other threads have walked, and that are being walked."""
+    program = toolchain.build("stacks_throw.cpp", "-O2", *toolchain.runtime(12), compiler="g++")
+    [stacks] = record(program, 4, 200)
+    calls = stacks.of_calls()
+    # A round at depth 0 to 3 makes one call, one for each guard, and one after it.
+    assert len(calls) == 4 * 50 * sum(1 + (depth + 1) + 1 for depth in range(4)) and all(calls)
+    chains = set()
+    for number in set(calls):
+        names = [name for name in stacks.names(number, "stacks_throw") if name]
+        names = ["Guard" if "Guard" in name else name for name in names]
+        chains.add(tuple(names[:names.index("attempt(int)") + 1]))
+    fails = ["fail(int)"]
+    assert chains == {("call_of(unsigned long)", *rest, "attempt(int)") for rest in
+                      [(), *((*(depth * fails),) for depth in range(1, 5)),
+                       *(("Guard", *(depth * fails)) for depth in range(1, 5))]}
+
+
+NEEDS_UNWINDER = pytest.mark.skipif(
+    not (conftest.BUILD / "libgpuprof-unwind.so").exists(),
+    reason="not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+NAMED = "libunwind.so.8"
+
+
+def state_of(library, folder, *arguments, program=None, **settings):
+    """(what is said of the source of stacks, them), with libunwind allowed."""
+    env = toolchain.environment(folder, library, GPUPROF_BACKTRACE_THRESHOLD="0", **settings)
+    done = toolchain.run([program or build("-O2"), *arguments], env)
+    assert done.stderr == ""
+    [process] = stream_reader.read_folder(folder)
+    stacks = Stacks(process)
+    assert all(stacks.of_calls()) and stacks.of_calls()
+    for number in stacks.of_calls():
+        assert list(stacks.names(number, "stacks-"))[:2] == ["leaf_call", "middle"]
+    return process.meta["stacks"], stacks
+
+
+@NEEDS_UNWINDER
+def test_bound_at_once(library, tmp_path):
+    assert state_of(library, tmp_path, LD_BIND_NOW="1")[0] == "libunwind"
+
+
+@NEEDS_UNWINDER
+def test_own_libunwind_linked(library, tmp_path):
+    program = build("-O2", "-Wl,--no-as-needed", f"-l:{NAMED}")
+    state, _ = state_of(library, tmp_path, program=program)
+    assert state == OWN.format("the program has a libunwind of its own")
+
+
+@NEEDS_UNWINDER
+@pytest.mark.parametrize("is_late", [False, True])
+def test_own_libunwind_opened(library, tmp_path, is_late):
+    """After ours was loaded, it stays in use, and meets nothing of the other one's."""
+    state, stacks = state_of(library, tmp_path, "unwinder", NAMED, *["late"] * is_late)
+    assert state == ("libunwind" if is_late else
+                     OWN.format("the program has a libunwind of its own"))
+    assert len(stacks.of_calls()) == 4 + is_late
+
+
+def test_no_libunwind(library, tmp_path):
+    """The library alone, in another folder, as somebody may have copied it."""
+    alone = tmp_path / "libgpuprof.so"
+    shutil.copy(library, alone)
+    state, _ = state_of(alone, tmp_path / "out")
+    assert state == OWN.format("libgpuprof-unwind.so is not beside libgpuprof.so")
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
+@pytest.mark.parametrize("link, front", [("shared", "cupti"), ("static", "auto")])
+def test_calls_that_only_cupti_saw(library, unwinder, tmp_path, link, front):
+    flags = toolchain.STATIC if link == "static" else toolchain.runtime(13)
+    env = toolchain.environment(
+        tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="0", GPUPROF_UNWINDER=unwinder,
+        GPUPROF_GPU="on", GPUPROF_FRONT=front,
+        GPUPROF_CUPTI=toolchain.SIM / cupti_client.VERSIONS["13.0"][0])
+    toolchain.run([toolchain.build("stacks.c", "-O2", *flags)], env)
+    [process] = stream_reader.read_folder(tmp_path)
+    stacks = Stacks(process)
+    numbers = [r.stack for r in process.of_type(stream_reader.CALL)]
+    assert len(numbers) >= 5 and all(numbers)
+    for number in numbers[-5:]:
+        names = list(stacks.names(number, "stacks-"))
+        # What is linked in statically is the program's own code.
+        begin = names.index("leaf_call")
+        assert (begin == 0) == (link == "shared")
+        assert names[begin:begin + 3] == ["leaf_call", "middle", "main"]
 
 
 def test_plugins(record):

@@ -2,6 +2,9 @@
 """The buffers of the injected library under ThreadSanitizer, AddressSanitizer and UBSan."""
 
 import collections
+import os
+import shutil
+import struct
 import subprocess
 
 import conftest
@@ -78,3 +81,45 @@ def test_stress(stress, tmp_path, kind, buffer):
         depths[record.thread, "popped"] += record.type == stream_reader.POP
     assert sum(depths.values()) > 2000
     assert all(depths[t, "pushed"] == depths[t, "popped"] for t, _ in list(depths))
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("unwinder", ["libunwind", "own"])
+def test_stacks_stress(stress, tmp_path, kind, unwinder):
+    """GPUPROF_TEST_STRESS_SECONDS says for how long."""
+    program = tmp_path / "stress"
+    shutil.copy(stress(kind), program)
+    ours = [conftest.BUILD / f"libgpuprof-{name}.so" for name in ("unwind", "lzma")]
+    if unwinder == "libunwind":
+        if not ours[0].exists():
+            pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+        for path in ours:  # it is looked for beside the object that is gpuprof
+            shutil.copy(path, tmp_path)
+    plugin = toolchain.build("stress_plugin.cc", "-O1", "-shared", "-fPIC", compiler="g++")
+    shutil.copy(plugin, tmp_path / "copy.so")
+    seconds = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
+    # The loader's lock, under which it writes and we read a path, is not known to the sanitizer.
+    (tmp_path / "known").write_text("race:write_path\n")
+    done = subprocess.run([program, "10", str(seconds), plugin, tmp_path / "copy.so"],
+                          capture_output=True, text=True, check=False, timeout=60 + 2 * seconds,
+                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
+                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
+                               "GPUPROF_UNWINDER": unwinder, "GPUPROF_BACKTRACE_THRESHOLD": "0",
+                               "GPUPROF_EXIT_WAIT": "60s",
+                               "TSAN_OPTIONS": f"exitcode=66:suppressions={tmp_path}/known:"
+                                               "print_suppressions=0"})
+    assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert not process.losses
+    check_stacks(process, int(done.stdout), {str(plugin), str(tmp_path / "copy.so")})
+
+
+def check_stacks(process, count, plugins):
+    """As many calls; each has a stack, which begins in the plugin."""
+    calls = [r.stack for r in process.of_type(stream_reader.CALL)]
+    assert len(calls) == count > 1000 and all(calls)
+    paths = {r.args[0]: r.text.decode().partition(" ")[2] for r in
+             process.of_type(stream_reader.MODULE)}
+    stacks = {r.args[0]: struct.unpack_from("<Q", r.text)[0]
+              for r in process.of_type(stream_reader.STACK)}
+    assert {paths[stacks[number] >> 40 & 0xFFFFF] for number in set(calls)} == plugins

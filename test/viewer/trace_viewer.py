@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens a Chrome trace in a real viewer (catapult's, as Debian ships it for Go) in a real Chromium.
 
-Also a command, which makes a picture:  trace_viewer.py TRACE PICTURE [FROM:TO in ms]
+Also a command, which makes a picture:  trace_viewer.py TRACE PICTURE [FROM:TO in ms [HEIGHT]]
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import tempfile
 import threading
 
 PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
-SIZE = (1400, 220)
+WIDTH, HEIGHT = 1400, 220
 STATIC_FOLDERS = "/usr/share/go-*/src/cmd/trace/static"
 
 
@@ -75,12 +75,12 @@ def serve(trace):
         server.server_close()
 
 
-def run_chromium(url, *options, budget_ms=30000, seconds=120):
+def run_chromium(url, *options, height=HEIGHT, budget_ms=30000, seconds=120):
     with tempfile.TemporaryDirectory(prefix="gpuprof-viewer-") as profile:
         command = [find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
                    "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
                    "--disable-background-networking", "--force-device-scale-factor=1",
-                   f"--user-data-dir={profile}", f"--window-size={SIZE[0]},{SIZE[1]}",
+                   f"--user-data-dir={profile}", f"--window-size={WIDTH},{height}",
                    f"--virtual-time-budget={budget_ms}", *options, url]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
 
@@ -97,10 +97,10 @@ def open_trace(trace):
     raise RuntimeError(f"the page did not finish: {result.stderr[-2000:]}")
 
 
-def take_picture(trace, picture, part=""):
+def take_picture(trace, picture, part="", height=HEIGHT):
     with serve(trace) as url:
-        run_chromium(f"{url}#{part}", f"--screenshot={picture}")
+        run_chromium(f"{url}#{part}", f"--screenshot={picture}", height=height)
 
 
 if __name__ == "__main__":
-    take_picture(read_trace(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")
+    take_picture(read_trace(sys.argv[1]), *sys.argv[2:])

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -92,6 +93,16 @@ static void on_signal(int number)
     HERE;
 }
 
+/* On a stack of its own, of which the program's other frames are not a part. */
+static void on_other_stack(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    stack_t stack = {.ss_sp = malloc(256 << 10), .ss_size = 256 << 10};
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+
 static ucontext_t ours, other;
 
 static void coroutine(void)
@@ -122,6 +133,57 @@ __attribute__((noinline)) static void forked(void)
     }
     waitpid(child, NULL, 0);
     HERE;
+}
+
+static _Atomic int is_over;
+
+__attribute__((noinline)) static void deep_free(unsigned depth)
+{
+    if (depth)
+        deep_free(depth - 1);
+    else
+        cudaFree(NULL);
+    HERE;
+}
+
+static void *take_stacks(void *data)
+{
+    while (!is_over)
+        deep_free((unsigned)(uintptr_t)data);
+    return NULL;
+}
+
+/* Children of a process in which a thread is always having its stack taken. */
+__attribute__((noinline)) static void forks(int count)
+{
+    pthread_t thread;
+    middle(32); /* CUDA itself is set up before anybody forks */
+    pthread_create(&thread, NULL, take_stacks, (void *)30);
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            alarm(20);
+            deep_free(3); /* it fails: CUDA does not work in the child */
+            exit(0);
+        }
+        if (waitpid(child, &status, 0) != child || status != 0)
+            abort();
+    }
+    is_over = 1;
+    pthread_join(thread, NULL);
+}
+
+/* A libunwind of the program's own, before or after the first stack. */
+__attribute__((noinline)) static void with_unwinder(const char *path, bool is_late)
+{
+    if (is_late)
+        middle(8);
+    if (!dlopen(path, RTLD_LAZY | RTLD_GLOBAL))
+        abort();
+    for (volatile int i = 0; i < 3; i++)
+        aligned(8);
+    in_thread(thread_main);
 }
 
 /* Each by its own path, one after another: the second may lie where the first one did. */
@@ -158,7 +220,14 @@ int main(int argc, char **argv)
         forked();
     else if (strcmp(way, "plugins") == 0)
         plugins(argv + 2);
-    else if (strcmp(way, "signal") == 0) {
+    else if (strcmp(way, "forks") == 0)
+        forks(atoi(argv[2]));
+    else if (strcmp(way, "unwinder") == 0)
+        with_unwinder(argv[2], argc > 3);
+    else if (strcmp(way, "altstack") == 0) {
+        on_other_stack();
+        middle(8);
+    } else if (strcmp(way, "signal") == 0) {
         signal(SIGUSR1, on_signal);
         raise(SIGUSR1);
         middle(8);

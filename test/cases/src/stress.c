@@ -4,11 +4,17 @@
  * the calls are begun and ended here as a wrapper does it. Built together with inject/ for the
  * sanitizers. stress THREADS CALLS It prints how many calls it made; the recording must hold as
  * many.
+ *
+ * stress THREADS SECONDS PLUGIN COPY: stacks are taken through the functions of a plugin meanwhile,
+ * by threads that stay, come and go, throw; after half of the time, its copy is unloaded and
+ * loaded.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "dlsym_filter.h"
@@ -16,6 +22,7 @@
 #include "gpu.h"
 #include "hook_table.h"
 #include "labels.h"
+#include "modules.h"
 #include "user_ranges.h"
 
 /* In place of the parts that meet CUDA. */
@@ -144,11 +151,106 @@ static void *parent_of_many(void *data)
     return NULL;
 }
 
+/* ---- stacks ---- */
+
+#define UNLOADS 60 /* or so; of each the table gets some 500 stacks */
+
+typedef void (*through_fn)(void (*call)(void *), void *data, unsigned depth);
+
+static through_fn through, throwing;
+static const char *copy_path;
+static double end_seconds, half_seconds;
+static useconds_t pause_us; /* after an unload, which makes all stacks new ones */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void one_launch(void *data)
+{
+    const uint64_t words[] = {0x1000, 1, 1, *(const unsigned long *)data, 0x100};
+    make_call(&launch, words);
+}
+
+static void *take_stacks(void *data)
+{
+    for (unsigned long i = 0; seconds_now() < end_seconds; i++) {
+        (i % 8 ? through : throwing)(one_launch, &i, (unsigned)(i + (uintptr_t)data) % 40);
+        if (i % 16 == 0)
+            usleep(2000); /* not more calls than a test can read */
+    }
+    return NULL;
+}
+
+static void *take_few_stacks(void *data)
+{
+    for (unsigned long i = 0; i < 20; i++)
+        (i % 8 ? through : throwing)(one_launch, &i, (unsigned)(i + (uintptr_t)data) % 40);
+    return NULL;
+}
+
+static void *parent_of_takers(void *data)
+{
+    while (seconds_now() < end_seconds) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, take_few_stacks, data) == 0)
+            pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+/* As the hooks of dlclose do it. */
+static void *open_and_close(void *data)
+{
+    while (seconds_now() < end_seconds) {
+        void *handle = dlopen(copy_path, RTLD_NOW | RTLD_LOCAL);
+        through_fn of_copy = handle ? (through_fn)dlsym(handle, "through") : NULL;
+        if (!of_copy)
+            abort();
+        do
+            for (unsigned long i = 0; i < 3; i++)
+                of_copy(one_launch, &i, (unsigned)(uintptr_t)data % 40);
+        while (seconds_now() < half_seconds);
+        modules_closing();
+        dlclose(handle);
+        modules_closed();
+        usleep(pause_us);
+    }
+    return NULL;
+}
+
+static void take_for(unsigned count, double seconds, const char *path, const char *copy)
+{
+    static void *(*const bodies[])(void *) = {take_stacks, take_stacks, parent_of_takers,
+                                              open_and_close};
+    pthread_t threads[64];
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    through = handle ? (through_fn)dlsym(handle, "through") : NULL;
+    throwing = handle ? (through_fn)dlsym(handle, "throwing") : NULL;
+    if (!through || !throwing)
+        abort();
+    copy_path = copy;
+    pause_us = (useconds_t)(seconds * 1e6 / 2 / UNLOADS);
+    half_seconds = seconds_now() + seconds / 2;
+    end_seconds = seconds_now() + seconds;
+    for (unsigned i = 0; i < count && i < 64; i++)
+        pthread_create(&threads[i], NULL, bodies[i < 9 ? i % 3 : 3], (void *)(uintptr_t)i);
+    for (unsigned i = 0; i < count && i < 64; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[64];
     unsigned count = argc > 2 ? (unsigned)atoi(argv[1]) : 0;
     call_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    if (argc > 4) {
+        take_for(count, atof(argv[2]), argv[3], argv[4]);
+        count = 0;
+    }
     for (unsigned i = 0; i < count && i < 64; i++)
         pthread_create(&threads[i], NULL, i % 4 == 3 ? parent_of_many : long_life,
                        (void *)(uintptr_t)i);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of settings: what is taken, what is refused and why. */
+#include "unit_test.h"
+
+#include "error.h"
+#include "settings.h"
+
+static struct settings settings;
+static char reason[200];
+
+static int set(enum setting_index index, const char *text)
+{
+    reason[0] = '\0';
+    return settings_set(&settings, index, text, reason, sizeof reason);
+}
+
+static void refused(enum setting_index index, const char *text, const char *why)
+{
+    uint64_t before = settings.numbers[index];
+    assert_int_equal(set(index, text), GPUPROF_USAGE);
+    assert_string_equal(reason, why);
+    assert_true(settings.numbers[index] == before);
+}
+
+static void times_that_can_be_off(void **state)
+{
+    (void)state;
+    settings_init(&settings);
+    assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 80000);
+    assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "off"), 0);
+    assert_true(settings.numbers[SETTING_BACKTRACE_THRESHOLD] == SETTING_TIME_OFF);
+    assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "0"), 0);
+    assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 0);
+    assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "60s"), 0);
+    assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 60000000000);
+    refused(SETTING_BACKTRACE_THRESHOLD, "61s", "'61s' is out of range (0 to 60s)");
+    refused(SETTING_BACKTRACE_THRESHOLD, "of",
+            "'of' is not a time such as 80us, 200ms or 3s, or off");
+    refused(SETTING_BACKTRACE_THRESHOLD, "offs",
+            "'offs' is not a time such as 80us, 200ms or 3s, or off");
+    refused(SETTING_BACKTRACE_THRESHOLD, "", "'' is not a time such as 80us, 200ms or 3s, or off");
+    /* The number that means it is no way to say it. */
+    refused(SETTING_BACKTRACE_THRESHOLD, "18446744073709551615",
+            "'18446744073709551615' is not a time such as 80us, 200ms or 3s, or off");
+}
+
+static void times_that_cannot(void **state)
+{
+    (void)state;
+    settings_init(&settings);
+    refused(SETTING_WAIT, "off", "'off' is not a time such as 80us, 200ms or 3s");
+    refused(SETTING_SEAL, "off", "'off' is not a time such as 80us, 200ms or 3s");
+}
+
+static void classes_of_calls(void **state)
+{
+    (void)state;
+    settings_init(&settings);
+    assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_LIBUNWIND);
+    assert_int_equal(set(SETTING_UNWINDER, "own"), 0);
+    assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_OWN);
+    refused(SETTING_UNWINDER, "ow", "'ow' is not one of libunwind|own");
+    assert_int_equal(set(SETTING_BACKTRACE, "launch,copy"), 0);
+    assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
+    refused(SETTING_BACKTRACE, "launch,off",
+            "'launch,off' is not one or more, with commas, of "
+            "launch|alloc|copy|sync|graph_launch|graph|none");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_that_can_be_off),
+        cmocka_unit_test(times_that_cannot),
+        cmocka_unit_test(classes_of_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
