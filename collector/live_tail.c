@@ -215,7 +215,7 @@ static int take_records(struct tail_reader *r)
     for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
         r->thread = thread_get(r->threads, r->places[i].thread);
         if (!r->thread)
-            return GPUPROF_NO_MEMORY;
+            return thread_get_error(r->threads);
         if (i == 0 || r->places[i - 1].thread != r->places[i].thread) {
             r->thread->live_end = r->thread->position_end;
             r->thread->open_begin = 0;

@@ -200,7 +200,7 @@ static int take_block(struct loader *l, struct block_place *place)
     const struct block_header *h = &place->header;
     struct thread *thread = thread_get(&p->threads, h->thread);
     if (!thread)
-        return GPUPROF_NO_MEMORY;
+        return thread_get_error(&p->threads);
     bool first = !thread->looked;
     thread->looked = true;
     p->block_count++;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "error.h"
+
 void thread_table_release(struct thread_table *t)
 {
     for (uint32_t i = 0; i < t->count; i++)
@@ -65,4 +67,9 @@ struct thread *thread_get(struct thread_table *t, uint32_t number)
     t->slots[slot_of(t, number)] = t->count + 1;
     t->threads[t->count++] = thread;
     return t->last = thread;
+}
+
+int thread_get_error(const struct thread_table *t)
+{
+    return t->count == THREADS_MAX ? GPUPROF_LIMIT : GPUPROF_NO_MEMORY;
 }

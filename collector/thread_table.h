@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define THREADS_MAX           (1u << 20) /* of one process */
+#define THREADS_MAX           (1u << 22) /* of one process */
 #define THREAD_NAME_BYTES_MAX 63
 
 struct thread {
@@ -37,7 +37,8 @@ void thread_table_release(struct thread_table *t);
 /* The thread of that number or NULL. */
 struct thread *thread_find(struct thread_table *t, uint32_t number);
 
-/* The same, made if it is new; NULL: no memory or more than THREADS_MAX. */
+/* The same, made if it is new; NULL: no memory or more than THREADS_MAX, as the error says. */
 struct thread *thread_get(struct thread_table *t, uint32_t number);
+int thread_get_error(const struct thread_table *t);
 
 #endif
