@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "call.h"
+#include "objects.h"
 #include "pool.h"
 
 static __thread uint8_t *copy; /* of the pool: its first page, and this thread's chunk */
@@ -14,6 +15,7 @@ static void before_fork(void)
 {
     const struct thread *t = &this_thread;
     copy = NULL;
+    loader_before_fork();
     if (!t->inside || t->inside == CALL_FOR_GOOD || epoch_now() == EPOCH_NONE || !gp.pool.base)
         return;
     uint8_t *p = mmap(NULL, gp.pool.map_bytes, PROT_READ | PROT_WRITE,
@@ -30,6 +32,7 @@ static void before_fork(void)
 
 static void in_parent(void)
 {
+    loader_after_fork(false);
     if (copy)
         munmap(copy, gp.pool.map_bytes);
     copy = NULL;
@@ -37,6 +40,7 @@ static void in_parent(void)
 
 static void in_child(void)
 {
+    loader_after_fork(true);
     if (copy)
         mremap(copy, gp.pool.map_bytes, gp.pool.map_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                gp.pool.base);

@@ -53,7 +53,6 @@ static struct {
 _Atomic uint32_t modules_age;
 _Atomic uint32_t modules_list_age;
 static _Atomic uint32_t closing;
-static _Atomic uint32_t inside_loader; /* threads that may hold the lock of the loader's list */
 static _Atomic unsigned long long known_adds, known_subs;
 
 struct counts {
@@ -71,11 +70,7 @@ static int visit_counts(struct dl_phdr_info *info, size_t size, void *data)
 static struct counts read_counts(void)
 {
     struct counts counts = {0};
-    uint64_t signals = block_signals(); /* a handler that jumps must not leave us inside */
-    atomic_fetch_add(&inside_loader, 1);
     objects_iterate(visit_counts, &counts);
-    atomic_fetch_sub(&inside_loader, 1);
-    restore_signals(signals);
     return counts;
 }
 
@@ -279,9 +274,7 @@ static void refresh(void)
         table.modules[i].is_here = false;
     }
     table.here_count = 0;
-    atomic_fetch_add(&inside_loader, 1);
     objects_each(visit_module, &only_added);
-    atomic_fetch_sub(&inside_loader, 1);
     table.is_filled = true;
 }
 
@@ -356,8 +349,7 @@ bool modules_frames(struct thread *t, uint64_t *frames, unsigned count)
 
 bool modules_reset(void)
 {
-    bool is_free = atomic_load(&inside_loader) == 0;
-    atomic_store(&inside_loader, 0);
+    bool is_free = loader_reset();
     atomic_store(&closing, 0);
     atomic_store(&table.lock.holder, 0);
     table.is_filled = false;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "objects.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "signals.h"
 
@@ -56,10 +60,71 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
     return walk->visit(&o, walk->data);
 }
 
+#define LOADER_WAIT_NS   100000000u /* a thread that is inside is out within microseconds */
+#define LOADER_LOOK_NS   20000u
+#define LOADER_LOOKS_MAX (LOADER_WAIT_NS / LOADER_LOOK_NS)
+
+static struct {
+    _Atomic uint32_t inside;  /* threads that may hold the lock of the loader's list */
+    _Atomic uint32_t forking; /* threads that are in fork(): nobody else is to come inside */
+} loader;
+
+static __thread uint32_t loader_depth; /* of this thread: inside, or forking */
+
+static void look_again_later(void)
+{
+    const struct timespec nap = {.tv_nsec = LOADER_LOOK_NS};
+    syscall(SYS_nanosleep, &nap, NULL);
+}
+
+void loader_enter(void)
+{
+    atomic_fetch_add(&loader.inside, 1);
+    for (unsigned i = 0; loader_depth == 0 && atomic_load(&loader.forking) && i < LOADER_LOOKS_MAX;
+         i++) {
+        atomic_fetch_sub(&loader.inside, 1);
+        look_again_later();
+        atomic_fetch_add(&loader.inside, 1);
+    }
+    loader_depth++;
+}
+
+void loader_leave(void)
+{
+    loader_depth--;
+    atomic_fetch_sub(&loader.inside, 1);
+}
+
+void loader_before_fork(void)
+{
+    loader_depth++;
+    atomic_fetch_add(&loader.forking, 1);
+    for (unsigned i = 0; atomic_load(&loader.inside) && i < LOADER_LOOKS_MAX; i++)
+        look_again_later();
+}
+
+void loader_after_fork(bool is_child)
+{
+    if (is_child)
+        atomic_store(&loader.forking, 0); /* whoever else was in fork() is not here */
+    else
+        atomic_fetch_sub(&loader.forking, 1);
+    loader_depth--;
+}
+
+bool loader_reset(void)
+{
+    if (loader_depth == 0) /* else between the two of fork() */
+        atomic_store(&loader.forking, 0);
+    return atomic_exchange(&loader.inside, 0) == 0;
+}
+
 int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
     uint64_t signals = block_signals();
+    loader_enter();
     int result = dl_iterate_phdr(visit, data);
+    loader_leave();
     restore_signals(signals);
     return result;
 }

@@ -42,6 +42,25 @@ int objects_each(int (*visit)(const struct object *object, void *data), void *da
  */
 int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
 
+/*
+ * Around whatever takes the lock of the loader's list, with signals blocked: a fork() meanwhile
+ * would leave its child with that lock held, by a thread that is not there, and the child's own
+ * dlopen would hang. So fork() waits until nobody is inside, and who wants in waits for it; neither
+ * without a bound.
+ */
+void loader_enter(void);
+void loader_leave(void);
+
+/* In fork(), before and after it, there on both sides (forked.c). */
+void loader_before_fork(void);
+void loader_after_fork(bool is_child);
+
+/*
+ * In the child of any fork, once. False: a thread was inside, after all (_Fork, or a raw clone),
+ * and the lock may be held for ever.
+ */
+bool loader_reset(void);
+
 /* The address of a function or object that `object` defines under `name`, NULL if none. */
 void *object_symbol(const struct object *object, const char *name);
 

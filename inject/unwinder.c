@@ -88,9 +88,11 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    loader_enter(); /* it may ask for the loader's list */
     atomic_fetch_add(&unwinder.inside, 1);
     int count = backtrace((void **)addresses, (int)max);
     atomic_fetch_sub(&unwinder.inside, 1);
+    loader_leave();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     t->has_unwound = true;
     return count > 0 ? (unsigned)count : 0;
