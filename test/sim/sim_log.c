@@ -73,6 +73,7 @@ static unsigned fork_page_count;
 
 static void fork_child(void)
 {
+    pthread_mutex_init(&log_state.lock, NULL); /* a thread that is not here may have held it */
     for (unsigned i = 0; i < fork_page_count; i++)
         *fork_pages[i] = 0;
 }
