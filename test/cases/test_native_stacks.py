@@ -313,6 +313,26 @@ def test_plugins(record):
         assert len({places[str(p)] for p in parts}) < len(parts)  # it did will
 
 
+@pytest.mark.parametrize("identity", ["sha1", "none"])
+def test_reloaded(record, identity):
+    """Unloads make no stacks: what did not change is the same, and so is a build loaded again."""
+    times = 1000 if not toolchain.CROSS else 30
+    plugin = toolchain.build("stacks_plugin.c", "-O2", "-shared", "-fPIC", "-DNAMED=named",
+                             "-DROOM=16", f"-Wl,--build-id={identity}", *toolchain.runtime(12))
+    [stacks] = record(build("-O2"), "reload", plugin, times)
+    calls = stacks.of_calls()
+    assert len(calls) == 2 * times and all(calls)
+    assert len(set(calls[0::2])) == 1
+    begins = {begin for path, _, begin, _, _ in stacks.modules.values() if path == str(plugin)}
+    if identity == "none":  # who could tell that it is the same?
+        assert len(set(calls[1::2])) == len(begins) > 10
+    else:
+        assert len(set(calls[1::2])) == len(begins) == 1
+    for number in {*calls[:2], *calls[-2:]}:
+        names = list(stacks.names(number, "stacks"))
+        assert "reloaded" in names[:3] and names[0] in ("leaf_call", "named")
+
+
 def test_cxx(record):
     program = toolchain.build("stacks_inlined.cpp", "-O2", *toolchain.runtime(12), compiler="g++")
     [stacks] = record(program)

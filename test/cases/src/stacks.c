@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -201,6 +202,24 @@ __attribute__((noinline)) static void plugins(char **paths)
     HERE;
 }
 
+/* The same file again and again; every other time something else has taken its place meanwhile. */
+__attribute__((noinline)) static void reloaded(const char *path, int times)
+{
+    for (int i = 0; i < times; i++) {
+        void *handle = dlopen(path, RTLD_NOW);
+        void (*function)(size_t) = handle ? (void (*)(size_t))dlsym(handle, "plugin_call") : NULL;
+        if (!function)
+            abort();
+        middle(8);
+        function(16);
+        dlclose(handle);
+        if (i % 2)
+            mmap((void *)((uintptr_t)function & -4096ul), 4096, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    HERE;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -220,6 +239,8 @@ int main(int argc, char **argv)
         forked();
     else if (strcmp(way, "plugins") == 0)
         plugins(argv + 2);
+    else if (strcmp(way, "reload") == 0)
+        reloaded(argv[2], atoi(argv[3]));
     else if (strcmp(way, "forks") == 0)
         forks(atoi(argv[2]));
     else if (strcmp(way, "unwinder") == 0)
