@@ -325,10 +325,11 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
         return false;
     refresh(); /* what is read below must lie in what is there now */
     const struct module *m = find(address);
-    if (!m || !cfi_find(&m->cfi, address, rule))
-        *rule = (struct cfi_rule){.flags = CFI_NONE};
-    if (m)
+    *rule = (struct cfi_rule){.flags = CFI_NONE};
+    if (m) {
+        cfi_find(&m->cfi, address, rule);
         rule->flags |= m->flags;
+    }
     lock_drop(&table.lock);
     return true;
 }

@@ -241,8 +241,11 @@ const char *stacks_source(char *text, size_t bytes)
         return absent ? absent : "absent: switched off";
     if (python_is_here())
         return "call frame information (Python's frames want it)";
-    if (strcmp(state, "libunwind") == 0)
-        return state;
+    if (strcmp(state, UNWINDER_READY) == 0) {
+        if (gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_LIBUNWIND)
+            return state;
+        state = "for what it does not follow";
+    }
     snprintf(text, bytes, "call frame information (libunwind: %s)", state);
     return text;
 }

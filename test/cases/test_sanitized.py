@@ -84,17 +84,14 @@ def test_stress(stress, tmp_path, kind, buffer):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("unwinder", ["libunwind", "own"])
+@pytest.mark.parametrize("unwinder", ["auto", "libunwind"])
 def test_stacks_stress(stress, tmp_path, kind, unwinder):
     """GPUPROF_TEST_STRESS_SECONDS says for how long."""
     program = tmp_path / "stress"
     shutil.copy(stress(kind), program)
-    ours = [conftest.BUILD / f"libgpuprof-{name}.so" for name in ("unwind", "lzma")]
-    if unwinder == "libunwind":
-        if not ours[0].exists():
-            pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
-        for path in ours:  # it is looked for beside the object that is gpuprof
-            shutil.copy(path, tmp_path)
+    ours = toolchain.need_unwinder()
+    for path in (ours, ours.with_name("libgpuprof-lzma.so")):
+        shutil.copy(path, tmp_path)  # it is looked for beside the object that is gpuprof
     plugin = toolchain.build("stress_plugin.cc", "-O1", "-shared", "-fPIC", compiler="g++")
     shutil.copy(plugin, tmp_path / "copy.so")
     seconds = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))

@@ -50,6 +50,47 @@ __attribute__((noinline)) static void sized(size_t bytes)
     HERE;
 }
 
+/*
+ * By hand: the frame of one is found through a register that compilers do not use for that; the
+ * other keeps its caller's frame pointer in such a one.
+ */
+void strange(void (*function)(size_t), size_t data);
+void untold(void (*function)(size_t), size_t data);
+#define BEGIN(name) ".text\n.globl " name "\n" name ":\n.cfi_startproc\n"
+#define END(name)   "ret\n.cfi_endproc\n.size " name ", .-" name "\n.type " name ", "
+#if defined(__x86_64__)
+#define ENTER "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset %rbx, -16\n"
+#define CALL  "mov %rdi, %rax\nmov %rsi, %rdi\ncall *%rax\n"
+#define LEAVE "pop %rbx\n.cfi_def_cfa_offset 8\n"
+__asm__(BEGIN("strange") ENTER
+        "mov %rsp, %rbx\n.cfi_def_cfa_register %rbx\n"
+        "sub $64, %rsp\nand $-64, %rsp\n" CALL
+        "mov %rbx, %rsp\n.cfi_def_cfa_register %rsp\n" LEAVE END("strange") "@function\n");
+__asm__(BEGIN("untold") ENTER
+        "mov %rbp, %rbx\n.cfi_register %rbp, %rbx\nxor %ebp, %ebp\n" CALL
+        "mov %rbx, %rbp\n.cfi_restore %rbp\n" LEAVE END("untold") "@function\n");
+#else
+#define ENTER                                                                                      \
+    "stp x19, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset 19, -16\n.cfi_offset 30, -8\n"
+#define CALL  "mov x2, x0\nmov x0, x1\nblr x2\n"
+#define LEAVE "ldp x19, x30, [sp], 16\n.cfi_def_cfa_offset 0\n.cfi_restore 19\n.cfi_restore 30\n"
+__asm__(BEGIN("strange") ENTER
+        "mov x19, sp\n.cfi_def_cfa_register 19\nsub sp, sp, 64\n" CALL
+        "mov sp, x19\n.cfi_def_cfa_register 31\n" LEAVE END("strange") "%function\n");
+__asm__(BEGIN("untold") ENTER "mov x19, x29\n.cfi_register 29, 19\nmov x29, 0\n" CALL
+                              "mov x29, x19\n.cfi_restore 29\n" LEAVE END("untold") "%function\n");
+#endif
+
+/* It is found by the frame pointer. */
+__attribute__((noinline)) static void by_pointer(size_t bytes)
+{
+    volatile char *room = __builtin_alloca(bytes);
+    room[0] = 1;
+    untold(middle, bytes);
+    room[bytes - 1] = room[0];
+    HERE;
+}
+
 __attribute__((noinline)) static void recursive(unsigned depth)
 {
     if (depth)
@@ -227,6 +268,10 @@ int main(int argc, char **argv)
         aligned(7);
     else if (strcmp(way, "sized") == 0)
         sized(70);
+    else if (strcmp(way, "strange") == 0)
+        strange(middle, 8);
+    else if (strcmp(way, "untold") == 0)
+        by_pointer(70);
     else if (strcmp(way, "recursive") == 0)
         recursive((unsigned)atoi(argv[2]));
     else if (strcmp(way, "thread") == 0)
