@@ -36,10 +36,14 @@ void call_tree_release(struct call_tree *t)
 
 void call_tree_say(const struct call_tree *t)
 {
-    uint64_t texts = t->survey->stacks.texts.dropped;
-    if (t->left_out || t->frames.left_out || texts)
-        message("stacks: more than can be kept: %llu frames and %llu names are left out",
-                (unsigned long long)(t->left_out + t->frames.left_out), (unsigned long long)texts);
+    const struct stack_table *stacks = &t->survey->stacks;
+    uint64_t frames = t->left_out + t->frames.left_out;
+    if (frames || stacks->texts.dropped || stacks->left_out)
+        message(
+            "stacks: more than can be kept: %llu stacks and modules, %llu frames and %llu names "
+            "are left out",
+            (unsigned long long)stacks->left_out, (unsigned long long)frames,
+            (unsigned long long)stacks->texts.dropped);
 }
 
 static uint32_t slot_of(const struct call_tree *t, uint32_t parent, uint32_t frame)

@@ -19,6 +19,7 @@
 #include "json_text.h"
 #include "message.h"
 #include "shown_frame.h"
+#include "stack_record.h"
 
 #define PATHS_MAX         6
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */

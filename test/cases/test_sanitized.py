@@ -65,6 +65,21 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("part, needs", [("stack", []), ("modules", ["cfi", "futex", "signals"])])
+def test_units(tmp_path, kind, part, needs):
+    """Those of the unit tests that have threads."""
+    units = conftest.ROOT / "test" / "unit"
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{units}",
+                    f"-I{conftest.ROOT}/inject", f"-I{conftest.ROOT}/formats",
+                    units / f"test_{part}.c", units / "append_double.c",
+                    *(conftest.ROOT / "inject" / f"{name}.c" for name in [part, *needs]),
+                    "-o", tmp_path / part, "-lcmocka", "-pthread"], check=True)
+    done = subprocess.run([tmp_path / part], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[:5000]
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):
     done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,

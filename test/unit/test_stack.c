@@ -5,8 +5,8 @@
  */
 #include "unit_test.h"
 
-#include <pthread.h>
 #include <errno.h>
+#include <pthread.h>
 
 #include "append_double.h"
 #include "frame.h"
