@@ -28,7 +28,7 @@ $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.o): override CFLAGS += -Iinject
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
 $(BUILD)/unit/test_stack: $(patsubst %,$(BUILD)/obj/%.c.o,inject/stack test/unit/append_double)
 $(BUILD)/unit/test_modules: $(patsubst %,$(BUILD)/obj/%.c.o,test/unit/append_double \
-	$(addprefix inject/,modules cfi futex signals))
+	$(addprefix inject/,modules program_file cfi futex signals))
 
 # Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
 # make_stacks.
