@@ -507,6 +507,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "median and p95" not in text  # that table, and no other
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
