@@ -125,6 +125,16 @@ def test_head(run_collector, make_gpu):
     assert written["traceName"] == "a.json"
 
 
+def test_devices_of_all_processes(run_collector, make_gpu):
+    """Each once, where processes describe the same ones."""
+    files = [make_gpu("train", 1, 1) / "rank0.gpuprof",
+             make_gpu("pools", 1, name="pools") / "pools.gpuprof"]
+    each = [json.loads(run_collector("merge", "-o", "-", path).stdout) for path in files]
+    both = json.loads(run_collector("merge", "-o", "-", *files).stdout)
+    assert len(both["deviceProperties"]) == 1
+    assert all(one["deviceProperties"] == both["deviceProperties"] for one in each)
+
+
 def test_kernels(merged):
     trace = merged("train", 1, 3)
     kernels = of_category(trace, "kernel")
