@@ -127,7 +127,7 @@ def test_head(run_collector, make_gpu):
 
 def test_devices_of_all_processes(run_collector, make_gpu):
     """Each once, where processes describe the same ones."""
-    files = [make_gpu("train", 1, 1) / "rank0.gpuprof",
+    files = [make_gpu("train", 2, 1) / "rank1.gpuprof",
              make_gpu("pools", 1, name="pools") / "pools.gpuprof"]
     each = [json.loads(run_collector("merge", "-o", "-", path).stdout) for path in files]
     both = json.loads(run_collector("merge", "-o", "-", *files).stdout)
