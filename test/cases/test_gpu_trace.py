@@ -356,6 +356,12 @@ def test_rows_are_named_and_in_order(merged):
             "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
             "stream 13", "synchronisation", "synchronisation (overlapping 1)"]
         assert len({place for place, _ in rows}) == len(rows)
+        # Perfetto's order is that of the tids.
+        by_tid = [names(trace)[row] for row in sorted(order) if row[0] == pid]
+        assert by_tid == [
+            "stream 7", "stream 13", "ranges on stream 7", "stream 7 (overlapping 1)",
+            "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
+            "synchronisation", "synchronisation (overlapping 1)"]
     processes = {e["pid"]: e["args"]["sort_index"] for e in trace["traceEvents"]
                  if e["ph"] == "M" and e["name"] == "process_sort_index"}
     assert {pid for pid, _ in used} <= set(processes)
