@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our theoretical occupancy beside that of CUDA's own cuda_occupancy.h, over devices and launches. */
+/* Our theoretical occupancy beside that of CUDA's own cuda_occupancy.h, over devices and launches.
+ */
 #include <limits.h>
 #include <stdio.h>
 
@@ -14,12 +15,12 @@ static const struct {
     int threads, blocks; /* of a multiprocessor */
     int shared, block_shared, reserved;
 } devices[] = {
-    {7, 0, 2048, 32, 96 * KIB, 96 * KIB, 0},         {7, 5, 1024, 16, 64 * KIB, 64 * KIB, 0},
-    {8, 0, 2048, 32, 164 * KIB, 163 * KIB, KIB},     {8, 6, 1536, 16, 100 * KIB, 99 * KIB, KIB},
-    {8, 7, 1536, 16, 164 * KIB, 163 * KIB, KIB},     {8, 9, 1536, 24, 100 * KIB, 99 * KIB, KIB},
-    {9, 0, 2048, 32, 228 * KIB, 227 * KIB, KIB},     {10, 0, 2048, 32, 228 * KIB, 227 * KIB, KIB},
-    {10, 3, 2048, 32, 228 * KIB, 227 * KIB, KIB},    {11, 0, 1536, 24, 228 * KIB, 227 * KIB, KIB},
-    {12, 0, 1536, 24, 100 * KIB, 99 * KIB, KIB},     {12, 1, 1536, 24, 100 * KIB, 99 * KIB, KIB},
+    {7, 0, 2048, 32, 96 * KIB, 96 * KIB, 0},      {7, 5, 1024, 16, 64 * KIB, 64 * KIB, 0},
+    {8, 0, 2048, 32, 164 * KIB, 163 * KIB, KIB},  {8, 6, 1536, 16, 100 * KIB, 99 * KIB, KIB},
+    {8, 7, 1536, 16, 164 * KIB, 163 * KIB, KIB},  {8, 9, 1536, 24, 100 * KIB, 99 * KIB, KIB},
+    {9, 0, 2048, 32, 228 * KIB, 227 * KIB, KIB},  {10, 0, 2048, 32, 228 * KIB, 227 * KIB, KIB},
+    {10, 3, 2048, 32, 228 * KIB, 227 * KIB, KIB}, {11, 0, 1536, 24, 228 * KIB, 227 * KIB, KIB},
+    {12, 0, 1536, 24, 100 * KIB, 99 * KIB, KIB},  {12, 1, 1536, 24, 100 * KIB, 99 * KIB, KIB},
 };
 
 static unsigned compare(unsigned d, int threads, int registers, int shared)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device did: each of CUPTI's records as it was, once, tied to the call that made it."""
 
+import collections
 import functools
 import resource
 import signal
@@ -254,6 +255,69 @@ def test_unsupported_kinds(run):
     assert done.status.endswith("without kernels, allocations: not supported here")
     assert done.done.stderr == ("gpuprof: GPU rows without kernels, allocations: not supported "
                                 "here\n")
+
+
+ABSENT, LESS, LOST, WHOLE = "absent", "less", "lost", "whole"
+FAILURES = {
+    "cuptiSubscribe:1": ABSENT, "cuptiSubscribe_v2:1": ABSENT, "cuptiGetVersion:1": ABSENT,
+    "cuptiSetThreadIdType:1": WHOLE, "cuptiActivitySetAttribute:*": WHOLE,
+    "cuptiActivityRegisterTimestampCallback:1": ABSENT, "cuptiActivityRegisterCallbacks:1": ABSENT,
+    **{f"cuptiActivityEnable:{i}": LESS for i in range(1, 12)}, "cuptiActivityEnable:*": ABSENT,
+    "cuptiEnableCallback:1": LESS, "cuptiEnableCallback:40": LESS, "cuptiEnableCallback:*": LESS,
+    "cuptiGetCallbackName:*": LESS,
+    "cuptiActivityFlushAll:1": LOST, "cuptiActivityFlushAll:*": LOST,
+    "cuptiActivityGetNumDroppedRecords:*": WHOLE, "cuptiActivityGetNextRecord:*": ABSENT,
+    "cuptiActivityGetNextRecord:1000": LOST, "cuptiUnsubscribe:*": WHOLE}
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+@pytest.mark.parametrize("failing", FAILURES)
+def test_calls_of_cupti_fail(run, failing, version):
+    """Whichever it is: the calls are there, and what is missing of the device is said once."""
+    what = FAILURES[failing]
+    if failing.startswith("cuptiSubscribe") and ("_v2" in failing) != (version == "13.0"):
+        what = WHOLE  # that version does not have it, or it is not asked
+    done = run(gpu_work(cupti.VERSIONS[version][1]), *WORK, "threads", version=version, stderr=None,
+               SIMCUPTI_FAIL=f"{failing}=999", GPUPROF_GPU_FLUSH="100ms")
+    said = done.done.stderr
+    assert said.count("\n") == (what in (ABSENT, LESS) or "FlushAll" in failing), said
+    losses = set(done.process.losses)
+    if what == WHOLE:
+        check_whole(done)
+    elif what == ABSENT:
+        assert not gpu_truth.rows(done.process) and not losses
+        assert done.status.startswith("absent: ") and f"GPU rows {done.status}; host" in said
+    elif what == LESS:
+        done.kinds()
+        assert not losses and ", without " in done.status
+        assert f"GPU rows{done.status[done.status.index(',') :].rpartition(', without')[1][1:]}" \
+            in said
+    else:
+        assert losses == {"gpu_unflushed" if "FlushAll" in failing else "gpu_damaged"}
+    assert len(done.pairs(front="hooks")) > 400
+
+
+PAUSED = ("launches", "sync", "stop", "launches", "sync", "start", "launches", "sync")
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_pause(run, static):
+    """What is launched between gpuprof_stop() and gpuprof_start() is nobody's."""
+    done = run(gpu_work(static=static), *PAUSED)
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    assert len(launches) == 400 and not done.process.losses
+    assert kernels == collections.Counter(c.correlation for c in launches)
+
+
+def test_no_records_after_a_pause(run):
+    """CUPTI that enables nothing any more is at its end, and that is said."""
+    refused = ",".join(f"cuptiActivityEnable:{i}=999" for i in range(12, 23))
+    done = run(gpu_work(), *PAUSED, stderr=None, SIMCUPTI_FAIL=refused)
+    assert done.status == "absent: CUPTI enables no records any more after a pause"
+    assert done.done.stderr == f"gpuprof: GPU rows {done.status}; host calls are recorded\n"
+    assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
 
 
 @pytest.mark.parametrize("from_flush", [1, 2])

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cupti_work.h"
+#include "gpuprof.h"
 
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 
@@ -189,13 +190,22 @@ static const struct {
     const char *name;
     void (*body)(void);
 } steps[] = {
-    {"init", cupti_work_init},         {"query", query},
-    {"work", cupti_work_all},          {"graph", cupti_work_graph},
-    {"launches", cupti_work_launches}, {"launch", cupti_work_launch},
-    {"sync", cupti_work_sync},         {"threads", threads},
-    {"short-lived", short_lived},      {"churn", churn},
-    {"interrupted", interrupted},      {"left", left},
-    {"destroy", destroy_context},      {"leave-main", leave_main},
+    {"init", cupti_work_init},
+    {"query", query},
+    {"work", cupti_work_all},
+    {"graph", cupti_work_graph},
+    {"launches", cupti_work_launches},
+    {"launch", cupti_work_launch},
+    {"sync", cupti_work_sync},
+    {"threads", threads},
+    {"short-lived", short_lived},
+    {"churn", churn},
+    {"interrupted", interrupted},
+    {"left", left},
+    {"destroy", destroy_context},
+    {"leave-main", leave_main},
+    {"stop", gpuprof_stop},
+    {"start", gpuprof_start},
 };
 
 static bool step(const char *name)
