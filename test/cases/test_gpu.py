@@ -182,6 +182,54 @@ def test_latency(run):
     assert sum(map(bool, queued)) > 100
 
 
+# ---- How CUPTI is used ---------------------------------------------------------------------------
+
+ZEROED, PER_THREAD = 5, 9
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_start(run, version, static):
+    """Each thing once and in its order; callbacks for what is recorded and for nothing else."""
+    done = run(gpu_work(cupti.VERSIONS[version][1], static), *WORK, version=version)
+    asked = [line for line in sorted((line for line in done.lines if line.layer == "P"),
+                                     key=lambda line: line.begin) if line.what.startswith("cupti")]
+    order = [line.what for line in asked]
+    steps = list(dict.fromkeys(what for what in order if "Flush" not in what and
+                               "Latency" not in what))
+    subscribe = "cuptiSubscribe_v2" if version == "13.0" else "cuptiSubscribe"
+    assert steps == [subscribe, "cuptiSetThreadIdType", "cuptiActivitySetAttribute",
+                     "cuptiActivityRegisterTimestampCallback", "cuptiActivityRegisterCallbacks",
+                     "cuptiActivityEnable", "cuptiEnableCallback"]
+    for once in (subscribe, steps[1], steps[3], steps[4]):
+        assert order.count(once) == 1
+    attributes = {line.values["attribute"]: line.values["value"] for line in asked
+                  if line.what == "cuptiActivitySetAttribute" and line.result == 0}
+    assert attributes == {ZEROED: 1} | ({PER_THREAD: 0} if version != "11.8" else {})
+    enabled = [line.values["kind"] for line in asked if line.what == "cuptiActivityEnable"]
+    assert sorted(enabled) == [1, 2, 8, 9, 10, 17, 22, 37, 38, 49, 50]
+    names, _ = done.called_back()
+    assert {"cuLaunchKernel", "cuGraphLaunch", "cuGraphLaunch_ptsz"} <= names
+    wanted = {f.symbol for f in done.process.functions.values()}
+    assert {name for name in names if not {name, f"{name}_v2"} & wanted} == set()
+    assert any(name.startswith("cuda") for name in names) == static
+
+
+def test_overheads_name_the_thread(run):
+    """By the number that the system has for it, as everything else does."""
+    done = run(gpu_work(), *WORK, "threads")
+    named = {args[3] for what, _, args, *_ in gpu_truth.rows(done.process) if what == "overhead"}
+    assert named and named <= {c.tid for c in done.process.calls()}
+
+
+def test_overheads_do_not_leak(run):
+    """Their data is ours to free: one block each."""
+    steps = ["launches"] * 25 + ["sync", "300", "heap"]
+    done = run(gpu_work(), *steps, *steps, SIMCUPTI_COMMAND_BUFFER=1, GPUPROF_GPU_FLUSH="20ms")
+    made = [args for what, _, args, *_ in gpu_truth.rows(done.process) if what == "overhead"]
+    assert len(made) >= 10000 and done.done.stdout.count("grown 0\n") == 2
+
+
 # ---- Faults --------------------------------------------------------------------------------------
 
 def host_rows(run, static=False):

@@ -3,6 +3,7 @@
  * A program with work for the GPU, step by step: gpu_work STEP... Nothing here knows of CUPTI. Each
  * step prints one line, so that the output with and without gpuprof can be compared.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include "cupti_work.h"
 #include "gpuprof.h"
 
+enum { HEAP_NOISE = 80000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 
 static volatile sig_atomic_t signals;
@@ -170,6 +172,15 @@ static void destroy_context(void)
     cuCtxSetCurrent(before);
 }
 
+/* Did it grow since the last time? */
+static void heap(void)
+{
+    static size_t before;
+    size_t now = mallinfo2().uordblks;
+    printf("grown %d\n", before && now > before + HEAP_NOISE);
+    before = now;
+}
+
 static void *after_main(void *unused)
 {
     usleep(50000);
@@ -204,6 +215,7 @@ static const struct {
     {"left", left},
     {"destroy", destroy_context},
     {"leave-main", leave_main},
+    {"heap", heap},
     {"stop", gpuprof_stop},
     {"start", gpuprof_start},
 };
