@@ -421,6 +421,20 @@ def test_other_clock(run, clock, steps):
     assert min(starts) > 1e18 if clock == "realtime" or steps else max(starts) > 1e18
 
 
+@pytest.mark.parametrize("settings", [
+    {"CLOCK_STEP_S": 3600, "CLOCK_STEP_MS": 700}, {"CLOCK_STEP_S": -3600, "CLOCK_STEP_MS": 700},
+    {"CLOCK_FAST_PPM": 20000}], ids=str)
+def test_other_clock_is_set(run, library, settings):
+    """CLOCK_REALTIME is set, and runs at a rate of its own: what it said of records holds for the
+    time at which it said it."""
+    clock = toolchain.build("clock_set.c", "-shared", "-fPIC")
+    steps = ["launches", "sync", "300", "launches", "sync", "900", "launches", "sync", "100"]
+    done = run(gpu_work(), *steps, SIMCUPTI_CLOCK="realtime", GPUPROF_GPU_FLUSH="50ms",
+               LD_PRELOAD=f"{library}:{clock}", **settings)
+    done.kinds(clock=False, tolerance=2_000_000)
+    assert not done.process.losses
+
+
 def test_drift(run):
     done = run(gpu_work(), *WORK, SIMCUPTI_DRIFT_PPM=500)
     check_whole(done, tolerance=2_000_000)
