@@ -248,7 +248,8 @@ static int take_launch(struct gpu_report *g, const struct event *e,
 /* 1 and the call that made the work, 0, or an error. */
 static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
 {
-    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation, call);
+    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
+                                 e->begin_ns, call);
     if (!found && e->record->correlation)
         e->process->losses.gpu_unpaired++;
     return found;

@@ -115,7 +115,7 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     }
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
-                                (uint32_t)record_arg(r, 0));
+                                (uint32_t)record_arg(r, 0), e->begin_ns);
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK: return stack_table_take(&s->stacks, e);
