@@ -26,6 +26,7 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
         struct range_node node = {.text = range->text,
                                   .begin_ns = range->begin_ns,
                                   .end_ns = UINT64_MAX,
+                                  .work_begin_ns = UINT64_MAX,
                                   .parent = parent,
                                   .sequence = range->sequence};
         error = spool_append(&s->nodes, &node);
@@ -114,7 +115,7 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     }
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
-                                (uint32_t)record_arg(r, 0));
+                                (uint32_t)record_arg(r, 0), e->begin_ns);
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK: return stack_table_take(&s->stacks, e);
@@ -195,6 +196,25 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
 {
     return spool_at(&s->nodes, number - 1u, false, error);
+}
+
+int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
+                   uint64_t end_ns)
+{
+    int error = 0;
+    for (uint32_t number = call->range; number;) {
+        struct range_node *node = spool_at(&s->nodes, number - 1u, true, &error);
+        if (!node)
+            return error;
+        number = node->parent;
+        if (node->end_ns <= call->begin_ns) /* a free one, over before one that began inside it */
+            continue;
+        if (node->work_begin_ns > begin_ns)
+            node->work_begin_ns = begin_ns;
+        if (node->work_end_ns < end_ns)
+            node->work_end_ns = end_ns;
+    }
+    return 0;
 }
 
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)

@@ -246,17 +246,35 @@ static void enable_callbacks(bool past_hooks)
     bool runtime = past_hooks || front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
-    cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName);
+    if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
+        gpu.refused_callbacks++;
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
         if (d == API_RUNTIME && !runtime)
             continue;
-        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid] &&
-                gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
+            if (!gpu.callbacks.api[d][cbid])
+                continue;
+            if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
                                               cupti_callback_domain((enum api_domain)d),
                                               cbid) == CUPTI_SUCCESS)
                 gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
+            else
+                gpu.refused_callbacks++;
+        }
     }
+}
+
+/* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
+ * not tied to it. */
+static void tell_source(void)
+{
+    if (gpu.refused_callbacks)
+        add_missing("some callbacks");
+    set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+               gpu.missing[0] ? ", without " : "", gpu.missing,
+               gpu.missing[0] ? ": not supported here" : "");
+    if (gpu.missing[0])
+        say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
 }
 
 /* Each of these may be missing in some version; what follows copes. */
@@ -302,7 +320,8 @@ void gpu_pause(bool paused)
     if (!gpu_is_active())
         return;
     struct quiet quiet = quiet_begin();
-    gpu_enable_kinds(!paused);
+    if (!gpu_enable_kinds(!paused) && !paused)
+        gpu_fail("CUPTI enables no records any more after a pause");
     quiet_end(&quiet);
 }
 
@@ -329,11 +348,7 @@ static void start(bool subscribed)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
-            set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
-                       gpu.missing[0] ? ", without " : "", gpu.missing,
-                       gpu.missing[0] ? ": not supported here" : "");
-            if (gpu.missing[0])
-                say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
+            tell_source();
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
         } else {

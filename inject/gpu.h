@@ -35,6 +35,7 @@ struct gpu {
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
+    uint32_t refused_callbacks;              /* that were wanted */
     CUpti_SubscriberHandle subscriber;
     bool has_latency;                    /* kernels say when they were queued */
     uint64_t kinds;                      /* enabled: a bit each */

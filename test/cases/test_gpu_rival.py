@@ -60,6 +60,18 @@ def test_kineto(recorded):
         assert call.begin - 100_000 <= record.begin <= call.begin + 5_000_000_000
 
 
+def test_pause_in_its_session(recorded):
+    """Nothing is taken again before the recording goes on, and all after it."""
+    _, done, process = recorded("kineto", "600", "paused")
+    assert done.stderr == ""
+    pauses = sorted((r.begin, r.args[0]) for r in of(process, "pause"))
+    assert [paused for _, paused in pauses] == [1, 0]
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    launches = launches_of(process)
+    assert kernels == collections.Counter(
+        c.correlation for c in launches[:200] + launches[400:]) and len(launches) == 600
+
+
 def test_holder_later(recorded):
     """One that subscribes after us is served by our subscription, as if it had its own."""
     bare, done, process = recorded("holder")

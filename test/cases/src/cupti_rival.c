@@ -12,7 +12,7 @@
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
  * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
- * later).
+ * later). With argv[3] gpuprof pauses during the session, for a further piece of work after it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +86,7 @@ static uint64_t kineto_clock(void)
 
 #ifdef RIVAL_PROGRAM
 #include "cupti_work.h"
+#include "gpuprof.h"
 
 static void cupti_work(void)
 {
@@ -207,9 +208,16 @@ int main(int argc, char **argv)
     rival_start(which);
     cupti_work_launches();
     cupti_work_sync();
+    if (argc > 3)
+        gpuprof_stop();
     rival_stop(which);
     if (argc > 2)
         usleep((unsigned)atoi(argv[2]) * 1000);
+    if (argc > 3) {
+        cupti_work_launches();
+        cupti_work_sync();
+        gpuprof_start();
+    }
     cupti_work_launches();
     cupti_work_sync();
     return 0;
