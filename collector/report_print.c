@@ -117,10 +117,12 @@ void report_csv_text(const char *text, FILE *out)
 {
     char *clean = json_line(text);
     fputc('"', out);
-    for (const char *p = clean ? clean : "?"; *p; p++) {
-        if (*p == '"')
-            fputc('"', out);
-        fputc(*p, out);
+    for (const char *p = clean ? clean : "?"; *p;) {
+        size_t plain = strcspn(p, "\"");
+        fwrite(p, 1, plain, out);
+        p += plain;
+        if (*p == '"' && p++)
+            fputs("\"\"", out);
     }
     fputc('"', out);
     free(clean);
