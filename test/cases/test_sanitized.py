@@ -83,7 +83,7 @@ def test_stress(stress, tmp_path, kind, buffer):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("unwinder", ["auto", "libunwind"])
+@pytest.mark.parametrize("unwinder", ["libunwind", "own-first"])
 def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
     """GPUPROF_TEST_STRESS_SECONDS says for how long."""
     program = tmp_path / "stress"
