@@ -9,6 +9,7 @@
 #include "futex.h"
 #include "objects.h"
 #include "pages.h"
+#include "program_file.h"
 #include "signals.h"
 #include "thread.h"
 #include "ticks.h"
@@ -130,10 +131,8 @@ static size_t read_build_id(const struct object *o, const ElfW(Phdr) * p, char *
 static size_t write_path(const struct object *o, char *text, size_t bytes)
 {
     size_t length = 0;
-    if (!o->path[0]) {
-        ssize_t got = readlink("/proc/self/exe", text, bytes);
-        return got > 0 ? (size_t)got : 0;
-    }
+    if (!o->path[0])
+        return program_file(text, bytes);
     if (o->path[0] != '/' && strchr(o->path, '/') && getcwd(text, bytes)) {
         length = strlen(text);
         if (length + 1 < bytes)

@@ -47,14 +47,19 @@ static _Atomic uint32_t stack_count; /* slots claimed */
 static _Atomic uint32_t last_stack;  /* the newest number */
 static const char *absent;           /* why there are none */
 
+static inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
 /* Of addresses with the age of what they mean, and of frames with none. */
 static uint64_t hash_of(const struct walk *w, uint32_t age)
 {
-    uint64_t hash = age * 4ull + w->is_borrowed * 2u + w->is_cut;
-    for (unsigned i = 0; i < w->count; i++) {
-        hash = (hash ^ w->frames[i]) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
-    }
+    /* Mixed for itself: an age is as small as what two addresses differ by. */
+    uint64_t hash = mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
+    for (unsigned i = 0; i < w->count; i++)
+        hash = mix(hash, w->frames[i]);
     return hash ? hash : 1;
 }
 

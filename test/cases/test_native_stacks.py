@@ -165,6 +165,22 @@ def test_modules(record):
     assert f"Build ID: {text.partition(' ')[0]}\n" in notes
 
 
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the emulator is the loader's loader")
+def test_run_by_the_loader(library, tmp_path):
+    """The program is the program, not the loader that was told to run it."""
+    program = build("-O2")
+    headers = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True,
+                             check=True).stdout
+    loader = re.search(r"interpreter: (\S+)\]", headers)[1]
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="0")
+    toolchain.run([loader, program], env)
+    [process] = stream_reader.read_folder(tmp_path)
+    stacks = Stacks(process)
+    assert os.path.samefile(process.meta["exe"], program)
+    number = stacks.of_calls()[0]
+    assert list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle", "main"]
+
+
 @pytest.mark.parametrize("depth", [1, 2, 59, 60, 100, 3000])
 def test_recursion(record, depth):
     [stacks] = record(build("-O2", "-fno-optimize-sibling-calls", "-fno-inline"), "recursive",

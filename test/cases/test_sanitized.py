@@ -15,6 +15,9 @@ import toolchain
 LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unload",
             "stream_hooks", "compress_stored"}
 
+# Read here: for a test, the environment is clean.
+STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
+
 
 def sources():
     inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT
@@ -62,6 +65,21 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("part, needs", [("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
+def test_units(tmp_path, kind, part, needs):
+    """Those of the unit tests that have threads."""
+    units = conftest.ROOT / "test" / "unit"
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{units}",
+                    f"-I{conftest.ROOT}/inject", f"-I{conftest.ROOT}/formats",
+                    units / f"test_{part}.c", units / "append_double.c",
+                    *(conftest.ROOT / "inject" / f"{name}.c" for name in [part, *needs]),
+                    "-o", tmp_path / part, "-lcmocka", "-pthread"], check=True)
+    done = subprocess.run([tmp_path / part], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[:5000]
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):
     done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,
@@ -85,7 +103,6 @@ def test_stress(stress, tmp_path, kind, buffer):
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("unwinder", ["libunwind", "own-first"])
 def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
-    """GPUPROF_TEST_STRESS_SECONDS says for how long."""
     program = tmp_path / "stress"
     shutil.copy(stress(kind), program)
     ours = toolchain.need_unwinder()
@@ -93,11 +110,10 @@ def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
         shutil.copy(path, tmp_path)  # it is looked for beside the object that is gpuprof
     plugin = toolchain.build("stress_plugin.cc", "-O1", "-shared", "-fPIC", compiler="g++")
     shutil.copy(plugin, tmp_path / "copy.so")
-    seconds = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
     # The loader's lock, under which it writes and we read a path, is not known to the sanitizer.
     (tmp_path / "known").write_text("race:write_path\n")
-    done = subprocess.run([program, "10", str(seconds), plugin, tmp_path / "copy.so"],
-                          capture_output=True, text=True, check=False, timeout=60 + 2 * seconds,
+    done = subprocess.run([program, "10", str(STRESS_SECONDS), plugin, tmp_path / "copy.so"],
+                          capture_output=True, text=True, check=False, timeout=60 + 2 * STRESS_SECONDS,
                           env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
                                "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
                                "GPUPROF_UNWINDER": unwinder, "GPUPROF_BACKTRACE_THRESHOLD": "0",
