@@ -546,6 +546,18 @@ def test_exec(run, tmp_path):
         check_whole(Run(one.done, one.process, log, one.version))
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+@pytest.mark.parametrize("turn", range(4))
+def test_threads_come_first(run, static, turn):
+    """Eight at a time make the first recorded calls: all wait until CUPTI is there."""
+    done = run(gpu_work(static=static), "threads", "sync")
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    assert len(launches) == 320 and not done.process.losses, turn
+    assert kernels == collections.Counter(c.correlation for c in launches)
+
+
 def test_short_lived_threads(run):
     check_whole(run(gpu_work(), "work", "short-lived", "short-lived", "sync"))
 
