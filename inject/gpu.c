@@ -246,13 +246,14 @@ static int visit_runtime(const struct object *o, void *data)
 static void enable_callbacks(bool past_hooks)
 {
     uint64_t front = gp.settings.numbers[SETTING_FRONT];
-    bool runtime = past_hooks || front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
+    bool runtime = past_hooks || front == FRONT_CUPTI || front == FRONT_RUNTIME ||
+                   !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
     if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
         gpu.refused_callbacks++;
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
-        if (d == API_RUNTIME && !runtime)
+        if (d == API_RUNTIME ? !runtime : front == FRONT_RUNTIME)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
             if (!gpu.callbacks.api[d][cbid])
