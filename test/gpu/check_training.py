@@ -10,6 +10,7 @@ from gpu_table import (FAILED, HERE, Failure, bare_environment, kill_when, not_r
                        recording_environment, row, run, tail)
 
 KILL_STEPS = 20000  # more than it comes to
+SPOILED_MAX = 4  # of the profiler's first: CUPTI gives wrong times after a second clock
 OP_RANGES_MIN = 100  # of emit_nvtx, over a third of the steps
 
 
@@ -79,9 +80,9 @@ def check_profiler(process, counted, plain, steps):
     wrong = [i for i in outside if made[i] != plain[i]]
     inside = sum(plain[i] for i in range(first, last))
     gap = [i for i in range(steps) if i not in outside and not first <= i < last]
-    row(name, not wrong and counted == inside and bool(back),
+    row(name, not wrong and inside - SPOILED_MAX <= counted <= inside and bool(back),
         f"steps {first} to {last - 1} are the profiler's: it has {counted} kernels, the plain run "
-        f"had {inside} in them; gpuprof has all kernels in {len(outside) - len(wrong)} of "
+        f"had {inside} in them (at most {SPOILED_MAX} fewer wanted); gpuprof has all kernels in {len(outside) - len(wrong)} of "
         f"{len(outside)} steps outside; {len(gap)} steps fell into the change; records "
         f"{'taken back' if back else 'never taken back'}")
 
