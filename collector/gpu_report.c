@@ -429,8 +429,7 @@ int gpu_report_finish(struct gpu_report *g)
         error = add_device(g, &g->devices[i]);
     for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)
         if (g->rec->processes[i]->has_gpu)
-            error = correlation_unmatched(&g->survey.calls, i,
-                                          &g->rec->processes[i]->losses.gpu_missing);
+            error = survey_tell(&g->survey, g->rec->processes[i]);
     if (g->count)
         qsort(g->rows, g->count, sizeof *g->rows, compare_stats);
     return error;

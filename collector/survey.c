@@ -42,11 +42,13 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
 static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
-    if (!r->correlation)
-        return 0;
-    const struct range *range = ranges_innermost(ranges, e->thread, false);
     bool launches = e->function->class == API_LAUNCH && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
+    if (!r->correlation) {
+        s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
+        return 0;
+    }
+    const struct range *range = ranges_innermost(ranges, e->thread, false);
     struct correlated_call call = {
         .process = e->process->index,
         .id = r->correlation,
@@ -145,9 +147,10 @@ int survey_make(struct survey *s, struct recording *rec)
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
     s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
+    s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = s->stepped && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
     stack_table_init(&s->stacks);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
@@ -175,6 +178,7 @@ void survey_release(struct survey *s)
     key_map_release(&s->indexes);
     free(s->devices);
     free(s->stepped);
+    free(s->untied);
 }
 
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
@@ -212,6 +216,12 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
             node->work_end_ns = end_ns;
     }
     return 0;
+}
+
+int survey_tell(struct survey *s, struct process *p)
+{
+    p->losses.gpu_untied = s->untied[p->index];
+    return correlation_unmatched(&s->calls, p->index, &p->losses.gpu_missing);
 }
 
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)

@@ -50,6 +50,7 @@ struct survey {
     uint32_t device_count;
     uint32_t device_capacity;
     bool *stepped;      /* owned, by process index: it has STEP records */
+    uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
 };
 
@@ -77,6 +78,9 @@ const struct range_node *survey_range(struct survey *s, uint32_t number, int *er
  */
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                    uint64_t end_ns);
+
+/* After the last look-up: what of a process's launches is not tied to work, into its losses. */
+int survey_tell(struct survey *s, struct process *p);
 
 /* The kernel that a KERNEL record names, or NULL. */
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name);

@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "dlsym_filter.h"
+#include "futex.h"
 #include "gpu_buffers.h"
 #include "gpu_callback.h"
 #include "gpu_flush.h"
@@ -24,6 +25,8 @@
 #include "writer.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
+/* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
+#define START_WAIT_NS 1000000000u
 
 struct gpu gpu = {.status = "absent: CUDA was not initialised"};
 
@@ -243,13 +246,14 @@ static int visit_runtime(const struct object *o, void *data)
 static void enable_callbacks(bool past_hooks)
 {
     uint64_t front = gp.settings.numbers[SETTING_FRONT];
-    bool runtime = past_hooks || front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
+    bool runtime = past_hooks || front == FRONT_CUPTI || front == FRONT_RUNTIME ||
+                   !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
     if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
         gpu.refused_callbacks++;
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
-        if (d == API_RUNTIME && !runtime)
+        if (d == API_RUNTIME ? !runtime : front == FRONT_RUNTIME)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
             if (!gpu.callbacks.api[d][cbid])
@@ -363,6 +367,7 @@ static bool is_off(void)
         return false;
     set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
     atomic_store(&gpu.phase, GPU_DEAD);
+    futex_wake_all(&gpu.phase);
     return true;
 }
 
@@ -377,6 +382,7 @@ static void start_if_due(void)
         return;
     struct quiet quiet = quiet_begin();
     start(phase == GPU_WATCHING);
+    futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
 }
 
@@ -393,6 +399,7 @@ void gpu_watch(void)
         enable_callbacks(true);
         atomic_store(&gpu.phase, GPU_WATCHING);
     }
+    futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
 }
 
@@ -402,9 +409,15 @@ void gpu_cuda_runs(void)
     start_if_due();
 }
 
-void gpu_recording_runs(void)
+void gpu_recording_runs(bool may_wait)
 {
     start_if_due();
+    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING)
+        return;
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
+    for (; now_ns < end_ns && atomic_load(&gpu.phase) == GPU_STARTING;
+         now_ns = clock_ns(CLOCK_MONOTONIC))
+        futex_wait(&gpu.phase, GPU_STARTING, end_ns - now_ns);
 }
 
 void gpu_forget(void)

@@ -57,8 +57,10 @@ void gpu_cuda_runs(void);
  */
 void gpu_watch(void);
 
-/* A thread has begun to take part in a recording. Both on the program's thread, inside a call. */
-void gpu_recording_runs(void);
+/* A thread has begun to take part in a recording. Both on the program's thread, inside a call.
+ * `may_wait`: CUDA is not at work on this thread, so it can wait for another one that starts CUPTI,
+ * and what it is about to launch is not missed; for a second at most. */
+void gpu_recording_runs(bool may_wait);
 
 /*
  * Everything that the device has finished so far is in the thread's chunks when this returns true;

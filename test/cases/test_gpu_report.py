@@ -145,7 +145,7 @@ def test_csv(run_collector, make_gpu):
     copy = next(row for row in table if row["function"] == "[CUDA memcpy Host-to-Device]")
     assert (copy["domain"], copy["calls"], copy["bytes"]) == ("gpu", "2", "16000")
     assert {row["function"]: row["count"] for row in table if row["kind"] in ("loss", "note")} == \
-        {"gpu_missing": "1", "gpu_unpaired": "1"}
+        {"gpu_missing": "1", "gpu_unpaired": "1", "gpu_untied": "1"}
 
 
 def test_wrong_usage(run_collector):

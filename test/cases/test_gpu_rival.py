@@ -40,8 +40,9 @@ def test_kineto(recorded):
     """Records of its session are the profiler's own; those before and after are ours."""
     bare, done, process = recorded("kineto", "600")
     assert done.stderr == ""
-    kept = "kineto started 0|kernels=[0-9]+"
+    kept = "kineto started 0|kernels=[0-9]+ strangers=0"
     assert re.findall(kept, done.stdout) == re.findall(kept, bare.stdout)
+    assert len(re.findall(kept, done.stdout)) == 2
     launches = launches_of(process)
     notes = sorted((r.begin, r.text.decode()) for r in of(process, "note"))
     assert [text.split()[0] for _, text in notes] == ["another", "the"]

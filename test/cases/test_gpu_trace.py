@@ -491,7 +491,8 @@ def test_losses(run_collector, make_gpu):
     assert "launches whose GPU work is not recorded: 1" in result.stderr
     trace = json.loads(result.stdout)
     # The captured launch of each step makes no kernel, and is no loss.
-    assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1}
+    assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1,
+                                            "gpu_untied": 1}
     assert any(e["ph"] == "i" and e["name"].startswith("lost: ") for e in trace["traceEvents"])
     lone = next(e for e in of_category(trace, "kernel") if e["args"]["correlation"] == 90002)
     assert "launch latency (us)" not in lone["args"]
