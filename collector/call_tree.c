@@ -103,11 +103,12 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
     }
     for (; error == 0 && count > 0; count--) {
         const struct symbol *symbol = &found[count - 1];
+        bool is_known = symbol->function || symbol->file;
         struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
                                     .name = symbol->function,
                                     .file = symbol->file,
                                     .module = m ? m->path : NULL,
-                                    .line = symbol->function ? symbol->line : frame_offset(frame)};
+                                    .line = is_known ? symbol->line : frame_offset(frame)};
         error = call_tree_child(t, *node, &shown, node);
     }
     return error;

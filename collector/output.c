@@ -129,13 +129,16 @@ static void flush_plain(struct output *o)
 
 static void flush(struct output *o)
 {
+    if (!o->error && o->room && o->used > *o->room)
+        o->error = OUTPUT_BEYOND;
+    if (!o->error && o->room)
+        *o->room -= o->used;
     if (!o->error && o->used) {
         if (o->zstream)
             o->error = zstream_write(o->zstream, o->buffer, o->used);
         else
             flush_plain(o);
     }
-    o->bytes += o->used;
     o->used = 0;
 }
 
@@ -171,8 +174,25 @@ int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
     return GPUPROF_NO_MEMORY;
 }
 
+/* For the stream, which takes 0 for an error. */
+static ssize_t take_printed(void *context, const char *data, size_t length)
+{
+    struct output *o = context;
+    output_write(o, data, length);
+    return o->error ? 0 : (ssize_t)length;
+}
+
+FILE *output_stream(struct output *o)
+{
+    if (!o->stream)
+        o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
+    return o->stream;
+}
+
 int output_finish(struct output *o, int keep)
 {
+    if (o->stream)
+        fclose(o->stream); /* its only errors are ours */
     flush(o);
     if (o->zstream) {
         int error = zstream_end(o->zstream, o->sums);
@@ -191,6 +211,8 @@ int output_finish(struct output *o, int keep)
     }
     int error = o->error;
     release(o);
+    if (error == OUTPUT_BEYOND)
+        return GPUPROF_LIMIT;
     errno = error;
     return error ? GPUPROF_IO : 0;
 }

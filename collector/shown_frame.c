@@ -50,7 +50,7 @@ static char *make_text(const struct shown_frame *f)
     case SHOWN_INLINED:
         if (!f->name && !f->file && f->kind == SHOWN_PYTHON)
             length = asprintf(&text, "[unknown place in Python code]");
-        else if (!f->name && f->kind != SHOWN_PYTHON)
+        else if (!f->name && !f->file)
             length = asprintf(&text, "%s+0x%llx", module, line);
         else if (f->file && line)
             length =

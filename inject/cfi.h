@@ -4,9 +4,9 @@
  * object's .eh_frame as it lies in memory. Only what a compiler says of a place where a call is: a
  * frame that is described in any other way has no rule, and a stack ends there.
  *
- * Its rules are small enough to be kept by address, which makes a walk by them as fast as any, and
- * a handler may leave it by longjmp. For what it does not follow there is libunwind (unwinder.h).
- * The C library's backtrace() allocates, and takes 10 us.
+ * For where libunwind cannot be used (unwinder.h), and to look for signal handlers before it is.
+ * Its rules are small enough to be kept by address, and a handler may leave a walk by longjmp. The
+ * C library's backtrace() allocates, and takes 10 us.
  */
 #ifndef GPUPROF_INJECT_CFI_H
 #define GPUPROF_INJECT_CFI_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libunwind's unw_backtrace, for the stacks that cfi.h does not follow, or for all by a setting. It
- * is loaded beside us under a name of its own, and used only where it can be trusted: it keeps the
- * rules for an address for good, in each thread, and reads the stack unchecked, so that after a
- * dlclose it would walk a newly mapped object by the rules of the one before.
+ * libunwind's unw_backtrace, which walks most stacks. It is loaded beside us under a name of its
+ * own, and used only where it can be trusted: it keeps the rules for an address for good, in each
+ * thread, and reads the stack unchecked, so that after a dlclose it would walk a newly mapped
+ * object by the rules of the one before. There, and where it cannot be had, walk.c goes on with the
+ * rules of cfi.h.
  *
- * Why not for all: signals have to be blocked meanwhile, since a handler that left it by longjmp
- * would leave its tables half written (it unmaps one before it notes the next). Those two system
- * calls are half of what a stack of ten frames costs by it, and without them it is no faster than
- * our own reader, which any handler may leave. It takes half a MiB for each thread that has a stack
+ * Signals are blocked meanwhile, since a handler that left it by longjmp would leave its tables
+ * half written (it unmaps one before it notes the next). Those two system calls are a good part of
+ * what a stack of ten frames costs by it. It takes half a MiB for each thread that has a stack
  * taken by it (its table of rules), and one key of pthread_key_create.
  */
 #ifndef GPUPROF_INJECT_UNWINDER_H

@@ -259,7 +259,7 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max)
     if (way == UNWINDER_LIBUNWIND && t->has_unwound && walk_by_libunwind(t, w, max))
         return;
     walk(t, w, max, false);
-    if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_AUTO && !w->is_short))
+    if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
         return;
     /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
     if (!t->has_unwound)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread's own stack: frame by frame by the rules of cfi.h, which are kept by address.
- * Nothing is allocated, and no memory is read but the stack, of which each page is tried once
- * before it is read; the usual frame costs a look into a table and two loads. A stack with a frame
- * that these rules do not follow is walked by libunwind, where that is safe (unwinder.h); or all
- * are, by a setting.
+ * The calling thread's own stack: by libunwind where that is safe (unwinder.h), else frame by frame
+ * by the rules of cfi.h, which are kept by address. In the latter nothing is allocated, and no
+ * memory is read but the stack, of which each page is tried once before it is read; the usual frame
+ * costs a look into a table and two loads. By a setting these come first, and libunwind walks the
+ * stacks with a frame that they do not follow.
  */
 #ifndef GPUPROF_INJECT_WALK_H
 #define GPUPROF_INJECT_WALK_H

@@ -172,7 +172,7 @@ def bench_walks():
     """What a stack costs, beside the same call without one; and what it costs not to take any."""
     for function, calls in (("deep10", 20000), ("deep30", 20000), ("deep60", 20000),
                             ("distinct", 1000)):
-        costs = {"auto": [], "libunwind": [], "off": []}
+        costs = {"libunwind": [], "own": [], "off": []}
         for _ in range(3):
             for unwinder, values in costs.items():
                 settings = ({"GPUPROF_BACKTRACE_THRESHOLD": "off"} if unwinder == "off" else
@@ -183,9 +183,9 @@ def bench_walks():
         goal = {"goal": 300 + 25 * frames} if frames else {}
         off = statistics.median(costs.pop("off"))
         for unwinder, values in costs.items():
-            name = f"stack.{function}" + (".libunwind" if unwinder == "libunwind" else "")
+            name = f"stack.{function}" + (".own" if unwinder == "own" else "")
             tell(name, statistics.median(values) - off, "ns",
-                 **(goal if unwinder == "auto" else {}))
+                 **(goal if unwinder == "libunwind" else {}))
     costs = {"80us": [], "off": []}
     for _ in range(8):
         for threshold, values in costs.items():

@@ -84,7 +84,7 @@ class Stacks:
 
 OWN = "call frame information (libunwind: {})"
 READY, UNLOADED = OWN.format("for what it does not follow"), OWN.format("an object was unloaded")
-SOURCES = {"auto": [READY, UNLOADED], "libunwind": ["libunwind", UNLOADED],
+SOURCES = {"libunwind": ["libunwind", UNLOADED], "own-first": [READY, UNLOADED],
            "own": [OWN.format("switched off")]}
 
 
@@ -147,7 +147,7 @@ def test_strange(record, unwinder):
     assert stacks.flags[number] == 0
 
 
-@pytest.mark.parametrize("unwinder", ["auto", "own"], indirect=True)
+@pytest.mark.parametrize("unwinder", ["own-first", "own"], indirect=True)
 def test_untold(record):
     """The stack ends at a frame that is found by a pointer which its callee put elsewhere."""
     [stacks] = record(build("-O2"), "untold")
@@ -286,7 +286,7 @@ def fixture_needs_unwinder():
 
 @pytest.mark.usefixtures("needs_unwinder")
 def test_bound_at_once(library, tmp_path):
-    assert state_of(library, tmp_path, LD_BIND_NOW="1")[0] == READY
+    assert state_of(library, tmp_path, LD_BIND_NOW="1")[0] == "libunwind"
 
 
 @pytest.mark.usefixtures("needs_unwinder")
@@ -301,7 +301,8 @@ def test_own_libunwind_linked(library, tmp_path):
 def test_own_libunwind_opened(library, tmp_path, is_late):
     """After ours was loaded, it stays in use, and meets nothing of the other one's."""
     state, stacks = state_of(library, tmp_path, "unwinder", NAMED, *["late"] * is_late)
-    assert state == (READY if is_late else OWN.format("the program has a libunwind of its own"))
+    assert state == ("libunwind" if is_late else
+                     OWN.format("the program has a libunwind of its own"))
     assert len(stacks.of_calls()) == 4 + is_late
 
 

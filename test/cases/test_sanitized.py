@@ -107,7 +107,7 @@ def test_stress(stress, tmp_path, kind, buffer):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("unwinder", ["auto", "libunwind"])
+@pytest.mark.parametrize("unwinder", ["libunwind", "own-first"])
 def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
     program = tmp_path / "stress"
     shutil.copy(stress(kind), program)

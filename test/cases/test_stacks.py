@@ -93,6 +93,53 @@ def test_inlined_functions(run_verb, make_stacks, compiler):
     assert found == ["plain (frames.c:24)"]
 
 
+def compiled(compiler, folder, *flags):
+    """frames.c, compiled and linked in `folder`, where what is left beside it stays."""
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    folder.mkdir()
+    command = [compiler, "-g", "-O2", "-D_GNU_SOURCE", *flags]
+    if compiler == "gcc":
+        command.append("-fno-ipa-icf")  # clang does not fold functions, nor know of it
+    subprocess.run([*command, "-c", toolchain.SOURCES / "frames.c"], cwd=folder, check=True)
+    subprocess.run([*command, "-Wl,--build-id=sha1", "frames.o", "-o", "frames", "-ldl"],
+                   cwd=folder, check=True)
+    return folder / "frames"
+
+
+@pytest.mark.parametrize("flags", ["", "-gsplit-dwarf", "-gz", "-g1", "-flto",
+                                   "-fdebug-types-section", "-no-pie -fno-pie"])
+@pytest.mark.parametrize("dwarf", [4, 5])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_forms_of_debugging_information(run_verb, make_stacks, tmp_path, compiler, dwarf, flags):
+    program = compiled(compiler, tmp_path / "built", f"-gdwarf-{dwarf}", *flags.split())
+    base = min(int(line.split()[2], 16) for line in subprocess.run(
+        ["readelf", "-lW", program], check=True, capture_output=True,
+        text=True).stdout.splitlines() if line.strip().startswith("LOAD"))
+    offset = f"{int(offsets_of(program)['inlined'], 16) + base:x}"
+    folder = make_stacks(*one_call(f"module 1 {build_id(program)} {program}", offset))
+    assert symbols(run_verb, folder) == (INLINED, [])
+    if flags == "-gsplit-dwarf":
+        (program.parent / "frames.dwo").unlink()
+        assert symbols(run_verb, folder) == (["outer (frames.c:7)"], [])
+
+
+def test_debug_file_that_two_share(run_verb, make_stacks, tmp_path):
+    """dwz puts what is the same in two debug files into a third one."""
+    if not shutil.which("dwz"):
+        pytest.skip("dwz is not installed")
+    program = compiled("gcc", tmp_path / "built", "-gdwarf-4")
+    other = compiled("gcc", tmp_path / "other", "-gdwarf-4", "-DOTHER_BUILD")
+    inlined = offsets_of(program)["inlined"]
+    folder = make_stacks(*one_call(f"module 1 {build_id(program)} {program}", inlined))
+    common = tmp_path / "common.debug"
+    subprocess.run(["dwz", "-m", common, "-M", common, program, other], check=True)
+    assert common.exists() and symbols(run_verb, folder) == (INLINED, [])
+    common.unlink()  # and the names with it; the lines are known
+    assert symbols(run_verb, folder) == (
+        ["outer (frames.c:18)", "? (frames.c:12)", "? (frames.c:7)"], [])
+
+
 def test_templates(run_verb, make_stacks):
     program = toolchain.build("frames_cxx.cc", "-O2", "-Wl,--build-id", compiler="g++")
     offsets = offsets_of(program)
@@ -260,6 +307,31 @@ def test_debuginfod(run_verb, make_stacks, frames, tmp_path, monkeypatch):
     if not asked:
         pytest.skip("libdw has no libdebuginfod here")
     assert found == INLINED
+
+
+def test_silent_debuginfod(run_verb, make_stacks, tmp_path, monkeypatch):
+    """A server that takes a question and never answers costs its time once, not for each module."""
+    import socket
+    import time
+    modules = 40
+    folder = make_stacks(
+        "process 0", "meta stacks=x",
+        *(f"module {i + 1} {i:040x} /nowhere/lib{i}.so" for i in range(modules)),
+        "stack 1 0 " + " ".join(f"0{i + 1:x}+100" for i in range(modules)),
+        "call cudaMalloc 1000 500 1 1 4096")
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+        monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "1")
+        begin = time.monotonic()
+        result = run_verb("flame", folder)
+        took_s = time.monotonic() - begin
+    if "debuginfod has given nothing" not in result.stderr:
+        pytest.skip("libdw has no libdebuginfod here")
+    assert took_s < 20
+    assert f"symbols of {modules} modules" in result.stderr
+    assert "no such file here or from debuginfod" in result.stderr
+    assert result.stdout.count(".so+0x100") == modules
 
 
 # ---- what is made of them -----------------------------------------------------------------------
@@ -519,6 +591,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "median and p95" not in text  # that table, and no other
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])

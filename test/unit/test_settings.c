@@ -56,10 +56,10 @@ static void classes_of_calls(void **state)
 {
     (void)state;
     settings_init(&settings);
-    assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_AUTO);
+    assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_LIBUNWIND);
     assert_int_equal(set(SETTING_UNWINDER, "own"), 0);
     assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_OWN);
-    refused(SETTING_UNWINDER, "ow", "'ow' is not one of auto|libunwind|own");
+    refused(SETTING_UNWINDER, "ow", "'ow' is not one of libunwind|own-first|own");
     assert_int_equal(set(SETTING_BACKTRACE, "launch,copy"), 0);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
     refused(SETTING_BACKTRACE, "launch,off",
