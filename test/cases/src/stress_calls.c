@@ -61,4 +61,3 @@ void stress_call(const struct call_site *site, const uint64_t *words)
     }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 }
-

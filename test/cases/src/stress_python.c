@@ -16,10 +16,8 @@ static PyObject *launch(PyObject *self, PyObject *none)
     const uint64_t words[] = {0x1000, 1, 1, 0, 0x100};
     (void)self;
     (void)none;
-    Py_BEGIN_ALLOW_THREADS
-    stress_call(&stress_launch, words);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS stress_call(&stress_launch, words);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {{"launch", launch, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
