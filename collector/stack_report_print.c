@@ -125,6 +125,9 @@ void stack_report_print_text(const struct stack_report *r, FILE *out)
     }
     fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
                  "launched\n");
+    if (r->without.works)
+        fprintf(out,
+                "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
     if (lines)
         fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
                      "line that led to it\n");

@@ -370,8 +370,8 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernels" if weight == "gpu" else \
-        "1 calls without a stack (300 ns"
+    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+        "1 call without a stack (300 ns"
     assert left_out in result.stderr
 
 
@@ -432,7 +432,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
         assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
-        assert "1 calls without a stack (300 ns)" in document["name"]
+        assert "1 call without a stack (300 ns)" in document["name"]
 
 
 def rectangles(path):
@@ -461,7 +461,7 @@ def test_svg(run_verb, make_stacks, tmp_path):
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
     assert "time of calls on the host: 102.400 us of calls with a stack" in texts
-    assert any("1 calls without a stack (300 ns)" in (text or "") for text in texts)
+    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
@@ -579,6 +579,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
