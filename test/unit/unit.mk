@@ -22,7 +22,9 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
-$(BUILD)/obj/test/unit/test_cfi.c.o: override CFLAGS += -Iinject
+$(BUILD)/unit/test_python: $(patsubst %,$(BUILD)/obj/inject/%.c.o,python_walk python_code \
+	python_text python_layout memory_read)
+$(patsubst %,$(BUILD)/obj/test/unit/test_%.c.o,cfi python): override CFLAGS += -Iinject
 
 # Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
 # make_stacks.
