@@ -382,8 +382,8 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernels" if weight == "gpu" else \
-        "1 calls without a stack (300 ns"
+    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+        "1 call without a stack (300 ns"
     assert left_out in result.stderr
 
 
@@ -444,7 +444,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
         assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
-        assert "1 calls without a stack (300 ns)" in document["name"]
+        assert "1 call without a stack (300 ns)" in document["name"]
 
 
 def rectangles(path):
@@ -473,7 +473,7 @@ def test_svg(run_verb, make_stacks, tmp_path):
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
     assert "time of calls on the host: 102.400 us of calls with a stack" in texts
-    assert any("1 calls without a stack (300 ns)" in (text or "") for text in texts)
+    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
@@ -592,6 +592,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
     assert "median and p95" not in text  # that table, and no other
+    assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
@@ -615,7 +616,8 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
 
 # ---- hostile and odd ----------------------------------------------------------------------------
 
-HOSTILE = 'a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+HOSTILE = ('a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+           '\u202e\u2067\x9b2J\x85')
 
 
 def test_hostile_names(run_verb, make_stacks, tmp_path):
@@ -647,7 +649,7 @@ def test_hostile_names(run_verb, make_stacks, tmp_path):
     for by in ("stack", "python-line"):
         rows_of(run_verb, folder, by)
         text = run_verb("report", f"--by={by}", folder).stdout
-        assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
         table = run_verb("report", f"--by={by}", "--format=csv", folder).stdout
         list(csv.DictReader(io.StringIO(table), strict=True))
 
@@ -699,12 +701,43 @@ def test_deep_stack(run_verb, make_stacks, tmp_path):
     stack, = folded(run_verb("flame", folder).stdout)
     assert stack.count(";") == 1024
     run_verb("flame", folder, "-o", "x.svg")
-    assert "deeper than 400 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1024 + 3
     run_verb("merge", folder, "-o", "t.json")
     trace = trace_of(tmp_path, "t.json")
     event = next(event for event in trace["traceEvents"] if "sf" in event)
     assert len(stack_by_frames(trace, event)) == 1024
     assert len(event["args"]["stack"]) <= 4096 and event["args"]["stack"].endswith("| ...")
+
+
+def test_deeper_than_is_drawn(run_verb, make_stacks, frames, tmp_path):
+    """Inlined functions have frames of their own."""
+    address = " ".join([f"1+{offsets_of(frames)['inlined']}"] * 500)
+    folder = make_stacks("process 0", "meta stacks=x", f"module 1 {build_id(frames)} {frames}",
+                         f"stack 1 0 {address}", "call cudaMalloc 1000 500 1 1 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    assert "303 frames deeper than 1200 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1200
+
+
+def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
+    """What is too narrow to be seen keeps its place, and the file stays small."""
+    count = 50000
+    folder = make_stacks(
+        "process 0", "meta stacks=x", f"python {count + 1} 1 f.py\tin_the_middle",
+        *(f"python {i} {i} f.py\t{'a' if i % 2 else 'z'}_{i}" for i in range(1, count + 1)),
+        *(f"stack {i} 0 p{i:x}" for i in range(1, count + 2)),
+        *(f"call cudaMalloc {1000 + 10 * i} 10 {i} {i} 64" for i in range(1, count + 1)),
+        f"call cudaMalloc 9000000 {10 * count} 99 {count + 1} 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    found = rectangles(tmp_path / "x.svg")
+    left, right = sorted(found.pop(f"[{count // 2:,} narrow frames]"))
+    (middle,) = found.pop("in_the_middle (f.py:1)")
+    assert left[2] == middle[2] == right[2]
+    assert [round(x) for x, *_ in (left, middle, right)] == [10, 305, 895]
+    assert [round(width) for _, width, _ in (left, middle, right)] == [295, 590, 295]
+    assert len(found) == 3 and (tmp_path / "x.svg").stat().st_size < 10000
+    assert f"{2 * count:,} frames narrower than 0.1 px are drawn together" in \
+        (tmp_path / "x.svg").read_text()
 
 
 def test_dump(run_verb, make_stacks):

@@ -22,13 +22,15 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
 # Of the library, a part each, with doubles of what it calls.
-UNIT_INJECT_TESTS := test_cfi test_stack test_modules
+UNIT_INJECT_TESTS := test_cfi test_stack test_modules test_python
 UNIT_INJECT_SRC := test/unit/append_double.c $(UNIT_INJECT_TESTS:%=test/unit/%.c)
 $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.o): override CFLAGS += -Iinject
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
 $(BUILD)/unit/test_stack: $(patsubst %,$(BUILD)/obj/%.c.o,inject/stack test/unit/append_double)
 $(BUILD)/unit/test_modules: $(patsubst %,$(BUILD)/obj/%.c.o,test/unit/append_double \
 	$(addprefix inject/,modules program_file cfi futex signals))
+$(BUILD)/unit/test_python: $(patsubst %,$(BUILD)/obj/inject/%.c.o,python_walk python_code \
+	python_text python_layout memory_read)
 
 # Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
 # make_stacks.
