@@ -42,7 +42,7 @@ $(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o \
 
 # Archives come from the collector's own writer.
 UNIT_ZIP_OBJ := $(BUILD)/obj/test/unit/make_zip.c.o \
-	$(patsubst %,$(BUILD)/obj/collector/%.c.o,zip_writer output zstream file_at array)
+	$(patsubst %,$(BUILD)/obj/collector/%.c.o,zip_writer output new_file zstream file_at array)
 $(BUILD)/make_zip: $(UNIT_ZIP_OBJ) $(FORMATS_OBJ)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lz -o $@
 
