@@ -11,6 +11,7 @@
 #include "error.h"
 #include "message.h"
 #include "unit_text.h"
+#include "verb_output.h"
 #include "verbs.h"
 
 struct sorted_node {
@@ -59,23 +60,24 @@ const char *flame_weight_text(enum flame_weight weight)
 
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
 {
-    char calls[UNIT_TEXT_BYTES], works[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
-    char value[UNIT_TEXT_BYTES];
+    char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    bool bytes = f->weight == WEIGHT_BYTES;
     if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
         snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
     else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
-                 "stack",
+                 "not shown: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
+                 "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
                  flame_value_text(f->weight, value, without->gpu_ns),
-                 count_text(works, without->works));
+                 count_text(count, without->works), without->works == 1 ? "" : "s");
     else
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s calls without a stack (%s%s%s): below the threshold, not asked "
-                 "for, or lost",
-                 count_text(calls, without->calls), time_text(host, without->host_ns),
-                 f->weight == WEIGHT_BYTES ? ", " : "",
-                 f->weight == WEIGHT_BYTES ? bytes_text(value, without->bytes) : "");
+                 "not shown: %s call%s without a stack (%s%s%s): below the threshold, not asked "
+                 "for, or lost%s",
+                 count_text(count, without->calls), without->calls == 1 ? "" : "s",
+                 time_text(host, without->host_ns), bytes ? ", " : "",
+                 bytes ? bytes_text(value, without->bytes) : "",
+                 bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
     return text;
 }
 
@@ -183,28 +185,14 @@ static int write_out(const struct flame *f, const struct options *options)
         [FLAME_SVG] = flame_write_svg,
     };
     struct output out;
-    const char *path = options->output;
-    bool named = path && strcmp(path, "-") != 0;
-    const char *shown = named ? path : "standard output";
-    int error = output_open(&out, path);
-    if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", path);
-        return EXIT_USAGE;
-    }
-    if (error < 0) {
-        message("%s: %s%s", shown,
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    error = writers[format_of(options)](f, &out);
+    uint64_t room = verb_output_room(f->costs.rec);
+    int code = verb_output_open(&out, options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    int error = writers[format_of(options)](f, &out);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
-    if (output_finish(&out, error == 0) < 0) {
-        message("%s: %s%s", shown, strerror(errno), named ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    return verb_output_close(&out, options->output, error);
 }
 
 static int flame_recording(struct recording *rec, const struct options *options)

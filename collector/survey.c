@@ -150,9 +150,8 @@ int survey_make(struct survey *s, struct recording *rec)
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = stack_table_init(&s->stacks, rec->count);
-    if (!s->stepped || !s->untied || !before || !timeline)
-        error = GPUPROF_NO_MEMORY;
+    int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    stack_table_init(&s->stacks);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
     if (error == 0)
@@ -163,8 +162,6 @@ int survey_make(struct survey *s, struct recording *rec)
     /* Damage will be met and counted again, and handles will get their names again. */
     for (uint32_t i = 0; before && i < rec->count; i++) {
         rec->processes[i]->losses = before[i];
-        if (s->stacks.unread)
-            rec->processes[i]->losses.stacks_unread += s->stacks.unread[i];
         kernel_handles_release(&rec->processes[i]->kernels);
     }
     timeline_free(timeline);

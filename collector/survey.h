@@ -56,7 +56,7 @@ struct survey {
 
 /*
  * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
- * process.gpu_names and what losses.stacks_unread counts. 0, or an error after one line on stderr.
+ * process.gpu_names. 0, or an error after one line on stderr.
  * survey_release in both cases.
  */
 int survey_make(struct survey *s, struct recording *rec);
