@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "absence.h"
 #include "error.h"
 #include "message.h"
 #include "unit_text.h"
@@ -140,6 +141,17 @@ static int gather(struct flame *f, struct recording *rec)
     return more;
 }
 
+static void say_absences(const struct recording *rec, const char *key, const char *what)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], rec, what);
+        message("flame: %s", text ? text : "?");
+        free(text);
+    }
+}
+
 static void say(const struct flame *f, const struct recording *rec)
 {
     char note[FLAME_NOTE_BYTES];
@@ -148,13 +160,10 @@ static void say(const struct flame *f, const struct recording *rec)
     call_tree_say(&f->costs.tree);
     if (gpu ? without.works : without.calls)
         message("flame: %s", flame_note(f, &without, note));
-    if (f->nodes[0].total)
-        return;
-    const char *reason = NULL;
-    for (uint32_t i = 0; i < rec->count && !reason; i++)
-        reason = process_meta(rec->processes[i], "stacks");
-    message("flame: nothing to show: no stack with %s%s%s", flame_weight_text(f->weight),
-            reason ? "; stacks: " : "", reason ? reason : "");
+    say_absences(rec, "stacks", "stacks");
+    say_absences(rec, "python", "Python frames");
+    if (!f->nodes[0].total)
+        message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
 }
 
 static bool ends_with(const char *text, const char *suffix)

@@ -283,6 +283,17 @@ def test_unknown_version_is_said(tmp_path, library, modules):
     assert stacks.calls[0][1] and not stacks.python(0)
 
 
+def test_version_without_a_runtime_is_said(tmp_path, library):
+    program = toolchain.build("python_old.c", *toolchain.runtime(12), "-rdynamic")
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD=0)
+    done = toolchain.run([program], env)
+    (process,) = stream_reader.read_folder(tmp_path)
+    toolchain.remove_live([process])
+    assert process.meta["python"].startswith("absent: Python older than 3.11: ")
+    assert done.stderr.count("gpuprof: ") == 1 and "older than 3.11" in done.stderr
+    assert Stacks(process).calls[0][1]
+
+
 def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python):
     autograd = tmp_path / "torch" / "autograd"
     autograd.mkdir(parents=True)

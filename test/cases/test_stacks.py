@@ -394,6 +394,26 @@ def test_nothing_to_show(run_verb, make_stacks):
         assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
 
 
+def test_why_there_are_none(run_verb, make_stacks):
+    """Each reason once, with how many processes give it."""
+    old, off = "Python older than 3.11: this version is not known", "switched off"
+    lines = []
+    for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
+        lines += [f"process {rank}", f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+                  f"meta python={'absent: ' + python if python else '3.11.2'}",
+                  "call cudaMalloc 1000 500 1 0 4096"]
+    folder = make_stacks(*lines)
+    wanted = {f"stacks absent in 1 of 4 processes: {off}",
+              f"Python frames absent in 2 of 4 processes: {old}"}
+    said = run_verb("flame", folder).stderr.splitlines()
+    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert wanted <= set(text.splitlines())
+    _, report = rows_of(run_verb, folder, "python-line")
+    assert report["stacks_absent"] == [{"reason": off, "processes": 1}]
+    assert report["python_absent"] == [{"reason": old, "processes": 2}]
+
+
 def check_speedscope(document):
     """The rules of speedscope's schema for what is used of it."""
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex",
