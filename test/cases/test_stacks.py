@@ -399,7 +399,8 @@ def test_why_there_are_none(run_verb, make_stacks):
     old, off = "Python older than 3.11: this version is not known", "switched off"
     lines = []
     for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
-        lines += [f"process {rank}", f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+        lines += [f"process {rank}",
+                  f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
                   f"meta python={'absent: ' + python if python else '3.11.2'}",
                   "call cudaMalloc 1000 500 1 0 4096"]
     folder = make_stacks(*lines)
