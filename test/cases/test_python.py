@@ -346,6 +346,31 @@ def test_sub_interpreter(tmp_path, library, modules, python):
     assert isinstance(stacks.calls[1][1][0], str) and isinstance(stacks.calls[1][1][-1], str)
 
 
+@pytest.mark.parametrize("version", KNOWN)
+def test_trampolines(tmp_path, library, modules, version):
+    """Python's support of perf: code without tables, at which the native frames end, not Python's."""
+    (process,), _ = record(tmp_path, library, modules, interpreter(version), """\
+        import os, sys
+        import python_cuda
+        sys.activate_stack_trampoline("perf")
+        def leaf():
+            python_cuda.work()
+        def middle():
+            leaf()
+        def outer():
+            python_cuda.call_python(lambda: middle())
+        try:
+            outer()
+        finally:
+            os.remove(f"/tmp/perf-{os.getpid()}.map")
+        """)
+    stacks = Stacks(process)
+    s = "script.py"
+    assert stacks.python(0) == [(s, 5, "leaf"), (s, 7, "middle"), (s, 9, "outer.<locals>.<lambda>"),
+                                (s, 9, "outer"), (s, 11, "<module>")]
+    assert stacks.calls[0][0] == 0
+
+
 def test_child_of_a_fork(tmp_path, library, modules):
     processes, _ = record(tmp_path, library, modules, SYSTEM, """\
         import os
