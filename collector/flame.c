@@ -166,23 +166,23 @@ static void say(const struct flame *f, const struct recording *rec)
         message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
 }
 
-static bool ends_with(const char *text, const char *suffix)
+static bool ends_with(const char *text, size_t length, const char *suffix)
 {
-    size_t length = strlen(text);
     size_t end = strlen(suffix);
-    return length > end && strcasecmp(text + length - end, suffix) == 0;
+    return length > end && strncasecmp(text + length - end, suffix, end) == 0;
 }
 
-/* As the options say, or else the file's name. */
+/* As the options say, or else the file's name, which may say that it is compressed, too. */
 static enum flame_format format_of(const struct options *options)
 {
     const char *path = options->output;
     if (options->flame_format != FLAME_BY_NAME || !path)
         return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
-    if (ends_with(path, ".svg"))
+    size_t length = strlen(path);
+    length -= ends_with(path, length, ".gz") ? 3 : 0;
+    if (ends_with(path, length, ".svg"))
         return FLAME_SVG;
-    return ends_with(path, ".json") || ends_with(path, ".json.gz") ? FLAME_SPEEDSCOPE
-                                                                   : FLAME_FOLDED;
+    return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
 static int write_out(const struct flame *f, const struct options *options)

@@ -4,6 +4,7 @@ by test/unit/make_stacks.c over binaries that the tests build."""
 
 import collections
 import csv
+import gzip
 import io
 import json
 import os
@@ -755,6 +756,25 @@ def test_dump(run_verb, make_stacks):
                         'text="/home/me/train.py\\u0000Trainer.step" thread=1 tid=1000')
     assert lines[-1] == "stack begin=300 stack=4 flags=1 frames=1+0x400,0xdead thread=1 tid=1000"
     assert any(line.startswith("call cudaMalloc ") and line.endswith(" stack=2") for line in made)
+
+
+def test_compressed_by_name(run_verb, make_stacks, tmp_path):
+    """.gz behind it does not change what a name stands for."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.svg", "x.json", "x.folded"):
+        run_verb("flame", folder, "-o", name)
+        run_verb("flame", folder, "-o", f"{name}.gz")
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == \
+            (tmp_path / name).read_bytes()
+
+
+def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
+    folder = make_stacks(*TRAIN)
+    said = run_verb("flame", folder, "--symbols=/nowhere/at/all").stderr
+    assert "gpuprof: --symbols: /nowhere/at/all: No such file or directory\n" in said
+    (tmp_path / "file").write_text("")
+    assert "--symbols: file: is not a folder" in run_verb("flame", folder, "--symbols=file").stderr
+    assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
 
 
 def test_wrong_usage(run_verb, make_stacks):
