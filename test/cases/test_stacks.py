@@ -807,3 +807,26 @@ def test_recorded_program(library, program, run_verb, tmp_path):
     trace = trace_of(tmp_path, "trace.json")
     stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
     assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)
+
+
+def test_sums_are_the_reports(library, program, run_verb, tmp_path):
+    """However the calls are put together, nothing is lost and nothing counts twice."""
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                        GPUPROF_BACKTRACE_THRESHOLD="5us")
+    subprocess.run([program("demo")], env=environment, check=True, capture_output=True, timeout=120)
+    by_stack, report = rows_of(run_verb, "data", "stack")
+    by_line, _ = rows_of(run_verb, "data", "python-line")
+    wanted = {"host_ns": sum(row["total_ns"] for row in report["functions"]),
+              "calls": sum(row["calls"] for row in report["functions"]),
+              "gpu_ns": sum(row["total_ns"] for table in ("cuda_gpu_kern_sum",
+                                                          "cuda_gpu_mem_time_sum")
+                            for row in report[table])}
+    without = report["without_stack"]
+    assert by_stack and all(0 < without[key] < wanted[key] for key in wanted)
+    for rows in (by_stack, by_line):
+        assert {key: sum(row[key] for row in rows) + without[key] for key in wanted} == wanted
+    for weight, key in (("host", "host_ns"), ("gpu", "gpu_ns"), ("calls", "calls"),
+                        ("bytes", "bytes")):
+        lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
+        shown = sum(int(line.rpartition(" ")[2]) for line in lines)
+        assert shown == sum(row[key] for row in by_stack) + without[key]
