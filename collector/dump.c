@@ -32,6 +32,7 @@
 #include "message.h"
 #include "options.h"
 #include "recording.h"
+#include "stack_record.h"
 #include "survey.h"
 #include "verb_output.h"
 #include "verbs.h"
@@ -237,6 +238,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
         print_call(d, r);
     else
         print_other(d, r);
+    d->process->losses.stacks_unread += !stack_record_is_good(r);
     fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
     if (r->correlation)
         fprintf(out, " correlation=%u", r->correlation);

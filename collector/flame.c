@@ -60,23 +60,24 @@ const char *flame_weight_text(enum flame_weight weight)
 
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
 {
-    char calls[UNIT_TEXT_BYTES], works[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
-    char value[UNIT_TEXT_BYTES];
+    char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    bool bytes = f->weight == WEIGHT_BYTES;
     if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
         snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
     else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
-                 "stack",
+                 "not shown: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
+                 "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
                  flame_value_text(f->weight, value, without->gpu_ns),
-                 count_text(works, without->works));
+                 count_text(count, without->works), without->works == 1 ? "" : "s");
     else
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s calls without a stack (%s%s%s): below the threshold, not asked "
-                 "for, or lost",
-                 count_text(calls, without->calls), time_text(host, without->host_ns),
-                 f->weight == WEIGHT_BYTES ? ", " : "",
-                 f->weight == WEIGHT_BYTES ? bytes_text(value, without->bytes) : "");
+                 "not shown: %s call%s without a stack (%s%s%s): below the threshold, not asked "
+                 "for, or lost%s",
+                 count_text(count, without->calls), without->calls == 1 ? "" : "s",
+                 time_text(host, without->host_ns), bytes ? ", " : "",
+                 bytes ? bytes_text(value, without->bytes) : "",
+                 bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
     return text;
 }
 

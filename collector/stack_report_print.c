@@ -104,7 +104,7 @@ static void print_line(const struct stack_report *r, const struct line_row *row,
 void stack_report_print_text(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
-    char more[32] = "";
+    char more[32] = "", left[UNIT_TEXT_BYTES];
     if (lines)
         snprintf(more, sizeof more, " %12s %12s", "host, all", "GPU, all");
     print_heading(lines ? "calls by line of Python" : "calls by stack", more,
@@ -117,14 +117,17 @@ void stack_report_print_text(const struct stack_report *r, FILE *out)
             print_stack(r, r->stacks[i], out);
     }
     if (count > STACK_ROWS_SHOWN_MAX)
-        fprintf(out, "%75s... and %u more rows; --format=csv and json have them\n", "",
-                count - STACK_ROWS_SHOWN_MAX);
+        fprintf(out, "%75s... and %s more rows; --format=csv and json have them\n", "",
+                count_text(left, count - STACK_ROWS_SHOWN_MAX));
     if (r->without.calls || r->without.works) {
         print_costs(r, &r->without, out);
         fprintf(out, "%*s  " NO_STACK "\n", lines ? 26 : 0, "");
     }
     fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
                  "launched\n");
+    if (r->without.works)
+        fprintf(out,
+                "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
     if (lines)
         fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
                      "line that led to it\n");

@@ -276,6 +276,18 @@ static void digits_increment(uint64_t *words)
     }
 }
 
+/* Layer, depth and name, with a tab before and after. */
+static void text_symbol(struct sim_text *text, const struct sim_call *call)
+{
+    sim_text_char(text, '\t');
+    sim_text_char(text, call->symbol->layer);
+    sim_text_char(text, '\t');
+    sim_text_number(text, call->depth);
+    sim_text_char(text, '\t');
+    sim_text_string(text, call->symbol->name);
+    sim_text_char(text, '\t');
+}
+
 static uint64_t *counter_make(struct sim_thread *thread, const struct sim_call *call, int kind)
 {
     static const char *const kinds[COUNT_KINDS] = {"ok", "error", "captured"};
@@ -283,13 +295,7 @@ static uint64_t *counter_make(struct sim_thread *thread, const struct sim_call *
     struct sim_text text = {line, line + sizeof line};
     sim_text_string(&text, "C\t");
     sim_text_number(&text, (uint64_t)thread->tid);
-    sim_text_char(&text, '\t');
-    sim_text_char(&text, call->symbol->layer);
-    sim_text_char(&text, '\t');
-    sim_text_number(&text, call->depth);
-    sim_text_char(&text, '\t');
-    sim_text_string(&text, call->symbol->name);
-    sim_text_char(&text, '\t');
+    text_symbol(&text, call);
     sim_text_string(&text, kinds[kind]);
     sim_text_char(&text, '\t');
     /* The digits are stored by words: they must be aligned. Leading zeros are a number's too. */
@@ -326,13 +332,7 @@ static void line_begin(struct sim_call *call, const struct sim_arg *args, unsign
     sim_text_number(&text, (uint64_t)thread->tid);
     sim_text_char(&text, '\t');
     sim_text_number(&text, thread->seq);
-    sim_text_char(&text, '\t');
-    sim_text_char(&text, call->symbol->layer);
-    sim_text_char(&text, '\t');
-    sim_text_number(&text, call->depth);
-    sim_text_char(&text, '\t');
-    sim_text_string(&text, call->symbol->name);
-    sim_text_char(&text, '\t');
+    text_symbol(&text, call);
     sim_text_number(&text, begin_ns ? begin_ns : sim_now_ns());
     sim_text_char(&text, '\t');
     ptrdiff_t end_at = text.at - line;

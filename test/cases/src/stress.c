@@ -153,14 +153,11 @@ static void *parent_of_many(void *data)
 
 /* ---- stacks ---- */
 
-#define UNLOADS 60 /* or so; of each the table gets some 500 stacks */
-
 typedef void (*through_fn)(void (*call)(void *), void *data, unsigned depth);
 
 static through_fn through, throwing;
 static const char *copy_path;
 static double end_seconds, half_seconds;
-static useconds_t pause_us; /* after an unload, which makes all stacks new ones */
 
 static double seconds_now(void)
 {
@@ -180,7 +177,7 @@ static void *take_stacks(void *data)
     for (unsigned long i = 0; seconds_now() < end_seconds; i++) {
         (i % 8 ? through : throwing)(one_launch, &i, (unsigned)(i + (uintptr_t)data) % 40);
         if (i % 16 == 0)
-            usleep(2000); /* not more calls than a test can read */
+            usleep(2000); /* others want a processor, too */
     }
     return NULL;
 }
@@ -217,7 +214,7 @@ static void *open_and_close(void *data)
         modules_closing();
         dlclose(handle);
         modules_closed();
-        usleep(pause_us);
+        usleep(1000);
     }
     return NULL;
 }
@@ -233,7 +230,6 @@ static void take_for(unsigned count, double seconds, const char *path, const cha
     if (!through || !throwing)
         abort();
     copy_path = copy;
-    pause_us = (useconds_t)(seconds * 1e6 / 2 / UNLOADS);
     half_seconds = seconds_now() + seconds / 2;
     end_seconds = seconds_now() + seconds;
     for (unsigned i = 0; i < count && i < 64; i++)
