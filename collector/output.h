@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "new_file.h"
 #include "zstream.h"
 
 #define OUTPUT_BUFFER_BYTES (1u << 20)
@@ -25,9 +26,7 @@ struct output {
     int fd;
     struct zstream *zstream;   /* NULL: not compressed */
     bool member;               /* into a file of the caller's, which stays open */
-    char *path;                /* owned; the final name, NULL: written in place */
-    bool unnamed;              /* the file has not even the temporary name before the end */
-    char *temporary;           /* owned */
+    struct new_file file;      /* not open: written in place */
     int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
     uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
     FILE *stream;              /* see output_stream; NULL: nobody asked */

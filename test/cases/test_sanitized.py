@@ -73,7 +73,8 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("part, needs", [("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
+@pytest.mark.parametrize("part, needs", [
+    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""
     units = conftest.ROOT / "test" / "unit"

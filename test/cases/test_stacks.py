@@ -4,6 +4,7 @@ by test/unit/make_stacks.c over binaries that the tests build."""
 
 import collections
 import csv
+import gzip
 import io
 import json
 import os
@@ -382,8 +383,8 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernels" if weight == "gpu" else \
-        "1 calls without a stack (300 ns"
+    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+        "1 call without a stack (300 ns"
     assert left_out in result.stderr
 
 
@@ -404,6 +405,27 @@ def test_nothing_to_show(run_verb, make_stacks):
     for name in ("x.txt", "x.svg", "x.json"):
         result = run_verb("flame", folder, "-o", name)
         assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
+
+
+def test_why_there_are_none(run_verb, make_stacks):
+    """Each reason once, with how many processes give it."""
+    old, off = "Python older than 3.11: this version is not known", "switched off"
+    lines = []
+    for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
+        lines += [f"process {rank}",
+                  f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+                  f"meta python={'absent: ' + python if python else '3.11.2'}",
+                  "call cudaMalloc 1000 500 1 0 4096"]
+    folder = make_stacks(*lines)
+    wanted = {f"stacks absent in 1 of 4 processes: {off}",
+              f"Python frames absent in 2 of 4 processes: {old}"}
+    said = run_verb("flame", folder).stderr.splitlines()
+    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert wanted <= set(text.splitlines())
+    _, report = rows_of(run_verb, folder, "python-line")
+    assert report["stacks_absent"] == [{"reason": off, "processes": 1}]
+    assert report["python_absent"] == [{"reason": old, "processes": 2}]
 
 
 def check_speedscope(document):
@@ -444,7 +466,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
         assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
-        assert "1 calls without a stack (300 ns)" in document["name"]
+        assert "1 call without a stack (300 ns)" in document["name"]
 
 
 def rectangles(path):
@@ -473,7 +495,7 @@ def test_svg(run_verb, make_stacks, tmp_path):
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
     assert "time of calls on the host: 102.400 us of calls with a stack" in texts
-    assert any("1 calls without a stack (300 ns)" in (text or "") for text in texts)
+    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
@@ -592,6 +614,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
     assert "median and p95" not in text  # that table, and no other
+    assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
@@ -615,7 +638,8 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
 
 # ---- hostile and odd ----------------------------------------------------------------------------
 
-HOSTILE = 'a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+HOSTILE = ('a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+           '\u202e\u2067\x9b2J\x85')
 
 
 def test_hostile_names(run_verb, make_stacks, tmp_path):
@@ -647,7 +671,7 @@ def test_hostile_names(run_verb, make_stacks, tmp_path):
     for by in ("stack", "python-line"):
         rows_of(run_verb, folder, by)
         text = run_verb("report", f"--by={by}", folder).stdout
-        assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
         table = run_verb("report", f"--by={by}", "--format=csv", folder).stdout
         list(csv.DictReader(io.StringIO(table), strict=True))
 
@@ -699,12 +723,43 @@ def test_deep_stack(run_verb, make_stacks, tmp_path):
     stack, = folded(run_verb("flame", folder).stdout)
     assert stack.count(";") == 1024
     run_verb("flame", folder, "-o", "x.svg")
-    assert "deeper than 400 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1024 + 3
     run_verb("merge", folder, "-o", "t.json")
     trace = trace_of(tmp_path, "t.json")
     event = next(event for event in trace["traceEvents"] if "sf" in event)
     assert len(stack_by_frames(trace, event)) == 1024
     assert len(event["args"]["stack"]) <= 4096 and event["args"]["stack"].endswith("| ...")
+
+
+def test_deeper_than_is_drawn(run_verb, make_stacks, frames, tmp_path):
+    """Inlined functions have frames of their own."""
+    address = " ".join([f"1+{offsets_of(frames)['inlined']}"] * 500)
+    folder = make_stacks("process 0", "meta stacks=x", f"module 1 {build_id(frames)} {frames}",
+                         f"stack 1 0 {address}", "call cudaMalloc 1000 500 1 1 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    assert "303 frames deeper than 1200 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1200
+
+
+def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
+    """What is too narrow to be seen keeps its place, and the file stays small."""
+    count = 50000
+    folder = make_stacks(
+        "process 0", "meta stacks=x", f"python {count + 1} 1 f.py\tin_the_middle",
+        *(f"python {i} {i} f.py\t{'a' if i % 2 else 'z'}_{i}" for i in range(1, count + 1)),
+        *(f"stack {i} 0 p{i:x}" for i in range(1, count + 2)),
+        *(f"call cudaMalloc {1000 + 10 * i} 10 {i} {i} 64" for i in range(1, count + 1)),
+        f"call cudaMalloc 9000000 {10 * count} 99 {count + 1} 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    found = rectangles(tmp_path / "x.svg")
+    left, right = sorted(found.pop(f"[{count // 2:,} narrow frames]"))
+    (middle,) = found.pop("in_the_middle (f.py:1)")
+    assert left[2] == middle[2] == right[2]
+    assert [round(x) for x, *_ in (left, middle, right)] == [10, 305, 895]
+    assert [round(width) for _, width, _ in (left, middle, right)] == [295, 590, 295]
+    assert len(found) == 3 and (tmp_path / "x.svg").stat().st_size < 10000
+    assert f"{2 * count:,} frames narrower than 0.1 px are drawn together" in \
+        (tmp_path / "x.svg").read_text()
 
 
 def test_dump(run_verb, make_stacks):
@@ -716,6 +771,25 @@ def test_dump(run_verb, make_stacks):
                         'text="/home/me/train.py\\u0000Trainer.step" thread=1 tid=1000')
     assert lines[-1] == "stack begin=300 stack=4 flags=1 frames=1+0x400,0xdead thread=1 tid=1000"
     assert any(line.startswith("call cudaMalloc ") and line.endswith(" stack=2") for line in made)
+
+
+def test_compressed_by_name(run_verb, make_stacks, tmp_path):
+    """.gz behind it does not change what a name stands for."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.svg", "x.json", "x.folded"):
+        run_verb("flame", folder, "-o", name)
+        run_verb("flame", folder, "-o", f"{name}.gz")
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == \
+            (tmp_path / name).read_bytes()
+
+
+def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
+    folder = make_stacks(*TRAIN)
+    said = run_verb("flame", folder, "--symbols=/nowhere/at/all").stderr
+    assert "gpuprof: --symbols: /nowhere/at/all: No such file or directory\n" in said
+    (tmp_path / "file").write_text("")
+    assert "--symbols: file: is not a folder" in run_verb("flame", folder, "--symbols=file").stderr
+    assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
 
 
 def test_wrong_usage(run_verb, make_stacks):
@@ -748,3 +822,26 @@ def test_recorded_program(library, program, run_verb, tmp_path):
     trace = trace_of(tmp_path, "trace.json")
     stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
     assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)
+
+
+def test_sums_are_the_reports(library, program, run_verb, tmp_path):
+    """However the calls are put together, nothing is lost and nothing counts twice."""
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                        GPUPROF_BACKTRACE_THRESHOLD="5us")
+    subprocess.run([program("demo")], env=environment, check=True, capture_output=True, timeout=120)
+    by_stack, report = rows_of(run_verb, "data", "stack")
+    by_line, _ = rows_of(run_verb, "data", "python-line")
+    wanted = {"host_ns": sum(row["total_ns"] for row in report["functions"]),
+              "calls": sum(row["calls"] for row in report["functions"]),
+              "gpu_ns": sum(row["total_ns"] for table in ("cuda_gpu_kern_sum",
+                                                          "cuda_gpu_mem_time_sum")
+                            for row in report[table])}
+    without = report["without_stack"]
+    assert by_stack and all(0 < without[key] < wanted[key] for key in wanted)
+    for rows in (by_stack, by_line):
+        assert {key: sum(row[key] for row in rows) + without[key] for key in wanted} == wanted
+    for weight, key in (("host", "host_ns"), ("gpu", "gpu_ns"), ("calls", "calls"),
+                        ("bytes", "bytes")):
+        lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
+        shown = sum(int(line.rpartition(" ")[2]) for line in lines)
+        assert shown == sum(row[key] for row in by_stack) + without[key]

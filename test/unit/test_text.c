@@ -37,6 +37,35 @@ static void test_escape(void **state)
     assert_json("a\0b", 3, "\"a\\u0000b\"");
 }
 
+/* What a terminal would obey, or would turn the line around, is nobody's name. */
+static void test_clean(void **state)
+{
+    static const char *const texts[][2] = {
+        {"plain \t\n", "plain \t\n"},
+        {"\x1b[2J\x7f", "?[2J?"},
+        {"a\xc2\x9b"
+         "2J\xc2\x80\xc2\x9f|\xc2\xa0\xc3\xa9",
+         "a?2J??|\xc2\xa0\xc3\xa9"},
+        {"\xe2\x80\xae|\xe2\x80\xaa|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x80\xaf",
+         "?|?|?|?|\xe2\x80\xaf"},
+        {"\xd7\xa9\xd7\x9c", "\xd7\xa9\xd7\x9c"}, /* a name in Hebrew */
+        {"\xc2"
+         "A\xc2",
+         "?A?"},
+        {"\xe2\x80", "??"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char *clean = json_clean(texts[i][0], strlen(texts[i][0]));
+        for (char *p = clean; (p = strstr(p, "\xef\xbf\xbd"));) { /* to be read in a message */
+            *p++ = '?';
+            memmove(p, p + 2, strlen(p + 2) + 1);
+        }
+        assert_string_equal(clean, texts[i][1]);
+        free(clean);
+    }
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -279,12 +308,12 @@ static void test_error_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_histogram),    cmocka_unit_test(test_clock_map),
-        cmocka_unit_test(test_functions),    cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_kernel_names), cmocka_unit_test(test_demangle_limits),
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_error_names),
+        cmocka_unit_test(test_escape),          cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_clock_map),       cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_labels),          cmocka_unit_test(test_kernel_names),
+        cmocka_unit_test(test_demangle_limits), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_losses),          cmocka_unit_test(test_error_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
