@@ -350,8 +350,11 @@ int chrome_ranges_end(struct trace_writer *w)
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
-        if (error == 0 && w->scope.survey && p->has_gpu && chrome_shows(w, p))
-            error = correlation_unmatched(&w->scope.survey->calls, i, &p->losses.gpu_missing);
+        uint64_t unmatched = 0;
+        if (error < 0 || !w->scope.survey || !p->has_gpu || !chrome_shows(w, p))
+            continue;
+        error = correlation_unmatched(&w->scope.survey->calls, i, &unmatched);
+        process_count_unmatched(p, unmatched);
     }
     return error;
 }

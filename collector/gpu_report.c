@@ -257,7 +257,7 @@ static int find_call(struct gpu_report *g, const struct event *e, struct correla
 {
     int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation, call);
     if (!found && e->record->correlation)
-        e->process->losses.gpu_unpaired++;
+        process_count_unpaired(e->process, e->begin_ns);
     return found;
 }
 
@@ -424,10 +424,13 @@ int gpu_report_finish(struct gpu_report *g)
     }
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
-    for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)
-        if (g->rec->processes[i]->has_gpu)
-            error = correlation_unmatched(&g->survey.calls, i,
-                                          &g->rec->processes[i]->losses.gpu_missing);
+    for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++) {
+        uint64_t unmatched = 0;
+        if (!g->rec->processes[i]->has_gpu)
+            continue;
+        error = correlation_unmatched(&g->survey.calls, i, &unmatched);
+        process_count_unmatched(g->rec->processes[i], unmatched);
+    }
     if (g->count)
         qsort(g->rows, g->count, sizeof *g->rows, compare_stats);
     return error;

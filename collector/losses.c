@@ -59,6 +59,8 @@ static const struct {
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
+    ROW(gpu_untied, LOSS_NONE, true,
+        "GPU work and launches not tied to each other, because of --overhead-max"),
     ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW

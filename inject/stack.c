@@ -135,7 +135,7 @@ void stacks_start(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
-    if (!absent && !slots && (always || ns != SETTING_TIME_OFF)) {
+    if (!absent && !slots && (always || ns != SETTING_OFF)) {
         slots = pages_map(SLOTS * sizeof *slots);
         if (!slots) {
             absent = "absent: no memory";
@@ -147,10 +147,15 @@ void stacks_start(void)
     if (absent || !slots)
         set_slow(UINT64_MAX, 0);
     else
-        set_slow(ns == SETTING_TIME_OFF
+        set_slow(ns == SETTING_OFF
                      ? UINT64_MAX
                      : (uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult),
                  always);
+}
+
+void stacks_stop(void)
+{
+    set_slow(UINT64_MAX, 0);
 }
 
 void stacks_reset(void)
