@@ -24,6 +24,9 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
 $(BUILD)/obj/test/unit/test_cfi.c.o: override CFLAGS += -Iinject
 
+$(BUILD)/unit/test_ladder: $(BUILD)/obj/inject/ladder.c.o
+$(BUILD)/obj/test/unit/test_ladder.c.o: override CFLAGS += -Iinject
+
 # Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
 # make_stacks.
 UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu \

@@ -20,6 +20,7 @@
 #include "dlsym_filter.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "gpu_flush.h"
 #include "hook_table.h"
 #include "labels.h"
 #include "modules.h"
@@ -54,20 +55,33 @@ void gpu_pause(bool paused)
     (void)paused;
 }
 
+bool gpu_has_callbacks(void)
+{
+    return false;
+}
+
+void gpu_flush_give_up(enum ladder_step step)
+{
+    (void)step;
+}
+
 static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t stream_kinds[] = {API_STREAM};
 static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
 
 static const uint8_t none_late[API_ARGS_MAX];
 
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late};
+static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late,
+                                        API_LAUNCH};
 static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, 1, stream_kinds,
-                                               none_late};
+                                               none_late, API_GRAPH};
 static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, stream_kinds,
-                                             none_late};
-static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late};
+                                             none_late, API_GRAPH};
+static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late,
+                                        API_SYNC};
 
 static unsigned long call_count;
+static unsigned pause_us; /* $STRESS_PAUSE_US, after every 50 calls */
 static _Atomic unsigned long made;
 
 static void make_call(const struct call_site *site, const uint64_t *words)
@@ -118,7 +132,7 @@ static void calls_of(uint64_t thread, unsigned long count)
             name_define(kernel, name, true, 0x77);
         }
         make_call(&launch, words);
-        if (i % 100 == 0)
+        if (i % 100 == 0 && !pause_us) /* while a stream is captured no call is passed by */
             make_call(&begin_capture, &stream);
         if (i % 10 == 0)
             make_call(&record, event_words);
@@ -126,6 +140,8 @@ static void calls_of(uint64_t thread, unsigned long count)
             make_call(&end_capture, &stream);
         if (i % 1000 == 999)
             names_drop_module(0x77);
+        if (pause_us && i % 50 == 49)
+            usleep(pause_us);
     }
 }
 
@@ -244,6 +260,8 @@ static void take_for(unsigned count, double seconds, const char *path, const cha
 
 int main(int argc, char **argv)
 {
+    const char *pause = getenv("STRESS_PAUSE_US");
+    pause_us = pause ? (unsigned)atoi(pause) : 0;
     pthread_t threads[64];
     unsigned count = argc > 2 ? (unsigned)atoi(argv[1]) : 0;
     call_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
