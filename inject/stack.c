@@ -159,6 +159,10 @@ static uint32_t take(struct thread *t, struct walk *w)
         modules_check(tries > 0);
         uint32_t age = atomic_load(&modules_age);
         unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+        uint64_t whole = walk_whole(t, w, max) ? hash_of(w, age) : 0;
+        uint32_t stack = whole ? find_recent(whole) : 0;
+        if (likely(stack))
+            return stack;
         walk_stack(t, w, python_is_here() ? WALK_FRAMES_MAX : max);
         if (!w->is_signal && w->has_ends && python_is_here())
             splice_python(t, w, max);
@@ -166,8 +170,8 @@ static uint32_t take(struct thread *t, struct walk *w)
             counter_add(COUNTER_STACKLESS, 1);
             return 0;
         }
-        key = hash_of(w, age);
-        uint32_t stack = find_recent(key);
+        key = whole ? whole : hash_of(w, age);
+        stack = whole ? 0 : find_recent(key);
         if (likely(stack))
             return stack;
         /* A new one: is it one, or was a rule of something used that is not there any more? */
@@ -226,7 +230,6 @@ void stacks_reset(void)
         absent = "absent: the loader was busy when the process was forked";
         say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
     }
-    unwinder_reset();
     if (table)
         munmap(table, sizeof *table);
     table = NULL;

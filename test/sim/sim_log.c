@@ -67,15 +67,33 @@ uint64_t sim_now_ns(void)
 
 /* Where the page is not wiped (emulators accept the advice and ignore it), plain fork still is
  * seen. */
-enum { FORK_PAGES_MAX = 4 };
+enum { FORK_PAGES_MAX = 4, FORK_LOCKS_MAX = 8 };
 static uint32_t *fork_pages[FORK_PAGES_MAX];
 static unsigned fork_page_count;
+static pthread_mutex_t *fork_locks[FORK_LOCKS_MAX];
+static unsigned fork_lock_count;
 
+/* A thread that is not here may have held the locks. */
 static void fork_child(void)
 {
-    pthread_mutex_init(&log_state.lock, NULL); /* a thread that is not here may have held it */
+    pthread_mutex_init(&log_state.lock, NULL);
+    for (unsigned i = 0; i < fork_lock_count; i++)
+        pthread_mutex_init(fork_locks[i], NULL);
     for (unsigned i = 0; i < fork_page_count; i++)
         *fork_pages[i] = 0;
+}
+
+static void fork_watch(void)
+{
+    if (fork_page_count == 0 && fork_lock_count == 0)
+        pthread_atfork(NULL, NULL, fork_child);
+}
+
+void sim_fork_lock(pthread_mutex_t *lock)
+{
+    fork_watch();
+    if (fork_lock_count < FORK_LOCKS_MAX)
+        fork_locks[fork_lock_count++] = lock;
 }
 
 uint32_t *sim_fork_page(void)
@@ -84,8 +102,7 @@ uint32_t *sim_fork_page(void)
     if (page == MAP_FAILED)
         abort();
     madvise(page, 4096, MADV_WIPEONFORK);
-    if (fork_page_count == 0)
-        pthread_atfork(NULL, NULL, fork_child);
+    fork_watch();
     if (fork_page_count < FORK_PAGES_MAX)
         fork_pages[fork_page_count++] = page;
     return page;
