@@ -351,7 +351,7 @@ int chrome_ranges_end(struct trace_writer *w)
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
         if (error == 0 && w->scope.survey && p->has_gpu && chrome_shows(w, p))
-            error = correlation_unmatched(&w->scope.survey->calls, i, &p->losses.gpu_missing);
+            error = survey_tell(w->scope.survey, p);
     }
     return error;
 }

@@ -12,6 +12,7 @@
 #include "error.h"
 #include "message.h"
 #include "unit_text.h"
+#include "verb_output.h"
 #include "verbs.h"
 
 struct sorted_node {
@@ -193,28 +194,14 @@ static int write_out(const struct flame *f, const struct options *options)
         [FLAME_SVG] = flame_write_svg,
     };
     struct output out;
-    const char *path = options->output;
-    bool named = path && strcmp(path, "-") != 0;
-    const char *shown = named ? path : "standard output";
-    int error = output_open(&out, path);
-    if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", path);
-        return EXIT_USAGE;
-    }
-    if (error < 0) {
-        message("%s: %s%s", shown,
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    error = writers[format_of(options)](f, &out);
+    uint64_t room = verb_output_room(f->costs.rec);
+    int code = verb_output_open(&out, options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    int error = writers[format_of(options)](f, &out);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
-    if (output_finish(&out, error == 0) < 0) {
-        message("%s: %s%s", shown, strerror(errno), named ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    return verb_output_close(&out, options->output, error);
 }
 
 static int flame_recording(struct recording *rec, const struct options *options)

@@ -27,7 +27,8 @@ const struct option_info option_infos[] = {
     {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
     {OPTION_BY, 0, "by", "name|grid|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
-     "add a table of the calls' stacks, or of the lines of Python that made them; standard: name"},
+     "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
+     "lines of Python that made them; standard: name"},
     {OPTION_GRAPH, 'o', "output", "FILE",
      "write the graph there (compressed if the name ends in .gz); standard: standard output"},
     {OPTION_FORM, 0, "format", "folded|speedscope|svg",

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "kernel_names.h"
+#include "number_set.h"
 
 #define SHOWN_FRAMES_MAX  (1u << 19)
 #define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */
@@ -43,8 +44,7 @@ struct shown_frames {
     struct shown_frame *list; /* owned; number n is list[n - 1] */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *slots; /* owned: hash of numbers */
-    uint32_t slot_count;
+    struct number_set numbers;
     uint64_t left_out;
 };
 

@@ -226,7 +226,7 @@ void stack_report_print_json(const struct stack_report *r, FILE *out)
     print_json_absences(r, "stacks", out);
     print_json_absences(r, "python", out);
     fprintf(out, ",\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !ferror(out); i++) {
         fprintf(out, i ? ",\n" : "\n");
         if (lines)
             print_json_line(r, &r->lines[i], out);
@@ -279,7 +279,7 @@ void stack_report_print_csv(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
     const char *kind = lines ? "python_line" : "stack";
-    for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count); i++) {
+    for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count) && !ferror(out); i++) {
         char *name = lines ? line_name(r, &r->lines[i]) : stack_name(r, r->stacks[i]);
         struct stack_cost cost = lines ? r->lines[i].own : stack_cost_of(&r->costs, r->stacks[i]);
         if (cost.calls || cost.works)

@@ -2,6 +2,7 @@
 #include "symbols.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "json_text.h"
 #include "message.h"
 #include "shown_frame.h"
+#include "stack_record.h"
 
 #define PATHS_MAX         6
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
@@ -483,9 +485,24 @@ static bool time_is_up(void)
            used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
 }
 
+/*
+ * A list of debug folders divides them by colons. One that has a colon in its name is named by a
+ * descriptor instead, which stays open; -1 if there is none.
+ */
+static int avoid_colon(struct symbols *s, char text[static 64])
+{
+    int fd = s->folder && strchr(s->folder, ':') ? open(s->folder, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        snprintf(text, 64, "/proc/self/fd/%d", fd);
+        s->folder = text;
+    }
+    return fd;
+}
+
 static int resolve(struct symbols *s)
 {
-    char *debug_path = NULL;
+    char *debug_path = NULL, text[64];
+    int fd = avoid_colon(s, text);
     int length = s->folder ? asprintf(&debug_path, "%s:%s:%s/usr/lib/debug", DEBUG_FOLDERS,
                                       s->folder, s->folder)
                            : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
@@ -498,6 +515,8 @@ static int resolve(struct symbols *s)
     }
     if (length >= 0)
         free(debug_path);
+    if (fd >= 0)
+        close(fd);
     return error;
 }
 

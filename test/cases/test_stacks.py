@@ -191,6 +191,18 @@ def test_separate_debug_file(run_verb, make_stacks, frames, tmp_path):
     assert symbols(run_verb, folder, "--symbols=none") == ([f"frames+0x{inlined}"], [])
 
 
+def test_folder_with_a_colon(run_verb, make_stacks, frames, tmp_path):
+    """Its debug file, named by a link in the stripped program, in a folder whose name has one."""
+    inlined, identity = offsets_of(frames)["inlined"], build_id(frames)
+    copy, debug = stripped(frames, tmp_path / "linked", link=True)
+    folder = make_stacks(*one_call(f"module 1 {identity} {copy}", inlined))
+    place = tmp_path / "a:b" / copy.relative_to("/").parent
+    place.mkdir(parents=True)
+    debug.rename(place / debug.name)
+    assert symbols(run_verb, folder) == ([f"frames+0x{inlined}"], [])
+    assert symbols(run_verb, folder, "--symbols=a:b") == (INLINED, [])
+
+
 def test_stripped_program_names_what_it_exports(run_verb, make_stacks, tmp_path):
     program = toolchain.build("frames.c", *FLAGS, "-rdynamic")
     copy, debug = stripped(program, tmp_path / "s")
@@ -601,6 +613,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "median and p95" not in text  # that table, and no other
     assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
@@ -673,13 +686,15 @@ def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):
         "stack 1 255 p1 3+10 9+5 w3000000000000001 wffffffffffffffff a0",
         "call cudaMalloc 1000 500 1 1 64", "call cudaMalloc 2000 500 2 99 64")
     result = run_verb("flame", folder)
-    assert "records of stacks that cannot be used: 9" in result.stderr
+    for verb in (["flame"], ["report"], ["report", "--by=stack"], ["dump"],
+                 ["merge", "-o", "t.json"]):
+        said = run_verb(*verb, folder).stderr
+        assert said.count("records of stacks that cannot be used: 9") == 1, verb
     assert list(folded(result.stdout)) == [
         ";".join([CUT, "0x0", "0xfffffffffffffff", "0x1", "unknown module+0x5",
                   "unknown module+0x10", "[unknown place in Python code]", BORROWED, "cudaMalloc"]),
         "[no stack]"]
     run_verb("flame", folder, "--strict", status=3)
-    run_verb("merge", folder, "-o", "t.json")
     json.loads((tmp_path / "t.json").read_text())
 
 
@@ -694,8 +709,8 @@ def test_more_frames_than_are_kept(run_verb, make_stacks):
           for k in stacks),
         *(f"call cudaMalloc {1000 + 10 * k} 5 {k + 1} {k + 1} 64" for k in stacks))
     result = run_verb("flame", folder)
-    assert re.search(r"stacks: more than can be kept: \d+ frames and 0 names are left out",
-                     result.stderr)
+    assert re.search(r"stacks: more than can be kept: 0 stacks and modules, \d+ frames and 0 names "
+                     "are left out", result.stderr)
     assert sum(folded(result.stdout).values()) == 5 * len(stacks)
 
 
