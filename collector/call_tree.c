@@ -30,68 +30,61 @@ void call_tree_release(struct call_tree *t)
     shown_frames_release(&t->frames);
     key_map_release(&t->leaves);
     free(t->nodes);
-    free(t->slots);
+    number_set_release(&t->numbers);
     free(t->pythonic);
 }
 
 void call_tree_say(const struct call_tree *t)
 {
-    uint64_t texts = t->survey->stacks.texts.dropped;
-    if (t->left_out || t->frames.left_out || texts)
-        message("stacks: more than can be kept: %llu frames and %llu names are left out",
-                (unsigned long long)(t->left_out + t->frames.left_out), (unsigned long long)texts);
+    const struct stack_table *stacks = &t->survey->stacks;
+    uint64_t frames = t->left_out + t->frames.left_out;
+    if (frames || stacks->texts.dropped || stacks->left_out)
+        message(
+            "stacks: more than can be kept: %llu stacks and modules, %llu frames and %llu names "
+            "are left out",
+            (unsigned long long)stacks->left_out, (unsigned long long)frames,
+            (unsigned long long)stacks->texts.dropped);
 }
 
-static uint32_t slot_of(const struct call_tree *t, uint32_t parent, uint32_t frame)
+static uint32_t hash_of(const void *item)
 {
-    uint64_t hash = ((uint64_t)parent << 32 | frame) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32 ^ hash >> 12) & (t->slot_count - 1);
+    const struct tree_node *n = item;
+    uint64_t hash = ((uint64_t)n->parent << 32 | n->frame) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32 ^ hash >> 12);
 }
 
-static int grow(struct call_tree *t)
+static bool same(const void *a, const void *b)
 {
-    uint32_t slot_count = t->slot_count ? 2 * t->slot_count : 1024;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return GPUPROF_NO_MEMORY;
-    free(t->slots);
-    t->slots = slots;
-    t->slot_count = slot_count;
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t *slot = &slots[slot_of(t, t->nodes[i].parent, t->nodes[i].frame)];
-        t->nodes[i].next = *slot;
-        *slot = i + 1;
-    }
-    return 0;
+    const struct tree_node *x = a, *y = b;
+    return x->parent == y->parent && x->frame == y->frame;
 }
+
+static const struct number_kind kind = {sizeof(struct tree_node), hash_of, same};
 
 int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
                     uint32_t *node)
 {
-    uint32_t number;
+    struct tree_node child = {.parent = parent};
     *node = parent;
-    int error = shown_frame_number(&t->frames, frame, &number);
-    if (error < 0 || !number)
+    int error = shown_frame_number(&t->frames, frame, &child.frame);
+    if (error < 0 || !child.frame)
         return error;
-    if (t->count >= t->slot_count && grow(t) < 0)
+    uint32_t *number = number_set_find(&t->numbers, &kind, t->nodes, t->count, &child);
+    if (!number)
         return GPUPROF_NO_MEMORY;
-    uint32_t *slot = &t->slots[slot_of(t, parent, number)];
-    for (uint32_t at = *slot; at; at = t->nodes[at - 1].next) {
-        if (t->nodes[at - 1].parent == parent && t->nodes[at - 1].frame == number) {
-            *node = at;
-            return 0;
-        }
-    }
-    if (t->count == TREE_NODES_MAX) {
+    if (!*number && t->count == TREE_NODES_MAX) {
         t->left_out++;
         return 0;
     }
-    struct tree_node *nodes = array_room(t->nodes, t->count, &t->capacity, sizeof *nodes, 1024);
-    if (!nodes)
-        return GPUPROF_NO_MEMORY;
-    t->nodes = nodes;
-    nodes[t->count] = (struct tree_node){.parent = parent, .frame = number, .next = *slot};
-    *node = *slot = ++t->count;
+    if (!*number) {
+        struct tree_node *nodes = array_room(t->nodes, t->count, &t->capacity, sizeof *nodes, 1024);
+        if (!nodes)
+            return GPUPROF_NO_MEMORY;
+        t->nodes = nodes;
+        nodes[t->count] = child;
+        *number = ++t->count;
+    }
+    *node = *number;
     return 0;
 }
 
@@ -110,11 +103,12 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
     }
     for (; error == 0 && count > 0; count--) {
         const struct symbol *symbol = &found[count - 1];
+        bool is_known = symbol->function || symbol->file;
         struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
                                     .name = symbol->function,
                                     .file = symbol->file,
                                     .module = m ? m->path : NULL,
-                                    .line = symbol->function ? symbol->line : frame_offset(frame)};
+                                    .line = is_known ? symbol->line : frame_offset(frame)};
         error = call_tree_child(t, *node, &shown, node);
     }
     return error;

@@ -2,12 +2,13 @@
 /*
  * Stacks as the paths of one tree, from the outermost frame to the innermost: the nodes are
  * numbered from 1 on, and a node's number says who called whom. Inlined functions have nodes of
- * their own. Memory: 12 bytes a node up to TREE_NODES_MAX, what shown_frame.h and symbols.h take,
- * and 32 to 64 bytes a stack.
+ * their own. Memory: 16 to 24 bytes a node up to TREE_NODES_MAX, what shown_frame.h and symbols.h
+ * take, and 32 to 64 bytes a stack.
  */
 #ifndef GPUPROF_COLLECTOR_CALL_TREE_H
 #define GPUPROF_COLLECTOR_CALL_TREE_H
 
+#include "number_set.h"
 #include "shown_frame.h"
 #include "survey.h"
 #include "symbols.h"
@@ -17,7 +18,6 @@
 struct tree_node {
     uint32_t parent; /* 0: it is a root */
     uint32_t frame;  /* number of its shown frame */
-    uint32_t next;   /* of the same hash */
 };
 
 struct call_tree {
@@ -27,8 +27,7 @@ struct call_tree {
     struct tree_node *nodes; /* owned; number n is nodes[n - 1] */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *slots; /* owned: hash of numbers */
-    uint32_t slot_count;
+    struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
     bool *pythonic;        /* owned: by process index, has it Python frames? */
     uint64_t left_out;     /* nodes beyond the maximum */

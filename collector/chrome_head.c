@@ -217,6 +217,25 @@ static void add_devices(const struct trace_writer *w, const struct process *p, c
             cJSON_AddItemToArray(devices, device_object(&s->devices[i]));
 }
 
+/* Whether a process before this one has each device of it, at the same ordinal. */
+static bool devices_are_there(const struct trace_writer *w, const struct process *p)
+{
+    const struct survey *s = w->scope.survey;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        const struct surveyed_device *mine = &s->devices[i];
+        bool found = mine->process != p->index;
+        for (uint32_t k = 0; k < s->device_count && !found; k++) {
+            const struct surveyed_device *d = &s->devices[k];
+            found = d->process < p->index && chrome_shows(w, w->rec->processes[d->process]) &&
+                    d->uuid_high == mine->uuid_high && d->uuid_low == mine->uuid_low &&
+                    d->limits.device == mine->limits.device && (d->uuid_high || d->uuid_low);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 static uint64_t shown_rank(const struct trace_writer *w)
 {
     if (w->scope.rank != RANK_NONE)
@@ -248,7 +267,7 @@ static int kineto_head(struct trace_writer *w)
     }
     cJSON *devices = cJSON_CreateArray();
     for (uint32_t i = 0; i < w->rec->count; i++)
-        if (chrome_shows(w, w->rec->processes[i]))
+        if (chrome_shows(w, w->rec->processes[i]) && !devices_are_there(w, w->rec->processes[i]))
             add_devices(w, w->rec->processes[i], devices);
     int error = put_object(w, devices, "\"deviceProperties\":");
     output_write(w->out, ",", 1);

@@ -350,11 +350,8 @@ int chrome_ranges_end(struct trace_writer *w)
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
-        uint64_t unmatched = 0;
-        if (error < 0 || !w->scope.survey || !p->has_gpu || !chrome_shows(w, p))
-            continue;
-        error = correlation_unmatched(&w->scope.survey->calls, i, &unmatched);
-        process_count_unmatched(p, unmatched);
+        if (error == 0 && w->scope.survey && p->has_gpu && chrome_shows(w, p))
+            error = survey_tell(w->scope.survey, p);
     }
     return error;
 }

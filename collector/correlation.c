@@ -100,10 +100,15 @@ int correlation_add(struct correlation *c, const struct correlated_call *call)
     return 0;
 }
 
-int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further)
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                     uint64_t at_ns)
 {
-    struct correlated_call link = {
-        .process = process, .id = further, .target = id, .flags = CORRELATION_LINK};
+    struct correlated_call link = {.process = process,
+                                   .id = further,
+                                   .begin_ns = at_ns,
+                                   .end_ns = at_ns,
+                                   .target = id,
+                                   .flags = CORRELATION_LINK};
     return id == further ? 0 : correlation_add(c, &link);
 }
 
@@ -152,9 +157,27 @@ static int64_t lower_bound(struct correlation *c, struct correlation_run *run, u
     return low;
 }
 
-/* The best entry of this key in one run: 1, 0 or an error. */
-static int find_in(struct correlation *c, struct correlation_run *run, uint64_t key,
-                   struct correlated_call *found)
+/* Of two with one id: the same use of it, or two? Then the last one before the work counts. */
+static bool is_better(const struct correlated_call *a, const struct correlated_call *b,
+                      uint64_t at_ns)
+{
+    const struct correlated_call *early = a->begin_ns <= b->begin_ns ? a : b;
+    const struct correlated_call *late = early == a ? b : a;
+    if (late->begin_ns <= early->end_ns || late->begin_ns - early->begin_ns < CORRELATION_REUSE_NS)
+        return compare_calls(a, b) < 0;
+    bool is_late = late->begin_ns < at_ns || late->begin_ns - at_ns < CORRELATION_REUSE_NS / 2;
+    return a == (is_late ? late : early);
+}
+
+struct match {
+    struct correlated_call call;
+    struct correlation_run *run; /* NULL: none yet */
+    uint32_t index;
+};
+
+/* Makes *best the best entry of this key in that run, if it is better. 0 or an error. */
+static int find_in(struct correlation *c, struct correlation_run *run, uint64_t key, uint64_t at_ns,
+                   struct match *best)
 {
     int error = 0;
     if (key < run->first_key || key > run->last_key)
@@ -162,45 +185,56 @@ static int find_in(struct correlation *c, struct correlation_run *run, uint64_t 
     int64_t at = lower_bound(c, run, key);
     if (at < 0)
         return (int)at;
-    if (at == run->count)
+    for (uint32_t i = 0; i < CORRELATION_SAME && at + i < run->count; i++) {
+        const struct correlated_call *e = entry_at(c, run, (uint32_t)at + i, false, &error);
+        if (!e)
+            return error;
+        if (key_of(e->process, e->id) != key)
+            break;
+        if (!best->run || is_better(e, &best->call, at_ns))
+            *best = (struct match){.call = *e, .run = run, .index = (uint32_t)at + i};
+    }
+    if (at < run->count)
+        run->hint = at ? (uint32_t)at - 1 : 0;
+    return 0;
+}
+
+/* Surely no run has a better one. */
+static bool is_sure(const struct match *best, uint64_t at_ns)
+{
+    if (!best->run || best->call.flags & (CORRELATION_LINK | CORRELATION_NESTED))
+        return false;
+    uint64_t begin_ns = best->call.begin_ns;
+    return (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
+}
+
+/* 1 and the best entry of that key, marked, 0 or an error. */
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns,
+                    struct correlated_call *found)
+{
+    struct match best = {.run = NULL};
+    int error = 0;
+    for (uint32_t i = 0; i < c->run_count && !is_sure(&best, at_ns); i++) {
+        error = find_in(c, &c->runs[(c->last_run + i) % c->run_count], key, at_ns, &best);
+        if (error < 0)
+            return error;
+    }
+    if (!best.run)
         return 0;
-    struct correlated_call *e = entry_at(c, run, (uint32_t)at, true, &error);
+    struct correlated_call *e = entry_at(c, best.run, best.index, true, &error);
     if (!e)
         return error;
-    run->hint = at ? (uint32_t)at - 1 : 0;
-    if (key_of(e->process, e->id) != key)
-        return 0;
     e->flags |= CORRELATION_MATCHED;
+    c->last_run = (uint32_t)(best.run - c->runs);
     *found = *e;
     return 1;
 }
 
-/* A call is better than a link, and what is not nested better than what is: 1, 0 or an error. */
-static int find_key(struct correlation *c, uint64_t key, struct correlated_call *found)
-{
-    int best = 0;
-    for (uint32_t i = 0; i < c->run_count; i++) {
-        struct correlated_call here;
-        uint32_t at = (c->last_run + i) % c->run_count;
-        int more = find_in(c, &c->runs[at], key, &here);
-        if (more < 0)
-            return more;
-        if (!more || (best && compare_calls(found, &here) <= 0))
-            continue;
-        *found = here;
-        best = 1;
-        c->last_run = at;
-        if (!(here.flags & (CORRELATION_LINK | CORRELATION_NESTED)))
-            break;
-    }
-    return best;
-}
-
-int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
                      struct correlated_call *found)
 {
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
-        int more = find_key(c, key_of(process, id), found);
+        int more = find_key(c, key_of(process, id), at_ns, found);
         if (more <= 0)
             return more;
         if (!(found->flags & CORRELATION_LINK))

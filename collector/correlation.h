@@ -3,7 +3,8 @@
  * From the correlation id of a GPU record to the call that caused it. Two passes over the blocks:
  * a first one (survey.h) adds every call that has an id, whatever its place; then any GPU record
  * finds its call, however late its block, however many records a launch has, and although by the
- * noise of two clocks a kernel may begin before its call. Nothing is ever retired or guessed.
+ * noise of two clocks a kernel may begin before its call. Nothing is ever retired or guessed. Ids
+ * have 32 bits: a process of many hours has them again, and the time tells which of two is meant.
  *
  * Calls are collected into runs of CORRELATION_RUN, sorted by process and id. While one run holds
  * them all it is searched in memory; from the second on runs go to a spool (spool.h), so memory is
@@ -20,6 +21,9 @@
 
 #define CORRELATION_RUN   (1u << 17) /* entries sorted at a time */
 #define CORRELATION_LINKS 4          /* links followed from one GPU record */
+#define CORRELATION_SAME  64         /* calls with one id that are looked at in a run */
+/* An id is not used again before: 2^32 calls take longer. */
+#define CORRELATION_REUSE_NS 120000000000u
 
 enum correlation_flag {
     CORRELATION_LINK = 1,    /* no call: stands for the one with the id in `target` */
@@ -68,17 +72,19 @@ void correlation_release(struct correlation *c);
 /* In any order; an id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
 int correlation_add(struct correlation *c, const struct correlated_call *call);
 
-/* Work with the id `further` was made by the call with the id `id`. */
-int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further);
+/* Work with the id `further` was made by the call with the id `id`, which was open at `at_ns`. */
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                     uint64_t at_ns);
 
 /* To be called once, between the last addition and the first look-up. */
 int correlation_finish(struct correlation *c);
 
 /*
  * Looks up the call of that id and marks it as matched. Of several (a driver call inside a runtime
- * call) the outermost. 1 and a copy in *found, 0 if there is none, or an error.
+ * call) the outermost; of two uses of the id the last one before `at_ns`, when the work began. 1
+ * and a copy in *found, 0 if there is none, or an error.
  */
-int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
                      struct correlated_call *found);
 
 /* Launches of `process` that no GPU record has found, *count. 0 or an error. */

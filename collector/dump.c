@@ -32,8 +32,9 @@
 #include "message.h"
 #include "options.h"
 #include "recording.h"
-#include "standard_files.h"
+#include "stack_record.h"
 #include "survey.h"
+#include "verb_output.h"
 #include "verbs.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -47,6 +48,8 @@ struct dump_name {
 
 struct dump {
     struct recording rec;
+    struct output out;
+    FILE *text; /* a view: what is printed goes to `out` */
     struct process *process;
     struct stream_scan *scan;
     struct dump_name *names; /* owned */
@@ -57,44 +60,45 @@ struct dump {
     bool blocks_only;
 };
 
-static void print_string(const char *text, size_t length)
+static void print_string(const char *text, size_t length, FILE *out)
 {
     char *quoted = json_string(text, length);
-    fputs(quoted ? quoted : "\"?\"", stdout);
+    fputs(quoted ? quoted : "\"?\"", out);
     free(quoted);
 }
 
 /* A name out of a file; it may hold anything. */
-static void print_name(const char *before, const char *name, const char *behind)
+static void print_name(const char *before, const char *name, const char *behind, FILE *out)
 {
     char *line = json_line(name);
-    printf("%s%s%s", before, line ? line : "?", behind);
+    fprintf(out, "%s%s%s", before, line ? line : "?", behind);
     free(line);
 }
 
-static void print_id(const char *key, const uint8_t *id)
+static void print_id(const char *key, const uint8_t *id, FILE *out)
 {
-    printf(" %s=", key);
+    fprintf(out, " %s=", key);
     for (int i = 0; i < 16; i++)
-        printf("%02x", id[i]);
+        fprintf(out, "%02x", id[i]);
 }
 
-static void print_header(const struct process *p)
+static void print_header(const struct process *p, FILE *out)
 {
     const struct stream_header *h = &p->header;
-    print_name("file ", p->file.path, "\nheader");
-    print_id("process_id", h->process_id);
-    print_id("boot_id", h->boot_id);
-    printf(" host=");
-    print_string(h->host, strlen(h->host));
-    printf(" pid=%u parent=%u pid_namespace=%llu start_time=%llu api_crc=0x%08x clock=%u", h->pid,
-           h->parent_pid, (unsigned long long)h->pid_namespace, (unsigned long long)h->start_time,
-           h->api_crc, h->scale.source);
-    printf(" ticks_zero=%llu mult=%llu monotonic_zero_ns=%llu realtime_zero_ns=%llu live_path=",
-           (unsigned long long)h->scale.ticks_zero, (unsigned long long)h->scale.mult,
-           (unsigned long long)h->monotonic_zero_ns, (unsigned long long)h->realtime_zero_ns);
-    print_string(h->live_path, strlen(h->live_path));
-    putchar('\n');
+    print_name("file ", p->file.path, "\nheader", out);
+    print_id("process_id", h->process_id, out);
+    print_id("boot_id", h->boot_id, out);
+    fprintf(out, " host=");
+    print_string(h->host, strlen(h->host), out);
+    fprintf(out, " pid=%u parent=%u pid_namespace=%llu start_time=%llu api_crc=0x%08x clock=%u",
+            h->pid, h->parent_pid, (unsigned long long)h->pid_namespace,
+            (unsigned long long)h->start_time, h->api_crc, h->scale.source);
+    fprintf(out,
+            " ticks_zero=%llu mult=%llu monotonic_zero_ns=%llu realtime_zero_ns=%llu live_path=",
+            (unsigned long long)h->scale.ticks_zero, (unsigned long long)h->scale.mult,
+            (unsigned long long)h->monotonic_zero_ns, (unsigned long long)h->realtime_zero_ns);
+    print_string(h->live_path, strlen(h->live_path), out);
+    fputc('\n', out);
 }
 
 static int compare_names(const void *left, const void *right)
@@ -143,42 +147,44 @@ static int keep_name(struct dump *d, const struct record *r)
 static void print_arg(const struct dump *d, const struct record *r, const char *label,
                       unsigned kind, uint64_t value)
 {
+    FILE *out = d->text;
     static const char *const kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
-    print_name(" ", label, "=");
+    print_name(" ", label, "=", out);
     switch (kind) {
     case API_BYTES:
-    case API_COUNT: printf("%llu", (unsigned long long)value); break;
-    case API_DEVICE: printf("%d", (int)(int32_t)(uint32_t)value); break;
+    case API_COUNT: fprintf(out, "%llu", (unsigned long long)value); break;
+    case API_DEVICE: fprintf(out, "%d", (int)(int32_t)(uint32_t)value); break;
     case API_DIM3:
-        printf("%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
-               (unsigned)(value >> 48));
+        fprintf(out, "%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
+                (unsigned)(value >> 48));
         break;
     case API_KIND:
         if (value < sizeof kinds / sizeof kinds[0])
-            printf("%s", kinds[value]);
+            fprintf(out, "%s", kinds[value]);
         else
-            printf("%llu", (unsigned long long)value);
+            fprintf(out, "%llu", (unsigned long long)value);
         break;
-    default: printf("0x%llx", (unsigned long long)value); break;
+    default: fprintf(out, "0x%llx", (unsigned long long)value); break;
     }
     const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
     if (name) {
-        print_name(" ", label, "_name=");
-        fputs(name->json, stdout);
+        print_name(" ", label, "_name=", out);
+        fputs(name->json, out);
     }
 }
 
 static void print_call(struct dump *d, const struct record *r)
 {
+    FILE *out = d->text;
     const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
         d->process->losses.unknown_functions++;
-    print_name("call ", f ? f->symbol : "?", "");
-    printf(" begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
-           (unsigned long long)r->duration, r->result);
+    print_name("call ", f ? f->symbol : "?", "", out);
+    fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
+            (unsigned long long)r->duration, r->result);
     const char *error = f && r->result ? cuda_error_name(f->domain, r->result) : NULL;
     if (error)
-        printf(" error=%s", error);
+        fprintf(out, " error=%s", error);
     for (unsigned i = 0; i < r->arg_count; i++) {
         char number[16];
         snprintf(number, sizeof number, "arg%u", i);
@@ -191,70 +197,74 @@ static void print_call(struct dump *d, const struct record *r)
 /* Any other record: its arguments by the labels of events.def. */
 static void print_other(const struct dump *d, const struct record *r)
 {
+    FILE *out = d->text;
     const struct event_info *info = event_info(r->type);
     if (info)
-        fputs(info->name, stdout);
+        fputs(info->name, out);
     else
-        printf("type_%u", r->type);
-    printf(" begin=%llu", (unsigned long long)r->begin);
+        fprintf(out, "type_%u", r->type);
+    fprintf(out, " begin=%llu", (unsigned long long)r->begin);
     if (r->duration)
-        printf(" dur=%llu", (unsigned long long)r->duration);
+        fprintf(out, " dur=%llu", (unsigned long long)r->duration);
     if (r->code || r->type == RECORD_API)
-        printf(" code=%u", r->code);
+        fprintf(out, " code=%u", r->code);
     const char *labels = info ? info->arguments : "";
     for (unsigned i = 0; i < r->arg_count; i++) {
         size_t length = strcspn(labels, " ");
         if (length)
-            printf(" %.*s=", (int)length, labels);
+            fprintf(out, " %.*s=", (int)length, labels);
         else
-            printf(" arg%u=", i);
-        dump_argument(r, i, stdout);
+            fprintf(out, " arg%u=", i);
+        dump_argument(r, i, out);
         labels += length + (labels[length] == ' ');
     }
     const struct kernel_name *name =
         r->type == RECORD_KERNEL ? survey_kernel(d->process, record_arg(r, KERNEL_NAME_INDEX))
                                  : NULL;
     if (name)
-        printf(" kernel=%s", name->json);
+        fprintf(out, " kernel=%s", name->json);
     if (r->type == RECORD_STACK) {
-        dump_frames(r, stdout);
+        dump_frames(r, out);
     } else if (r->bytes) {
-        printf(" text=");
-        print_string((const char *)r->bytes, r->byte_count);
+        fprintf(out, " text=");
+        print_string((const char *)r->bytes, r->byte_count, out);
     }
 }
 
 static void print_record(struct dump *d, const struct record *r, const struct thread *thread)
 {
+    FILE *out = d->text;
     if (r->type == RECORD_CALL)
         print_call(d, r);
     else
         print_other(d, r);
-    printf(" thread=%u tid=%u", thread->number, thread->tid);
+    d->process->losses.stacks_unread += !stack_record_is_good(r);
+    fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
     if (r->correlation)
-        printf(" correlation=%u", r->correlation);
+        fprintf(out, " correlation=%u", r->correlation);
     if (r->weight > 1)
-        printf(" weight=%u", r->weight);
+        fprintf(out, " weight=%u", r->weight);
     if (r->stack_id)
-        printf(" stack=%u", r->stack_id);
-    printf("%s%s%s%s\n", r->flags & RECORD_CAPTURED ? " captured" : "",
-           r->flags & RECORD_NESTED ? " nested" : "", r->flags & RECORD_STALE ? " stale" : "",
-           r->flags & RECORD_OPEN ? " open" : "");
+        fprintf(out, " stack=%u", r->stack_id);
+    fprintf(out, "%s%s%s%s\n", r->flags & RECORD_CAPTURED ? " captured" : "",
+            r->flags & RECORD_NESTED ? " nested" : "", r->flags & RECORD_STALE ? " stale" : "",
+            r->flags & RECORD_OPEN ? " open" : "");
 }
 
-static void print_block(const struct block_place *place, bool damaged)
+static void print_block(const struct block_place *place, bool damaged, FILE *out)
 {
     const struct block_header *h = &place->header;
     if (place->offset & LIVE_BLOCK)
-        printf("block at=live");
+        fprintf(out, "block at=live");
     else
-        printf("block at=%llu", (unsigned long long)place->offset);
-    printf(" sequence=%llu thread=%u records=%u min_ns=%llu max_ns=%llu position=%llu..%llu"
-           " payload=%u stored=%u%s\n",
-           (unsigned long long)h->sequence, h->thread, h->record_count,
-           (unsigned long long)h->min_ns, (unsigned long long)h->max_ns,
-           (unsigned long long)h->position_begin, (unsigned long long)h->position_end,
-           h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
+        fprintf(out, "block at=%llu", (unsigned long long)place->offset);
+    fprintf(out,
+            " sequence=%llu thread=%u records=%u min_ns=%llu max_ns=%llu position=%llu..%llu"
+            " payload=%u stored=%u%s\n",
+            (unsigned long long)h->sequence, h->thread, h->record_count,
+            (unsigned long long)h->min_ns, (unsigned long long)h->max_ns,
+            (unsigned long long)h->position_begin, (unsigned long long)h->position_end,
+            h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
 }
 
 /* Reads a block; prints it and its events, or only takes its names. */
@@ -270,7 +280,7 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
     if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
         return error;
     if (print) {
-        print_block(place, error < 0);
+        print_block(place, error < 0, d->text);
         p->losses.damaged_blocks += error < 0;
         p->losses.damaged_records += error < 0 ? place->header.record_count : 0;
     }
@@ -279,7 +289,7 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
     struct thread *thread = thread_find(&p->threads, place->header.thread);
     int more = 1;
     error = 0;
-    while (thread && error == 0 && !(print && d->blocks_only) &&
+    while (thread && error == 0 && !(print && (d->blocks_only || ferror(d->text))) &&
            (more = block_decoder_next(&decoder, &record)) > 0) {
         if (print)
             print_record(d, &record, thread);
@@ -291,7 +301,7 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
     }
     if (print && more < 0) {
         p->losses.damaged_blocks++;
-        printf("damaged\n");
+        fprintf(d->text, "damaged\n");
     }
     block_decoder_release(&decoder);
     return error;
@@ -304,7 +314,7 @@ static int walk(struct dump *d, bool print)
     int more;
     int error = 0;
     stream_scan_init(d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
-    while (error == 0 && (more = stream_scan_next(d->scan, &block)) != 0) {
+    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(d->scan, &block)) != 0) {
         struct block_place place = {.offset = block.offset};
         error = more < 0 ? more : take_block(d, &place, print);
     }
@@ -315,48 +325,56 @@ static int walk(struct dump *d, bool print)
     return error;
 }
 
-static void print_losses(const struct losses *l)
+static void print_losses(const struct losses *l, FILE *out)
 {
-    printf("losses");
+    fprintf(out, "losses");
     for (unsigned i = 0; i < LOSS_COUNT; i++)
         if (loss_value(l, i))
-            printf(" %s=%llu", loss_info(i).key, (unsigned long long)loss_value(l, i));
-    putchar('\n');
+            fprintf(out, " %s=%llu", loss_info(i).key, (unsigned long long)loss_value(l, i));
+    fputc('\n', out);
 }
 
 static int dump_process(struct dump *d, struct process *p)
 {
     d->process = p;
     d->name_count = 0;
-    print_header(p);
+    print_header(p, d->text);
     int error = d->blocks_only ? 0 : walk(d, false);
     if (d->name_count)
         qsort(d->names, d->name_count, sizeof *d->names, compare_names);
     if (error == 0)
         error = walk(d, true);
     if (error == 0)
-        print_losses(&p->losses);
+        print_losses(&p->losses, d->text);
     else
         message("%s: %s", p->file.path,
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
     return error;
 }
 
+static int dump_recording(struct dump *d)
+{
+    uint64_t room = verb_output_room(&d->rec);
+    int code = verb_output_open(&d->out, NULL, &room);
+    if (code != EXIT_OK)
+        return code;
+    d->scan = malloc(sizeof *d->scan);
+    d->text = output_stream(&d->out);
+    int error = d->scan && d->text ? 0 : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("dump: %s", gpuprof_error_text(error));
+    for (uint32_t i = 0; error == 0 && i < d->rec.count; i++)
+        error = dump_process(d, d->rec.processes[i]);
+    return verb_output_close(&d->out, NULL, error);
+}
+
 int dump_verb(const struct options *options)
 {
     struct dump d = {.blocks_only = options->blocks};
     struct recording_options how = {.keep_live = true, .no_index = true};
-    d.scan = malloc(sizeof *d.scan);
     int code = recording_open(&d.rec, options->paths, options->path_count, &how);
-    if (code == EXIT_OK && !d.scan) {
-        message("dump: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        code = EXIT_ENVIRONMENT;
-    }
-    for (uint32_t i = 0; code == EXIT_OK && i < d.rec.count; i++)
-        if (dump_process(&d, d.rec.processes[i]) < 0)
-            code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
-        code = standard_output_end();
+        code = dump_recording(&d);
     if (code == EXIT_OK)
         code = recording_verdict(&d.rec, options->strict);
     free(d.scan);

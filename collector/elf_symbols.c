@@ -35,7 +35,9 @@ struct spans {
 };
 
 struct unit {
-    Dwarf_Die die;
+    Dwarf_Die die;  /* has the line table */
+    Dwarf_Die full; /* has the functions: with -gsplit-dwarf in a file of its own */
+    int version;    /* of DWARF */
     struct spans functions;
     bool read;
 };
@@ -82,20 +84,32 @@ static void spans_sort(struct spans *s)
     }
 }
 
-/* The innermost span with that address, or NULL. */
-static const struct span *spans_find(const struct spans *s, uint64_t address)
+/* Place of the first that begins behind the address, of items that begin with their begin. */
+static uint32_t first_behind(const void *items, uint32_t count, size_t item_bytes, uint64_t address)
 {
     uint32_t low = 0;
-    uint32_t high = s->count;
-    while (low < high) { /* the first that begins behind the address */
+    uint32_t high = count;
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (s->list[middle].begin <= address)
+        uint64_t begin;
+        memcpy(&begin, (const char *)items + middle * item_bytes, sizeof begin);
+        if (begin <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    for (uint32_t i = 0; i < OVERLAP_MAX && low > i; i++) {
-        const struct span *span = &s->list[low - 1 - i];
+    return low;
+}
+
+_Static_assert(offsetof(struct span, begin) == 0 && offsetof(struct elf_function, begin) == 0,
+               "as first_behind wants them");
+
+/* The innermost span with that address, or NULL. */
+static const struct span *spans_find(const struct spans *s, uint64_t address)
+{
+    uint32_t behind = first_behind(s->list, s->count, sizeof *s->list, address);
+    for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
+        const struct span *span = &s->list[behind - 1 - i];
         if (address < span->end)
             return span;
         if (span->reach <= address)
@@ -119,6 +133,20 @@ static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
     }
 }
 
+/* The .dwo file of a unit that is only a skeleton, if it is where the compiler left it. */
+static struct unit make_unit(Dwarf_Die *die)
+{
+    struct unit unit = {.die = *die, .full = *die};
+    Dwarf_Half version = 0;
+    Dwarf_Die split = {0};
+    uint8_t type = 0;
+    if (dwarf_cu_info(die->cu, &version, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
+        type == DW_UT_skeleton && split.addr)
+        unit.full = split;
+    unit.version = version;
+    return unit;
+}
+
 static void read_units(struct elf_symbols *s)
 {
     Dwarf_Addr bias = 0;
@@ -131,7 +159,7 @@ static void read_units(struct elf_symbols *s)
         if (!units)
             break;
         s->units = units;
-        units[s->unit_count] = (struct unit){.die = *die};
+        units[s->unit_count] = make_unit(die);
         spans_add(&s->unit_spans, die, s->unit_count++);
     }
     spans_sort(&s->unit_spans);
@@ -198,17 +226,9 @@ static void read_symbols(struct elf_symbols *s)
 /* The name of the function there by the symbol table, or NULL. */
 static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
 {
-    uint32_t low = 0;
-    uint32_t high = s->function_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (s->functions[middle].begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (uint32_t i = 0; i < OVERLAP_MAX && low > i; i++) {
-        const struct elf_function *f = &s->functions[low - 1 - i];
+    uint32_t behind = first_behind(s->functions, s->function_count, sizeof *s->functions, address);
+    for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
+        const struct elf_function *f = &s->functions[behind - 1 - i];
         if (address < f->end || f->begin == f->end)
             return f->name;
     }
@@ -318,6 +338,11 @@ void elf_symbols_free(struct elf_symbols *s)
     free(s);
 }
 
+bool elf_symbols_has_dwarf(const struct elf_symbols *s)
+{
+    return s->unit_count > 0;
+}
+
 /* ---- finding ---------------------------------------------------------------------------------
  */
 
@@ -370,13 +395,14 @@ static unsigned die_number(Dwarf_Die *die, unsigned name)
     return value <= INT32_MAX ? (unsigned)value : 0;
 }
 
-/* Where an inlined function was called from. */
-static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined)
+/* Where an inlined function was called from. Files count from 0 on since DWARF 5, before from 1. */
+static const char *call_file(struct unit *unit, Dwarf_Die *inlined)
 {
     Dwarf_Files *files;
     size_t count;
     unsigned number = die_number(inlined, DW_AT_call_file);
-    if (!number || dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count)
+    bool has_file = number || (unit->version >= 5 && dwarf_hasattr(inlined, DW_AT_call_file));
+    if (!has_file || dwarf_getsrcfiles(&unit->full, &files, &count) != 0 || number >= count)
         return NULL;
     return dwarf_filesrc(files, number, NULL, NULL);
 }
@@ -389,7 +415,7 @@ static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol
     int number = 0;
     if (!unit->read) {
         unit->read = true;
-        read_functions(unit, &unit->die, 0);
+        read_functions(unit, &unit->full, 0);
         spans_sort(&unit->functions);
     }
     const struct span *span = spans_find(&unit->functions, address);
@@ -406,7 +432,7 @@ static bool find_in_unit(struct unit *unit, uint64_t address, const char *symbol
         Dwarf_Die *die = &chain[count - 1];
         const char *name = die_name(die, count > 1 ? NULL : symbol);
         tell(context, name, file, number > 0 ? (unsigned)number : 0, count > 1);
-        file = call_file(&unit->die, die);
+        file = call_file(unit, die);
         number = (int)die_number(die, DW_AT_call_line);
     }
     return true;

@@ -35,6 +35,9 @@ struct elf_symbols;
 int elf_symbols_open(struct elf_symbols **symbols, const struct elf_request *request);
 void elf_symbols_free(struct elf_symbols *s);
 
+/* Is there debugging information, its own or from a file beside it? */
+bool elf_symbols_has_dwarf(const struct elf_symbols *s);
+
 /* A function as the file names it (mangled), NULL: not known, like the file; line 0 = not known. */
 typedef void elf_symbol_fn(void *context, const char *function, const char *file, unsigned line,
                            bool inlined);

@@ -8,9 +8,11 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "absence.h"
 #include "error.h"
 #include "message.h"
 #include "unit_text.h"
+#include "verb_output.h"
 #include "verbs.h"
 
 struct sorted_node {
@@ -59,23 +61,24 @@ const char *flame_weight_text(enum flame_weight weight)
 
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
 {
-    char calls[UNIT_TEXT_BYTES], works[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
-    char value[UNIT_TEXT_BYTES];
+    char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    bool bytes = f->weight == WEIGHT_BYTES;
     if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
         snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
     else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s of work on the GPU (%s kernels and the like) whose calls have no "
-                 "stack",
+                 "not shown: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
+                 "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
                  flame_value_text(f->weight, value, without->gpu_ns),
-                 count_text(works, without->works));
+                 count_text(count, without->works), without->works == 1 ? "" : "s");
     else
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s calls without a stack (%s%s%s): below the threshold, not asked "
-                 "for, or lost",
-                 count_text(calls, without->calls), time_text(host, without->host_ns),
-                 f->weight == WEIGHT_BYTES ? ", " : "",
-                 f->weight == WEIGHT_BYTES ? bytes_text(value, without->bytes) : "");
+                 "not shown: %s call%s without a stack (%s%s%s): below the threshold, not asked "
+                 "for, or lost%s",
+                 count_text(count, without->calls), without->calls == 1 ? "" : "s",
+                 time_text(host, without->host_ns), bytes ? ", " : "",
+                 bytes ? bytes_text(value, without->bytes) : "",
+                 bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
     return text;
 }
 
@@ -139,6 +142,17 @@ static int gather(struct flame *f, struct recording *rec)
     return more;
 }
 
+static void say_absences(const struct recording *rec, const char *key, const char *what)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], rec, what);
+        message("flame: %s", text ? text : "?");
+        free(text);
+    }
+}
+
 static void say(const struct flame *f, const struct recording *rec)
 {
     char note[FLAME_NOTE_BYTES];
@@ -147,32 +161,29 @@ static void say(const struct flame *f, const struct recording *rec)
     call_tree_say(&f->costs.tree);
     if (gpu ? without.works : without.calls)
         message("flame: %s", flame_note(f, &without, note));
-    if (f->nodes[0].total)
-        return;
-    const char *reason = NULL;
-    for (uint32_t i = 0; i < rec->count && !reason; i++)
-        reason = process_meta(rec->processes[i], "stacks");
-    message("flame: nothing to show: no stack with %s%s%s", flame_weight_text(f->weight),
-            reason ? "; stacks: " : "", reason ? reason : "");
+    say_absences(rec, "stacks", "stacks");
+    say_absences(rec, "python", "Python frames");
+    if (!f->nodes[0].total)
+        message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
 }
 
-static bool ends_with(const char *text, const char *suffix)
+static bool ends_with(const char *text, size_t length, const char *suffix)
 {
-    size_t length = strlen(text);
     size_t end = strlen(suffix);
-    return length > end && strcasecmp(text + length - end, suffix) == 0;
+    return length > end && strncasecmp(text + length - end, suffix, end) == 0;
 }
 
-/* As the options say, or else the file's name. */
+/* As the options say, or else the file's name, which may say that it is compressed, too. */
 static enum flame_format format_of(const struct options *options)
 {
     const char *path = options->output;
     if (options->flame_format != FLAME_BY_NAME || !path)
         return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
-    if (ends_with(path, ".svg"))
+    size_t length = strlen(path);
+    length -= ends_with(path, length, ".gz") ? 3 : 0;
+    if (ends_with(path, length, ".svg"))
         return FLAME_SVG;
-    return ends_with(path, ".json") || ends_with(path, ".json.gz") ? FLAME_SPEEDSCOPE
-                                                                   : FLAME_FOLDED;
+    return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
 static int write_out(const struct flame *f, const struct options *options)
@@ -183,28 +194,14 @@ static int write_out(const struct flame *f, const struct options *options)
         [FLAME_SVG] = flame_write_svg,
     };
     struct output out;
-    const char *path = options->output;
-    bool named = path && strcmp(path, "-") != 0;
-    const char *shown = named ? path : "standard output";
-    int error = output_open(&out, path);
-    if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", path);
-        return EXIT_USAGE;
-    }
-    if (error < 0) {
-        message("%s: %s%s", shown,
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    error = writers[format_of(options)](f, &out);
+    uint64_t room = verb_output_room(f->costs.rec);
+    int code = verb_output_open(&out, options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    int error = writers[format_of(options)](f, &out);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
-    if (output_finish(&out, error == 0) < 0) {
-        message("%s: %s%s", shown, strerror(errno), named ? writing_advice(errno) : "");
-        return EXIT_ENVIRONMENT;
-    }
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    return verb_output_close(&out, options->output, error);
 }
 
 static int flame_recording(struct recording *rec, const struct options *options)

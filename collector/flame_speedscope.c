@@ -35,7 +35,7 @@ static void put_number(struct output *out, uint64_t number)
 static void put_frames(const struct flame *f, struct output *out, uint32_t *places)
 {
     uint32_t count = 0;
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
+    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
         uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
         const struct shown_frame *frame = flame_frame(f, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
@@ -75,7 +75,7 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
                         const uint32_t *places, uint32_t *way)
 {
     const char *separator = "\n[";
-    for (uint32_t n = root; n; n = next_below(f, root, n)) {
+    for (uint32_t n = root; n && !out->error; n = next_below(f, root, n)) {
         if (!f->nodes[n].own)
             continue;
         put_text(out, separator);

@@ -18,9 +18,10 @@
 #define ROW          17
 #define HEAD         64 /* above the graph */
 #define FOOT         12
-#define CHARACTER    7   /* width of one, in 12 px of a monospaced font */
-#define ROWS_MAX     400 /* drawn; deeper frames are counted in a line of text */
-#define NARROWEST    0.1 /* px; what is narrower is left out */
+#define CHARACTER    7    /* width of one, in 12 px of a monospaced font */
+#define ROWS_MAX     1200 /* drawn; deeper frames are counted in a line of text */
+#define NARROWEST    0.1  /* px; what is narrower is drawn as one with what is beside it */
+#define TOGETHER     0xd8d8d8
 #define ESCAPED_MAX  (6 * SHOWN_LABEL_BYTES)
 #define ELEMENT_ROOM (4 * ESCAPED_MAX)
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
@@ -33,8 +34,8 @@ struct drawing {
     uint32_t *depth; /* owned, by node */
     uint32_t rows;
     uint64_t total;
-    uint32_t narrow; /* left out */
-    uint32_t deep;
+    uint32_t narrow; /* not drawn as themselves */
+    uint32_t deep;   /* left out */
 };
 
 /* Text of an element or an attribute. U+FFFE and U+FFFF are no characters of XML. */
@@ -146,6 +147,11 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     put(d->out, "</text></g>\n");
 }
 
+static double width_of(const struct drawing *d, uint64_t total)
+{
+    return (double)total / (double)d->total * (WIDTH - 2 * MARGIN);
+}
+
 /* Where each node stands; the number of rows. */
 static void place(struct drawing *d)
 {
@@ -154,15 +160,38 @@ static void place(struct drawing *d)
     for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
         uint32_t parent = call_tree_node(&f->costs.tree, n)->parent;
         d->depth[n] = d->depth[parent] + 1;
-        double width = (double)f->nodes[n].total / (double)d->total * (WIDTH - 2 * MARGIN);
-        if (width < NARROWEST)
-            d->narrow++;
-        else if (d->depth[n] >= ROWS_MAX)
-            d->deep++;
-        else if (d->depth[n] >= d->rows)
+        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
+        bool drawn = !narrow || !parent || width_of(d, f->nodes[parent].total) >= NARROWEST;
+        d->narrow += narrow;
+        d->deep += !narrow && d->depth[n] >= ROWS_MAX;
+        if (drawn && d->depth[n] < ROWS_MAX && d->depth[n] >= d->rows)
             d->rows = d->depth[n] + 1;
         d->left[n] = d->filled[n] = d->filled[parent];
         d->filled[parent] += (double)f->nodes[n].total / (double)d->total;
+    }
+}
+
+/* What is too narrow of those that `parent` called: neighbours as one. */
+static void draw_narrow(struct drawing *d, uint32_t parent)
+{
+    const struct flame *f = d->flame;
+    char label[64], number[UNIT_TEXT_BYTES];
+    double left = 0;
+    uint64_t total = 0;
+    uint32_t count = 0;
+    for (uint32_t n = f->nodes[parent].first_child; n; n = f->nodes[n].sibling) {
+        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
+        if (narrow && !count)
+            left = d->left[n];
+        count += narrow;
+        total += narrow ? f->nodes[n].total : 0;
+        if (narrow && f->nodes[n].sibling)
+            continue;
+        snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
+                 count == 1 ? "" : "s");
+        if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX)
+            put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, total);
+        total = count = 0;
     }
 }
 
@@ -170,14 +199,37 @@ static void draw(struct drawing *d)
 {
     const struct flame *f = d->flame;
     put_frame(d, 0, WIDTH - 2 * MARGIN, 0, "all", 0xd0d0d0, d->total);
+    draw_narrow(d, 0);
     for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
-        double width = (double)f->nodes[n].total / (double)d->total * (WIDTH - 2 * MARGIN);
+        double width = width_of(d, f->nodes[n].total);
         if (width < NARROWEST || d->depth[n] >= ROWS_MAX)
             continue;
         const struct shown_frame *frame = flame_frame(f, n);
         put_frame(d, d->left[n], width, d->depth[n], frame->label, colour_of(frame),
                   f->nodes[n].total);
+        draw_narrow(d, n);
     }
+}
+
+/* What of the graph is not drawn as it is; "" if all is. */
+static const char *details(const struct drawing *d, char *line, size_t bytes)
+{
+    char narrow[UNIT_TEXT_BYTES], deep[UNIT_TEXT_BYTES];
+    count_text(narrow, d->narrow);
+    count_text(deep, d->deep);
+    if (d->narrow && d->deep)
+        snprintf(
+            line, bytes,
+            "%s frames narrower than %.1f px are drawn together, %s deeper than %d are left out",
+            narrow, NARROWEST, deep, ROWS_MAX);
+    else if (d->narrow)
+        snprintf(line, bytes, "%s frames narrower than %.1f px are drawn together", narrow,
+                 NARROWEST);
+    else if (d->deep)
+        snprintf(line, bytes, "%s frames deeper than %d are left out", deep, ROWS_MAX);
+    else
+        *line = '\0';
+    return line;
 }
 
 static void put_head(struct drawing *d)
@@ -199,10 +251,7 @@ static void put_head(struct drawing *d)
              flame_value_text(d->flame->weight, value, d->total));
     put_text_element(d->out, MARGIN, 16, "title", line);
     put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));
-    snprintf(line, sizeof line,
-             "%u frames narrower than %.1f px and %u deeper than %d are left out", d->narrow,
-             NARROWEST, d->deep, ROWS_MAX);
-    put_text_element(d->out, MARGIN, 48, "details", d->narrow || d->deep ? line : "");
+    put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
     put_text_element(d->out, WIDTH - 80, 16, "search", "search");
     put(d->out, "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\">zoom out</text>\n", WIDTH - 80);
     put(d->out, "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",

@@ -38,7 +38,6 @@ struct gpu_report {
     bool surveyed;
     struct survey survey;
     struct ranges ranges;
-    struct projections projections;
     struct key_map places; /* of rows + 1 */
     struct gpu_stat *rows; /* owned */
     uint32_t count;
@@ -106,14 +105,10 @@ static struct gpu_stat *named_row(struct gpu_report *g, enum gpu_table table, ui
     return row_of(g, table, (struct key){UNNAMED | (number & UNNAMED_MASK), 0, 0}, name);
 }
 
-static int take_projected(void *context, const struct projection *p,
-                          const struct projected_range *range)
+static struct gpu_stat *range_row(struct gpu_report *g, enum gpu_table table,
+                                  const struct kernel_name *text)
 {
-    struct gpu_report *g = context;
-    const char *name = range->text ? range->text->shown : "range";
-    struct key key = {(uintptr_t)range->text, 0, 0};
-    (void)p;
-    return count_in(row_of(g, TABLE_PROJECTIONS, key, name), range->end_ns - range->begin_ns, 0);
+    return row_of(g, table, (struct key){(uintptr_t)text, 0, 0}, text ? text->shown : "range");
 }
 
 struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by)
@@ -124,7 +119,6 @@ struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by)
     g->rec = rec;
     g->by = by;
     device_memory_init(&g->memory);
-    projections_init(&g->projections, &g->survey, take_projected, g);
     if (ranges_init(&g->ranges, rec) < 0) {
         gpu_report_free(g);
         return NULL;
@@ -145,7 +139,6 @@ void gpu_report_free(struct gpu_report *g)
     key_map_release(&g->places);
     key_map_release(&g->device_places);
     device_memory_release(&g->memory);
-    projections_release(&g->projections);
     ranges_release(&g->ranges);
     if (g->surveyed)
         survey_release(&g->survey);
@@ -255,7 +248,8 @@ static int take_launch(struct gpu_report *g, const struct event *e,
 /* 1 and the call that made the work, 0, or an error. */
 static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
 {
-    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation, call);
+    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
+                                 e->begin_ns, call);
     if (!found && e->record->correlation)
         process_count_unpaired(e->process, e->begin_ns);
     return found;
@@ -292,9 +286,7 @@ static int take_work(struct gpu_report *g, const struct event *e)
         return found;
     if (found && r->type == RECORD_KERNEL && (error = take_launch(g, e, &call)) < 0)
         return error;
-    uint64_t stream = record_arg(r, KERNEL_STREAM);
-    return projections_add(&g->projections, e->process, record_arg(r, KERNEL_DEVICE), stream,
-                           e->begin_ns, e->end_ns, found ? &call : NULL);
+    return found ? survey_project(&g->survey, &call, e->begin_ns, e->end_ns) : 0;
 }
 
 static int take_memory(struct gpu_report *g, const struct event *e)
@@ -320,9 +312,7 @@ static int take_range(struct gpu_report *g, const struct event *e)
     int change = ranges_take(&g->ranges, e, &range);
     if (change != RANGE_CLOSED)
         return change < 0 ? change : 0;
-    struct key key = {(uintptr_t)range->text, 0, 0};
-    return count_in(row_of(g, TABLE_RANGES, key, range->text ? range->text->shown : "range"),
-                    range->end_ns - range->begin_ns, 0);
+    return count_in(range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
 }
 
 int gpu_report_take(struct gpu_report *g, const struct event *e)
@@ -413,24 +403,33 @@ static int compare_stats(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
+/* Each range once, from its first work to the end of its last, as nsys has it. */
+static int add_projected(struct gpu_report *g)
+{
+    int error = 0;
+    for (uint32_t i = 1; g->surveyed && error == 0 && i <= g->survey.nodes.count; i++) {
+        const struct range_node *node = survey_range(&g->survey, i, &error);
+        if (!node)
+            return error;
+        if (node->work_begin_ns <= node->work_end_ns)
+            error = count_in(range_row(g, TABLE_PROJECTIONS, node->text),
+                             node->work_end_ns - node->work_begin_ns, 0);
+    }
+    return error;
+}
+
 int gpu_report_finish(struct gpu_report *g)
 {
-    int error = projections_end(&g->projections);
+    int error = add_projected(g);
     struct range *range;
-    while (error == 0 && (range = ranges_drain(&g->ranges, g->last_ns))) {
-        struct key key = {(uintptr_t)range->text, 0, 0};
-        error = count_in(row_of(g, TABLE_RANGES, key, range->text ? range->text->shown : "range"),
-                         range->end_ns - range->begin_ns, 0);
-    }
+    while (error == 0 && (range = ranges_drain(&g->ranges, g->last_ns)))
+        error =
+            count_in(range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
-    for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++) {
-        uint64_t unmatched = 0;
-        if (!g->rec->processes[i]->has_gpu)
-            continue;
-        error = correlation_unmatched(&g->survey.calls, i, &unmatched);
-        process_count_unmatched(g->rec->processes[i], unmatched);
-    }
+    for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)
+        if (g->rec->processes[i]->has_gpu)
+            error = survey_tell(&g->survey, g->rec->processes[i]);
     if (g->count)
         qsort(g->rows, g->count, sizeof *g->rows, compare_stats);
     return error;

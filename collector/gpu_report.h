@@ -12,8 +12,8 @@
 
 #include "histogram.h"
 #include "options.h"
-#include "projection.h"
 #include "range_stack.h"
+#include "survey.h"
 
 #define GPU_STATS_MAX 65536
 

@@ -10,6 +10,10 @@
 #define PID_ORDINAL_MAX 4096     /* ordinals up to here may be pids */
 #define PID_VIRTUAL     5000000u /* above the largest pid that Linux has */
 
+#define STREAM_ORDERED_MAX (1u << 20) /* streams from this number on: as their rows come */
+
+_Static_assert(STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
+
 void gpu_rows_init(struct gpu_rows *g, struct recording *rec, bool alone)
 {
     *g = (struct gpu_rows){.rec = rec, .alone = alone, .next_pid = PID_VIRTUAL};
@@ -53,6 +57,25 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
+/*
+ * A stream's own row has its number. Some viewers (Perfetto) order the rows of a process by their
+ * tids, whatever else they are told: so the further rows of a stream, and those of its ranges,
+ * stand side by side, and all others behind them.
+ */
+static uint32_t row_tid(const struct gpu_rows *g, enum row_kind kind, uint64_t stream,
+                        uint32_t lane)
+{
+    if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
+        return (uint32_t)stream;
+    if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
+        return GPU_TID_VIRTUAL + (uint32_t)stream * 2 * GPU_LANES_MAX +
+               (kind == ROW_STREAM ? GPU_LANES_MAX : 0) + lane;
+    if (stream == 0)
+        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX + kind * GPU_LANES_MAX +
+               lane;
+    return 2 * GPU_TID_VIRTUAL + g->count;
+}
+
 static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_kind kind,
                                 uint64_t device, uint64_t stream, uint32_t lane)
 {
@@ -74,9 +97,7 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     row->kind = kind;
     row->lane = lane;
     row->pid = pid;
-    row->tid = kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL
-                   ? (uint32_t)stream
-                   : GPU_TID_VIRTUAL + g->count;
+    row->tid = row_tid(g, kind, stream, lane);
     trace_row_name(&row->row, row->pid, row->tid);
     g->rows[g->count++] = row;
     return row;

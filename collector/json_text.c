@@ -2,6 +2,7 @@
 #include "json_text.h"
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define PAIRS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
@@ -94,6 +95,17 @@ char *json_string(const char *text, size_t length)
     return smaller ? smaller : data;
 }
 
+/* The controls of C1, and the marks that turn the order of what follows around, on a line of ours.
+ */
+static bool is_obeyed(const uint8_t *p, size_t left)
+{
+    if (left >= 2 && p[0] == 0xc2)
+        return p[1] >= 0x80 && p[1] < 0xa0;
+    return left >= 3 && p[0] == 0xe2 &&
+           ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||
+            (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+}
+
 char *json_clean(const char *text, size_t length)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -105,6 +117,9 @@ char *json_clean(const char *text, size_t length)
         if ((p[at] < ' ' && p[at] != '\t' && p[at] != '\n') || p[at] == 0x7f) {
             out = put_replacement(out);
             at++;
+        } else if (is_obeyed(p + at, length - at)) {
+            out = put_replacement(out);
+            at += p[at] == 0xc2 ? 2 : 3;
         } else {
             out = copy_sequence(out, p, &at, length);
         }

@@ -30,8 +30,9 @@ char *json_escape(char *out, const char *text, size_t length);
 char *json_string(const char *text, size_t length);
 
 /*
- * `text` as valid UTF-8 without control characters other than tab and newline, in new memory, for
- * those who escape themselves (cJSON). NULL: no memory.
+ * `text` as valid UTF-8 without control characters other than tab and newline, and without the
+ * marks that turn the direction of what follows around, in new memory, for those who escape
+ * themselves (cJSON). NULL: no memory.
  */
 char *json_clean(const char *text, size_t length);
 

@@ -12,6 +12,7 @@
 #include "bytes.h"
 #include "error.h"
 #include "file_at.h"
+#include "new_file.h"
 
 #define PATH_BYTES_MAX 4096
 #define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
@@ -118,14 +119,13 @@ static int open_at(struct live_file *l, const char *path, bool own)
 }
 
 /* The path of the live file kept beside the stream file. */
-static int beside_path(char *path, size_t capacity, const char *stream_path, const char *suffix)
+static int beside_path(char *path, size_t capacity, const char *stream_path)
 {
     size_t length = strlen(stream_path);
     size_t end = strlen(STREAM_SUFFIX);
     if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0)
         length -= end;
-    int put =
-        snprintf(path, capacity, "%.*s%s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX, suffix);
+    int put = snprintf(path, capacity, "%.*s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX);
     return put < 0 || (size_t)put >= capacity ? GPUPROF_LIMIT : 0;
 }
 
@@ -138,7 +138,7 @@ int live_file_open(struct live_file *l, const char *stream_path, const struct st
 {
     char path[PATH_BYTES_MAX];
     *l = (struct live_file){.fd = -1};
-    int found = beside_path(path, sizeof path, stream_path, "") < 0 ? 0 : open_at(l, path, false);
+    int found = beside_path(path, sizeof path, stream_path) < 0 ? 0 : open_at(l, path, false);
     if (found > 0 && (!h || same_process(l, h))) {
         l->beside = true;
     } else {
@@ -274,27 +274,17 @@ static int read_stream_header(const char *stream_path, struct stream_header *h)
     return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
 }
 
-/* Puts a copy of `l` at `path` by way of a temporary name. */
-static int copy_beside(const struct live_file *l, const char *stream_path, const char *path)
+/* On disk when it is done: the other goes then. */
+static int copy_beside(const struct live_file *l, const char *path)
 {
-    char temporary[PATH_BYTES_MAX];
-    char suffix[32];
-    snprintf(suffix, sizeof suffix, ".tmp-%d", (int)getpid());
-    if (beside_path(temporary, sizeof temporary, stream_path, suffix) < 0)
-        return GPUPROF_LIMIT;
-    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return GPUPROF_IO;
-    int error = copy_chunks(l, fd);
-    if (close(fd) < 0 && error == 0)
-        error = GPUPROF_IO;
-    if (error == 0 && rename(temporary, path) < 0)
-        error = GPUPROF_IO;
-    if (error < 0) {
-        int saved = errno;
-        unlink(temporary);
-        errno = saved;
-    }
+    struct new_file file;
+    int error = new_file_open(&file, path, 0600);
+    if (error < 0)
+        return error;
+    error = copy_chunks(l, file.fd);
+    if (error == 0)
+        return new_file_place(&file, true);
+    new_file_drop(&file);
     return error;
 }
 
@@ -306,13 +296,14 @@ int live_adopt(const char *stream_path)
     int error = read_stream_header(stream_path, &h);
     if (error < 0)
         return error;
-    if (beside_path(path, sizeof path, stream_path, "") < 0)
+    if (beside_path(path, sizeof path, stream_path) < 0)
         return GPUPROF_LIMIT;
     if (live_file_open(&l, stream_path, &h) <= 0)
         return 0;
     int done = 0;
-    if (!l.beside && l.owner == LIVE_OWNER_ENDED) {
-        done = copy_beside(&l, stream_path, path);
+    /* Whatever another process's file does at that name, it stays. */
+    if (!l.beside && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
+        done = copy_beside(&l, path);
         if (done == 0)
             done = unlink(h.live_path) < 0 ? GPUPROF_IO : 1;
     }
@@ -323,7 +314,7 @@ int live_adopt(const char *stream_path)
 int live_file_remove(const struct live_file *l, const char *stream_path)
 {
     char path[PATH_BYTES_MAX];
-    if (l->beside && beside_path(path, sizeof path, stream_path, "") < 0)
+    if (l->beside && beside_path(path, sizeof path, stream_path) < 0)
         return GPUPROF_LIMIT;
     int failed = unlink(l->beside ? path : l->header.live_path);
     return failed && errno != ENOENT ? GPUPROF_IO : 0;

@@ -56,11 +56,12 @@ static const struct {
     ROW(open_calls, LOSS_NONE, true, "calls that had not returned"),
     ROW(running, LOSS_NONE, false, "still running when it was read"),
     ROW(gpu_unpaired, LOSS_NONE, true, "GPU work whose call is not recorded"),
+    ROW(gpu_untied, LOSS_NONE, true, "launches without the number that ties work to them"),
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
-    ROW(gpu_untied, LOSS_NONE, true,
-        "GPU work and launches not tied to each other, because of --overhead-max"),
+    ROW(gpu_given_up, LOSS_NONE, true,
+        "GPU work without its call, or calls without theirs, because of --overhead-max"),
     ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW

@@ -15,17 +15,11 @@
 #include "rank.h"
 #include "rank_files.h"
 #include "trace_writer.h"
+#include "verb_output.h"
 #include "verbs.h"
 #include "zip_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
-
-/*
- * A file made for it can hold millions of calls with long names in a few bytes. What a recording
- * says stays far below this many bytes of text for each of its own.
- */
-#define TEXT_BYTES_FREE  (256ull << 20)
-#define TEXT_BYTES_RATIO 16384
 
 struct merge {
     struct recording rec;
@@ -40,7 +34,7 @@ struct merge {
     struct trace_writer *writer; /* of the trace being written */
     struct timeline *timeline;
     uint64_t origin_ns;
-    uint64_t text_bytes_max; /* of one trace */
+    uint64_t room; /* for the text of all traces */
     bool begun;
 };
 
@@ -67,8 +61,6 @@ static int write_events(struct merge *m, const struct output *out)
             return error;
         if (out->error)
             return 0; /* output_finish reports it */
-        if (out->bytes > m->text_bytes_max)
-            return GPUPROF_LIMIT;
     }
     if (more < 0)
         return more;
@@ -100,30 +92,6 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     return error;
 }
 
-static int opening_failed(const char *path, int error)
-{
-    if (error == GPUPROF_USAGE) {
-        message("%s: is a recording, and is not overwritten; name another file", path);
-        return EXIT_USAGE;
-    }
-    message("%s: %s%s", path ? path : "standard output",
-            error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO ? writing_advice(errno) : "");
-    return EXIT_ENVIRONMENT;
-}
-
-/* Ends the file after `error`; an exit code. */
-static int close_output(struct output *out, const char *path, int error)
-{
-    if (output_finish(out, error == 0) < 0) {
-        bool named = path && strcmp(path, "-") != 0;
-        message("%s: %s%s", named ? path : "standard output", strerror(errno),
-                named ? writing_advice(errno) : "");
-        error = GPUPROF_IO;
-    }
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
@@ -133,11 +101,11 @@ static const char *base_name(const char *path)
 static int write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
-    int error = output_open(&out, path);
-    if (error < 0)
-        return opening_failed(path, error);
+    int code = verb_output_open(&out, path, &m->room);
+    if (code != EXIT_OK)
+        return code;
     scope->name = base_name(path);
-    return close_output(&out, path, write_trace(m, &out, scope));
+    return verb_output_close(&out, path, write_trace(m, &out, scope));
 }
 
 /* ---- a file per rank, in a folder -------------------------------------------------------------
@@ -165,7 +133,7 @@ static int write_folder(struct merge *m, const char *folder, const struct rank_f
         if (code != EXIT_OK)
             break;
         if (asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
-            return opening_failed(folder, GPUPROF_NO_MEMORY);
+            return verb_output_failed(folder, GPUPROF_NO_MEMORY);
         code = write_file(m, path, &scope);
         free(path);
     }
@@ -214,14 +182,14 @@ static int write_members(struct merge *m, struct zip_writer *zip, const struct r
         struct output member;
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
+        output_bound(&member, &m->room);
         int failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
         if (failed < 0)
             return failed;
     }
     if (error < 0)
-        message("%s: %s", "the archive's next member",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+        verb_output_failed("the archive's next member", error);
     else
         zip_writer_finish(zip);
     return error;
@@ -231,13 +199,13 @@ static int write_archive(struct merge *m, const char *path, const struct rank_fi
 {
     struct output out;
     struct zip_writer zip;
-    int error = output_open(&out, path);
-    if (error < 0)
-        return opening_failed(path, error);
+    int code = verb_output_open(&out, path, NULL); /* its members are bounded */
+    if (code != EXIT_OK)
+        return code;
     zip_writer_init(&zip, &out);
-    error = write_members(m, &zip, files);
+    int error = write_members(m, &zip, files);
     zip_writer_release(&zip);
-    return close_output(&out, path, error);
+    return verb_output_close(&out, path, error);
 }
 
 static bool is_archive_name(const char *path)
@@ -249,10 +217,7 @@ static bool is_archive_name(const char *path)
 static int merge_write(struct merge *m, const struct options *options)
 {
     m->split = options->per_rank || is_archive_name(options->output);
-    m->text_bytes_max = TEXT_BYTES_FREE;
-    for (uint32_t i = 0; i < m->rec.count; i++)
-        m->text_bytes_max +=
-            TEXT_BYTES_RATIO * (m->rec.processes[i]->file.size + m->rec.processes[i]->live.bytes);
+    m->room = verb_output_room(&m->rec);
     struct trace_scope scope = {.rank = RANK_NONE};
     /* Traces of ranks share their origin, and the survey is where it is found. */
     bool stacks = recording_has_stacks(&m->rec);
@@ -262,13 +227,13 @@ static int merge_write(struct merge *m, const struct options *options)
     m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;
     m->has_stacks = stacks && m->survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->survey, options->symbols) < 0)
-        return opening_failed(options->output, GPUPROF_NO_MEMORY);
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (!m->split)
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(&m->rec);
     int code = EXIT_ENVIRONMENT;
     if (!files)
-        opening_failed(options->output, GPUPROF_NO_MEMORY);
+        verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
         code = write_folder(m, options->output, files);
     else

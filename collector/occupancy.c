@@ -62,7 +62,13 @@ struct occupancy occupancy_of(const struct device_limits *d, const struct launch
     o.limited = true;
     o.resident = resident_blocks(d, shape);
     uint64_t limit = sane(d->threads_max);
-    o.percent_limited = (unsigned)least(100, (o.resident * threads * 100 + limit / 2) / limit);
+    /* The limit counts warps, as CUDA does. Of what the grid achieves, Kineto counts the threads.
+     */
+    uint64_t warps = round_up(threads, sane(d->warp)) / sane(d->warp);
+    uint64_t warps_max = limit / sane(d->warp);
+    if (warps_max)
+        o.percent_limited =
+            (unsigned)least(100, (o.resident * warps * 100 + warps_max / 2) / warps_max);
     uint64_t active_milli = least(blocks_milli, o.resident * 1000);
     o.percent = (unsigned)least(100, (active_milli * threads / 10 + limit / 2) / limit);
     return o;

@@ -37,7 +37,7 @@ struct occupancy {
     uint64_t warps_milli;
     uint64_t resident;        /* blocks that fit on a multiprocessor at a time */
     unsigned percent;         /* of the threads that it can hold, this grid's size considered */
-    unsigned percent_limited; /* the same for a grid that is large enough */
+    unsigned percent_limited; /* of the warps, for a grid that is large enough */
 };
 
 struct occupancy occupancy_of(const struct device_limits *device, const struct launch_shape *shape);

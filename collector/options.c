@@ -27,14 +27,15 @@ const struct option_info option_infos[] = {
     {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
     {OPTION_BY, 0, "by", "name|grid|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
-     "add a table of the calls' stacks, or of the lines of Python that made them; standard: name"},
+     "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
+     "lines of Python that made them; standard: name"},
     {OPTION_GRAPH, 'o', "output", "FILE",
      "write the graph there (compressed if the name ends in .gz); standard: standard output"},
     {OPTION_FORM, 0, "format", "folded|speedscope|svg",
      "how the graph is written; standard: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
-     "what is as wide as it is much: time of the calls, time of the work that they launched, their "
+     "what makes a frame wide: time of the calls, time of the work that they launched, their "
      "number, or bytes allocated; standard: host"},
     {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",

@@ -24,34 +24,7 @@ static bool is_gzip_name(const char *path)
 static void release(struct output *o)
 {
     free(o->buffer);
-    free(o->path);
-    free(o->temporary);
-    *o = (struct output){.fd = -1};
-}
-
-/*
- * A file without a name in the folder of `path`: it goes away by itself if we are killed or
- * interrupted. -1 where the file system has no such thing.
- */
-static int open_unnamed(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    int fd = -1;
-    if (folder && access("/proc/self/fd", X_OK) == 0)
-        fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    free(folder);
-    return fd;
-}
-
-/* Gives it the temporary name. */
-static void name_unnamed(struct output *o)
-{
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
-    unlink(o->temporary);
-    if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) < 0)
-        o->error = errno;
+    *o = (struct output){.fd = -1, .file.fd = -1};
 }
 
 /* Does the file begin as a stream file or a live file does? */
@@ -76,24 +49,26 @@ static int open_file(struct output *o, const char *path)
     }
     if (is_recording(path))
         return GPUPROF_USAGE;
-    o->path = realpath(path, NULL); /* a link to the file stays a link */
-    if (!o->path)
-        o->path = strdup(path);
-    if (!o->path || asprintf(&o->temporary, "%s.tmp-%d", o->path, (int)getpid()) < 0) {
-        o->temporary = NULL;
-        return GPUPROF_NO_MEMORY;
-    }
-    o->fd = open_unnamed(o->path);
-    o->unnamed = o->fd >= 0;
-    if (o->unnamed)
-        return 0;
-    o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    return o->fd < 0 ? GPUPROF_IO : 0;
+    char *real = realpath(path, NULL); /* a link to the file stays a link */
+    int error = new_file_open(&o->file, real ? real : path, 0666);
+    free(real);
+    o->fd = o->file.fd;
+    return error;
+}
+
+/* What was not put in its place goes. */
+static int close_file(struct output *o)
+{
+    if (o->file.fd >= 0)
+        new_file_drop(&o->file);
+    else if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member)
+        return close(o->fd);
+    return 0;
 }
 
 int output_open(struct output *o, const char *path)
 {
-    *o = (struct output){.fd = -1};
+    *o = (struct output){.fd = -1, .file.fd = -1};
     o->buffer = malloc(OUTPUT_BUFFER_BYTES);
     int error = o->buffer ? 0 : GPUPROF_NO_MEMORY;
     if (error == 0 && (!path || strcmp(path, "-") == 0))
@@ -103,7 +78,7 @@ int output_open(struct output *o, const char *path)
     if (error == 0 && path && is_gzip_name(path)) {
         o->zstream = zstream_create(o->fd, ZSTREAM_GZIP);
         if (!o->zstream) {
-            close(o->fd);
+            close_file(o);
             error = GPUPROF_NO_MEMORY;
         }
     }
@@ -129,13 +104,16 @@ static void flush_plain(struct output *o)
 
 static void flush(struct output *o)
 {
+    if (!o->error && o->room && o->used > *o->room)
+        o->error = OUTPUT_BEYOND;
+    if (!o->error && o->room)
+        *o->room -= o->used;
     if (!o->error && o->used) {
         if (o->zstream)
             o->error = zstream_write(o->zstream, o->buffer, o->used);
         else
             flush_plain(o);
     }
-    o->bytes += o->used;
     o->used = 0;
 }
 
@@ -160,7 +138,7 @@ void output_write(struct output *o, const char *data, size_t length)
 
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
 {
-    *o = (struct output){.fd = fd, .member = true, .sums = sums};
+    *o = (struct output){.fd = fd, .member = true, .file.fd = -1, .sums = sums};
     o->buffer = malloc(OUTPUT_BUFFER_BYTES);
     o->zstream = zstream_create(fd, ZSTREAM_RAW);
     if (o->buffer && o->zstream)
@@ -171,26 +149,39 @@ int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
     return GPUPROF_NO_MEMORY;
 }
 
+/* For the stream, which takes 0 for an error. */
+static ssize_t take_printed(void *context, const char *data, size_t length)
+{
+    struct output *o = context;
+    output_write(o, data, length);
+    return o->error ? 0 : (ssize_t)length;
+}
+
+FILE *output_stream(struct output *o)
+{
+    if (!o->stream)
+        o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
+    return o->stream;
+}
+
 int output_finish(struct output *o, int keep)
 {
+    if (o->stream)
+        fclose(o->stream); /* its only errors are ours */
     flush(o);
     if (o->zstream) {
         int error = zstream_end(o->zstream, o->sums);
         if (!o->error)
             o->error = error;
     }
-    if (o->unnamed && keep && !o->error)
-        name_unnamed(o);
-    if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member && close(o->fd) < 0 && !o->error)
+    bool is_whole = o->file.fd >= 0 && keep && !o->error;
+    int failed = is_whole ? new_file_place(&o->file, false) : close_file(o);
+    if (failed < 0 && !o->error)
         o->error = errno;
-    if (o->temporary && (!keep || o->error))
-        unlink(o->temporary);
-    else if (o->temporary && rename(o->temporary, o->path) < 0) {
-        o->error = errno;
-        unlink(o->temporary);
-    }
     int error = o->error;
     release(o);
+    if (error == OUTPUT_BEYOND)
+        return GPUPROF_LIMIT;
     errno = error;
     return error ? GPUPROF_IO : 0;
 }

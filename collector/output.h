@@ -2,7 +2,9 @@
 /*
  * Where a verb's result goes: a file that appears under its name only when it is whole, or standard
  * output; compressed if the name ends in .gz. Text is made in place in a large buffer. The first
- * error sticks and is reported by output_finish; until then writing goes nowhere.
+ * error sticks and is reported by output_finish; until then writing goes nowhere. A hostile file
+ * can say in a few bytes that a long name is to be written millions of times: what the outputs of a
+ * run may have of text in all is bounded, see output_bound.
  */
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
@@ -10,10 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "new_file.h"
 #include "zstream.h"
 
 #define OUTPUT_BUFFER_BYTES (1u << 20)
+#define OUTPUT_BEYOND       (-1) /* in `error`: more text than the bound */
 
 struct output {
     char *buffer; /* owned */
@@ -21,11 +26,10 @@ struct output {
     int fd;
     struct zstream *zstream;   /* NULL: not compressed */
     bool member;               /* into a file of the caller's, which stays open */
-    char *path;                /* owned; the final name, NULL: written in place */
-    bool unnamed;              /* the file has not even the temporary name before the end */
-    char *temporary;           /* owned */
-    int error;                 /* errno of the first failure */
-    uint64_t bytes;            /* before compression */
+    struct new_file file;      /* not open: written in place */
+    int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
+    uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
+    FILE *stream;              /* see output_stream; NULL: nobody asked */
     struct zstream_sums *sums; /* of a member, filled by output_finish */
 };
 
@@ -52,9 +56,22 @@ static inline void output_advance(struct output *o, const char *end)
 
 void output_write(struct output *o, const char *data, size_t length);
 
+/* From now on text is taken out of *room, which several outputs may share, and none beyond it is
+ * written. */
+static inline void output_bound(struct output *o, uint64_t *room)
+{
+    o->room = room;
+}
+
+/*
+ * For those who print: a view; what is printed there is written here, at the latest by
+ * output_finish, which closes it. ferror() tells that there was an error. NULL: no memory.
+ */
+FILE *output_stream(struct output *o);
+
 /*
  * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.
- * Releases everything. 0 or GPUPROF_IO (errno).
+ * Releases everything. 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if there was no room for all.
  */
 int output_finish(struct output *o, int keep);
 

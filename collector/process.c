@@ -394,7 +394,7 @@ void process_count_unpaired(struct process *p, uint64_t begin_ns)
 {
     uint64_t untied_ns = cost_table_untied_ns(&p->costs);
     if (untied_ns < CLOCK_NS_MAX && begin_ns >= clock_map_ns(&p->clock, untied_ns))
-        p->losses.gpu_untied++;
+        p->losses.gpu_given_up++;
     else
         p->losses.gpu_unpaired++;
 }
@@ -403,7 +403,7 @@ void process_count_unpaired(struct process *p, uint64_t begin_ns)
 void process_count_unmatched(struct process *p, uint64_t count)
 {
     if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
-        p->losses.gpu_untied += count;
+        p->losses.gpu_given_up += count;
     else
         p->losses.gpu_missing = count;
 }

@@ -5,18 +5,17 @@
  * that is killed itself leaves either both files or the new one.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "file_at.h"
 #include "losses.h"
 #include "message.h"
+#include "new_file.h"
 #include "path_list.h"
 #include "process.h"
 #include "verbs.h"
@@ -27,7 +26,7 @@ struct recover {
     struct reader reader;
     struct process process;
     bool is_loaded; /* process must be released */
-    int fd;
+    int fd;         /* a view */
     uint64_t size;
     uint64_t sequence;     /* of the next block that is new */
     uint64_t own_position; /* of gpuprof's own records */
@@ -182,46 +181,22 @@ static int write_whole(struct recover *r, const char *path, const struct live_fi
     if (error < 0)
         return error;
     r->is_loaded = true;
-    error = put_last_block(r);
-    if (error == 0 && fsync(r->fd) < 0)
-        error = GPUPROF_IO;
-    return error;
-}
-
-/* The folder's entries are on disk, too, before anything is removed. */
-static int sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    int error = !folder ? GPUPROF_NO_MEMORY : fd < 0 ? GPUPROF_IO : 0;
-    if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP)
-        error = GPUPROF_IO;
-    if (fd >= 0)
-        close(fd);
-    free(folder);
-    return error;
+    return put_last_block(r);
 }
 
 /* Puts the whole file in the place of the old one. */
 static int replace(struct recover *r, const char *path, const struct live_file *live)
 {
-    char *temporary;
-    if (asprintf(&temporary, "%s.tmp-%d", path, (int)getpid()) < 0)
-        return GPUPROF_NO_MEMORY;
-    r->fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int error = r->fd < 0 ? GPUPROF_IO : write_whole(r, path, live);
-    if (r->fd >= 0 && close(r->fd) < 0 && error == 0)
-        error = GPUPROF_IO;
-    if (error == 0 && rename(temporary, path) < 0)
-        error = GPUPROF_IO;
-    if (error < 0 && r->fd >= 0) {
-        int saved = errno;
-        unlink(temporary);
-        errno = saved;
-    }
-    free(temporary);
-    return error < 0 ? error : sync_folder(path);
+    struct new_file file;
+    int error = new_file_open(&file, path, 0600);
+    if (error < 0)
+        return error;
+    r->fd = file.fd;
+    error = write_whole(r, path, live);
+    if (error == 0)
+        return new_file_place(&file, true);
+    new_file_drop(&file);
+    return error;
 }
 
 static int failed(const char *path, int error)

@@ -12,8 +12,8 @@
 #include "message.h"
 #include "options.h"
 #include "stack_report.h"
-#include "standard_files.h"
 #include "timeline.h"
+#include "verb_output.h"
 #include "verbs.h"
 
 #define RESULT_NOT_READY  600
@@ -177,12 +177,22 @@ void report_release(struct report *r)
 
 static int report_print(const struct report *r, enum report_format format)
 {
-    switch (format) {
-    case FORMAT_JSON: report_print_json(r, stdout); break;
-    case FORMAT_CSV: report_print_csv(r, stdout); break;
-    default: report_print_text(r, stdout); break;
-    }
-    return standard_output_end();
+    struct output out;
+    uint64_t room = verb_output_room(r->rec);
+    int code = verb_output_open(&out, NULL, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    int error = text ? 0 : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    else if (format == FORMAT_JSON)
+        report_print_json(r, text);
+    else if (format == FORMAT_CSV)
+        report_print_csv(r, text);
+    else
+        report_print_text(r, text);
+    return verb_output_close(&out, NULL, error);
 }
 
 int report_verb(const struct options *options)

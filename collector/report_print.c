@@ -82,19 +82,25 @@ static void print_losses(const struct report *r, FILE *out)
                 heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
 }
 
-void report_print_text(const struct report *r, FILE *out)
+/* What was read: processes, threads, calls, and whether there are GPU rows. */
+static void print_recording(const struct report *r, FILE *out)
 {
-    char a[1 + UNIT_TEXT_BYTES], b[1 + UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
-    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES];
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
     fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
             r->rec->count == 1 ? "" : "es", r->rec->thread_count - r->rec->gpu_thread_count,
             r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
             count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
     char *gpu_rows = json_line(recording_gpu_rows(r->rec));
-    fprintf(out, "GPU rows %s\n\n", gpu_rows ? gpu_rows : "?");
+    fprintf(out, "GPU rows %s\n", gpu_rows ? gpu_rows : "?");
     free(gpu_rows);
-    fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
+}
+
+static void print_functions(const struct report *r, FILE *out)
+{
+    char a[1 + UNIT_TEXT_BYTES], b[1 + UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
+    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES];
+    fprintf(out, "\n%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
             "mean", "median", "p95", "max", "bytes", "errors", "function");
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
@@ -110,10 +116,19 @@ void report_print_text(const struct report *r, FILE *out)
     if (r->is_estimated)
         fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
                      "recorded\n");
-    if (r->stacks)
+}
+
+/* Whoever asks for the stacks wants their table, not to look for it among all the others. */
+void report_print_text(const struct report *r, FILE *out)
+{
+    print_recording(r, out);
+    if (r->stacks) {
         stack_report_print_text(r->stacks, out);
-    gpu_report_print_text(r->gpu, out);
-    cost_report_print_text(r->rec, out);
+    } else {
+        print_functions(r, out);
+        gpu_report_print_text(r->gpu, out);
+        cost_report_print_text(r->rec, out);
+    }
     print_losses(r, out);
 }
 
@@ -122,10 +137,12 @@ void report_csv_text(const char *text, FILE *out)
 {
     char *clean = json_line(text);
     fputc('"', out);
-    for (const char *p = clean ? clean : "?"; *p; p++) {
-        if (*p == '"')
-            fputc('"', out);
-        fputc(*p, out);
+    for (const char *p = clean ? clean : "?"; *p;) {
+        size_t plain = strcspn(p, "\"");
+        fwrite(p, 1, plain, out);
+        p += plain;
+        if (*p == '"' && p++)
+            fputs("\"\"", out);
     }
     fputc('"', out);
     free(clean);

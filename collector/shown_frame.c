@@ -16,7 +16,7 @@ void shown_frames_release(struct shown_frames *s)
         free(s->list[i].json);
     }
     free(s->list);
-    free(s->slots);
+    number_set_release(&s->numbers);
     *s = (struct shown_frames){0};
 }
 
@@ -50,7 +50,7 @@ static char *make_text(const struct shown_frame *f)
     case SHOWN_INLINED:
         if (!f->name && !f->file && f->kind == SHOWN_PYTHON)
             length = asprintf(&text, "[unknown place in Python code]");
-        else if (!f->name && f->kind != SHOWN_PYTHON)
+        else if (!f->name && !f->file)
             length = asprintf(&text, "%s+0x%llx", module, line);
         else if (f->file && line)
             length =
@@ -96,8 +96,9 @@ static int make_label(struct shown_frame *f)
     return GPUPROF_NO_MEMORY;
 }
 
-static uint32_t hash_of(const struct shown_frame *f)
+static uint32_t hash_of(const void *item)
 {
+    const struct shown_frame *f = item;
     uint64_t hash = (uintptr_t)f->name * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 29 ^ (uintptr_t)f->file) * 0xC2B2AE3D27D4EB4Fu;
     hash = (hash ^ hash >> 32 ^ (uintptr_t)f->module) * 0x9E3779B97F4A7C15u;
@@ -105,41 +106,21 @@ static uint32_t hash_of(const struct shown_frame *f)
     return (uint32_t)(hash >> 32);
 }
 
-static bool same(const struct shown_frame *a, const struct shown_frame *b)
+static bool same(const void *a, const void *b)
 {
-    return a->name == b->name && a->file == b->file && a->module == b->module &&
-           a->line == b->line && a->kind == b->kind;
+    const struct shown_frame *x = a, *y = b;
+    return x->name == y->name && x->file == y->file && x->module == y->module &&
+           x->line == y->line && x->kind == y->kind;
 }
 
-/* Where the frame is, or where it would go. */
-static uint32_t *find(const struct shown_frames *s, const struct shown_frame *f)
-{
-    uint32_t at = hash_of(f) & (s->slot_count - 1);
-    while (s->slots[at] && !same(&s->list[s->slots[at] - 1], f))
-        at = (at + 1) & (s->slot_count - 1);
-    return &s->slots[at];
-}
-
-static int grow(struct shown_frames *s)
-{
-    uint32_t slot_count = s->slot_count ? 2 * s->slot_count : 1024;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return GPUPROF_NO_MEMORY;
-    free(s->slots);
-    s->slots = slots;
-    s->slot_count = slot_count;
-    for (uint32_t i = 0; i < s->count; i++)
-        *find(s, &s->list[i]) = i + 1;
-    return 0;
-}
+static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, same};
 
 int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number)
 {
     *number = 0;
-    if (s->count >= s->slot_count / 2 && grow(s) < 0)
+    uint32_t *slot = number_set_find(&s->numbers, &kind, s->list, s->count, frame);
+    if (!slot)
         return GPUPROF_NO_MEMORY;
-    uint32_t *slot = find(s, frame);
     if (!*slot && s->count == SHOWN_FRAMES_MAX) {
         s->left_out++;
         return 0;

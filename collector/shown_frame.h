@@ -10,12 +10,13 @@
 #include <stdbool.h>
 
 #include "kernel_names.h"
+#include "number_set.h"
 
 #define SHOWN_FRAMES_MAX  (1u << 19)
 #define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */
 
 enum shown_kind {
-    SHOWN_NATIVE,   /* a function in a module; the name NULL: unknown, `line` is its offset */
+    SHOWN_NATIVE,   /* a function in a module; of no name and file: `line` is its offset */
     SHOWN_INLINED,  /* the same, inlined into its caller */
     SHOWN_PYTHON,   /* a place in Python code */
     SHOWN_ADDRESS,  /* in no known module */
@@ -32,7 +33,7 @@ struct shown_frame {
     const struct kernel_name *name;
     const struct kernel_name *file; /* source file; NULL: not known */
     const struct kernel_name *module;
-    uint64_t line; /* 0: not known; an offset or address where there is no name */
+    uint64_t line; /* 0: not known; an offset or address where there is no name and no file */
     char *label;   /* owned: valid UTF-8 without control characters, see above */
     char *json;    /* owned: the same as a JSON string, with quotes and room for json_copy */
     uint32_t json_bytes;
@@ -43,8 +44,7 @@ struct shown_frames {
     struct shown_frame *list; /* owned; number n is list[n - 1] */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *slots; /* owned: hash of numbers */
-    uint32_t slot_count;
+    struct number_set numbers;
     uint64_t left_out;
 };
 

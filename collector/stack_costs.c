@@ -178,8 +178,8 @@ static int take_work(struct stack_costs *s, const struct event *e)
     const struct range_node *range = NULL;
     const struct function_table *functions = &s->rec->reader.functions;
     int error = 0;
-    int found =
-        correlation_find(&s->survey->calls, e->process->index, e->record->correlation, &call);
+    int found = correlation_find(&s->survey->calls, e->process->index, e->record->correlation,
+                                 e->begin_ns, &call);
     if (found < 0)
         return found;
     if (found && call.range && !(range = survey_range(s->survey, call.range, &error)))

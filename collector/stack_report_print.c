@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "absence.h"
 #include "json_text.h"
 #include "report.h"
 #include "stack_report.h"
@@ -101,10 +102,24 @@ static void print_line(const struct stack_report *r, const struct line_row *row,
     free(name);
 }
 
+static void print_absences(const struct stack_report *r, const char *key, const char *what,
+                           FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->costs.rec, what);
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "%s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
+    }
+}
+
 void stack_report_print_text(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
-    char more[32] = "";
+    char more[32] = "", left[UNIT_TEXT_BYTES];
     if (lines)
         snprintf(more, sizeof more, " %12s %12s", "host, all", "GPU, all");
     print_heading(lines ? "calls by line of Python" : "calls by stack", more,
@@ -117,17 +132,23 @@ void stack_report_print_text(const struct stack_report *r, FILE *out)
             print_stack(r, r->stacks[i], out);
     }
     if (count > STACK_ROWS_SHOWN_MAX)
-        fprintf(out, "%75s... and %u more rows; --format=csv and json have them\n", "",
-                count - STACK_ROWS_SHOWN_MAX);
+        fprintf(out, "%75s... and %s more rows; --format=csv and json have them\n", "",
+                count_text(left, count - STACK_ROWS_SHOWN_MAX));
     if (r->without.calls || r->without.works) {
         print_costs(r, &r->without, out);
         fprintf(out, "%*s  " NO_STACK "\n", lines ? 26 : 0, "");
     }
     fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
                  "launched\n");
+    if (r->without.works)
+        fprintf(out,
+                "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
     if (lines)
         fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
                      "line that led to it\n");
+    print_absences(r, "stacks", "stacks", out);
+    if (lines)
+        print_absences(r, "python", "Python frames", out);
 }
 
 /* ---- JSON ---- */
@@ -181,14 +202,31 @@ static void print_json_stack(const struct stack_report *r, uint32_t node, FILE *
     fprintf(out, "}");
 }
 
+static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    fprintf(out, ",\n\"%s_absent\": [", key);
+    for (unsigned i = 0; i < count; i++) {
+        char *reason = json_string(found[i].reason, strlen(found[i].reason));
+        fprintf(out, "%s{\"reason\": %s, \"processes\": %u}", i ? ", " : "",
+                reason ? reason : "null", found[i].processes);
+        free(reason);
+    }
+    fprintf(out, "]");
+}
+
 void stack_report_print_json(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
     uint32_t count = lines ? r->line_count : r->stack_count;
     fprintf(out, ",\n\"without_stack\": {");
     print_json_costs(&r->without, "", out);
-    fprintf(out, "},\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
-    for (uint32_t i = 0; i < count; i++) {
+    fprintf(out, "}");
+    print_json_absences(r, "stacks", out);
+    print_json_absences(r, "python", out);
+    fprintf(out, ",\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
+    for (uint32_t i = 0; i < count && !ferror(out); i++) {
         fprintf(out, i ? ",\n" : "\n");
         if (lines)
             print_json_line(r, &r->lines[i], out);
@@ -241,7 +279,7 @@ void stack_report_print_csv(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
     const char *kind = lines ? "python_line" : "stack";
-    for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count); i++) {
+    for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count) && !ferror(out); i++) {
         char *name = lines ? line_name(r, &r->lines[i]) : stack_name(r, r->stacks[i]);
         struct stack_cost cost = lines ? r->lines[i].own : stack_cost_of(&r->costs, r->stacks[i]);
         if (cost.calls || cost.works)

@@ -9,19 +9,17 @@
 #include "error.h"
 #include "frame.h"
 #include "gpu_record.h"
+#include "stack_record.h"
 
-enum { MODULE_NUMBER };
-enum { PYTHON_LOCATION, PYTHON_LINE };
-enum { STACK_NUMBER, STACK_FLAGS };
+enum { PYTHON_LINE = 1 };
+enum { STACK_FLAGS = 1 };
 
-int stack_table_init(struct stack_table *t, uint32_t process_count)
+void stack_table_init(struct stack_table *t)
 {
     *t = (struct stack_table){.texts = {.plain = true}};
     t->modules_of.count_max = STACK_MODULES_MAX;
     t->places_of.count_max = STACK_PLACES_MAX;
     t->stacks_of.count_max = STACKS_MAX;
-    t->unread = calloc(process_count + 1u, sizeof *t->unread);
-    return t->unread ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void stack_table_release(struct stack_table *t)
@@ -34,27 +32,12 @@ void stack_table_release(struct stack_table *t)
     free(t->places);
     free(t->stacks);
     free(t->words);
-    free(t->unread);
 }
 
-/* Is it a build id in hexadecimal digits? */
-static bool is_build_id(const uint8_t *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (!(text[i] >= '0' && text[i] <= '9') && !(text[i] >= 'a' && text[i] <= 'f'))
-            return false;
-    return length >= 2 && length % 2 == 0 && length <= 2u * BUILD_ID_MAX;
-}
-
-/* 1, 0 if the record means nothing or there is no room, or GPUPROF_NO_MEMORY. */
+/* 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
 static int take_module(struct stack_table *t, struct key key, const struct record *r)
 {
-    const uint8_t *blank = r->bytes ? memchr(r->bytes, ' ', r->byte_count) : NULL;
-    size_t id_bytes = blank ? (size_t)(blank - r->bytes) : 0;
-    bool has_id = blank && is_build_id(r->bytes, id_bytes);
-    if (key.b > FRAME_MODULE_MAX || !blank || id_bytes + 1 == r->byte_count ||
-        (!has_id && (id_bytes != 1 || *r->bytes != '-')))
-        return 0;
+    uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
     struct stack_module *modules =
         array_room(t->modules, t->module_count, &t->module_capacity, sizeof *modules, 64);
     if (!modules)
@@ -62,8 +45,8 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
     t->modules = modules;
     struct stack_module *m = &modules[t->module_count];
     *m = (struct stack_module){.process = (uint32_t)key.a};
-    int error = kernel_name_intern(&t->texts, blank + 1, r->byte_count - id_bytes - 1, &m->path);
-    if (error == 0 && has_id)
+    int error = kernel_name_intern(&t->texts, r->bytes + bytes, r->byte_count - bytes, &m->path);
+    if (error == 0 && id_bytes)
         error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m->build_id);
     if (error == 0)
         error = key_map_set(&t->modules_of, key, t->module_count + 1ull);
@@ -73,22 +56,19 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
 
 static int take_place(struct stack_table *t, struct key key, const struct record *r)
 {
-    const uint8_t *zero = r->bytes ? memchr(r->bytes, '\0', r->byte_count) : NULL;
+    uint32_t file_bytes = stack_record_first_bytes(r);
     uint64_t line = record_arg(r, PYTHON_LINE);
-    if (!zero)
-        return 0;
     struct stack_place *places =
         array_room(t->places, t->place_count, &t->place_capacity, sizeof *places, 256);
     if (!places)
         return GPUPROF_NO_MEMORY;
     t->places = places;
     struct stack_place *p = &places[t->place_count];
-    size_t file_bytes = (size_t)(zero - r->bytes);
     *p = (struct stack_place){.line = line <= INT32_MAX ? (uint32_t)line : 0};
     int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p->file);
     if (error == 0)
-        error =
-            kernel_name_intern(&t->texts, zero + 1, r->byte_count - file_bytes - 1, &p->function);
+        error = kernel_name_intern(&t->texts, r->bytes + file_bytes + 1,
+                                   r->byte_count - file_bytes - 1, &p->function);
     if (error == 0)
         error = key_map_set(&t->places_of, key, t->place_count + 1ull);
     t->place_count += error == 0;
@@ -111,8 +91,7 @@ static int reserve_words(struct stack_table *t, uint32_t count)
 static int take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
-    if (!count || r->byte_count % 8 || key.b > UINT32_MAX ||
-        STACK_WORDS_MAX - t->word_count < count)
+    if (STACK_WORDS_MAX - t->word_count < count)
         return 0;
     struct recorded_stack *stacks =
         array_room(t->stacks, t->stack_count, &t->stack_capacity, sizeof *stacks, 256);
@@ -141,15 +120,13 @@ int stack_table_take(struct stack_table *t, const struct event *e)
     struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
                           : r->type == RECORD_PYTHON ? &t->places_of
                                                      : &t->stacks_of;
-    int taken = 0;
     /* A number means one thing: what is said of it again changes nothing. */
-    if (key.b && key_map_get(map, key))
+    if (!stack_record_is_good(r) || key_map_get(map, key))
         return 0;
-    if (key.b)
-        taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
+    int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
                 : r->type == RECORD_PYTHON ? take_place(t, key, r)
                                            : take_stack(t, key, r);
-    t->unread[e->process->index] += taken == 0;
+    t->left_out += taken == 0;
     return taken < 0 ? taken : 0;
 }
 

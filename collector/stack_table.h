@@ -3,8 +3,7 @@
  * Who made the calls, as recorded: the modules, places in Python code and stacks of all processes,
  * by their numbers (see "Who made a call" in event-stream.md). The survey fills it; nothing is
  * symbolised here. Memory: 40 bytes a module, 24 a place, 24 a stack and 8 a frame, up to the
- * maxima below, and the texts, each once, up to those of kernel_names.h. What is beyond, or means
- * nothing, is counted in its process's losses.
+ * maxima below, and the texts, each once, up to those of kernel_names.h. What is beyond is counted.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_TABLE_H
 #define GPUPROF_COLLECTOR_STACK_TABLE_H
@@ -17,7 +16,6 @@
 #define STACK_PLACES_MAX  (1u << 20)
 #define STACKS_MAX        (1u << 20)
 #define STACK_WORDS_MAX   (1u << 25) /* frames of all stacks */
-#define BUILD_ID_MAX      64         /* bytes of one; its text has twice as many */
 
 struct stack_module {
     const struct kernel_name *path;     /* NULL: a text too many */
@@ -55,14 +53,13 @@ struct stack_table {
     uint64_t *words; /* owned: frames, innermost first (frame.h) */
     uint32_t word_count;
     uint32_t word_capacity;
-    uint64_t *unread; /* owned, by process index: records that are not in the table */
+    uint64_t left_out; /* records beyond the maxima */
 };
 
-/* 0 or GPUPROF_NO_MEMORY. stack_table_release in both cases. */
-int stack_table_init(struct stack_table *t, uint32_t process_count);
+void stack_table_init(struct stack_table *t);
 void stack_table_release(struct stack_table *t);
 
-/* Takes a MODULE, PYTHON or STACK record. 0 or GPUPROF_NO_MEMORY. */
+/* Takes a MODULE, PYTHON or STACK record, if it is a good one. 0 or GPUPROF_NO_MEMORY. */
 int stack_table_take(struct stack_table *t, const struct event *e);
 
 /* Views; NULL: no record of that number. `process` is the process's index. */

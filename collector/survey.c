@@ -26,6 +26,7 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
         struct range_node node = {.text = range->text,
                                   .begin_ns = range->begin_ns,
                                   .end_ns = UINT64_MAX,
+                                  .work_begin_ns = UINT64_MAX,
                                   .parent = parent,
                                   .sequence = range->sequence};
         error = spool_append(&s->nodes, &node);
@@ -41,11 +42,13 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
 static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
-    if (!r->correlation)
-        return 0;
-    const struct range *range = ranges_innermost(ranges, e->thread, false);
     bool launches = e->function->class == API_LAUNCH && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
+    if (!r->correlation) {
+        s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
+        return 0;
+    }
+    const struct range *range = ranges_innermost(ranges, e->thread, false);
     struct correlated_call call = {
         .process = e->process->index,
         .id = r->correlation,
@@ -114,7 +117,7 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     }
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
-                                (uint32_t)record_arg(r, 0));
+                                (uint32_t)record_arg(r, 0), e->begin_ns);
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK: return stack_table_take(&s->stacks, e);
@@ -144,11 +147,11 @@ int survey_make(struct survey *s, struct recording *rec)
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
     s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
+    s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = stack_table_init(&s->stacks, rec->count);
-    if (!s->stepped || !before || !timeline)
-        error = GPUPROF_NO_MEMORY;
+    int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    stack_table_init(&s->stacks);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
     if (error == 0)
@@ -159,8 +162,6 @@ int survey_make(struct survey *s, struct recording *rec)
     /* Damage will be met and counted again, and handles will get their names again. */
     for (uint32_t i = 0; before && i < rec->count; i++) {
         rec->processes[i]->losses = before[i];
-        if (s->stacks.unread)
-            rec->processes[i]->losses.stacks_unread += s->stacks.unread[i];
         kernel_handles_release(&rec->processes[i]->kernels);
     }
     timeline_free(timeline);
@@ -177,6 +178,7 @@ void survey_release(struct survey *s)
     key_map_release(&s->indexes);
     free(s->devices);
     free(s->stepped);
+    free(s->untied);
 }
 
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
@@ -195,6 +197,34 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
 {
     return spool_at(&s->nodes, number - 1u, false, error);
+}
+
+int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
+                   uint64_t end_ns)
+{
+    int error = 0;
+    for (uint32_t number = call->range; number;) {
+        struct range_node *node = spool_at(&s->nodes, number - 1u, true, &error);
+        if (!node)
+            return error;
+        number = node->parent;
+        if (node->end_ns <= call->begin_ns) /* a free one, over before one that began inside it */
+            continue;
+        if (node->work_begin_ns > begin_ns)
+            node->work_begin_ns = begin_ns;
+        if (node->work_end_ns < end_ns)
+            node->work_end_ns = end_ns;
+    }
+    return 0;
+}
+
+int survey_tell(struct survey *s, struct process *p)
+{
+    uint64_t unmatched = 0;
+    int error = correlation_unmatched(&s->calls, p->index, &unmatched);
+    p->losses.gpu_untied = s->untied[p->index];
+    process_count_unmatched(p, unmatched);
+    return error;
 }
 
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)

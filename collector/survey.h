@@ -32,9 +32,11 @@ struct surveyed_device {
 struct range_node {
     const struct kernel_name *text;
     uint64_t begin_ns;
-    uint64_t end_ns;   /* UINT64_MAX: it did not end */
-    uint32_t parent;   /* number of the one around it on its thread; 0 = none */
-    uint32_t sequence; /* as struct range */
+    uint64_t end_ns;        /* UINT64_MAX: it did not end */
+    uint64_t work_begin_ns; /* of the first and the last work that survey_project was told of */
+    uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
+    uint32_t parent;        /* number of the one around it on its thread; 0 = none */
+    uint32_t sequence;      /* as struct range */
 };
 
 struct survey {
@@ -48,12 +50,13 @@ struct survey {
     uint32_t device_count;
     uint32_t device_capacity;
     bool *stepped;      /* owned, by process index: it has STEP records */
+    uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
 };
 
 /*
  * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
- * process.gpu_names and what losses.stacks_unread counts. 0, or an error after one line on stderr.
+ * process.gpu_names. 0, or an error after one line on stderr.
  * survey_release in both cases.
  */
 int survey_make(struct survey *s, struct recording *rec);
@@ -68,6 +71,16 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 
 /* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
+
+/*
+ * The device did work that `call` launched: it counts for all ranges that the call was in, whatever
+ * the stream. 0 or an error.
+ */
+int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
+                   uint64_t end_ns);
+
+/* After the last look-up: what of a process's launches is not tied to work, into its losses. */
+int survey_tell(struct survey *s, struct process *p);
 
 /* The kernel that a KERNEL record names, or NULL. */
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name);

@@ -2,13 +2,16 @@
 #include "symbols.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -19,6 +22,7 @@
 #include "json_text.h"
 #include "message.h"
 #include "shown_frame.h"
+#include "stack_record.h"
 
 #define PATHS_MAX         6
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
@@ -62,12 +66,16 @@ struct symbols {
     struct kernel_names names; /* demangled */
     struct kernel_names files; /* plain */
     uint64_t left_out;
+    bool asks_debuginfod;
+    unsigned patience_s; /* so long it may need for an answer */
+    double vain_s;       /* so long it has needed for nothing */
 };
 
 /* ---- the process that looks up ----------------------------------------------------------------
  *
- * An answer: place of the address (0xffffffff: the status of the file), flags, line, length of the
- * function's name, length of the file's, then the two. Lengths of 0xffffffff: not known.
+ * An answer: place of the address, flags, line, length of the function's name, length of the
+ * file's, then the two. Lengths of 0xffffffff: not known. Place 0xffffffff: it is about the file;
+ * its status and whether it has debugging information stand where flags and line do.
  */
 
 #define STATUS_PLACE   0xffffffffu
@@ -103,17 +111,25 @@ static void answer(void *context, const char *function, const char *file, unsign
     put_answer(a->to, head, function, file);
 }
 
-/* Bounds what a damaged file may cost. */
-static void limit_child(void)
+/* Bounds what a damaged file, a file that is a pipe, or a silent server may cost. */
+static void limit_child(const struct symbols *s)
 {
     struct itimerval time = {.it_value = {.tv_sec = SYMBOL_SECONDS_MAX}};
     struct rlimit none = {0, 0};
     sigset_t set;
+    char patience[16];
+    snprintf(patience, sizeof patience, "%u", s->patience_s);
+    if (s->asks_debuginfod)
+        setenv("DEBUGINFOD_TIMEOUT", patience, 1);
+    else
+        unsetenv("DEBUGINFOD_URLS");
     signal(SIGPROF, SIG_DFL);
+    signal(SIGALRM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     sigemptyset(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
     setitimer(ITIMER_PROF, &time, NULL);
+    alarm(s->asks_debuginfod ? DEBUGINFOD_SECONDS_MAX : SYMBOL_WAIT_SECONDS);
     setrlimit(RLIMIT_CORE, &none);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow needs more */
     struct rlimit space = {CHILD_BYTES_MAX, CHILD_BYTES_MAX};
@@ -125,12 +141,13 @@ static int child_look_up(const struct symbols *s, const struct object *o,
                          const struct elf_request *request, int fd)
 {
     struct elf_symbols *elf = NULL;
-    limit_child();
+    limit_child(s);
     struct answering a = {.to = fdopen(fd, "w")};
     if (!a.to)
         return EXIT_FAILURE;
     uint32_t status = (uint32_t)elf_symbols_open(&elf, request);
-    uint32_t head[] = {STATUS_PLACE, status, 0, UNKNOWN_LENGTH, UNKNOWN_LENGTH};
+    bool has_dwarf = elf && elf_symbols_has_dwarf(elf);
+    uint32_t head[] = {STATUS_PLACE, status, has_dwarf, UNKNOWN_LENGTH, UNKNOWN_LENGTH};
     put_answer(a.to, head, NULL, NULL);
     fflush(a.to);
     for (uint32_t i = 0; status == ELF_USABLE && i < o->count; i++) {
@@ -176,9 +193,32 @@ static int take_symbol(struct symbols *s, const struct object *o, const uint32_t
     return 0;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
+static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
+{
+    double wait_s = now_s() - begin_s;
+    if (!s->asks_debuginfod || has_dwarf)
+        return;
+    s->vain_s += wait_s;
+    if (wait_s < s->patience_s && s->vain_s < DEBUGINFOD_VAIN_MAX * s->patience_s)
+        return;
+    s->asks_debuginfod = false;
+    message("debuginfod has given nothing for %.0f s and is not asked any more "
+            "(DEBUGINFOD_TIMEOUT=SECONDS says how long to wait)",
+            s->vain_s);
+}
+
 /* Takes the answers; `damaged` if they are none. 0 or GPUPROF_NO_MEMORY. */
 static int take_answers(struct symbols *s, struct object *o, FILE *from)
 {
+    double begin_s = now_s();
     uint8_t bytes[ANSWER_HEAD_BYTES];
     uint8_t texts[2 * SYMBOL_TEXT_MAX];
     int error = 0;
@@ -188,6 +228,7 @@ static int take_answers(struct symbols *s, struct object *o, FILE *from)
             head[i] = load_u32(bytes + 4 * i);
         if (head[0] == STATUS_PLACE) {
             o->status = head[1] <= ELF_UNREADABLE ? head[1] : ELF_UNREADABLE;
+            count_wait(s, begin_s, head[2] != 0);
             continue;
         }
         size_t length = (head[3] == UNKNOWN_LENGTH ? 0 : (size_t)head[3]) +
@@ -285,7 +326,7 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
             build_id[i] = (uint8_t)(hex_digit(o->build_id->raw[2 * i]) << 4 |
                                     hex_digit(o->build_id->raw[2 * i + 1]));
     }
-    bool possible = o->build_id && getenv("DEBUGINFOD_URLS");
+    bool possible = o->build_id && s->asks_debuginfod;
     for (unsigned i = 0; i < request.path_count && !possible; i++)
         possible = access(request.paths[i], R_OK) == 0;
     int error = 0;
@@ -320,8 +361,12 @@ static void say_status(const struct symbols *s, enum elf_status status, bool end
 
 static void say(const struct symbols *s)
 {
+    const char *urls = getenv("DEBUGINFOD_URLS");
     say_status(s, ELF_MISSING, false,
-               "no such file here; shown as module+offset (--symbols DIR says where files are)");
+               urls && *urls ? "no such file here or from debuginfod; shown as module+offset "
+                               "(--symbols DIR says where files are)"
+                             : "no such file here; shown as module+offset (--symbols DIR says "
+                               "where files are)");
     say_status(s, ELF_OTHER, false,
                "the file here has another build id than the one recorded, and is not used");
     say_status(s, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
@@ -440,9 +485,24 @@ static bool time_is_up(void)
            used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
 }
 
+/*
+ * A list of debug folders divides them by colons. One that has a colon in its name is named by a
+ * descriptor instead, which stays open; -1 if there is none.
+ */
+static int avoid_colon(struct symbols *s, char text[static 64])
+{
+    int fd = s->folder && strchr(s->folder, ':') ? open(s->folder, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        snprintf(text, 64, "/proc/self/fd/%d", fd);
+        s->folder = text;
+    }
+    return fd;
+}
+
 static int resolve(struct symbols *s)
 {
-    char *debug_path = NULL;
+    char *debug_path = NULL, text[64];
+    int fd = avoid_colon(s, text);
     int length = s->folder ? asprintf(&debug_path, "%s:%s:%s/usr/lib/debug", DEBUG_FOLDERS,
                                       s->folder, s->folder)
                            : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
@@ -455,7 +515,19 @@ static int resolve(struct symbols *s)
     }
     if (length >= 0)
         free(debug_path);
+    if (fd >= 0)
+        close(fd);
     return error;
+}
+
+/* Is debuginfod to be asked, and how long may it need? */
+static void prepare_debuginfod(struct symbols *s)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS"), *timeout = getenv("DEBUGINFOD_TIMEOUT");
+    long seconds = timeout ? strtol(timeout, NULL, 10) : 0;
+    s->asks_debuginfod = urls && *urls;
+    s->patience_s =
+        seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
 }
 
 int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder)
@@ -470,7 +542,13 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
         return 0;
     /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
+    struct stat status;
+    if (folder && (!absolute || stat(absolute, &status) < 0))
+        message("--symbols: %s: %s", folder, strerror(errno));
+    else if (folder && !S_ISDIR(status.st_mode))
+        message("--symbols: %s: is not a folder", folder);
     s->folder = absolute ? absolute : folder;
+    prepare_debuginfod(s);
     s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
     int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
     if (error == 0)

@@ -16,7 +16,16 @@
 #define SYMBOL_TEXT_MAX      16384  /* bytes of a name as a file has it, or of a path */
 #define SYMBOL_SECONDS_MAX   60     /* of CPU time for one module */
 #define SYMBOL_SECONDS_ALL   600    /* and for all, but for the last one looked up */
+#define SYMBOL_WAIT_SECONDS  120    /* for one module, by the clock: files may not answer */
 #define SYMBOLS_OFF          "none" /* instead of a folder: nothing is looked up */
+
+/*
+ * debuginfod, if it is asked: for so long for the first bytes (DEBUGINFOD_TIMEOUT says otherwise),
+ * for one module in all, and, in multiples of the first, in vain. Then it is not asked any more.
+ */
+#define DEBUGINFOD_SECONDS     30
+#define DEBUGINFOD_SECONDS_MAX 1800
+#define DEBUGINFOD_VAIN_MAX    4
 
 struct symbol {
     const struct kernel_name *function; /* NULL: not known */

@@ -6,6 +6,7 @@
 
 #include "array.h"
 #include "error.h"
+#include "stack_record.h"
 
 #define SPARE_BUFFERS 16
 
@@ -423,6 +424,8 @@ int timeline_next(struct timeline *t, struct event *event)
         if (kernel_name_set(&t->rec->reader.names, &p->kernels, b->record.args[0], b->record.bytes,
                             b->record.byte_count) < 0)
             return GPUPROF_NO_MEMORY;
+    } else if (!stack_record_is_good(&b->record)) {
+        p->losses.stacks_unread++;
     }
     return 1;
 }

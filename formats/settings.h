@@ -34,8 +34,8 @@ enum setting_index {
 enum setting_on_full { ON_FULL_WAIT, ON_FULL_DROP };
 enum setting_gpu { GPU_SETTING_OFF, GPU_SETTING_ON };
 enum setting_graphs { GRAPHS_NODES, GRAPHS_WHOLE };
-enum setting_front { FRONT_AUTO, FRONT_HOOKS, FRONT_CUPTI };
-enum setting_unwinder { UNWINDER_LIBUNWIND, UNWINDER_OWN };
+enum setting_front { FRONT_AUTO, FRONT_HOOKS, FRONT_CUPTI, FRONT_RUNTIME };
+enum setting_unwinder { UNWINDER_LIBUNWIND, UNWINDER_OWN_FIRST, UNWINDER_OWN };
 enum setting_kinds {
     KINDS_KERNEL = 1,
     KINDS_COPY = 2,

@@ -141,7 +141,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     enum call_mode mode = CALL_OWNER;
     if (!thread_takes_part(t)) {
         if (thread_attach(t)) {
-            gpu_recording_runs();
+            gpu_recording_runs(caller && !resolve_is_cuda(caller));
         } else {
             if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
                 counter_add(COUNTER_UNRECORDED, 1);

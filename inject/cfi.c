@@ -442,6 +442,7 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
 {
     struct common common;
     uintptr_t at = o->index ? find_entry(o, address) : 0;
+    *rule = (struct cfi_rule){.flags = CFI_NONE};
     if (!at)
         return false;
     struct cursor c = entry_at(o, at);
@@ -459,6 +460,7 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
 #if defined(__aarch64__)
     m.row.places[1] = CFI_SAME; /* in the link register */
 #endif
+    rule->flags = CFI_NONE | CFI_STRANGE;
     if (!run(&m, common.program, common.encoding, 0, UINT64_MAX))
         return false;
     m.initial = m.row;

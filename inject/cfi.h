@@ -5,7 +5,8 @@
  * frame that is described in any other way has no rule, and a stack ends there.
  *
  * For where libunwind cannot be used (unwinder.h), and to look for signal handlers before it is.
- * The C library's backtrace() allocates, and takes 10 us.
+ * Its rules are small enough to be kept by address, and a handler may leave a walk by longjmp. The
+ * C library's backtrace() allocates, and takes 10 us.
  */
 #ifndef GPUPROF_INJECT_CFI_H
 #define GPUPROF_INJECT_CFI_H
@@ -37,6 +38,7 @@ enum cfi_flag {
     CFI_OURS = 8,       /* the code is in our own library (set by modules.c) */
     CFI_CUDA = 16,      /* ... in one of CUDA's */
     CFI_NONE = 32,      /* there is no rule: the stack ends here */
+    CFI_STRANGE = 64,   /* there is one, which is not followed */
 };
 
 struct cfi_rule {
@@ -57,8 +59,9 @@ struct cfi_object {
 };
 
 /*
- * The rule for the code at `address`. False if there is none. Reads nothing outside of the segment,
- * whatever stands in it, and the time is bounded.
+ * The rule for the code at `address`. False if there is none: its flags say CFI_NONE, and
+ * CFI_STRANGE if the object has information on the function that is not followed. Reads nothing
+ * outside of the segment, whatever stands in it, and the time is bounded.
  */
 bool cfi_find(const struct cfi_object *object, uintptr_t address, struct cfi_rule *rule);
 

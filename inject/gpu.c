@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "dlsym_filter.h"
+#include "futex.h"
 #include "gpu_buffers.h"
 #include "gpu_callback.h"
 #include "gpu_flush.h"
@@ -24,6 +25,8 @@
 #include "writer.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
+/* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
+#define START_WAIT_NS 1000000000u
 
 struct gpu gpu = {.status = "absent: CUDA was not initialised"};
 
@@ -243,19 +246,25 @@ static int visit_runtime(const struct object *o, void *data)
 static void enable_callbacks(bool past_hooks)
 {
     uint64_t front = gp.settings.numbers[SETTING_FRONT];
-    bool runtime = past_hooks || front == FRONT_CUPTI || !objects_each(visit_runtime, NULL);
+    bool runtime = past_hooks || front == FRONT_CUPTI || front == FRONT_RUNTIME ||
+                   !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
-    cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName);
+    if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
+        gpu.refused_callbacks++;
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
-        if (d == API_RUNTIME && !runtime)
+        if (d == API_RUNTIME ? !runtime : front == FRONT_RUNTIME)
             continue;
-        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid] &&
-                gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
+            if (!gpu.callbacks.api[d][cbid])
+                continue;
+            if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
                                               cupti_callback_domain((enum api_domain)d),
                                               cbid) == CUPTI_SUCCESS)
                 gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
+            else
+                gpu.refused_callbacks++;
+        }
     }
 }
 
@@ -279,6 +288,19 @@ void gpu_stop_callbacks(void)
                 gpu.cupti.cuptiEnableCallback(0, gpu.subscriber,
                                               cupti_callback_domain((enum api_domain)d), cbid);
     quiet_end(&quiet);
+}
+
+/* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
+ * not tied to it. */
+static void tell_source(void)
+{
+    if (gpu.refused_callbacks)
+        add_missing("some callbacks");
+    set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+               gpu.missing[0] ? ", without " : "", gpu.missing,
+               gpu.missing[0] ? ": not supported here" : "");
+    if (gpu.missing[0])
+        say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
 }
 
 /* Each of these may be missing in some version; what follows copes. */
@@ -324,7 +346,8 @@ void gpu_pause(bool paused)
     if (!gpu_is_active())
         return;
     struct quiet quiet = quiet_begin();
-    gpu_enable_kinds(!paused);
+    if (!gpu_enable_kinds(!paused) && !paused)
+        gpu_fail("CUPTI enables no records any more after a pause");
     quiet_end(&quiet);
 }
 
@@ -362,11 +385,7 @@ static void start(bool subscribed)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
-            set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
-                       gpu.missing[0] ? ", without " : "", gpu.missing,
-                       gpu.missing[0] ? ": not supported here" : "");
-            if (gpu.missing[0])
-                say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
+            tell_source();
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
         } else {
@@ -381,6 +400,7 @@ static bool is_off(void)
         return false;
     set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
     atomic_store(&gpu.phase, GPU_DEAD);
+    futex_wake_all(&gpu.phase);
     return true;
 }
 
@@ -397,6 +417,7 @@ static void start_if_due(void)
     uint64_t begin = ticks_now();
     start(phase == GPU_WATCHING);
     thread_cost_time(this_thread.cost, COST_START, ticks_now() - begin);
+    futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
 }
 
@@ -413,6 +434,7 @@ void gpu_watch(void)
         enable_callbacks(true);
         atomic_store(&gpu.phase, GPU_WATCHING);
     }
+    futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
 }
 
@@ -422,9 +444,19 @@ void gpu_cuda_runs(void)
     start_if_due();
 }
 
-void gpu_recording_runs(void)
+void gpu_recording_runs(bool may_wait)
 {
+    static atomic_bool is_too_long; /* one thread has waited in vain: enough */
     start_if_due();
+    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING || atomic_load(&is_too_long))
+        return;
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
+    while (atomic_load(&gpu.phase) == GPU_STARTING && now_ns < end_ns) {
+        futex_wait(&gpu.phase, GPU_STARTING, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    if (atomic_load(&gpu.phase) == GPU_STARTING)
+        atomic_store(&is_too_long, true);
 }
 
 void gpu_forget(void)

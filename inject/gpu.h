@@ -43,6 +43,7 @@ struct gpu {
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
     _Atomic uint32_t deaf;                   /* enum gpu_deafness */
+    uint32_t refused_callbacks;              /* that were wanted */
     CUpti_SubscriberHandle subscriber;
     bool has_latency;                    /* kernels say when they were queued */
     uint64_t kinds;                      /* enabled: a bit each */
@@ -64,8 +65,10 @@ void gpu_cuda_runs(void);
  */
 void gpu_watch(void);
 
-/* A thread has begun to take part in a recording. Both on the program's thread, inside a call. */
-void gpu_recording_runs(void);
+/* A thread has begun to take part in a recording. Both on the program's thread, inside a call.
+ * `may_wait`: CUDA is not at work on this thread, so it can wait for another one that starts CUPTI,
+ * and what it is about to launch is not missed; for a second at most. */
+void gpu_recording_runs(bool may_wait);
 
 /*
  * Everything that the device has finished so far is in the thread's chunks when this returns true;

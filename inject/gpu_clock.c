@@ -7,16 +7,30 @@
 #define INVERSE_SHIFT 56          /* times below 2^64 ns and clocks below 256 GHz: no overflow */
 #define SLACK_NS      1000000000u /* by which a device's time may run ahead */
 
-/* From the scale's zero until now, and a little more. Grows as the process does. */
-static uint64_t life_ns;
+/* One moment on all clocks. CLOCK_REALTIME is set, and the others run apart by some parts in a
+ * million: what is true of a moment is true of what was shortly before. */
+static struct {
+    uint64_t ticks;
+    uint64_t ns; /* on the scale */
+    uint64_t monotonic_ns;
+    uint64_t realtime_ns;
+} now;
 
-static bool lived(uint64_t time, uint64_t zero)
+void gpu_clock_look(void)
 {
-    if (time < zero)
+    ticks_sample(&now.ticks, &now.monotonic_ns);
+    now.ns = clock_scale_ns(&gp.header.scale, now.ticks);
+    uint64_t realtime_ns = clock_ns(CLOCK_REALTIME);
+    now.realtime_ns = realtime_ns - (clock_ns(CLOCK_MONOTONIC) - now.monotonic_ns);
+}
+
+/* Is `time` of a clock that says `now_ns` now in the life of the process? Then its ns. */
+static bool lived(uint64_t time, uint64_t now_ns, uint64_t *ns)
+{
+    if (time > now_ns + SLACK_NS || time + now.ns < now_ns)
         return false;
-    if (time - zero > life_ns)
-        life_ns = clock_scale_ns(&gp.header.scale, ticks_now()) + SLACK_NS;
-    return time - zero <= life_ns;
+    *ns = time + now.ns - now_ns;
+    return true;
 }
 
 /* The first tick at which clock_scale_ns is at least `ns`, without a division: the inverse of
@@ -37,20 +51,13 @@ static uint64_t ticks_at(const struct clock_scale *scale, uint64_t ns)
 
 bool gpu_clock_ticks(uint64_t time, uint64_t *ticks)
 {
-    const struct stream_header *h = &gp.header;
+    const struct clock_scale *scale = &gp.header.scale;
     uint64_t ns;
-    if (lived(time, 0))
-        ns = time;
-    else if (lived(time, h->realtime_zero_ns))
-        ns = time - h->realtime_zero_ns;
-    else if (lived(time, h->monotonic_zero_ns))
-        ns = time - h->monotonic_zero_ns;
-    else if (time >= h->scale.ticks_zero && lived(clock_scale_ns(&h->scale, time), 0)) {
-        *ticks = time;
+    if (lived(time, now.ns, &ns) || lived(time, now.realtime_ns, &ns) ||
+        lived(time, now.monotonic_ns, &ns)) {
+        *ticks = ticks_at(scale, ns);
         return true;
-    } else {
-        return false;
     }
-    *ticks = ticks_at(&h->scale, ns);
-    return true;
+    *ticks = time;
+    return time >= scale->ticks_zero && lived(clock_scale_ns(scale, time), now.ns, &ns);
 }

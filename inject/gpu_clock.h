@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* To be called before a buffer of records is read: how the clocks stand to each other now. */
+void gpu_clock_look(void);
+
 /* Ticks of our clock; false if `time` lies in the process's life on none of these clocks. */
 bool gpu_clock_ticks(uint64_t time, uint64_t *ticks);
 

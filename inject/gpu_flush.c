@@ -7,6 +7,7 @@
 #include "gpu_parse.h"
 #include "gpu_rival.h"
 #include "own_thread.h"
+#include "say.h"
 #include "ticks.h"
 
 #define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
@@ -22,9 +23,13 @@ static struct {
 /* Everything that is finished; then, on demand, what CUPTI holds back with it. */
 static void flush(bool forced)
 {
-    gpu.cupti.cuptiActivityFlushAll(0);
-    if (forced)
-        gpu.cupti.cuptiActivityFlushAll(1);
+    CUptiResult result = gpu.cupti.cuptiActivityFlushAll(0);
+    if (forced && result == CUPTI_SUCCESS)
+        result = gpu.cupti.cuptiActivityFlushAll(1);
+    if (result == CUPTI_SUCCESS || atomic_load(&gpu.phase) == GPU_DEAD)
+        return;
+    counter_add(COUNTER_GPU_UNFLUSHED, 1);
+    say(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
 }
 
 /* What the governor has asked for. Here CUPTI may take as long as it likes. */

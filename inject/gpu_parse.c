@@ -4,6 +4,7 @@
 #include "futex.h"
 #include "gpu.h"
 #include "gpu_buffers.h"
+#include "gpu_clock.h"
 #include "gpu_records.h"
 #include "own_thread.h"
 #include "thread.h"
@@ -32,6 +33,7 @@ static void parse(struct thread *me, const struct gpu_buffer *buffer)
     struct cupti_walk walk;
     struct cupti_view view;
     int more;
+    gpu_clock_look();
     cupti_walk_init(&walk, &gpu.cupti.sizes, gpu.cupti.cuptiActivityGetNextRecord, buffer->data,
                     buffer->valid_bytes);
     while ((more = cupti_walk_next(&walk, &view)) > 0) {

@@ -96,12 +96,15 @@ void gpu_rival_look(void)
         return;
     gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
     gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    if (!gpu_enable_kinds(true)) {
+    bool paused = atomic_load(&gp.paused);
+    if (!paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables no records any more after another client of it");
         return;
     }
     if (atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE))
         note("the GPU's records are gpuprof's again");
+    if (paused != !!atomic_load(&gp.paused)) /* whoever changed it took us for yielded */
+        gpu_enable_kinds(paused);
 }
 
 EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcBufferCompleted)

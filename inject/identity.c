@@ -13,6 +13,7 @@
 #include "api.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "program_file.h"
 #include "python.h"
 #include "stack.h"
 #include "ticks.h"
@@ -151,10 +152,10 @@ static void append_process(struct thread *t)
 {
     static char text[RECORD_BYTES_MAX];
     struct utsname kernel;
-    ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
-    if (n > 0)
-        append_meta(t, "exe", text, (size_t)n);
-    size_t length = read_file("/proc/self/cmdline", text, sizeof text);
+    size_t length = program_file(text, sizeof text);
+    if (length)
+        append_meta(t, "exe", text, length);
+    length = read_file("/proc/self/cmdline", text, sizeof text);
     while (length && text[length - 1] == '\0')
         length--;
     for (size_t i = 0; i < length; i++)

@@ -9,6 +9,7 @@
 #include "futex.h"
 #include "objects.h"
 #include "pages.h"
+#include "program_file.h"
 #include "signals.h"
 #include "thread.h"
 #include "ticks.h"
@@ -30,6 +31,7 @@ struct module {
     uint8_t flags;    /* CFI_OURS, CFI_CUDA */
     const char *text; /* build id, a space, the path; stays for ever */
     uint32_t text_bytes;
+    uint32_t number; /* in frames, from 1 on: that of the first of a build of a file */
     bool is_here;
     bool was_here;
     _Atomic bool written; /* its record is in the stream */
@@ -45,6 +47,7 @@ static struct {
     uint32_t here_count;
     uint32_t here[MODULES_MAX]; /* those that are there now, by address */
     struct module modules[MODULES_MAX];
+    char scratch[TEXT_BYTES_MAX];
     char *text; /* where the next text goes */
     size_t text_free;
     uint32_t piece_count;
@@ -129,10 +132,8 @@ static size_t read_build_id(const struct object *o, const ElfW(Phdr) * p, char *
 static size_t write_path(const struct object *o, char *text, size_t bytes)
 {
     size_t length = 0;
-    if (!o->path[0]) {
-        ssize_t got = readlink("/proc/self/exe", text, bytes);
-        return got > 0 ? (size_t)got : 0;
-    }
+    if (!o->path[0])
+        return program_file(text, bytes);
     if (o->path[0] != '/' && strchr(o->path, '/') && getcwd(text, bytes)) {
         length = strlen(text);
         if (length + 1 < bytes)
@@ -227,10 +228,32 @@ static struct module *find_again(const struct object *o, const char *text, size_
     return NULL;
 }
 
+/* The same build of a file elsewhere: its frames mean the same. NULL: none, or nobody can tell. */
+static const struct module *find_same(const char *text, size_t bytes)
+{
+    for (const struct module *m = table.modules; m < table.modules + table.count && *text != '-';
+         m++)
+        if (m->text_bytes == bytes && memcmp(m->text, text, bytes) == 0)
+            return m;
+    return NULL;
+}
+
+/* Room for one more; NULL if there is none. One that never gave its number to a frame is no loss.
+ */
+static struct module *find_room(bool is_same)
+{
+    for (uint32_t i = 0; is_same && i < table.count; i++) {
+        const struct module *m = &table.modules[i];
+        if (!m->is_here && !m->was_here && m->number != i + 1)
+            return &table.modules[i];
+    }
+    return table.count < MODULES_MAX ? &table.modules[table.count] : NULL;
+}
+
 /* `data`: were objects only added since the last look? Then what was there is there. */
 static int visit_module(const struct object *o, void *data)
 {
-    char text[TEXT_BYTES_MAX];
+    char *text = table.scratch; /* not on the stack, which may be small */
     const bool *only_added = data;
     size_t bytes = 0;
     struct module *m = *only_added ? find_again(o, NULL, 0) : NULL;
@@ -244,10 +267,12 @@ static int visit_module(const struct object *o, void *data)
         note_here((uint32_t)(m - table.modules));
         return 0;
     }
-    const char *kept = table.count < MODULES_MAX ? keep_text(text, bytes) : NULL;
+    const struct module *same = find_same(text, bytes);
+    m = find_room(same != NULL);
+    const char *kept = !m ? NULL : same ? same->text : keep_text(text, bytes);
     if (!kept)
         return 0; /* its frames will be addresses only */
-    m = &table.modules[table.count];
+    uint32_t index = (uint32_t)(m - table.modules);
     m->low = o->low;
     m->high = o->high;
     m->bias = o->base;
@@ -255,8 +280,10 @@ static int visit_module(const struct object *o, void *data)
     m->flags = flags_of(o);
     m->text = kept;
     m->text_bytes = (uint32_t)bytes;
+    m->number = same ? same->number : index + 1;
     atomic_store(&m->written, false);
-    note_here(table.count++);
+    table.count += index == table.count;
+    note_here(index);
     return 0;
 }
 
@@ -298,10 +325,11 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
         return false;
     refresh(); /* what is read below must lie in what is there now */
     const struct module *m = find(address);
-    if (!m || !cfi_find(&m->cfi, address, rule))
-        *rule = (struct cfi_rule){.flags = CFI_NONE};
-    if (m)
+    *rule = (struct cfi_rule){.flags = CFI_NONE};
+    if (m) {
+        cfi_find(&m->cfi, address, rule);
         rule->flags |= m->flags;
+    }
     lock_drop(&table.lock);
     return true;
 }
@@ -336,8 +364,7 @@ bool modules_frames(struct thread *t, uint64_t *frames, unsigned count)
         if (frame_kind(address) == FRAME_PYTHON)
             continue;
         const struct module *m = find(address - 1);
-        frames[i] = m ? frame_in_module((uint32_t)(m - table.modules) + 1, address - m->bias)
-                      : frame_at_address(address);
+        frames[i] = m ? frame_in_module(m->number, address - m->bias) : frame_at_address(address);
     }
     lock_drop(&table.lock);
     /* Not under the lock: to append may take a wait for room. */

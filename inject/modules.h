@@ -5,7 +5,8 @@
  *
  * Objects go only by dlclose, which is hooked (unload.c); an object in which a thread's own frames
  * are cannot go meanwhile. So what is found for an address holds until the next unload, which
- * raises modules_age: part of the key of everything that is kept by address.
+ * raises modules_age: part of the key of everything that is kept by address. Frames outlive it: a
+ * file of the same build and name has the same number wherever, and whenever, it is loaded.
  */
 #ifndef GPUPROF_INJECT_MODULES_H
 #define GPUPROF_INJECT_MODULES_H

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stacks of slow calls: walked, looked up, and written at first sight. A process has each stack
- * once, known by a 64-bit hash of its return addresses: of the 65,536 that a table holds, two that
- * are not the same are taken for one with a chance of 1 in 8 thousand million.
+ * once, known by a 64-bit hash of its frames: of the 65,536 that a table holds, two that are not
+ * the same are taken for one with a chance of 1 in 8 thousand million. Frames are what return
+ * addresses mean; what a stack's addresses meant is kept until something is unloaded, so that the
+ * usual one is found without asking for the modules that they are in.
  *
  * A known stack costs no write. The definition of a new one is in the stream before its number is
  * in the table, so that no kill leaves a number without a meaning; two threads that meet it at the

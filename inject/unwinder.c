@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include "dlsym_filter.h"
 #include "modules.h"
 #include "objects.h"
+#include "signals.h"
 #include "thread.h"
 
 #define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */
@@ -21,8 +20,7 @@ typedef int (*backtrace_fn)(void **addresses, int max);
 
 static struct {
     _Atomic(backtrace_fn) backtrace;
-    uint32_t age;            /* modules_age when it was loaded */
-    _Atomic uint32_t inside; /* threads that are in it */
+    uint32_t age; /* modules_age when it was loaded */
     const char *why_not;
 } unwinder;
 
@@ -48,7 +46,7 @@ static const char *load(void)
 {
     char path[PATH_MAX];
     void *trial[TRIAL_FRAMES];
-    if (gp.settings.numbers[SETTING_UNWINDER] != UNWINDER_LIBUNWIND)
+    if (gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_OWN)
         return "switched off";
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
@@ -85,30 +83,18 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
     if (!backtrace || atomic_load(&modules_age) != unwinder.age)
         return 0;
     _Static_assert(sizeof(void *) == sizeof(uint64_t), "addresses fill the words");
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    loader_enter(); /* it may ask for the loader's list */
-    atomic_fetch_add(&unwinder.inside, 1);
+    uint64_t signals = block_signals();
+    loader_enter(); /* it may ask for the loader's list; and no child has a lock of its held */
     int count = backtrace((void **)addresses, (int)max);
-    atomic_fetch_sub(&unwinder.inside, 1);
     loader_leave();
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    restore_signals(signals);
     t->has_unwound = true;
     return count > 0 ? (unsigned)count : 0;
-}
-
-void unwinder_reset(void)
-{
-    if (!atomic_exchange(&unwinder.inside, 0))
-        return;
-    atomic_store(&unwinder.backtrace, NULL);
-    unwinder.why_not = "a thread was in it at the fork";
 }
 
 const char *unwinder_state(void)
 {
     if (!atomic_load(&unwinder.backtrace))
         return unwinder.why_not ? unwinder.why_not : "not loaded";
-    return atomic_load(&modules_age) == unwinder.age ? "libunwind" : "an object was unloaded";
+    return atomic_load(&modules_age) == unwinder.age ? UNWINDER_READY : "an object was unloaded";
 }

@@ -168,6 +168,8 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
     struct registers r = {0};
     TAKE_REGISTERS(r);
     uintptr_t floor = r.sp;
+    w->count = 0;
+    w->is_cut = w->is_short = w->is_signal = w->is_borrowed = false;
     w->has_ends = true;
     for (unsigned inner = 0; inner < WALK_INNER_MAX;) {
         struct cfi_rule rule;
@@ -192,8 +194,10 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
                 break;
         }
         if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
-            !step(t, floor, &r, &rule))
+            !step(t, floor, &r, &rule)) {
+            w->is_short = rule.flags & CFI_STRANGE;
             break;
+        }
         if (w->count)
             w->ends[w->count - 1] = r.sp;
     }
@@ -209,17 +213,23 @@ static bool has_signal_frame(const struct walk *w)
     return false;
 }
 
-/* By libunwind, from the program's innermost frame on, which our own reader finds. */
+/* Is that frame ours or CUDA's? */
+static bool is_inner(uint64_t address)
+{
+    struct cfi_rule rule;
+    return rule_of(address - 1, &rule) && rule.flags & (CFI_OURS | CFI_CUDA);
+}
+
+/* By libunwind, from the program's innermost frame on, which our own reader finds if it can. */
 static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
 {
     walk(t, w, 1, true);
     if (w->is_signal)
         return true;
-    if (w->count == 0)
-        return false;
-    uint64_t innermost = w->frames[0];
+    uint64_t innermost = w->count ? w->frames[0] : 0;
     unsigned count = unwinder_take(t, w->frames, max + WALK_INNER_MAX), inner = 0;
-    while (inner < count && w->frames[inner] != innermost)
+    while (inner < count &&
+           (innermost ? w->frames[inner] != innermost : is_inner(w->frames[inner])))
         inner++;
     w->count = count - inner;
     if (w->count == 0)
@@ -228,24 +238,45 @@ static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
     w->is_cut = w->count > max;
     w->count = w->is_cut ? max : w->count;
     w->is_signal = has_signal_frame(w);
+    w->has_ends = false;
     return true;
+}
+
+/* What our own reader does not follow, with all before it; if that is more. */
+static void walk_further(struct thread *t, struct walk *w, unsigned max)
+{
+    unsigned count = w->count;
+    if (!walk_by_libunwind(t, w, max) || (w->count <= count && !w->is_signal))
+        walk(t, w, max, false);
+}
+
+/* Where Python's frames belong is known by where the native ones are on the stack. */
+static unsigned way_now(void)
+{
+    return python_is_here() ? UNWINDER_OWN : (unsigned)gp.settings.numbers[SETTING_UNWINDER];
+}
+
+bool walk_whole(struct thread *t, struct walk *w, unsigned max)
+{
+    w->is_cut = w->is_short = w->is_signal = w->is_borrowed = w->has_ends = false;
+    w->count = 0;
+    if (way_now() == UNWINDER_LIBUNWIND && t->has_unwound)
+        w->count = unwinder_take(t, w->frames, max + WALK_INNER_MAX);
+    return w->count > 0;
 }
 
 void walk_stack(struct thread *t, struct walk *w, unsigned max)
 {
-    w->count = 0;
-    w->is_cut = w->is_signal = w->is_borrowed = false;
-    /* Where Python's frames belong is known by where the native ones are on the stack. */
-    bool is_python = python_is_here();
-    if (t->has_unwound && !is_python && walk_by_libunwind(t, w, max)) {
-        w->has_ends = false;
+    uint64_t none[1];
+    unsigned way = way_now();
+    if (way == UNWINDER_LIBUNWIND && t->has_unwound && walk_by_libunwind(t, w, max))
         return;
-    }
-    w->count = 0;
     walk(t, w, max, false);
+    if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
+        return;
     /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
-    if (!t->has_unwound && !w->is_signal && !is_python) {
-        uint64_t none[1];
+    if (!t->has_unwound)
         unwinder_take(t, none, 1);
-    }
+    if (w->is_short && t->has_unwound)
+        walk_further(t, w, max);
 }

@@ -3,7 +3,8 @@
  * The calling thread's own stack: by libunwind where that is safe (unwinder.h), else frame by frame
  * by the rules of cfi.h, which are kept by address. In the latter nothing is allocated, and no
  * memory is read but the stack, of which each page is tried once before it is read; the usual frame
- * costs a look into a table and two loads.
+ * costs a look into a table and two loads. By a setting these come first, and libunwind walks the
+ * stacks with a frame that they do not follow.
  */
 #ifndef GPUPROF_INJECT_WALK_H
 #define GPUPROF_INJECT_WALK_H
@@ -19,6 +20,7 @@ struct thread;
 struct walk {
     unsigned count;
     bool is_cut;                    /* there were more */
+    bool is_short;                  /* there were more, which are not followed by our rules */
     bool is_signal;                 /* a signal handler's frame is among them */
     bool is_borrowed;               /* its Python frames are another thread's; splice.c */
     bool has_ends;                  /* `begin` and `ends` are known: not to libunwind */
@@ -27,6 +29,12 @@ struct walk {
     /* Return addresses, innermost first; and room for those of ours, which are left out. */
     uint64_t frames[WALK_FRAMES_MAX + WALK_INNER_MAX];
 };
+
+/*
+ * All return addresses by libunwind, those of ours among them, if it is to walk and can: enough to
+ * know a stack again, at less than half the cost of what follows.
+ */
+bool walk_whole(struct thread *t, struct walk *w, unsigned max);
 
 /*
  * Fills `w` with at most `max` frames, from the program's own call of CUDA outwards: those of ours

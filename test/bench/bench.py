@@ -172,15 +172,20 @@ def bench_walks():
     """What a stack costs, beside the same call without one; and what it costs not to take any."""
     for function, calls in (("deep10", 20000), ("deep30", 20000), ("deep60", 20000),
                             ("distinct", 1000)):
-        costs = {"0": [], "off": []}
+        costs = {"libunwind": [], "own": [], "off": []}
         for _ in range(3):
-            for threshold, values in costs.items():
+            for unwinder, values in costs.items():
+                settings = ({"GPUPROF_BACKTRACE_THRESHOLD": "off"} if unwinder == "off" else
+                            {"GPUPROF_BACKTRACE_THRESHOLD": "0", "GPUPROF_UNWINDER": unwinder})
                 values += call_rounds(function, calls, 8, True, GPUPROF_BACKTRACE_DEPTH="128",
-                                      GPUPROF_BACKTRACE_THRESHOLD=threshold)
+                                      **settings)
         frames = int(function[4:]) if function.startswith("deep") else 0
         goal = {"goal": 300 + 25 * frames} if frames else {}
-        tell(f"stack.{function}", statistics.median(costs["0"]) - statistics.median(costs["off"]),
-             "ns", **goal)
+        off = statistics.median(costs.pop("off"))
+        for unwinder, values in costs.items():
+            name = f"stack.{function}" + (".own" if unwinder == "own" else "")
+            tell(name, statistics.median(values) - off, "ns",
+                 **(goal if unwinder == "libunwind" else {}))
     costs = {"80us": [], "off": []}
     for _ in range(8):
         for threshold, values in costs.items():

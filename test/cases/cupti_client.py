@@ -25,7 +25,8 @@ ALL = "10,1,2,22,38,17,49,50,8,9,37,5,4"
 
 def flags(major, static=False):
     """Flags that find the headers of the tests and link a runtime."""
-    includes = [f"-I{folder}" for folder in (SIM_SOURCES, PROGRAMS, toolchain.SOURCES)]
+    includes = [f"-I{folder}" for folder in
+                (SIM_SOURCES, PROGRAMS, toolchain.SOURCES, conftest.ROOT / "inject")]
     return (*includes, *(toolchain.STATIC if static else toolchain.runtime(major)),
             *toolchain.DRIVER)
 

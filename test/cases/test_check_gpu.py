@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make check-gpu` is for machines with a GPU; on the simulated CUDA it runs so as not to rot."""
 
+import os
 import sys
 
 import pytest
@@ -62,9 +63,48 @@ def test_overhead_is_measured(check_gpu):
     """With a target that no machine misses: what is measured here means nothing."""
     rows = check_gpu("--launches", 300, "--pairs", 1, "--target", "1000", "overhead")
     measured = [name for name, (_, detail) in rows.items() if "of the bare run (" in detail]
-    assert len(measured) >= 5
+    assert len(measured) >= 6
     [judged] = [row for name, row in rows.items() if name.endswith(": GPU rows, front=auto")]
     assert judged[0] == "ok" and "; target 1000.00" in judged[1]
+
+
+PYTHON = """#!/bin/sh
+case "$2" in
+*torch.__version__*) echo "2.0 13.0 True" ;;
+"import "*) exit 1 ;;
+*) echo "the training loop is not there" >&2; exit 7 ;;
+esac
+"""
+NSYS = """#!/bin/sh
+echo "no report can be made" >&2
+exit 1
+"""
+
+
+def test_one_failure_leaves_the_rest(check_gpu, tmp_path):
+    """A PyTorch that cannot train and an nsys that cannot profile; the other rows are there."""
+    for path, text in ((tmp_path / "venv" / "bin" / "python", PYTHON),
+                       (tmp_path / "bin" / "nsys", NSYS)):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    rows = check_gpu("--launches", 300, "--pairs", 1, "--target", "1000", "ctypes", "overhead",
+                     "training", "consumers", status=1, VIRTUAL_ENV=tmp_path / "venv",
+                     PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert rows["training, plain: recording"] == ("FAILED", "the bare run is not usable")
+    assert rows["ctypes: device records"][0] == rows["merge of the program"][0] == "ok"
+    measured = {name.partition(": ")[2]: row for name, row in rows.items() if "overhead" in name}
+    assert measured["nsys (its own, -t cuda)"] == \
+        ("not run", "status 1: no report can be made")
+    assert measured["GPU rows, front=auto"][0] == "ok"
+
+
+def test_time_is_bounded(check_gpu):
+    """What does not fit is not run; the table has what there was."""
+    rows = check_gpu("--launches", 2000000, "--seconds", 12, "identity", "ctypes", "overhead")
+    assert rows["machine"][0] == "ok"
+    assert rows["the rest of ctypes"] == ("not run", "the 12 seconds are over")
+    assert rows["the rest of overhead"][0] == "not run"
 
 
 def test_without_a_device(check_gpu, root, tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device did: each of CUPTI's records as it was, once, tied to the call that made it."""
 
+import collections
 import functools
 import resource
 import signal
@@ -134,6 +135,16 @@ def test_runtime(run, way, version, front):
         assert "runtime" in domains
 
 
+@pytest.mark.parametrize("version", cupti.ORDER)
+def test_callbacks_of_the_runtime_alone(run, version):
+    """For measuring what they cost: a shared runtime's calls are tied to their work."""
+    done = run(runtime_work("13" if version == "13.0" else "12"), *RUNTIME_WORK, version=version,
+               GPUPROF_FRONT="runtime")
+    check_whole(done)
+    names, _ = done.called_back()
+    assert names and all(name.startswith(("cuda", "__cuda")) for name in names)
+
+
 @pytest.mark.parametrize("streams", STREAMS)
 @pytest.mark.parametrize("way", ["13", "static"])
 def test_streams(run, way, streams):
@@ -163,6 +174,19 @@ def test_every_kind(run, static, version, graphs):
     assert kinds[22] == 1 and kinds[gpu_truth.GRAPH] == (4 if graphs == "whole" else 0)
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+@pytest.mark.parametrize("graphs", ["nodes", "whole"])
+def test_child_graphs(run, static, graphs):
+    """A graph in a graph, launched two thousand times: four kernels of each launch, or one record."""
+    done = run(gpu_work(static=static), "child-graphs", GPUPROF_GRAPHS=graphs)
+    check_whole(done, static)
+    what = collections.Counter((what, correlation) for what, correlation, *_ in
+                               gpu_truth.rows(done.process) if what in ("kernel", "graph"))
+    launches = {c.correlation for c in done.process.calls() if "GraphLaunch" in c.symbol}
+    kind, count = ("graph", 1) if graphs == "whole" else ("kernel", 4)
+    assert len(launches) == 2000 and what == {(kind, c): count for c in launches}
+
+
 @pytest.mark.parametrize("way", ["13", "static"])
 @pytest.mark.parametrize("front", CONNECTED)
 def test_nested(run, way, front):
@@ -179,6 +203,54 @@ def test_latency(run):
     assert set(kinds) == {gpu_truth.KERNEL}
     queued = [args[10] for what, _, args, _, _ in gpu_truth.rows(done.process)]
     assert sum(map(bool, queued)) > 100
+
+
+# ---- How CUPTI is used ---------------------------------------------------------------------------
+
+ZEROED, PER_THREAD = 5, 9
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_start(run, version, static):
+    """Each thing once and in its order; callbacks for what is recorded and for nothing else."""
+    done = run(gpu_work(cupti.VERSIONS[version][1], static), *WORK, version=version)
+    asked = [line for line in sorted((line for line in done.lines if line.layer == "P"),
+                                     key=lambda line: line.begin) if line.what.startswith("cupti")]
+    order = [line.what for line in asked]
+    steps = list(dict.fromkeys(what for what in order if "Flush" not in what and
+                               "Latency" not in what))
+    subscribe = "cuptiSubscribe_v2" if version == "13.0" else "cuptiSubscribe"
+    assert steps == [subscribe, "cuptiSetThreadIdType", "cuptiActivitySetAttribute",
+                     "cuptiActivityRegisterTimestampCallback", "cuptiActivityRegisterCallbacks",
+                     "cuptiActivityEnable", "cuptiEnableCallback"]
+    for once in (subscribe, steps[1], steps[3], steps[4]):
+        assert order.count(once) == 1
+    attributes = {line.values["attribute"]: line.values["value"] for line in asked
+                  if line.what == "cuptiActivitySetAttribute" and line.result == 0}
+    assert attributes == {ZEROED: 1} | ({PER_THREAD: 0} if version != "11.8" else {})
+    enabled = [line.values["kind"] for line in asked if line.what == "cuptiActivityEnable"]
+    assert sorted(enabled) == [1, 2, 8, 9, 10, 17, 22, 37, 38, 49, 50]
+    names, _ = done.called_back()
+    assert {"cuLaunchKernel", "cuGraphLaunch", "cuGraphLaunch_ptsz"} <= names
+    wanted = {f.symbol for f in done.process.functions.values()}
+    assert {name for name in names if not {name, f"{name}_v2"} & wanted} == set()
+    assert any(name.startswith("cuda") for name in names) == static
+
+
+def test_overheads_name_the_thread(run):
+    """By the number that the system has for it, as everything else does."""
+    done = run(gpu_work(), *WORK, "threads")
+    named = {args[3] for what, _, args, *_ in gpu_truth.rows(done.process) if what == "overhead"}
+    assert named and named <= {c.tid for c in done.process.calls()}
+
+
+def test_overheads_do_not_leak(run):
+    """Their data is ours to free: one block each."""
+    steps = ["launches"] * 25 + ["sync", "300", "heap"]
+    done = run(gpu_work(), *steps, *steps, SIMCUPTI_COMMAND_BUFFER=1, GPUPROF_GPU_FLUSH="20ms")
+    made = [args for what, _, args, *_ in gpu_truth.rows(done.process) if what == "overhead"]
+    assert len(made) >= 10000 and done.done.stdout.count("grown 0\n") == 2
 
 
 # ---- Faults --------------------------------------------------------------------------------------
@@ -256,6 +328,70 @@ def test_unsupported_kinds(run):
                                 "here\n")
 
 
+ABSENT, LESS, LOST, WHOLE = "absent", "less", "lost", "whole"
+FAILURES = {
+    "cuptiSubscribe:1": ABSENT, "cuptiSubscribe_v2:1": ABSENT, "cuptiGetVersion:1": ABSENT,
+    "cuptiSetThreadIdType:1": WHOLE, "cuptiActivitySetAttribute:*": WHOLE,
+    "cuptiActivityRegisterTimestampCallback:1": ABSENT, "cuptiActivityRegisterCallbacks:1": ABSENT,
+    **{f"cuptiActivityEnable:{i}": LESS for i in range(1, 12)}, "cuptiActivityEnable:*": ABSENT,
+    "cuptiEnableCallback:1": LESS, "cuptiEnableCallback:40": LESS, "cuptiEnableCallback:*": LESS,
+    "cuptiGetCallbackName:*": LESS,
+    "cuptiActivityFlushAll:1": LOST, "cuptiActivityFlushAll:*": LOST,
+    "cuptiActivityGetNumDroppedRecords:*": WHOLE, "cuptiActivityGetNextRecord:*": ABSENT,
+    "cuptiActivityGetNextRecord:1000": LOST, "cuptiUnsubscribe:*": WHOLE}
+
+
+@pytest.mark.parametrize("failing, version", [
+    (failing, version) for failing in FAILURES for version in cupti.ORDER
+    if version == "13.0" or "Subscribe" in failing or "FlushAll" in failing])
+def test_calls_of_cupti_fail(run, failing, version):
+    """Whichever it is: the calls are there, and what is missing of the device is said once."""
+    what = FAILURES[failing]
+    if failing.startswith("cuptiSubscribe") and ("_v2" in failing) != (version == "13.0"):
+        what = WHOLE  # that version does not have it, or it is not asked
+    done = run(gpu_work(cupti.VERSIONS[version][1]), *WORK, "threads", version=version, stderr=None,
+               SIMCUPTI_FAIL=f"{failing}=999", GPUPROF_GPU_FLUSH="100ms")
+    said = done.done.stderr
+    assert said.count("\n") == (what in (ABSENT, LESS) or "FlushAll" in failing), said
+    losses = set(done.process.losses)
+    if what == WHOLE:
+        check_whole(done)
+    elif what == ABSENT:
+        assert not gpu_truth.rows(done.process) and not losses
+        assert done.status.startswith("absent: ") and f"GPU rows {done.status}; host" in said
+    elif what == LESS:
+        done.kinds()
+        assert not losses and ", without " in done.status
+        assert f"GPU rows{done.status[done.status.index(',') :].rpartition(', without')[1][1:]}" \
+            in said
+    else:
+        assert losses == {"gpu_unflushed" if "FlushAll" in failing else "gpu_damaged"}
+    assert len(done.pairs(front="hooks")) > 400
+
+
+PAUSED = ("launches", "sync", "stop", "launches", "sync", "start", "launches", "sync")
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_pause(run, static):
+    """What is launched between gpuprof_stop() and gpuprof_start() is nobody's."""
+    done = run(gpu_work(static=static), *PAUSED)
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    assert len(launches) == 400 and not done.process.losses
+    assert kernels == collections.Counter(c.correlation for c in launches)
+
+
+def test_no_records_after_a_pause(run):
+    """CUPTI that enables nothing any more is at its end, and that is said."""
+    refused = ",".join(f"cuptiActivityEnable:{i}=999" for i in range(12, 23))
+    done = run(gpu_work(), *PAUSED, stderr=None, SIMCUPTI_FAIL=refused)
+    assert done.status == "absent: CUPTI enables no records any more after a pause"
+    assert done.done.stderr == f"gpuprof: GPU rows {done.status}; host calls are recorded\n"
+    assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
+
+
 @pytest.mark.parametrize("from_flush", [1, 2])
 def test_flush_hangs(run, from_flush):
     """The program ends all the same, with all host rows, and it is counted."""
@@ -307,6 +443,20 @@ def test_other_clock(run, clock, steps):
     starts = [line.values["start"] for line in done.lines
               if line.layer == "B" and line.values["kind"] in gpu_truth.DEVICE_WORK]
     assert min(starts) > 1e18 if clock == "realtime" or steps else max(starts) > 1e18
+
+
+@pytest.mark.parametrize("settings", [
+    {"CLOCK_STEP_S": 3600, "CLOCK_STEP_MS": 700}, {"CLOCK_STEP_S": -3600, "CLOCK_STEP_MS": 700},
+    {"CLOCK_FAST_PPM": 20000}], ids=str)
+def test_other_clock_is_set(run, library, settings):
+    """CLOCK_REALTIME is set, and runs at a rate of its own: what it said of records holds for the
+    time at which it said it."""
+    clock = toolchain.build("clock_set.c", "-shared", "-fPIC")
+    steps = ["launches", "sync", "300", "launches", "sync", "900", "launches", "sync", "100"]
+    done = run(gpu_work(), *steps, SIMCUPTI_CLOCK="realtime", GPUPROF_GPU_FLUSH="50ms",
+               LD_PRELOAD=f"{library}:{clock}", **settings)
+    done.kinds(clock=False, tolerance=2_000_000)
+    assert not done.process.losses
 
 
 def test_drift(run):
@@ -418,6 +568,18 @@ def test_exec(run, tmp_path):
     assert len(logs) == 2
     for one, log in zip(sorted(runs, key=lambda r: r.process.header.monotonic_zero), logs):
         check_whole(Run(one.done, one.process, log, one.version))
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+@pytest.mark.parametrize("turn", range(4))
+def test_threads_come_first(run, static, turn):
+    """Eight at a time make the first recorded calls: all wait until CUPTI is there."""
+    done = run(gpu_work(static=static), "threads", "sync")
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    assert len(launches) == 320 and not done.process.losses, turn
+    assert kernels == collections.Counter(c.correlation for c in launches)
 
 
 def test_short_lived_threads(run):

@@ -40,8 +40,9 @@ def test_kineto(recorded):
     """Records of its session are the profiler's own; those before and after are ours."""
     bare, done, process = recorded("kineto", "600")
     assert done.stderr == ""
-    kept = "kineto started 0|kernels=[0-9]+"
+    kept = "kineto started 0|kernels=[0-9]+ strangers=0"
     assert re.findall(kept, done.stdout) == re.findall(kept, bare.stdout)
+    assert len(re.findall(kept, done.stdout)) == 2
     launches = launches_of(process)
     notes = sorted((r.begin, r.text.decode()) for r in of(process, "note"))
     assert [text.split()[0] for _, text in notes] == ["another", "the"]
@@ -58,6 +59,18 @@ def test_kineto(recorded):
         call = next(c for c in launches if c.correlation == record.correlation)
         # The other clock runs at its own rate: what that makes in a second or two.
         assert call.begin - 100_000 <= record.begin <= call.begin + 5_000_000_000
+
+
+def test_pause_in_its_session(recorded):
+    """Nothing is taken again before the recording goes on, and all after it."""
+    _, done, process = recorded("kineto", "600", "paused")
+    assert done.stderr == ""
+    pauses = sorted((r.begin, r.args[0]) for r in of(process, "pause"))
+    assert [paused for _, paused in pauses] == [1, 0]
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    launches = launches_of(process)
+    assert kernels == collections.Counter(
+        c.correlation for c in launches[:200] + launches[400:]) and len(launches) == 600
 
 
 def test_holder_later(recorded):

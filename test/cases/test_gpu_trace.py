@@ -125,6 +125,16 @@ def test_head(run_collector, make_gpu):
     assert written["traceName"] == "a.json"
 
 
+def test_devices_of_all_processes(run_collector, make_gpu):
+    """Each once, where processes describe the same ones."""
+    files = [make_gpu("train", 2, 1) / "rank1.gpuprof",
+             make_gpu("pools", 1, name="pools") / "pools.gpuprof"]
+    each = [json.loads(run_collector("merge", "-o", "-", path).stdout) for path in files]
+    both = json.loads(run_collector("merge", "-o", "-", *files).stdout)
+    assert len(both["deviceProperties"]) == 1
+    assert all(one["deviceProperties"] == both["deviceProperties"] for one in each)
+
+
 def test_kernels(merged):
     trace = merged("train", 1, 3)
     kernels = of_category(trace, "kernel")
@@ -346,6 +356,12 @@ def test_rows_are_named_and_in_order(merged):
             "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
             "stream 13", "synchronisation", "synchronisation (overlapping 1)"]
         assert len({place for place, _ in rows}) == len(rows)
+        # Perfetto's order is that of the tids.
+        by_tid = [names(trace)[row] for row in sorted(order) if row[0] == pid]
+        assert by_tid == [
+            "stream 7", "stream 13", "ranges on stream 7", "stream 7 (overlapping 1)",
+            "stream 7 (overlapping 2)", "stream 7 (overlapping 3)", "ranges on stream 13",
+            "synchronisation", "synchronisation (overlapping 1)"]
     processes = {e["pid"]: e["args"]["sort_index"] for e in trace["traceEvents"]
                  if e["ph"] == "M" and e["name"] == "process_sort_index"}
     assert {pid for pid, _ in used} <= set(processes)
@@ -475,7 +491,8 @@ def test_losses(run_collector, make_gpu):
     assert "launches whose GPU work is not recorded: 1" in result.stderr
     trace = json.loads(result.stdout)
     # The captured launch of each step makes no kernel, and is no loss.
-    assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1}
+    assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1,
+                                            "gpu_untied": 1}
     assert any(e["ph"] == "i" and e["name"].startswith("lost: ") for e in trace["traceEvents"])
     lone = next(e for e in of_category(trace, "kernel") if e["args"]["correlation"] == 90002)
     assert "launch latency (us)" not in lone["args"]

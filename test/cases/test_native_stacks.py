@@ -83,20 +83,21 @@ class Stacks:
 
 
 OWN = "call frame information (libunwind: {})"
-SOURCES = {"libunwind": ["libunwind", OWN.format("an object was unloaded")],
+READY, UNLOADED = OWN.format("for what it does not follow"), OWN.format("an object was unloaded")
+SOURCES = {"libunwind": ["libunwind", UNLOADED], "own-first": [READY, UNLOADED],
            "own": [OWN.format("switched off")]}
 
 
-@pytest.fixture(name="unwinder", params=["libunwind", "own"])
-def fixture_unwinder(request, build):
-    if request.param == "libunwind" and not (build / "libgpuprof-unwind.so").exists():
-        pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+@pytest.fixture(name="unwinder", params=SOURCES)
+def fixture_unwinder(request):
+    if request.param != "own":
+        toolchain.need_unwinder()
     return request.param
 
 
 @pytest.fixture(name="record")
 def fixture_record(library, unwinder, tmp_path):
-    """All cases by libunwind, as far as it is used, and by our own reader: they are to agree."""
+    """All cases by libunwind, by our own reader, and by both: they are to agree."""
     def run(program, *arguments, processes=1, **settings):
         settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "0")
         settings["GPUPROF_UNWINDER"] = unwinder
@@ -134,6 +135,26 @@ def test_stacks_chain(record, options, way):
         assert len(set(calls)) == 1  # each stack is stored once
 
 
+def test_strange(record, unwinder):
+    """A frame that is found by a register which our own reader does not follow."""
+    [stacks] = record(build("-O2"), "strange")
+    [number] = stacks.of_calls()
+    names, callers = list(stacks.names(number, "stacks-")), ["leaf_call", "middle", "strange"]
+    if unwinder == "own" or toolchain.CROSS:
+        assert names == callers
+    else:
+        assert names[:4] == [*callers, "main"] and names[-1] == "_start"
+    assert stacks.flags[number] == 0
+
+
+@pytest.mark.parametrize("unwinder", ["own-first", "own"], indirect=True)
+def test_untold(record):
+    """The stack ends at a frame that is found by a pointer which its callee put elsewhere."""
+    [stacks] = record(build("-O2"), "untold")
+    [number] = stacks.of_calls()  # libunwind goes on, to an address where there is no code
+    assert list(stacks.names(number, "stacks-")) == ["leaf_call", "middle", "untold", "by_pointer"]
+
+
 def test_modules(record):
     program = build("-O2")
     [stacks] = record(program)
@@ -142,6 +163,22 @@ def test_modules(record):
     notes = subprocess.run([f"{TOOLS}readelf", "-n", program], capture_output=True, text=True,
                            check=True).stdout
     assert f"Build ID: {text.partition(' ')[0]}\n" in notes
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the emulator is the loader's loader")
+def test_run_by_the_loader(library, tmp_path):
+    """The program is the program, not the loader that was told to run it."""
+    program = build("-O2")
+    headers = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True,
+                             check=True).stdout
+    loader = re.search(r"interpreter: (\S+)\]", headers)[1]
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="0")
+    toolchain.run([loader, program], env)
+    [process] = stream_reader.read_folder(tmp_path)
+    stacks = Stacks(process)
+    assert os.path.samefile(process.meta["exe"], program)
+    number = stacks.of_calls()[0]
+    assert list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle", "main"]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 59, 60, 100, 3000])
@@ -166,6 +203,14 @@ def test_other_stacks(record, way, caller):
     names = list(stacks.names(number, "stacks-"))
     assert names[:3] == ["leaf_call", "middle", caller]
     assert set(names[3:]) <= {None}  # how a thread or context begins
+
+
+def test_small_stack(record):
+    """The smallest that a thread may have: 16 KiB, of which the thread's own data takes some."""
+    [stacks] = record(build("-O2"), "small")
+    first, number = stacks.of_calls()
+    assert first and list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle",
+                                                                  "thread_main"]
 
 
 @pytest.mark.parametrize("way", ["signal", "altstack"])
@@ -226,9 +271,6 @@ def test_exceptions(record):
                        *(("Guard", *(depth * fails)) for depth in range(1, 5))]}
 
 
-NEEDS_UNWINDER = pytest.mark.skipif(
-    not (conftest.BUILD / "libgpuprof-unwind.so").exists(),
-    reason="not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
 NAMED = "libunwind.so.8"
 
 
@@ -245,19 +287,24 @@ def state_of(library, folder, *arguments, program=None, **settings):
     return process.meta["stacks"], stacks
 
 
-@NEEDS_UNWINDER
+@pytest.fixture(name="needs_unwinder")
+def fixture_needs_unwinder():
+    toolchain.need_unwinder()
+
+
+@pytest.mark.usefixtures("needs_unwinder")
 def test_bound_at_once(library, tmp_path):
     assert state_of(library, tmp_path, LD_BIND_NOW="1")[0] == "libunwind"
 
 
-@NEEDS_UNWINDER
+@pytest.mark.usefixtures("needs_unwinder")
 def test_own_libunwind_linked(library, tmp_path):
     program = build("-O2", "-Wl,--no-as-needed", f"-l:{NAMED}")
     state, _ = state_of(library, tmp_path, program=program)
     assert state == OWN.format("the program has a libunwind of its own")
 
 
-@NEEDS_UNWINDER
+@pytest.mark.usefixtures("needs_unwinder")
 @pytest.mark.parametrize("is_late", [False, True])
 def test_own_libunwind_opened(library, tmp_path, is_late):
     """After ours was loaded, it stays in use, and meets nothing of the other one's."""
@@ -311,6 +358,26 @@ def test_plugins(record):
     places = {path: begin for path, _, begin, _, _ in stacks.modules.values()}
     if not toolchain.CROSS:
         assert len({places[str(p)] for p in parts}) < len(parts)  # it did will
+
+
+@pytest.mark.parametrize("identity", ["sha1", "none"])
+def test_reloaded(record, identity):
+    """Unloads make no stacks: what did not change is the same, and so is a build loaded again."""
+    times = 1000 if not toolchain.CROSS else 30
+    plugin = toolchain.build("stacks_plugin.c", "-O2", "-shared", "-fPIC", "-DNAMED=named",
+                             "-DROOM=16", f"-Wl,--build-id={identity}", *toolchain.runtime(12))
+    [stacks] = record(build("-O2"), "reload", plugin, times)
+    calls = stacks.of_calls()
+    assert len(calls) == 2 * times and all(calls)
+    assert len(set(calls[0::2])) == 1
+    begins = {begin for path, _, begin, _, _ in stacks.modules.values() if path == str(plugin)}
+    if identity == "none":  # who could tell that it is the same?
+        assert len(set(calls[1::2])) == len(begins) > 10
+    else:
+        assert len(set(calls[1::2])) == len(begins) == 1
+    for number in {*calls[:2], *calls[-2:]}:
+        names = list(stacks.names(number, "stacks"))
+        assert "reloaded" in names[:3] and names[0] in ("leaf_call", "named")
 
 
 def test_cxx(record):

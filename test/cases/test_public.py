@@ -79,6 +79,32 @@ def test_languages(library, tmp_path, language, level, kind):
     assert said(process) == ALL and not process.losses
 
 
+@pytest.mark.parametrize("deep", [False, True], ids=["usual", "deepbind"])
+def test_plugin(library, tmp_path, deep):
+    """In what dlopen brings in, as Python's extensions; also where its calls pass every hook."""
+    host = toolchain.build("plugin_host.c", *(("-DDEEP",) if deep else ()))
+    run = Runner(library, tmp_path, "c", "-shared", "-fPIC", "-Dmain=run")
+    plugin, run.program = run.program, host
+    assert run(plugin, "all", preload=False) == ["push -2"] * 2 + ["pop -2"] * 3
+    assert run(plugin, "all") == ["push 0", "push 1", "pop 1", "pop 0", "pop -1"]
+    if deep:
+        assert not run.out.exists()
+    else:
+        [process] = stream_reader.read_folder(run.out)
+        assert said(process) == ALL and not process.losses
+
+
+def test_static_program(library, tmp_path):
+    """Where nothing can be preloaded: there is no library, and that is all."""
+    source, program = tmp_path / "static.c", tmp_path / "static"
+    source.write_text('#include "gpuprof.h"\nint main(void)\n{\n    gpuprof_step(1);\n'
+                      '    gpuprof_mark("x");\n    gpuprof_stop();\n'
+                      '    return gpuprof_range_push("x") == -2 && gpuprof_range_pop() == -2;\n}\n')
+    subprocess.run(["gcc", "-static", f"-I{HEADER.parent}", source, "-o", program], check=True)
+    toolchain.run([program], toolchain.environment(tmp_path / "out", library), status=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_it_is_independent_of_nvtx(library, tmp_path):
     run = Runner(library, tmp_path)
     run("all", GPUPROF_NVTX="off")

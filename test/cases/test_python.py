@@ -5,6 +5,7 @@ Python says of itself (src/python_scenes.py), and as they are in a recording. Un
 Python, and under those that `make fetch-python` has fetched.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -27,17 +28,16 @@ SCENES = ("functions nested generators comprehensions decorators recursion corou
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
           "python_borrow memory_read objects signals futex leader").split()
 
+CHAINS_SEED = 20  # another one makes other programs
+
 PYTHON, STACK, MODULE = 32, 33, 31
 CUT, BORROWED = 1, 2
 
 
 def python_flags():
-    if not shutil.which("pkg-config"):
-        pytest.skip("pkg-config is not installed")
     found = subprocess.run(["pkg-config", "--cflags", "python3"], capture_output=True, text=True,
                            check=False)
-    if found.returncode != 0:
-        pytest.skip("the headers of Python (python3-dev) are not installed")
+    assert found.returncode == 0, f"python3-dev is not installed: {found.stderr}"
     return [*found.stdout.split(), "-shared", "-fPIC", "-fvisibility=hidden", "-std=gnu11"]
 
 
@@ -77,6 +77,18 @@ def scene(python, modules, name, **settings):
 @pytest.mark.parametrize("name", SCENES)
 def test_frames_are_those_that_python_tells(python, modules, name):
     assert scene(python, modules, name).stdout.startswith("compared ")
+
+
+def run_chains(python, modules, mode, count, env=None):
+    """src/python_chains.py, with the numbers of programs made at random."""
+    env = env or toolchain.environment(None)
+    env.update(PYTHONPATH=str(modules), PYTHONDONTWRITEBYTECODE="1")
+    program = toolchain.SOURCES / "python_chains.py"
+    return toolchain.run([python, program, mode, CHAINS_SEED, count], env, timeout=300)
+
+
+def test_chains_made_at_random(python, modules):
+    assert "compared " in run_chains(python, modules, "read", 150).stderr
 
 
 def test_without_the_call_that_reads(modules):
@@ -156,6 +168,22 @@ def test_in_place_of_the_interpreters_loop(tmp_path, library, modules, python):
     assert stacks.python(1) == [(s, 11, "<module>")]
     assert frames[-1] and not frames[-1].startswith(extension)  # it goes on to where C begins
     assert any(f and f.startswith("libc.so") for f in frames if isinstance(f, str))
+
+
+def test_recorded_chains_made_at_random(tmp_path, library, modules, python):
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD=0,
+                                GPUPROF_BACKTRACE_DEPTH=512)
+    told = run_chains(python, modules, "record", 100, env).stdout.splitlines()
+    (process,) = stream_reader.read_folder(tmp_path)
+    toolchain.remove_live([process])
+    stacks, calls = Stacks(process), process.of_type(1)
+    assert len(calls) == len(told) > 500 and not process.losses
+    order = sorted(range(len(calls)), key=lambda i: calls[i].begin)
+    for i, line in zip(order, told):
+        want = [(os.path.basename(file), at, function) for file, function, at in json.loads(line)]
+        assert stacks.python(i) == want
+        frames = stacks.calls[i][1]
+        assert stacks.calls[i][0] == 0 and isinstance(frames[0], str)
 
 
 def test_known_places_are_written_once(tmp_path, library, modules):
@@ -252,6 +280,17 @@ def test_unknown_version_is_said(tmp_path, library, modules):
     assert stacks.calls[0][1] and not stacks.python(0)
 
 
+def test_version_without_a_runtime_is_said(tmp_path, library):
+    program = toolchain.build("python_old.c", *toolchain.runtime(12), "-rdynamic")
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD=0)
+    done = toolchain.run([program], env)
+    (process,) = stream_reader.read_folder(tmp_path)
+    toolchain.remove_live([process])
+    assert process.meta["python"].startswith("absent: Python older than 3.11: ")
+    assert done.stderr.count("gpuprof: ") == 1 and "older than 3.11" in done.stderr
+    assert Stacks(process).calls[0][1]
+
+
 def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python):
     autograd = tmp_path / "torch" / "autograd"
     autograd.mkdir(parents=True)
@@ -304,6 +343,31 @@ def test_sub_interpreter(tmp_path, library, modules, python):
     assert isinstance(stacks.calls[1][1][0], str) and isinstance(stacks.calls[1][1][-1], str)
 
 
+@pytest.mark.parametrize("version", KNOWN)
+def test_trampolines(tmp_path, library, modules, version):
+    """Python's support of perf: code without tables ends the native frames, not Python's."""
+    (process,), _ = record(tmp_path, library, modules, interpreter(version), """\
+        import os, sys
+        import python_cuda
+        sys.activate_stack_trampoline("perf")
+        def leaf():
+            python_cuda.work()
+        def middle():
+            leaf()
+        def outer():
+            python_cuda.call_python(lambda: middle())
+        try:
+            outer()
+        finally:
+            os.remove(f"/tmp/perf-{os.getpid()}.map")
+        """)
+    stacks = Stacks(process)
+    s = "script.py"
+    assert stacks.python(0) == [(s, 5, "leaf"), (s, 7, "middle"), (s, 9, "outer.<locals>.<lambda>"),
+                                (s, 9, "outer"), (s, 11, "<module>")]
+    assert stacks.calls[0][0] == 0
+
+
 def test_child_of_a_fork(tmp_path, library, modules):
     processes, _ = record(tmp_path, library, modules, SYSTEM, """\
         import os
@@ -350,8 +414,7 @@ def test_interpreter_in_a_library_of_a_plugin(tmp_path, library):
     name = next((line.split()[-1] for line in subprocess.run(
         ["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout.splitlines()
         if "libpython3." in line and ".so.1.0" in line), None)
-    if not name:
-        pytest.skip("no libpython3 is installed")
+    assert name, "libpython3 is not installed: python3-dev has it"
     script = tmp_path / "script.py"
     script.write_text("def f():\n  work()\nf()\nwork()\n")
     host = toolchain.build("python_host.c", *toolchain.runtime(12))

@@ -4,7 +4,6 @@
 import collections
 import os
 import shutil
-import struct
 import subprocess
 
 import conftest
@@ -15,6 +14,9 @@ import toolchain
 # The parts that meet CUDA or hook the process cannot be in a program with a sanitizer of its own.
 LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unload",
             "stream_hooks", "compress_stored"}
+
+# Read here: for a test, the environment is clean.
+STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
 
 
 def sources():
@@ -29,18 +31,26 @@ def sources():
 def fixture_stress(tmp_path_factory):
     made = {}
 
-    def build(kind):
-        if kind in made:
-            return made[kind]
-        made[kind] = target = tmp_path_factory.mktemp("stress") / f"stress-{kind.partition(',')[0]}"
+    def build(kind, name="stress", flags=()):
+        if (kind, name) in made:
+            return made[kind, name]
+        target = tmp_path_factory.mktemp("stress") / f"{name}-{kind.partition(',')[0]}"
         subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
                         "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
                         '-DGPUPROF_RELEASE="test"', f"-I{conftest.ROOT}/inject",
-                        f"-I{conftest.ROOT}/formats", toolchain.SOURCES / "stress.c",
-                        toolchain.SOURCES / "stress_finish.c", *sources(), "-o", target,
-                        "-pthread", "-l:libzstd.a"], check=True)
+                        f"-I{conftest.ROOT}/formats",
+                        *(toolchain.SOURCES / f"{part}.c" for part in
+                          (name, "stress_calls", "stress_finish")), *sources(), "-o", target,
+                        "-pthread", "-l:libzstd.a", *flags], check=True)
+        made[kind, name] = target
         return target
     return build
+
+
+def environment(tmp_path, **settings):
+    return {"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
+            "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K", "GPUPROF_EXIT_WAIT": "60s",
+            **settings}
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
@@ -81,13 +91,27 @@ def test_stress_over_budget(stress, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("part, needs", [
+    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
+def test_units(tmp_path, kind, part, needs):
+    """Those of the unit tests that have threads."""
+    units = conftest.ROOT / "test" / "unit"
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{units}",
+                    f"-I{conftest.ROOT}/inject", f"-I{conftest.ROOT}/formats",
+                    units / f"test_{part}.c", units / "append_double.c",
+                    *(conftest.ROOT / "inject" / f"{name}.c" for name in [part, *needs]),
+                    "-o", tmp_path / part, "-lcmocka", "-pthread"], check=True)
+    done = subprocess.run([tmp_path / part], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[:5000]
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):
     done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,
-                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_BUFFER": buffer,
-                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
-                               "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
-                               "TSAN_OPTIONS": "exitcode=66"})
+                          env=environment(tmp_path, GPUPROF_BUFFER=buffer, GPUPROF_SEAL="10ms",
+                                          TSAN_OPTIONS="exitcode=66"))
     assert done.returncode == 3, done.stderr[:5000]
     assert done.stderr == ""
     [process] = stream_reader.read_folder(tmp_path / "out")
@@ -102,42 +126,51 @@ def test_stress(stress, tmp_path, kind, buffer):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("unwinder", ["libunwind", "own"])
-def test_stacks_stress(stress, tmp_path, kind, unwinder):
-    """GPUPROF_TEST_STRESS_SECONDS says for how long."""
+@pytest.mark.parametrize("unwinder", ["libunwind", "own-first"])
+def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
     program = tmp_path / "stress"
     shutil.copy(stress(kind), program)
-    ours = [conftest.BUILD / f"libgpuprof-{name}.so" for name in ("unwind", "lzma")]
-    if unwinder == "libunwind":
-        if not ours[0].exists():
-            pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
-        for path in ours:  # it is looked for beside the object that is gpuprof
-            shutil.copy(path, tmp_path)
+    ours = toolchain.need_unwinder()
+    for path in (ours, ours.with_name("libgpuprof-lzma.so")):
+        shutil.copy(path, tmp_path)  # it is looked for beside the object that is gpuprof
     plugin = toolchain.build("stress_plugin.cc", "-O1", "-shared", "-fPIC", compiler="g++")
     shutil.copy(plugin, tmp_path / "copy.so")
-    seconds = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
     # The loader's lock, under which it writes and we read a path, is not known to the sanitizer.
     (tmp_path / "known").write_text("race:write_path\n")
-    done = subprocess.run([program, "10", str(seconds), plugin, tmp_path / "copy.so"],
-                          capture_output=True, text=True, check=False, timeout=60 + 2 * seconds,
-                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
-                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
-                               "GPUPROF_UNWINDER": unwinder, "GPUPROF_BACKTRACE_THRESHOLD": "0",
-                               "GPUPROF_EXIT_WAIT": "60s",
-                               "TSAN_OPTIONS": f"exitcode=66:suppressions={tmp_path}/known:"
-                                               "print_suppressions=0"})
+    calls = run_for_long(
+        run_collector, tmp_path, [program, "10", str(STRESS_SECONDS), plugin, tmp_path / "copy.so"],
+        GPUPROF_UNWINDER=unwinder,
+        TSAN_OPTIONS=f"exitcode=66:suppressions={tmp_path}/known:print_suppressions=0")
+    assert {stack[-1].partition("+")[0] for stack in calls} == {plugin.name, "copy.so"}
+
+
+def run_for_long(run_collector, tmp_path, command, **settings):
+    """Calls by their stacks, the outermost frame first, of a program that prints their number."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          timeout=60 + 2 * STRESS_SECONDS,
+                          env=environment(tmp_path, GPUPROF_BACKTRACE_THRESHOLD="0", **settings))
     assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
-    [process] = stream_reader.read_folder(tmp_path / "out")
-    assert not process.losses
-    check_stacks(process, int(done.stdout), {str(plugin), str(tmp_path / "copy.so")})
+    # By the collector, since minutes make more records than can be read here.
+    folded = run_collector("flame", "--weight=calls", "--symbols=none", "out", timeout=300)
+    assert folded.returncode == 0 and folded.stderr == ""  # nothing lost, none without a stack
+    calls = collections.Counter()
+    for line in folded.stdout.splitlines():
+        frames, _, count = line.rpartition(" ")
+        calls[tuple(frames.split(";")[1:-1])] += int(count)
+    assert calls.total() == int(done.stdout) > 1000
+    return calls
 
 
-def check_stacks(process, count, plugins):
-    """As many calls; each has a stack, which begins in the plugin."""
-    calls = [r.stack for r in process.of_type(stream_reader.CALL)]
-    assert len(calls) == count > 1000 and all(calls)
-    paths = {r.args[0]: r.text.decode().partition(" ")[2] for r in
-             process.of_type(stream_reader.MODULE)}
-    stacks = {r.args[0]: struct.unpack_from("<Q", r.text)[0]
-              for r in process.of_type(stream_reader.STACK)}
-    assert {paths[stacks[number] >> 40 & 0xFFFFF] for number in set(calls)} == plugins
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+def test_python_stacks_stress(stress, run_collector, tmp_path, kind):
+    """The interpreter itself is not built for a sanitizer: what we read of it is."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "python3-embed"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    calls = run_for_long(
+        run_collector, tmp_path,
+        [stress(kind, "stress_python", flags), toolchain.SOURCES / "stress_python.py",
+         str(STRESS_SECONDS)], TSAN_OPTIONS="exitcode=66", ASAN_OPTIONS="detect_leaks=0")
+    python = [[frame for frame in stack if ".py:" in frame] for stack in calls]
+    assert all(python)
+    names = {frames[-1].partition(" ")[0] for frames in python}
+    assert {"leaf", "generated.<locals>.<genexpr>", "work", "made_17"} <= names

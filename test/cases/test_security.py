@@ -214,13 +214,21 @@ def varint(value):
     return out + bytes([value])
 
 
-def block(thread, kind, code, count, args, text, sequence, position):
-    """A block of `count` equal records."""
+def column(values, count):
+    """All the same, or a range's, each one more than the one before."""
+    if isinstance(values, range):
+        return struct.pack("<BQB", 3, values.start, 1) + b"\0" + b"\1" * (count - 1)
+    return struct.pack("<BBQ", 0, 8, values)
+
+
+def block(thread, kind, code, count, args, text, sequence, position, stack=0):
+    """A block of `count` records, equal but for what is a range or a list of texts."""
+    texts = text if isinstance(text, list) else [text] * count
     payload = b"\1" + varint(count) + varint(1) + bytes([kind]) + varint(code) + \
         bytes([len(args)]) + varint(count)
-    for value in (0, 0, 5000, 10, 0, 0, 0, 0, len(text), *args):
-        payload += struct.pack("<BBQ", 0, 8, value)
-    payload += text * count
+    for value in (0, 0, 5000, 10, 0, 0, stack, 0, len(texts[0]), *args):
+        payload += column(value, count)
+    payload += b"".join(texts)
     frame = subprocess.run(["zstd", "-q19c", "--no-check"], input=payload, capture_output=True,
                            check=True).stdout
     head = struct.pack("<IIIIIQQQQQIIIQI", 0x184D2A5B, 80, 0x31425047, thread, count, sequence,
@@ -229,25 +237,106 @@ def block(thread, kind, code, count, args, text, sequence, position):
     return head + struct.pack("<I", stream_reader.crc32c(head)) + frame
 
 
-def test_a_small_file_makes_no_large_output(run_collector, tmp_path):
+TEXT_MOST = 300 << 20  # what a small file may make, and more than it needs
+BEYOND = "more text than recordings of this size have to say"
+
+
+def beginning(number, description):
+    """A file's header and its function table of one function; each number another process."""
+    good = (conftest.ROOT / "test" / "corpus" / "good.gpuprof").read_bytes()
+    head = bytearray(good[:stream_reader.read_header(good).bytes])
+    head[24:40] = bytes([number]) * 16
+    head[-4:] = struct.pack("<I", stream_reader.crc32c(bytes(head[:-4])))
+    return bytes(head) + block(0, stream_reader.API, 0, 1, [], description, 0, 0)
+
+
+def name_bomb(number=1):
     """Four names of 8 KiB of control characters in each of tens of thousands of calls, in a few
     bytes of file: more than a gigabyte, if it were written."""
-    good = (conftest.ROOT / "test" / "corpus" / "good.gpuprof").read_bytes()
-    data = good[:stream_reader.read_header(good).bytes]
-    description = b"f|runtime|launch|" + b",".join(b"kernel:k%d" % i for i in range(4))
-    data += block(0, stream_reader.API, 0, 1, [], description, 0, 0)
+    data = beginning(number, b"f|runtime|launch|" + b",".join(b"kernel:k%d" % i for i in range(4)))
     data += block(1, stream_reader.NAME, 0, 1, [7], b"\1" * 8192, 1, 0)
     for i in range(5):
         data += block(1, stream_reader.CALL, 0, 8192, [7] * 4, b"", 2 + i, 64 + 64 * i)
-    bomb = tmp_path / "bomb.gpuprof"
-    bomb.write_bytes(data)
     assert len(data) < 3000
+    return data
 
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    done = run_collector("merge", bomb, "-o", "trace.json", preexec_fn=limit)
-    assert done.returncode == 1 and done.stderr.count("a limit is exceeded") == 1, done.stderr
-    assert not (tmp_path / "trace.json").exists()
-    assert not list(tmp_path.glob("*.tmp*"))
-    report = run_collector("report", bomb, preexec_fn=limit)
-    assert report.returncode == 0 and len(report.stdout) < 1 << 20
+
+def stack_bomb():
+    """Thousands of stacks of a thousand frames with long names."""
+    data = beginning(1, b"f|runtime|alloc|")
+    python = b"/" + b"f" * 400 + b"\0" + b"n" * 400
+    data += block(1, stream_reader.PYTHON, 0, 1, [1, 1], python, 1, 0)
+    frames = struct.pack("<Q", 2 << 60 | 1) * 1023
+    for i in range(6):
+        numbers = range(1 + 500 * i, 1 + 500 * (i + 1))
+        texts = [struct.pack("<Q", 1 << 60 | 64 * n) + frames for n in numbers]
+        data += block(1, stream_reader.STACK, 0, 500, [numbers, 0], texts, 2 + 2 * i, 64 + 128 * i)
+        data += block(1, stream_reader.CALL, 0, 500, [], b"", 3 + 2 * i, 128 + 128 * i, numbers)
+    assert len(data) < 20000
+    return data
+
+
+def run_bounded(folder, *arguments):
+    """What the collector made in `folder`, in bytes, and what it said. Its memory is bounded."""
+    with open(folder / "printed", "wb") as printed:
+        done = subprocess.run(
+            [conftest.BUILD / "gpuprof-collector", *arguments], cwd=folder, check=False,
+            text=True, stdout=printed, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            timeout=120,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+    left = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gpuprof"]
+    made = sum(path.stat().st_size for path in left)
+    for path in left:
+        path.unlink()
+    return made, done
+
+
+@pytest.mark.parametrize("bomb, arguments, beyond", [
+    ("name", ["merge", "-o", "trace.json"], True), ("name", ["merge", "-o", "trace.json.gz"], True),
+    ("name", ["merge", "-o", "-"], True), ("name", ["merge", "-o", "trace.zip"], True),
+    ("name", ["merge", "--per-rank", "-o", "traces"], True), ("name", ["dump"], True),
+    ("name", ["dump", "--blocks"], False), ("name", ["report"], False),
+    ("name", ["report", "--format=json"], False), ("name", ["flame"], False),
+    ("stacks", ["merge", "-o", "trace.json"], False), ("stacks", ["dump"], False),
+    ("stacks", ["flame"], True), ("stacks", ["flame", "-o", "flame.folded"], True),
+    ("stacks", ["flame", "-o", "flame.json"], False),
+    ("stacks", ["flame", "-o", "flame.svg"], False), ("stacks", ["report"], False),
+    ("stacks", ["report", "--by=stack"], False),
+    ("stacks", ["report", "--by=stack", "--format=csv"], True),
+    ("stacks", ["report", "--by=stack", "--format=json"], True),
+    ("stacks", ["report", "--by=python-line", "--format=csv"], False)],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value))
+def test_a_small_file_makes_no_large_output(tmp_path, bomb, arguments, beyond):
+    data = name_bomb() if bomb == "name" else stack_bomb()
+    (tmp_path / "bomb.gpuprof").write_bytes(data)
+    made, done = run_bounded(tmp_path, arguments[0], "bomb.gpuprof", *arguments[1:])
+    assert done.stderr.count(BEYOND) == beyond, done.stderr
+    assert (done.returncode == 1) == beyond and made < TEXT_MOST + 16384 * len(data)
+    if beyond and "-o" in arguments and arguments[-1] != "-":
+        assert made == 0  # nor is there a file of half of it
+
+
+@pytest.mark.parametrize("output", [["-o", "trace.json"], ["-o", "trace.zip"],
+                                    ["--per-rank", "-o", "traces"]], ids=" ".join)
+def test_many_small_files_make_no_large_output(tmp_path, output):
+    """The bound is one for all that a run writes, not one a file."""
+    for i in range(20):
+        data = beginning(1 + i, b"f|runtime|launch|kernel:k")
+        data += block(1, stream_reader.NAME, 0, 1, [7], b"k" * 8192, 1, 0)
+        data += block(1, stream_reader.CALL, 0, 8192, [7], b"", 2, 64)
+        (tmp_path / f"{i}.gpuprof").write_bytes(data)
+    made, done = run_bounded(tmp_path, "merge", ".", *output)
+    assert done.returncode == 1 and done.stderr.count(BEYOND) == 1 and made < TEXT_MOST
+
+
+def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):
+    """The whole file is not larger than the two that it is made of."""
+    corpus = conftest.ROOT / "test" / "corpus"
+    for live in corpus.glob("live-*.live"):
+        for suffix in (".live", ".gpuprof"):
+            shutil.copy(live.with_suffix(suffix), tmp_path)
+        before = sum(path.stat().st_size for path in tmp_path.iterdir())
+        run_collector("recover", tmp_path / live.with_suffix(".gpuprof").name)
+        assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before + 8192
+        for path in tmp_path.iterdir():
+            path.unlink()

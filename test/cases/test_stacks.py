@@ -4,6 +4,7 @@ by test/unit/make_stacks.c over binaries that the tests build."""
 
 import collections
 import csv
+import gzip
 import io
 import json
 import os
@@ -93,6 +94,53 @@ def test_inlined_functions(run_verb, make_stacks, compiler):
     assert found == ["plain (frames.c:24)"]
 
 
+def compiled(compiler, folder, *flags):
+    """frames.c, compiled and linked in `folder`, where what is left beside it stays."""
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    folder.mkdir()
+    command = [compiler, "-g", "-O2", "-D_GNU_SOURCE", *flags]
+    if compiler == "gcc":
+        command.append("-fno-ipa-icf")  # clang does not fold functions, nor know of it
+    subprocess.run([*command, "-c", toolchain.SOURCES / "frames.c"], cwd=folder, check=True)
+    subprocess.run([*command, "-Wl,--build-id=sha1", "frames.o", "-o", "frames", "-ldl"],
+                   cwd=folder, check=True)
+    return folder / "frames"
+
+
+@pytest.mark.parametrize("flags", ["", "-gsplit-dwarf", "-gz", "-g1", "-flto",
+                                   "-fdebug-types-section", "-no-pie -fno-pie"])
+@pytest.mark.parametrize("dwarf", [4, 5])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_forms_of_debugging_information(run_verb, make_stacks, tmp_path, compiler, dwarf, flags):
+    program = compiled(compiler, tmp_path / "built", f"-gdwarf-{dwarf}", *flags.split())
+    base = min(int(line.split()[2], 16) for line in subprocess.run(
+        ["readelf", "-lW", program], check=True, capture_output=True,
+        text=True).stdout.splitlines() if line.strip().startswith("LOAD"))
+    offset = f"{int(offsets_of(program)['inlined'], 16) + base:x}"
+    folder = make_stacks(*one_call(f"module 1 {build_id(program)} {program}", offset))
+    assert symbols(run_verb, folder) == (INLINED, [])
+    if flags == "-gsplit-dwarf":
+        (program.parent / "frames.dwo").unlink()
+        assert symbols(run_verb, folder) == (["outer (frames.c:7)"], [])
+
+
+def test_debug_file_that_two_share(run_verb, make_stacks, tmp_path):
+    """dwz puts what is the same in two debug files into a third one."""
+    if not shutil.which("dwz"):
+        pytest.skip("dwz is not installed")
+    program = compiled("gcc", tmp_path / "built", "-gdwarf-4")
+    other = compiled("gcc", tmp_path / "other", "-gdwarf-4", "-DOTHER_BUILD")
+    inlined = offsets_of(program)["inlined"]
+    folder = make_stacks(*one_call(f"module 1 {build_id(program)} {program}", inlined))
+    common = tmp_path / "common.debug"
+    subprocess.run(["dwz", "-m", common, "-M", common, program, other], check=True)
+    assert common.exists() and symbols(run_verb, folder) == (INLINED, [])
+    common.unlink()  # and the names with it; the lines are known
+    assert symbols(run_verb, folder) == (
+        ["outer (frames.c:18)", "? (frames.c:12)", "? (frames.c:7)"], [])
+
+
 def test_templates(run_verb, make_stacks):
     program = toolchain.build("frames_cxx.cc", "-O2", "-Wl,--build-id", compiler="g++")
     offsets = offsets_of(program)
@@ -141,6 +189,18 @@ def test_separate_debug_file(run_verb, make_stacks, frames, tmp_path):
     assert symbols(run_verb, folder, f"--symbols={tmp_path}/tree") == (INLINED, [])
     assert symbols(run_verb, folder, "--symbols", "tree") == (INLINED, [])
     assert symbols(run_verb, folder, "--symbols=none") == ([f"frames+0x{inlined}"], [])
+
+
+def test_folder_with_a_colon(run_verb, make_stacks, frames, tmp_path):
+    """Its debug file, named by a link in the stripped program, in a folder whose name has one."""
+    inlined, identity = offsets_of(frames)["inlined"], build_id(frames)
+    copy, debug = stripped(frames, tmp_path / "linked", link=True)
+    folder = make_stacks(*one_call(f"module 1 {identity} {copy}", inlined))
+    place = tmp_path / "a:b" / copy.relative_to("/").parent
+    place.mkdir(parents=True)
+    debug.rename(place / debug.name)
+    assert symbols(run_verb, folder) == ([f"frames+0x{inlined}"], [])
+    assert symbols(run_verb, folder, "--symbols=a:b") == (INLINED, [])
 
 
 def test_stripped_program_names_what_it_exports(run_verb, make_stacks, tmp_path):
@@ -250,6 +310,31 @@ def test_debuginfod(run_verb, make_stacks, frames, tmp_path, monkeypatch):
     assert found == INLINED
 
 
+def test_silent_debuginfod(run_verb, make_stacks, tmp_path, monkeypatch):
+    """A server that takes a question and never answers costs its time once, not for each module."""
+    import socket
+    import time
+    modules = 40
+    folder = make_stacks(
+        "process 0", "meta stacks=x",
+        *(f"module {i + 1} {i:040x} /nowhere/lib{i}.so" for i in range(modules)),
+        "stack 1 0 " + " ".join(f"0{i + 1:x}+100" for i in range(modules)),
+        "call cudaMalloc 1000 500 1 1 4096")
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+        monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "1")
+        begin = time.monotonic()
+        result = run_verb("flame", folder)
+        took_s = time.monotonic() - begin
+    if "debuginfod has given nothing" not in result.stderr:
+        pytest.skip("libdw has no libdebuginfod here")
+    assert took_s < 20
+    assert f"symbols of {modules} modules" in result.stderr
+    assert "no such file here or from debuginfod" in result.stderr
+    assert result.stdout.count(".so+0x100") == modules
+
+
 # ---- what is made of them -----------------------------------------------------------------------
 
 TRAIN = (
@@ -298,8 +383,8 @@ def test_folded(run_verb, make_stacks, weight):
                                      for stack, value in WEIGHTS[weight].items()}
     assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
                for line in result.stdout.splitlines())
-    left_out = "100 ns of work on the GPU (1 kernels" if weight == "gpu" else \
-        "1 calls without a stack (300 ns"
+    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+        "1 call without a stack (300 ns"
     assert left_out in result.stderr
 
 
@@ -320,6 +405,27 @@ def test_nothing_to_show(run_verb, make_stacks):
     for name in ("x.txt", "x.svg", "x.json"):
         result = run_verb("flame", folder, "-o", name)
         assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
+
+
+def test_why_there_are_none(run_verb, make_stacks):
+    """Each reason once, with how many processes give it."""
+    old, off = "Python older than 3.11: this version is not known", "switched off"
+    lines = []
+    for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
+        lines += [f"process {rank}",
+                  f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+                  f"meta python={'absent: ' + python if python else '3.11.2'}",
+                  "call cudaMalloc 1000 500 1 0 4096"]
+    folder = make_stacks(*lines)
+    wanted = {f"stacks absent in 1 of 4 processes: {off}",
+              f"Python frames absent in 2 of 4 processes: {old}"}
+    said = run_verb("flame", folder).stderr.splitlines()
+    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert wanted <= set(text.splitlines())
+    _, report = rows_of(run_verb, folder, "python-line")
+    assert report["stacks_absent"] == [{"reason": off, "processes": 1}]
+    assert report["python_absent"] == [{"reason": old, "processes": 2}]
 
 
 def check_speedscope(document):
@@ -360,7 +466,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
         assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
-        assert "1 calls without a stack (300 ns)" in document["name"]
+        assert "1 call without a stack (300 ns)" in document["name"]
 
 
 def rectangles(path):
@@ -389,7 +495,7 @@ def test_svg(run_verb, make_stacks, tmp_path):
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
     assert "time of calls on the host: 102.400 us of calls with a stack" in texts
-    assert any("1 calls without a stack (300 ns)" in (text or "") for text in texts)
+    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
@@ -507,6 +613,8 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     text = run_verb("report", "--by=stack", folder).stdout
     assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "median and p95" not in text  # that table, and no other
+    assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
     lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
     at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
     assert lines[at:at + 5] == list(SECOND[::-1])
@@ -530,7 +638,8 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
 
 # ---- hostile and odd ----------------------------------------------------------------------------
 
-HOSTILE = 'a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+HOSTILE = ('a;b"c\\d<e>&\'f\\ng|</title><script>alert(1)</script>]]>\ufffe\udcff\x01 {}'
+           '\u202e\u2067\x9b2J\x85')
 
 
 def test_hostile_names(run_verb, make_stacks, tmp_path):
@@ -562,7 +671,7 @@ def test_hostile_names(run_verb, make_stacks, tmp_path):
     for by in ("stack", "python-line"):
         rows_of(run_verb, folder, by)
         text = run_verb("report", f"--by={by}", folder).stdout
-        assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
         table = run_verb("report", f"--by={by}", "--format=csv", folder).stdout
         list(csv.DictReader(io.StringIO(table), strict=True))
 
@@ -577,13 +686,15 @@ def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):
         "stack 1 255 p1 3+10 9+5 w3000000000000001 wffffffffffffffff a0",
         "call cudaMalloc 1000 500 1 1 64", "call cudaMalloc 2000 500 2 99 64")
     result = run_verb("flame", folder)
-    assert "records of stacks that cannot be used: 9" in result.stderr
+    for verb in (["flame"], ["report"], ["report", "--by=stack"], ["dump"],
+                 ["merge", "-o", "t.json"]):
+        said = run_verb(*verb, folder).stderr
+        assert said.count("records of stacks that cannot be used: 9") == 1, verb
     assert list(folded(result.stdout)) == [
         ";".join([CUT, "0x0", "0xfffffffffffffff", "0x1", "unknown module+0x5",
                   "unknown module+0x10", "[unknown place in Python code]", BORROWED, "cudaMalloc"]),
         "[no stack]"]
     run_verb("flame", folder, "--strict", status=3)
-    run_verb("merge", folder, "-o", "t.json")
     json.loads((tmp_path / "t.json").read_text())
 
 
@@ -598,8 +709,8 @@ def test_more_frames_than_are_kept(run_verb, make_stacks):
           for k in stacks),
         *(f"call cudaMalloc {1000 + 10 * k} 5 {k + 1} {k + 1} 64" for k in stacks))
     result = run_verb("flame", folder)
-    assert re.search(r"stacks: more than can be kept: \d+ frames and 0 names are left out",
-                     result.stderr)
+    assert re.search(r"stacks: more than can be kept: 0 stacks and modules, \d+ frames and 0 names "
+                     "are left out", result.stderr)
     assert sum(folded(result.stdout).values()) == 5 * len(stacks)
 
 
@@ -612,12 +723,43 @@ def test_deep_stack(run_verb, make_stacks, tmp_path):
     stack, = folded(run_verb("flame", folder).stdout)
     assert stack.count(";") == 1024
     run_verb("flame", folder, "-o", "x.svg")
-    assert "deeper than 400 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1024 + 3
     run_verb("merge", folder, "-o", "t.json")
     trace = trace_of(tmp_path, "t.json")
     event = next(event for event in trace["traceEvents"] if "sf" in event)
     assert len(stack_by_frames(trace, event)) == 1024
     assert len(event["args"]["stack"]) <= 4096 and event["args"]["stack"].endswith("| ...")
+
+
+def test_deeper_than_is_drawn(run_verb, make_stacks, frames, tmp_path):
+    """Inlined functions have frames of their own."""
+    address = " ".join([f"1+{offsets_of(frames)['inlined']}"] * 500)
+    folder = make_stacks("process 0", "meta stacks=x", f"module 1 {build_id(frames)} {frames}",
+                         f"stack 1 0 {address}", "call cudaMalloc 1000 500 1 1 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    assert "303 frames deeper than 1200 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1200
+
+
+def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
+    """What is too narrow to be seen keeps its place, and the file stays small."""
+    count = 50000
+    folder = make_stacks(
+        "process 0", "meta stacks=x", f"python {count + 1} 1 f.py\tin_the_middle",
+        *(f"python {i} {i} f.py\t{'a' if i % 2 else 'z'}_{i}" for i in range(1, count + 1)),
+        *(f"stack {i} 0 p{i:x}" for i in range(1, count + 2)),
+        *(f"call cudaMalloc {1000 + 10 * i} 10 {i} {i} 64" for i in range(1, count + 1)),
+        f"call cudaMalloc 9000000 {10 * count} 99 {count + 1} 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    found = rectangles(tmp_path / "x.svg")
+    left, right = sorted(found.pop(f"[{count // 2:,} narrow frames]"))
+    (middle,) = found.pop("in_the_middle (f.py:1)")
+    assert left[2] == middle[2] == right[2]
+    assert [round(x) for x, *_ in (left, middle, right)] == [10, 305, 895]
+    assert [round(width) for _, width, _ in (left, middle, right)] == [295, 590, 295]
+    assert len(found) == 3 and (tmp_path / "x.svg").stat().st_size < 10000
+    assert f"{2 * count:,} frames narrower than 0.1 px are drawn together" in \
+        (tmp_path / "x.svg").read_text()
 
 
 def test_dump(run_verb, make_stacks):
@@ -629,6 +771,25 @@ def test_dump(run_verb, make_stacks):
                         'text="/home/me/train.py\\u0000Trainer.step" thread=1 tid=1000')
     assert lines[-1] == "stack begin=300 stack=4 flags=1 frames=1+0x400,0xdead thread=1 tid=1000"
     assert any(line.startswith("call cudaMalloc ") and line.endswith(" stack=2") for line in made)
+
+
+def test_compressed_by_name(run_verb, make_stacks, tmp_path):
+    """.gz behind it does not change what a name stands for."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.svg", "x.json", "x.folded"):
+        run_verb("flame", folder, "-o", name)
+        run_verb("flame", folder, "-o", f"{name}.gz")
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == \
+            (tmp_path / name).read_bytes()
+
+
+def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
+    folder = make_stacks(*TRAIN)
+    said = run_verb("flame", folder, "--symbols=/nowhere/at/all").stderr
+    assert "gpuprof: --symbols: /nowhere/at/all: No such file or directory\n" in said
+    (tmp_path / "file").write_text("")
+    assert "--symbols: file: is not a folder" in run_verb("flame", folder, "--symbols=file").stderr
+    assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
 
 
 def test_wrong_usage(run_verb, make_stacks):
@@ -661,3 +822,26 @@ def test_recorded_program(library, program, run_verb, tmp_path):
     trace = trace_of(tmp_path, "trace.json")
     stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
     assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)
+
+
+def test_sums_are_the_reports(library, program, run_verb, tmp_path):
+    """However the calls are put together, nothing is lost and nothing counts twice."""
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                        GPUPROF_BACKTRACE_THRESHOLD="5us")
+    subprocess.run([program("demo")], env=environment, check=True, capture_output=True, timeout=120)
+    by_stack, report = rows_of(run_verb, "data", "stack")
+    by_line, _ = rows_of(run_verb, "data", "python-line")
+    wanted = {"host_ns": sum(row["total_ns"] for row in report["functions"]),
+              "calls": sum(row["calls"] for row in report["functions"]),
+              "gpu_ns": sum(row["total_ns"] for table in ("cuda_gpu_kern_sum",
+                                                          "cuda_gpu_mem_time_sum")
+                            for row in report[table])}
+    without = report["without_stack"]
+    assert by_stack and all(0 < without[key] < wanted[key] for key in wanted)
+    for rows in (by_stack, by_line):
+        assert {key: sum(row[key] for row in rows) + without[key] for key in wanted} == wanted
+    for weight, key in (("host", "host_ns"), ("gpu", "gpu_ns"), ("calls", "calls"),
+                        ("bytes", "bytes")):
+        lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
+        shown = sum(int(line.rpartition(" ")[2]) for line in lines)
+        assert shown == sum(row[key] for row in by_stack) + without[key]

@@ -162,10 +162,10 @@ def has_meaning(process):
 
 
 @pytest.fixture(name="stack_steps", params=["libunwind", "own"])
-def fixture_stack_steps(request, build, steps):
+def fixture_stack_steps(request, steps):
     """Every call has its stack taken: by libunwind, whose instructions count, too, or by us."""
-    if request.param == "libunwind" and not (build / "libgpuprof-unwind.so").exists():
-        pytest.skip("not run: no libgpuprof-unwind.so (libunwind-dev, patchelf)")
+    if request.param == "libunwind":
+        toolchain.need_unwinder()
 
     def run(number, handler, **arguments):
         sent, process, arrived = steps(number, handler, GPUPROF_BACKTRACE_THRESHOLD="0",

@@ -64,6 +64,15 @@ def build(source, *flags, compiler="gcc"):
     return target
 
 
+def need_unwinder():
+    """A cross build has libunwind only where the other machine's is installed; any other has it."""
+    path = conftest.BUILD / "libgpuprof-unwind.so"
+    if CROSS and not path.exists():
+        pytest.skip(f"no libunwind for {CROSS}")
+    assert path.exists(), f"{path} is not there; run make first (libunwind-dev, patchelf)"
+    return path
+
+
 def environment(folder, library=None, **settings):
     """For a program on the simulated CUDA; under gpuprof, recording into `folder`, if `library`."""
     values = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_"))}

@@ -5,8 +5,8 @@ import json
 import sys
 
 import gpu_dump
-from gpu_table import (FAILED, bare_environment, collect, not_run, recording_environment, row, run,
-                       tail)
+from gpu_table import (FAILED, bare_environment, collect, find_torch, not_run,
+                       recording_environment, row, run, tail)
 
 LAUNCHES = 2000
 HTA = """
@@ -79,8 +79,9 @@ def check_report(label, out):
 
 
 def check_loader(name, module, program, *arguments):
-    if run([sys.executable, "-c", f"import {module}"], bare_environment()).status:
+    python = find_torch()[0] or sys.executable  # they are installed where PyTorch is
+    if run([python, "-c", f"import {module}"], bare_environment()).status:
         not_run(name, f"{module} is not installed")
         return
-    done = run([sys.executable, "-c", program, *arguments], bare_environment())
+    done = run([python, "-c", program, *arguments], bare_environment())
     row(name, done.status == 0, tail(done.stderr if done.status else done.stdout))

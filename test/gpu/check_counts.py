@@ -3,15 +3,15 @@
 
 import bisect
 import collections
+import functools
 import glob
 import os
 import shutil
-import subprocess
 import sys
 
 import gpu_dump
-from gpu_table import (FAILED, HERE, NOT_RUN, OK, ROOT, Failure, bare_environment, kill_when,
-                       not_run, recording_environment, row, run, tail)
+from gpu_table import (FAILED, HERE, NOT_RUN, OK, ROOT, Failure, bare_environment, find_torch,
+                       kill_when, not_run, recording_environment, row, run, tail)
 
 SYNC_EVERY = 1000
 KILL_SECONDS = 2
@@ -23,11 +23,14 @@ CTYPES = (sys.executable, str(HERE / "ctypes_work.py"))
 def installed_cupti():
     """Every libcupti that the search of libgpuprof.so may have had no reason to look at."""
     folders = {p for p in sys.path if p.endswith("-packages")}
+    python = find_torch()[0]
+    home = os.path.dirname(os.path.dirname(python)) if python else "/opt/conda"
+    folders.update(glob.glob(f"{home}/lib/python3*/site-packages"))
     patterns = [f"{p}/nvidia/{part}/lib/libcupti.so.1*" for p in folders
                 for part in ("cuda_cupti", "cu*")]
     patterns += ["/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.1*",
                  "/usr/local/cuda*/lib64/libcupti.so.1*",
-                 "/usr/lib/*-linux-gnu/libcupti.so.1*", "/opt/conda/lib/libcupti.so.1*"]
+                 "/usr/lib/*-linux-gnu/libcupti.so.1*", f"{home}/lib/libcupti.so.1*"]
     found = {os.path.realpath(p) for pattern in patterns for p in glob.glob(pattern)}
     return sorted(found, reverse=True)
 
@@ -219,6 +222,28 @@ def check_program(label, command, folder, launches):
     return settings
 
 
+def check_ctypes(folder, launches):
+    """(command, settings) if its GPU rows come, else None."""
+    settings = check_program("ctypes", CTYPES, folder / "ctypes", launches)
+    return (CTYPES, settings) if settings is not None else None
+
+
+def check_built(folder, launches):
+    """The same of nvcc's programs: of the one with a shared cudart."""
+    programs, reason = build_programs(folder)
+    best = None
+    for cudart in ("shared", "static"):
+        label = f"{cudart} cudart"
+        if cudart not in programs:
+            not_run(label, reason)
+            continue
+        command = (str(programs[cudart]),)
+        settings = check_program(label, command, folder / cudart, launches)
+        if settings is not None and cudart == "shared":
+            best = (command, settings)
+    return best
+
+
 def check_kill(name, command, folder, settings):
     env = recording_environment(folder,
                                 **({"GPUPROF_GPU": "off"} if settings is None else settings))
@@ -244,6 +269,7 @@ def judge_kill(name, folder, rows_wanted, file_count=1):
         f"(at most {LATE_MS_MAX} wanted); losses: {lost or 'none'}")
 
 
+@functools.lru_cache(maxsize=None)
 def build_programs(folder):
     """(cudart -> program, why one is not there)."""
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
@@ -253,12 +279,10 @@ def build_programs(folder):
     for cudart in ("shared", "static"):
         target = folder / f"acceptance-{cudart}"
         for arch in (["-arch=native"], []):  # the latter needs a driver as new as nvcc
-            done = subprocess.run([nvcc, *arch, "-cudart", cudart, "-o", str(target),
-                                   str(ROOT / "test" / "gpu" / "acceptance.cu")], check=False,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  universal_newlines=True)
-            if done.returncode == 0:
+            done = run([nvcc, *arch, "-cudart", cudart, "-o", target,
+                        ROOT / "test" / "gpu" / "acceptance.cu"], bare_environment())
+            if done.status == 0:
                 programs[cudart] = target
                 break
-            reason = f"nvcc: {tail(done.stdout)}"
+            reason = f"nvcc: {tail(done.stdout + done.stderr)}"
     return programs, reason

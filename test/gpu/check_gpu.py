@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Acceptance on a machine with a GPU: `make check-gpu`. Needs nothing that is not on the machine.
 
-    check_gpu.py [--launches N] [--pairs N] [--target X] [--steps N] [--table FILE]
-                 [SECTION ...]
+    check_gpu.py [--launches N] [--pairs N] [--target X] [--steps N] [--seconds N]
+                 [--table FILE] [SECTION ...]
 
-Prints a table and writes it to FILE (build/check-gpu.md); RESULTS.md keeps what was seen on real
-devices, README.md says what each row means. Each row is ok, FAILED, or not run with the reason.
-Exit status 1 if one failed or there is no GPU.
+Prints a table and writes it to FILE (build/check-gpu.md), row by row; RESULTS.md keeps what was
+seen on real devices, README.md says what each row means. Each row is ok, FAILED, or not run with
+the reason. Exit status 1 if one failed or there is no GPU.
 """
 
 import argparse
@@ -16,15 +16,17 @@ import pathlib
 import re
 import sys
 import tempfile
+import traceback
 
 import check_consumers
 import check_counts
 import check_overhead
 import check_training
-from gpu_table import (BUILD, COLLECTOR, LIBRARY, ROOT, bare_environment, collect, complain,
-                       not_run, row, run, summary, tail, write_table)
+from gpu_table import (BUILD, COLLECTOR, FAILED, LIBRARY, ROOT, OutOfTime, begin, collect, complain,
+                       find_torch, not_run, row, summary, tail)
 
-SECTIONS = ("identity", "ctypes", "program", "training", "consumers", "overhead")
+SECTIONS = ("identity", "ctypes", "program", "overhead", "training", "consumers",
+            "training-overhead")
 
 
 def driver():
@@ -99,62 +101,39 @@ def check_identity(cuda):
         (f": {' '.join(different[:8])}" if different else ""))
 
 
-def check_programs(options, folder):
-    """(command, settings) of a program whose GPU rows come, for the sections that follow."""
-    best = None
-    if "ctypes" in options.sections:
-        settings = check_counts.check_program("ctypes", check_counts.CTYPES, folder / "ctypes",
-                                              options.launches)
-        best = (check_counts.CTYPES, settings) if settings is not None else None
-    if not {"program", "overhead"} & set(options.sections):
-        return best
-    programs, reason = check_counts.build_programs(folder)
-    for cudart in ("shared", "static"):
-        label = f"{cudart} cudart"
-        if "program" in options.sections and cudart not in programs:
-            not_run(label, reason)
-        elif "program" in options.sections:
-            settings = check_counts.check_program(label, (str(programs[cudart]),), folder / cudart,
-                                                  options.launches)
-            if settings is not None and cudart == "shared":
-                best = ((str(programs[cudart]),), settings)
-    if not best:
-        best = ((str(programs["shared"]),) if "shared" in programs else check_counts.CTYPES, {})
-    return best
-
-
-def torch_problem():
-    """Why PyTorch cannot be used, or None."""
-    done = run([sys.executable, "-c", "import torch; print(torch.__version__, torch.version.cuda, "
-                "torch.cuda.is_available())"], bare_environment())
-    if done.status:
-        return f"no PyTorch: {tail(done.stderr, 100)}"
-    if not done.stdout.split()[-1] == "True":
-        return f"PyTorch without CUDA: {done.stdout.strip()}"
+def section(options, name, check, *arguments):
+    """Runs it if it is wanted; what goes wrong in it does not keep the others from running."""
+    if name not in options.sections:
+        return None
+    try:
+        return check(*arguments)
+    except OutOfTime:
+        not_run(f"the rest of {name}", f"the {options.seconds} seconds are over")
+    except Exception:  # pylint: disable=broad-except
+        row(name, FAILED, f"check-gpu itself: {traceback.format_exc(limit=-3)}")
     return None
+
+
+def check_training_sections(options, folder, overhead):
+    python, problem = find_torch()
+    if problem:
+        not_run("overhead, training loop" if overhead else "training loop", problem)
+        return None
+    if overhead:
+        return check_overhead.check_training_loop(python, folder / "overhead-training", options)
+    return check_training.check_all(python, folder / "training", options.steps)
 
 
 def check(options, cuda, folder):
     check_machine(cuda)
-    if "identity" in options.sections:
-        check_identity(cuda)
-    program = check_programs(options, folder)
-    trained = problem = None
-    if {"training", "overhead"} & set(options.sections):
-        problem = torch_problem()
-    if "training" in options.sections:
-        if problem:
-            not_run("training loop", problem)
-        else:
-            trained = check_training.check_all(folder / "training", options.steps)
-    if "consumers" in options.sections:
-        check_consumers.check_all(folder, program, trained)
-    if "overhead" in options.sections:
-        check_overhead.check_launches(program, folder / "overhead", options)
-        if problem:
-            not_run("overhead, training loop", problem)
-        else:
-            check_overhead.check_training_loop(folder / "overhead-training", options)
+    section(options, "identity", check_identity, cuda)
+    ctypes_work = section(options, "ctypes", check_counts.check_ctypes, folder, options.launches)
+    shared = section(options, "program", check_counts.check_built, folder, options.launches)
+    program = shared or ctypes_work
+    section(options, "overhead", check_overhead.check_launches, program, folder, options)
+    trained = section(options, "training", check_training_sections, options, folder, False)
+    section(options, "consumers", check_consumers.check_all, folder, program, trained)
+    section(options, "training-overhead", check_training_sections, options, folder, True)
 
 
 def parse():
@@ -164,6 +143,8 @@ def parse():
     parser.add_argument("--target", type=float, default=check_overhead.TARGET_LAUNCHES,
                         help="of the launch-bound loop, over the bare run (1.10)")
     parser.add_argument("--steps", type=int, default=60, help="of the training loop (60)")
+    parser.add_argument("--seconds", type=int, default=0,
+                        help="no command begins after so many, and none lasts longer (no limit)")
     parser.add_argument("--table", type=pathlib.Path, default=BUILD / "check-gpu.md",
                         metavar="FILE", help="where the table goes (build/check-gpu.md)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
@@ -180,6 +161,7 @@ def parse():
 
 def main():
     options = parse()
+    begin(options.table, options.seconds)
     for part in (LIBRARY, COLLECTOR):
         if not part.exists():
             complain(f"{part} is not there; run make first")
@@ -190,10 +172,7 @@ def main():
     if not cuda:
         return 1
     with tempfile.TemporaryDirectory() as temporary:
-        try:
-            check(options, cuda, pathlib.Path(temporary))
-        finally:
-            write_table(options.table)
+        check(options, cuda, pathlib.Path(temporary))
     print(f"the table is in {options.table}")
     return summary()
 

@@ -2,18 +2,22 @@
 """What gpuprof costs, as a ratio to the bare run of the same round."""
 
 import re
-import shutil
 import statistics
 import sys
 
+import check_counts
 import check_training
-from gpu_table import (Failure, bare_environment, not_run, recording_environment, row, run, tail)
+from gpu_table import (Failure, OutOfTime, bare_environment, find_nsys, not_run,
+                       recording_environment, row, run, tail)
 
 TARGET_LAUNCHES, TARGET_TRAINING = 1.10, 1.01
+# With a shared cudart, "auto" has callbacks of the driver's functions, "runtime" of the runtime's,
+# "cupti" of both, and "hooks" of none.
 GPUPROF = {
     "hooks only": {"GPUPROF_GPU": "off"},
     "GPU rows, front=hooks": {"GPUPROF_FRONT": "hooks"},
     "GPU rows, front=auto": {},
+    "GPU rows, front=runtime": {"GPUPROF_FRONT": "runtime"},
     "GPU rows, front=cupti": {"GPUPROF_FRONT": "cupti"},
     "GPU rows, kinds=kernel": {"GPUPROF_KINDS": "kernel"},
 }
@@ -32,7 +36,7 @@ def loop_ns(command, env):
 
 
 def nsys_command(command, folder):
-    return ["nsys", "profile", "-t", "cuda", "-s", "none", "--cpuctxsw=none",
+    return [find_nsys(), "profile", "-t", "cuda", "-s", "none", "--cpuctxsw=none",
             "--force-overwrite=true", "-o", folder / "nsys", *command]
 
 
@@ -43,7 +47,7 @@ def variants(command, folder, settings):
         ways[name] = lambda i, name=name, own=own: (
             command, recording_environment(folder / f"{name}-{i}".replace(" ", "-"),
                                            **settings, **own))
-    if shutil.which("nsys"):
+    if find_nsys():
         ways[NSYS] = lambda i: (nsys_command(command, folder), bare_environment())
     return ways
 
@@ -53,6 +57,21 @@ def measure(label, command, ways, pairs, target):
     ratios = {name: [] for name in ways}
     broken = {}
     bare = []
+    try:
+        rounds(command, ways, pairs, ratios, broken, bare)
+    except OutOfTime:
+        pass
+    for name, values in ratios.items():
+        tell(label, name, values, broken.get(name), target)
+    if bare:
+        row(f"overhead, {label}: the bare run", True,
+            f"{statistics.median(bare) / 1e6:.2f} ms ({min(bare) / 1e6:.2f} to "
+            f"{max(bare) / 1e6:.2f})")
+    if not find_nsys():
+        not_run(f"overhead, {label}: {NSYS}", "nsys is not installed")
+
+
+def rounds(command, ways, pairs, ratios, broken, bare):
     for i in range(pairs):
         order = list(ways)
         order = order[i % len(order):] + order[:i % len(order)]
@@ -65,26 +84,32 @@ def measure(label, command, ways, pairs, target):
                 bare.append(before)
             except Failure as failure:
                 broken[name] = str(failure)
-    for name, values in ratios.items():
-        title = f"overhead, {label}: {name}"
-        if name in broken:
-            row(title, False, broken[name])
-            continue
+
+
+def tell(label, name, values, broken, target):
+    """The row of one way. That another profiler fails is no failure of ours."""
+    title = f"overhead, {label}: {name}"
+    if broken and name in (NSYS, TORCH):
+        not_run(title, broken)
+    elif broken:
+        row(title, False, broken)
+    elif not values:
+        not_run(title, "no time was left")
+    else:
         median = statistics.median(values)
         judged = target if name == JUDGED else None
         row(title, judged is None or median <= judged,
             f"{median:.3f} of the bare run ({min(values):.3f} to {max(values):.3f}, {len(values)} "
             f"pairs){f'; target {judged:.2f}' if judged else '; no target'}")
-    if bare:
-        row(f"overhead, {label}: the bare run", True,
-            f"{statistics.median(bare) / 1e6:.2f} ms ({min(bare) / 1e6:.2f} to "
-            f"{max(bare) / 1e6:.2f})")
-    if not shutil.which("nsys"):
-        not_run(f"overhead, {label}: {NSYS}", "nsys is not installed")
 
 
 def check_launches(program, folder, options):
+    """Of a program whose GPU rows are known to come, if one was looked at before."""
+    if not program:
+        built = check_counts.build_programs(folder)[0].get("shared")
+        program = ((str(built),) if built else check_counts.CTYPES, {})
     command, settings = program
+    folder = folder / "overhead"
     is_python = command[0] == sys.executable
     label = "launch-bound loop" + (" in Python" if is_python else "")
     folder.mkdir()
@@ -93,10 +118,10 @@ def check_launches(program, folder, options):
     measure(label, command, variants(command, folder, settings), options.pairs, options.target)
 
 
-def check_training_loop(folder, options):
+def check_training_loop(python, folder, options):
     folder.mkdir()
-    command = check_training.command("plain", options.steps)
+    command = check_training.command(python, "plain", options.steps)
     ways = variants(command, folder, {})
-    profiled = check_training.command("profiled", options.steps)
+    profiled = check_training.command(python, "profiled", options.steps)
     ways[TORCH] = lambda i: (profiled, bare_environment())
     measure("training loop", command, ways, options.pairs, TARGET_TRAINING)

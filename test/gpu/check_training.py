@@ -3,7 +3,6 @@
 
 import bisect
 import collections
-import sys
 
 import check_counts
 import gpu_dump
@@ -11,23 +10,24 @@ from gpu_table import (FAILED, HERE, Failure, bare_environment, kill_when, not_r
                        recording_environment, row, run, tail)
 
 KILL_STEPS = 20000  # more than it comes to
+SPOILED_MAX = 4  # of the profiler's first: CUPTI gives wrong times after a second clock
 OP_RANGES_MIN = 100  # of emit_nvtx, over a third of the steps
 
 
-def command(variant, steps, *more):
-    return [sys.executable, str(HERE / "train.py"), variant, str(steps), *map(str, more)]
+def command(python, variant, steps, *more):
+    return [python, str(HERE / "train.py"), variant, str(steps), *map(str, more)]
 
 
-def record(variant, steps, folder):
+def record(python, variant, steps, folder):
     """(process, the kernels that torch.profiler counted) of one variant; its output is judged."""
     name = f"training, {variant}: losses and status"
     count = folder / f"{variant}.count"
-    bare = [run(command(variant, steps), bare_environment()) for _ in range(2)]
+    bare = [run(command(python, variant, steps), bare_environment()) for _ in range(2)]
     if bare[0].status or bare[0].stdout != bare[1].stdout:
         same = "gives other losses each time" if not bare[0].status else tail(bare[0].stderr)
         not_run(name, f"the bare run ended with {bare[0].status}: {same}")
         raise Failure("the bare run is not usable")
-    done = run(command(variant, steps, count), recording_environment(folder / variant))
+    done = run(command(python, variant, steps, count), recording_environment(folder / variant))
     same = (done.status, done.stdout) == (bare[0].status, bare[0].stdout)
     row(name, same, f"status {done.status}, losses of {steps} steps "
         f"{'equal to' if same else 'differ from'} the bare run's"
@@ -80,11 +80,11 @@ def check_profiler(process, counted, plain, steps):
     wrong = [i for i in outside if made[i] != plain[i]]
     inside = sum(plain[i] for i in range(first, last))
     gap = [i for i in range(steps) if i not in outside and not first <= i < last]
-    row(name, not wrong and counted == inside and bool(back),
+    row(name, not wrong and inside - SPOILED_MAX <= counted <= inside and bool(back),
         f"steps {first} to {last - 1} are the profiler's: it has {counted} kernels, the plain run "
-        f"had {inside} in them; gpuprof has all kernels in {len(outside) - len(wrong)} of "
-        f"{len(outside)} steps outside; {len(gap)} steps fell into the change; records "
-        f"{'taken back' if back else 'never taken back'}")
+        f"had {inside} in them (at most {SPOILED_MAX} fewer wanted); gpuprof has all "
+        f"kernels in {len(outside) - len(wrong)} of {len(outside)} steps outside; {len(gap)} steps "
+        f"fell into the change; records {'taken back' if back else 'never taken back'}")
 
 
 def check_nvtx(process, steps):
@@ -103,20 +103,20 @@ def check_graph(process, steps):
         f"{len(launches)} graph launches of {steps} steps, with {sizes} kernels each")
 
 
-def check_kill(folder):
+def check_kill(python, folder):
     settings = recording_environment(folder)
-    if not kill_when(command("plain", KILL_STEPS), settings, "step 100", 3):
+    if not kill_when(command(python, "plain", KILL_STEPS), settings, "step 100", 3):
         raise Failure("the program ended before it was killed")
     check_counts.judge_kill("training, plain: SIGKILL", folder, True)
 
 
-def check_all(folder, steps):
+def check_all(python, folder, steps):
     """The folder of the plain run's recording, or None."""
     folder.mkdir()
     plain = None
     for variant in ("plain", "profiler", "nvtx", "graph"):
         try:
-            process, counted = record(variant, steps, folder)
+            process, counted = record(python, variant, steps, folder)
             check_orphans(variant, process, gpu_dump.losses(folder / variant))
             if variant == "plain":
                 plain = kernels_by_step(process)
@@ -129,7 +129,7 @@ def check_all(folder, steps):
         except Failure as failure:
             row(f"training, {variant}: recording", FAILED, failure)
     try:
-        check_kill(folder / "kill")
+        check_kill(python, folder / "kill")
     except Failure as failure:
         row("training, plain: SIGKILL", FAILED, failure)
     return folder / "plain" if plain else None

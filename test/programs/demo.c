@@ -238,6 +238,18 @@ static int train(int rank)
     return failed == 2 ? 0 : 1;
 }
 
+/* By its own name: a process executed as /proc/self/exe would be shown as "exe". */
+static void execute_rank(char *name, char *rank)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length > 0) {
+        path[length] = '\0';
+        execv(path, (char *[]){name, "--rank", rank, NULL});
+    }
+    _exit(127);
+}
+
 int main(int argc, char **argv)
 {
     int status = 0;
@@ -250,8 +262,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (child == 0) {
-        execl("/proc/self/exe", argv[0], "--rank", "1", (char *)NULL);
-        _exit(127);
+        execute_rank(argv[0], "1");
     }
     int result = train(0);
     if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)

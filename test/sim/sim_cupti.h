@@ -85,6 +85,9 @@ void cupti_note(const char *what, CUptiResult result, const struct sim_arg *args
         key, 's', (uint64_t)(uintptr_t)(string), 0, 0                                              \
     }
 
+/* sim_cupti_failure.c: counts this call; the error that was asked for, or SUCCESS. */
+CUptiResult cupti_failure(const char *function);
+
 /* sim_cupti_lock.c: the one lock, held while the client's buffer callbacks run. */
 void cupti_lock(const char *function);
 void cupti_unlock(void);

@@ -165,12 +165,15 @@ CUPTI_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackReq
     if (cupti_thread.buffer_callback)
         cupti_misuse("%s called inside the client's %s callback", __func__,
                      cupti_thread.buffer_callback);
-    cupti_lock(__func__);
-    buffer_register(request, complete);
-    attribute_freeze();
-    cupti_unlock();
-    CUPTI_NOTE(0);
-    return CUPTI_SUCCESS;
+    CUptiResult result = cupti_failure(__func__);
+    if (result == CUPTI_SUCCESS) {
+        cupti_lock(__func__);
+        buffer_register(request, complete);
+        attribute_freeze();
+        cupti_unlock();
+    }
+    CUPTI_NOTE(result);
+    return result;
 }
 
 CUPTI_EXPORT CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc now)
@@ -236,6 +239,8 @@ CUPTI_EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(void *context, uint32
         if (result != CUPTI_SUCCESS)
             return result;
     }
-    *dropped = buffer_dropped();
-    return CUPTI_SUCCESS;
+    CUptiResult result = cupti_failure(__func__);
+    if (result == CUPTI_SUCCESS)
+        *dropped = buffer_dropped();
+    return result;
 }

@@ -92,10 +92,8 @@ CUPTI_EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle given)
 {
     CUptiResult result = CUPTI_ERROR_INVALID_PARAMETER;
     pthread_mutex_lock(&subscriber.lock);
-    if (handle_check(given)) {
+    if (handle_check(given) && (result = cupti_failure(__func__)) == CUPTI_SUCCESS)
         __atomic_store_n(&subscriber.callback, NULL, __ATOMIC_RELEASE);
-        result = CUPTI_SUCCESS;
-    }
     pthread_mutex_unlock(&subscriber.lock);
     CUPTI_NOTE(result);
     return cupti_error(result);

@@ -27,6 +27,7 @@ static struct {
     uint32_t early[EARLY_CONTEXTS_MAX]; /* contexts that were there before the callback */
     unsigned early_count;
     uint64_t zero_count, strange_count;
+    uint64_t realtime_distance_ns; /* what CLOCK_REALTIME is ahead; 0: not yet known */
 } timing;
 
 uint64_t sim_now_ns(void)
@@ -48,6 +49,7 @@ void clock_anchor(void)
 {
     struct anchor best = {0, 0};
     uint64_t best_ns = UINT64_MAX;
+    timing.realtime_distance_ns = 0;
     if (!timing.callback)
         return;
     cupti_callback_begin("timestamp");
@@ -99,12 +101,12 @@ static bool context_is_early(uint32_t context_id)
     return false;
 }
 
-/* One distance for all: the start and the end of a record must not differ by an interruption. */
-static uint64_t to_realtime(uint64_t mono_ns)
+/* One distance for all records of a flush: the start and the end of one must not differ by an
+ * interruption. Between flushes somebody may have set the clock. */
+static uint64_t realtime_distance(void)
 {
-    static uint64_t distance_ns;
-    uint64_t best_ns = UINT64_MAX;
-    for (int i = 0; i < 4 * ANCHOR_TRIES && (!distance_ns || i); i++) {
+    uint64_t best_ns = UINT64_MAX, distance_ns = 0;
+    for (int i = 0; i < 4 * ANCHOR_TRIES; i++) {
         uint64_t before_ns = sim_now_ns(), real_ns = realtime_ns();
         uint64_t around_ns = sim_now_ns() - before_ns;
         if (around_ns < best_ns) {
@@ -112,7 +114,14 @@ static uint64_t to_realtime(uint64_t mono_ns)
             distance_ns = real_ns - before_ns - around_ns / 2;
         }
     }
-    return mono_ns + distance_ns;
+    return distance_ns;
+}
+
+static uint64_t to_realtime(uint64_t mono_ns)
+{
+    if (!timing.realtime_distance_ns)
+        timing.realtime_distance_ns = realtime_distance();
+    return mono_ns + timing.realtime_distance_ns;
 }
 
 static const struct anchor *anchor_at(unsigned index)

@@ -94,6 +94,8 @@ static void told_memory(const struct sim_trace_memory *memory)
 /* What is still here is lost, as with the real one. */
 static void told_gone(void)
 {
+    if (cupti_in_child()) /* somebody who is not here may have the lock */
+        return;
     cupti_lock("exit");
     size_t count = buffer_discard_all();
     cupti_unlock();
@@ -180,12 +182,13 @@ CUptiResult cupti_ready(const char *function)
                      cupti_thread.buffer_callback);
     if (cupti_is_dead())
         return cupti_error(no_driver());
-    if (__atomic_load_n(&cupti_driver, __ATOMIC_ACQUIRE))
-        return CUPTI_SUCCESS;
-    pthread_mutex_lock(&attach_lock);
-    CUptiResult result = cupti_driver ? CUPTI_SUCCESS : attach();
-    pthread_mutex_unlock(&attach_lock);
-    return cupti_error(result);
+    CUptiResult result = CUPTI_SUCCESS;
+    if (!__atomic_load_n(&cupti_driver, __ATOMIC_ACQUIRE)) {
+        pthread_mutex_lock(&attach_lock);
+        result = cupti_driver ? CUPTI_SUCCESS : attach();
+        pthread_mutex_unlock(&attach_lock);
+    }
+    return cupti_error(result == CUPTI_SUCCESS ? cupti_failure(function) : result);
 }
 
 uint32_t cupti_thread_id(void)
@@ -199,7 +202,7 @@ CUPTI_EXPORT CUptiResult cuptiGetVersion(uint32_t *version)
     if (!version)
         return CUPTI_ERROR_INVALID_PARAMETER;
     *version = SIM_CUPTI == 118 ? 18 : SIM_CUPTI == 124 ? 22 : 130001;
-    return CUPTI_SUCCESS;
+    return cupti_failure(__func__);
 }
 
 CUPTI_EXPORT CUptiResult cuptiGetLastError(void)

@@ -129,7 +129,7 @@ CUPTI_EXPORT CUptiResult cuptiGetCallbackName(int domain, uint32_t cbid, const c
     const struct callback_name *row =
         domain == CUPTI_CB_DOMAIN_DRIVER_API ? &driver_names[cbid] : &runtime_names[cbid];
     *name = SIM_CUPTI >= 130 ? row->current : row->old;
-    return CUPTI_SUCCESS;
+    return cupti_failure(__func__);
 }
 
 /* "cudaMemcpy_v3020" is cudaMemcpy of 3.2 and newer: the version, or 0 if it is another function.

@@ -35,6 +35,9 @@ CUPTI_EXPORT CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t vali
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (buffer_is_held(buffer))
         cupti_misuse("%s on a buffer that has not been completed", __func__);
+    CUptiResult failure = cupti_failure(__func__);
+    if (failure != CUPTI_SUCCESS)
+        return failure;
     size_t at = 0;
     if (*record) {
         size_t offset = (size_t)((uintptr_t)*record - (uintptr_t)buffer);

@@ -50,6 +50,8 @@ __attribute__((constructor)) static void config_read(void)
         sim_config.copy_bytes_per_us = 1;
     sim_config.timeline = !timeline || strcmp(timeline, "off") != 0;
     sim_config.alias = alias && strcmp(alias, "alias") == 0;
+    sim_fork_lock(&init_lock);
+    sim_fork_lock(&pool_mempools.lock);
     if (sim_mode == SIM_MODE_UNKNOWN)
         sim_mode_init();
 }

@@ -67,15 +67,33 @@ uint64_t sim_now_ns(void)
 
 /* Where the page is not wiped (emulators accept the advice and ignore it), plain fork still is
  * seen. */
-enum { FORK_PAGES_MAX = 4 };
+enum { FORK_PAGES_MAX = 4, FORK_LOCKS_MAX = 8 };
 static uint32_t *fork_pages[FORK_PAGES_MAX];
 static unsigned fork_page_count;
+static pthread_mutex_t *fork_locks[FORK_LOCKS_MAX];
+static unsigned fork_lock_count;
 
+/* A thread that is not here may have held the locks. */
 static void fork_child(void)
 {
-    pthread_mutex_init(&log_state.lock, NULL); /* a thread that is not here may have held it */
+    pthread_mutex_init(&log_state.lock, NULL);
+    for (unsigned i = 0; i < fork_lock_count; i++)
+        pthread_mutex_init(fork_locks[i], NULL);
     for (unsigned i = 0; i < fork_page_count; i++)
         *fork_pages[i] = 0;
+}
+
+static void fork_watch(void)
+{
+    if (fork_page_count == 0 && fork_lock_count == 0)
+        pthread_atfork(NULL, NULL, fork_child);
+}
+
+void sim_fork_lock(pthread_mutex_t *lock)
+{
+    fork_watch();
+    if (fork_lock_count < FORK_LOCKS_MAX)
+        fork_locks[fork_lock_count++] = lock;
 }
 
 uint32_t *sim_fork_page(void)
@@ -84,8 +102,7 @@ uint32_t *sim_fork_page(void)
     if (page == MAP_FAILED)
         abort();
     madvise(page, 4096, MADV_WIPEONFORK);
-    if (fork_page_count == 0)
-        pthread_atfork(NULL, NULL, fork_child);
+    fork_watch();
     if (fork_page_count < FORK_PAGES_MAX)
         fork_pages[fork_page_count++] = page;
     return page;
@@ -259,6 +276,18 @@ static void digits_increment(uint64_t *words)
     }
 }
 
+/* Layer, depth and name, with a tab before and after. */
+static void text_symbol(struct sim_text *text, const struct sim_call *call)
+{
+    sim_text_char(text, '\t');
+    sim_text_char(text, call->symbol->layer);
+    sim_text_char(text, '\t');
+    sim_text_number(text, call->depth);
+    sim_text_char(text, '\t');
+    sim_text_string(text, call->symbol->name);
+    sim_text_char(text, '\t');
+}
+
 static uint64_t *counter_make(struct sim_thread *thread, const struct sim_call *call, int kind)
 {
     static const char *const kinds[COUNT_KINDS] = {"ok", "error", "captured"};
@@ -266,13 +295,7 @@ static uint64_t *counter_make(struct sim_thread *thread, const struct sim_call *
     struct sim_text text = {line, line + sizeof line};
     sim_text_string(&text, "C\t");
     sim_text_number(&text, (uint64_t)thread->tid);
-    sim_text_char(&text, '\t');
-    sim_text_char(&text, call->symbol->layer);
-    sim_text_char(&text, '\t');
-    sim_text_number(&text, call->depth);
-    sim_text_char(&text, '\t');
-    sim_text_string(&text, call->symbol->name);
-    sim_text_char(&text, '\t');
+    text_symbol(&text, call);
     sim_text_string(&text, kinds[kind]);
     sim_text_char(&text, '\t');
     /* The digits are stored by words: they must be aligned. Leading zeros are a number's too. */
@@ -309,13 +332,7 @@ static void line_begin(struct sim_call *call, const struct sim_arg *args, unsign
     sim_text_number(&text, (uint64_t)thread->tid);
     sim_text_char(&text, '\t');
     sim_text_number(&text, thread->seq);
-    sim_text_char(&text, '\t');
-    sim_text_char(&text, call->symbol->layer);
-    sim_text_char(&text, '\t');
-    sim_text_number(&text, call->depth);
-    sim_text_char(&text, '\t');
-    sim_text_string(&text, call->symbol->name);
-    sim_text_char(&text, '\t');
+    text_symbol(&text, call);
     sim_text_number(&text, begin_ns ? begin_ns : sim_now_ns());
     sim_text_char(&text, '\t');
     ptrdiff_t end_at = text.at - line;

@@ -10,6 +10,7 @@
  * thread has one sequence of calls over both layers.
  */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -112,5 +113,8 @@ void sim_log_note(const struct sim_note *note);
 
 /* A page that a fork leaves zeroed in the child: the only test that sees fork, _Fork and clone. */
 uint32_t *sim_fork_page(void);
+
+/* A lock that nobody holds in the child of a fork; to be called when the library is loaded. */
+void sim_fork_lock(pthread_mutex_t *lock);
 
 #endif

@@ -50,6 +50,8 @@ extern void *runtime_driver[LOOKUP_COUNT];
     RT_AS(sym, sym, 0, params, body, ##__VA_ARGS__)                                                \
     RT_AS(sym##suffix, sym, 1, params, body, ##__VA_ARGS__)
 
+extern pthread_mutex_t runtime_register_lock; /* sim_runtime_register.c */
+
 /* sim_runtime_init.c */
 int runtime_begin(struct sim_call *call, struct sim_symbol *symbol, const struct sim_arg *args,
                   unsigned arg_count);

@@ -45,20 +45,30 @@ static CUresult copy_async(void *dst, const void *src, size_t bytes, enum cudaMe
     return (CUresult)cudaErrorInvalidMemcpyDirection;
 }
 
-static CUresult to_symbol(const void *symbol, const void *src, size_t bytes, size_t offset,
-                          enum cudaMemcpyKind kind, cudaStream_t stream, int pt, int sync)
+/* Where `bytes` of the symbol begin, from `offset` on. */
+static CUresult symbol_part(const void *symbol, size_t offset, size_t bytes, CUdeviceptr *part)
 {
     CUdeviceptr ptr = 0;
     size_t have = 0;
     cudaError_t error = runtime_symbol(symbol, &ptr, &have);
     if (error != cudaSuccess)
         return (CUresult)error;
-    if (offset + bytes > have || offset + bytes < bytes)
-        return CUDA_ERROR_INVALID_VALUE;
+    *part = ptr + offset;
+    return offset + bytes > have || offset + bytes < bytes ? CUDA_ERROR_INVALID_VALUE
+                                                           : CUDA_SUCCESS;
+}
+
+static CUresult to_symbol(const void *symbol, const void *src, size_t bytes, size_t offset,
+                          enum cudaMemcpyKind kind, cudaStream_t stream, int pt, int sync)
+{
+    CUdeviceptr ptr = 0;
+    CUresult result = symbol_part(symbol, offset, bytes, &ptr);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
         kind != cudaMemcpyDefault)
         return (CUresult)cudaErrorInvalidMemcpyDirection;
-    void *dst = (void *)(uintptr_t)(ptr + offset);
+    void *dst = (void *)(uintptr_t)ptr;
     return sync ? copy(dst, src, bytes, kind, pt) : copy_async(dst, src, bytes, kind, stream, pt);
 }
 
@@ -66,16 +76,13 @@ static CUresult from_symbol(void *dst, const void *symbol, size_t bytes, size_t 
                             enum cudaMemcpyKind kind, cudaStream_t stream, int pt, int sync)
 {
     CUdeviceptr ptr = 0;
-    size_t have = 0;
-    cudaError_t error = runtime_symbol(symbol, &ptr, &have);
-    if (error != cudaSuccess)
-        return (CUresult)error;
-    if (offset + bytes > have || offset + bytes < bytes)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = symbol_part(symbol, offset, bytes, &ptr);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
         kind != cudaMemcpyDefault)
         return (CUresult)cudaErrorInvalidMemcpyDirection;
-    const void *src = (const void *)(uintptr_t)(ptr + offset);
+    const void *src = (const void *)(uintptr_t)ptr;
     return sync ? copy(dst, src, bytes, kind, pt) : copy_async(dst, src, bytes, kind, stream, pt);
 }
 

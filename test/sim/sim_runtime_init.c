@@ -25,6 +25,12 @@ static struct {
     CUcontext primary[RUNTIME_DEVICE_MAX];
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+__attribute__((constructor)) static void locks_watch(void)
+{
+    sim_fork_lock(&state.lock);
+    sim_fork_lock(&runtime_register_lock);
+}
+
 typedef __typeof__(cuGetProcAddress_v2) get_proc;
 
 static CUresult driver_absent(void)

@@ -33,7 +33,7 @@ struct table {
     struct registered *slots[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t runtime_register_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct table *table;
 static size_t table_count;
 
@@ -89,9 +89,9 @@ static struct registered *add(const void *host, const char *name, void **handle)
     entry->host = host;
     entry->name = name;
     entry->fatbin = (struct fatbin *)(void *)handle;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&runtime_register_lock);
     insert(entry);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&runtime_register_lock);
     return entry;
 }
 
@@ -107,14 +107,14 @@ static CUresult fatbin_load(struct fatbin *fatbin)
     CUresult result = CUDA_SUCCESS;
     if (__atomic_load_n(&fatbin->library, __ATOMIC_ACQUIRE))
         return CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&runtime_register_lock);
     if (!fatbin->library) {
         CUlibrary library = NULL;
         result = D(cuLibraryLoadData, cuLibraryLoadData, 12000)(&library, fatbin->image, NULL, NULL,
                                                                 0, NULL, NULL, 0);
         __atomic_store_n(&fatbin->library, library, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&runtime_register_lock);
     return result;
 }
 
@@ -214,11 +214,11 @@ SIM_EXPORT void __cudaRegisterFatBinaryEnd(void **handle)
 
 static CUlibrary fatbin_forget(struct fatbin *fatbin)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&runtime_register_lock);
     for (size_t i = 0; table && i < table->limit; i++)
         if (table->slots[i] && table->slots[i]->fatbin == fatbin)
             __atomic_store_n(&table->slots[i]->is_gone, true, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&runtime_register_lock);
     return fatbin->library;
 }
 

@@ -7,7 +7,9 @@ import collections
 import concurrent.futures
 import csv
 import datetime
+import gzip
 import io
+import json
 import os
 import pathlib
 import random
@@ -17,6 +19,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cases"))
@@ -27,52 +31,68 @@ import toolchain
 HERE = pathlib.Path(__file__).resolve().parent
 COLLECTOR = conftest.BUILD / "gpuprof-collector"
 LIBRARY = conftest.BUILD / "libgpuprof.so"
-TIMEOUT = 40
+CUPTI = conftest.BUILD / "sim" / "libcupti.so.12"
+TIMEOUT = 100  # seconds, on a machine that has much else to do
+BATCH = 40  # lives whose recordings are read together
+BARE = 4  # of so many lives one is lived without gpuprof, too
 
-# mode: (what it is, exit status, lives in the short form)
+# mode: (what it is, exit status, lives in the short form, in the long one)
 LIVES = {
-    "kill": ("SIGKILL", -signal.SIGKILL, 120),
-    "segv": ("SIGSEGV", -signal.SIGSEGV, 60),
-    "abort": ("abort()", -signal.SIGABRT, 60),
-    "_exit": ("_exit() beside calling threads", 3, 60),
-    "exit": ("exit() beside calling threads", 3, 60),
-    "quick_exit": ("quick_exit() beside calling threads", 3, 60),
-    "signals": ("a signal every 0.3 ms", 3, 60),
-    "threads": ("threads that end at once", 3, 60),
-    "forks": ("fork in one thread, others call", 3, 60),
-    "dlclose": ("a library that calls, loaded and unloaded", 3, 60),
-    "bomb": ("1000 children, 50 at a time", 3, 1),
+    "kill": ("SIGKILL", -signal.SIGKILL, 120, 9000),
+    "segv": ("SIGSEGV", -signal.SIGSEGV, 60, 4000),
+    "abort": ("abort()", -signal.SIGABRT, 60, 4000),
+    "_exit": ("_exit() beside calling threads", 3, 60, 4000),
+    "exit": ("exit() beside calling threads", 3, 60, 4000),
+    "quick_exit": ("quick_exit() beside calling threads", 3, 60, 4000),
+    "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 3000),
+    "signals": ("a signal every 0.3 ms", 3, 60, 4000),
+    "threads": ("threads that end at once", 3, 60, 4000),
+    "forks": ("fork in one thread, others call", 3, 60, 4000),
+    "callback": ("fork in a callback of CUPTI's", 3, 60, 1500),
+    "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 4000),
+    "bomb": ("1000 children, 50 at a time", 3, 1, 40),
 }
-CUTS = 300  # in the short form
+CUTS = (300, 3000)  # files that are cut, each way
+COLLECTORS = (10, 300)  # killed processes whose collectors are killed, see KILLS
+KILLS = 5  # of one and the same recording
+VERBS = (["merge", "-o", "trace.json"], ["recover"], ["report"], ["merge", "-o", "trace.json.gz"],
+         ["flame", "-o", "flame.svg"], ["dump"])
+STOP = threading.Event()  # no further lives: the table is to be written
 
 
 class Row:
     """One line of the table."""
 
+    NUMBERS = ("count", "processes", "made", "recovered", "lost", "unexplained", "failures",
+               "bare_failures")
+
     def __init__(self):
-        self.count = self.made = self.recovered = self.lost = self.unexplained = 0
-        self.failures, self.bare_failures, self.notes = 0, 0, []
+        self.count = self.processes = self.made = self.recovered = self.lost = 0
+        self.unexplained = self.failures = self.bare_failures = 0
+        self.notes = []
 
     def add(self, other):
-        for name in ("count", "made", "recovered", "lost", "unexplained", "failures",
-                     "bare_failures"):
+        for name in self.NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.notes += other.notes
+
+
+Tools = collections.namedtuple("Tools", ["lives", "work", "plugin"])
 
 
 def programs():
     flags = toolchain.runtime(12)
     source = HERE / "torture_work.c"
-    return (toolchain.build(source, *flags),
-            toolchain.build(source, *flags, "-DPLUGIN", "-shared", "-fPIC"))
+    return Tools(toolchain.build(HERE / "torture_lives.c"), toolchain.build(source, *flags),
+                 toolchain.build(source, *flags, "-DPLUGIN", "-shared", "-fPIC"))
 
 
-def arrived(folder):
-    """symbol -> calls of the program that came to the runtime, in all processes of a life."""
+def arrived(paths):
+    """symbol -> calls of the program that came to the runtime, by these logs."""
     counts = collections.Counter()
-    for path in folder.iterdir():
+    for path in paths:
         for line in path.read_bytes().replace(b"\0", b"").splitlines():
-            fields = line.split(b"\t")
+            fields = line.split(b"\t", 5)
             if len(fields) > 5 and fields[2] == b"R" and fields[3] == b"0":
                 counts[fields[4].decode()] += 1
     return counts
@@ -80,9 +100,11 @@ def arrived(folder):
 
 def recorded(*paths):
     """(exit code of the report, symbol -> calls, what is missing, calls that had not returned)"""
+    counts, lost, opened = collections.Counter(), collections.Counter(), 0
+    if not paths:
+        return 0, counts, lost, opened
     done = subprocess.run([COLLECTOR, "report", "--format=csv", "--keep-live", *paths], check=False,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
-    counts, lost, opened = collections.Counter(), collections.Counter(), 0
     for row in csv.DictReader(io.StringIO(done.stdout)):
         if row["kind"] == "function" and row["domain"] == "runtime":
             counts[row["function"]] += int(row["calls"])
@@ -93,21 +115,8 @@ def recorded(*paths):
     return done.returncode, counts, lost, opened
 
 
-def run(command, env):
-    """The exit status, "hang", or how it was told."""
-    with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, start_new_session=True) as process:
-        try:
-            _, stderr = process.communicate(timeout=TIMEOUT)
-            return process.returncode, stderr.decode("utf-8", "replace")
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return "hang", ""
-
-
 def compare(row, made, found, lost, opened):
-    """Adds the calls of a life to `row`; what is neither recorded nor counted is unexplained."""
+    """Adds calls to `row`; what is neither recorded nor counted is unexplained."""
     counted = lost["dropped"] + lost["unrecorded"] + lost["write_lost"]
     missing = sum((made - found).values())
     beyond = sum((found - made).values())
@@ -115,39 +124,125 @@ def compare(row, made, found, lost, opened):
     row.recovered += sum(found.values())
     row.lost += min(missing, counted)
     row.unexplained += max(0, missing - counted) + max(0, beyond - opened)
-    return max(0, missing - counted) + max(0, beyond - opened)
 
 
-def life(mode, seed, tools, base):
-    row = Row()
-    row.count = 1
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{mode}-{seed}-", dir=base))
+def compare_each(row, out, logs):
+    """Process by process, so that one's open calls do not hide what another lost."""
+    of_pid = collections.defaultdict(lambda: ([], []))
+    for path in logs:
+        of_pid[path.name.split(".")[0]][0].append(path)
+    for path in out:
+        of_pid[path.name.rsplit("-", 1)[0].split(".")[-2]][1].append(path)
+    for pid, (its_logs, its_files) in of_pid.items():
+        part = Row()
+        made = arrived(its_logs)
+        code, found, lost, opened = recorded(*its_files)
+        compare(part, made, found, lost, opened)
+        part.unexplained += bool(code)
+        if part.unexplained:
+            part.notes.append(f"pid {pid}: report {code}, made {made}, found {found}, lost {lost}, "
+                              f"open {opened}")
+        row.add(part)
+
+
+def settings(mode, folder):
+    """The environment of lives that are recorded in `folder`."""
     log, live = folder / "log", folder / "live"
     log.mkdir(), live.mkdir()
     env = toolchain.environment(folder / "out", LIBRARY, SIMCUDA_LOG=log, SIMCUDA_TIMELINE="off",
-                                GPUPROF_LIVE=live, GPUPROF_SEAL="10ms")
-    status, stderr = run([*tools[:1], mode, tools[1], str(seed)], env)
-    if status != LIVES[mode][1] or stderr:
-        row.failures = 1
-        row.notes.append(f"{mode} {seed}: status {status} {stderr.strip()[:200]}")
-    made = arrived(log)
-    if list((folder / "out").glob("*.gpuprof")):  # else it ended before anything was made
-        code, found, lost, opened = recorded(folder / "out")
+                                GPUPROF_LIVE=live, GPUPROF_SEAL="10ms", TORTURE_CUPTI=CUPTI)
+    env["TORTURE_PRELOAD"] = env.pop("LD_PRELOAD")
+    if mode == "callback":
+        env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
+    return env
+
+
+def live_on(mode, seed, count, tools, env):
+    """What ended otherwise than it should: lines of the seed, how it ended, and its words."""
+    done = subprocess.run(
+        [tools.lives, str(LIVES[mode][1]), str(TIMEOUT), str(seed), str(count), tools.work, mode,
+         tools.plugin], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    if mode == "oom":  # it may say that it had no memory; it ends all the same
+        lines = [line for line in lines
+                 if not line.split(" ", 1)[1].startswith(f"{LIVES[mode][1]} gpuprof: ")]
+    return lines + ([f"the lives' program: {done.returncode}"] if done.returncode else [])
+
+
+def lives(mode, seed, count, tools, base):
+    row = Row()
+    if STOP.is_set():
+        return row
+    row.count = count
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{mode}-{seed}-", dir=base))
+    failed = live_on(mode, seed, count, tools, settings(mode, folder))
+    row.failures = len(failed)
+    row.notes = [f"{mode} {line}" for line in failed]
+    logs = list((folder / "log").iterdir())
+    out = list((folder / "out").glob("*.gpuprof"))
+    row.processes = len(logs)
+    made = arrived(logs)
+    code, found, lost, opened = recorded(*([folder / "out"] if out else []))
+    if code == 0 and made == found and not lost:
+        row.made += sum(made.values())
+        row.recovered += sum(found.values())
     else:
-        code, found, lost, opened = 0, collections.Counter(), collections.Counter(), 0
-    if code or compare(row, made, found, lost, opened):
-        row.unexplained += bool(code)
-        row.notes.append(f"{mode} {seed}: report {code}, made {made}, found {found}, lost {lost}, "
-                         f"open {opened}")
-    else:
+        compare_each(row, out, logs)
+    if not row.unexplained:
         shutil.rmtree(folder)
     return row
 
 
-def bare(mode, seed, tools):
-    env = toolchain.environment(None, SIMCUDA_TIMELINE="off")
+def bare(mode, seed, count, tools):
     row = Row()
-    row.bare_failures = run([*tools[:1], mode, tools[1], str(seed)], env)[0] != LIVES[mode][1]
+    if not STOP.is_set():
+        env = toolchain.environment(None, SIMCUDA_TIMELINE="off", TORTURE_CUPTI=CUPTI)
+        row.bare_failures = len(live_on(mode, seed, count, tools, env))
+    return row
+
+
+def is_trace(path):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        return bool(json.load(file)["traceEvents"])
+
+
+def killed_collectors(seed, tools, base):
+    """A recording of a killed process, and collectors that are ended while they read it, move its
+    live file and make it whole."""
+    row = Row()
+    if STOP.is_set():
+        return row
+    any_of = random.Random(seed)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"collector-{seed}-", dir=base))
+    env = settings("kill", folder)
+    live_on("kill", seed, 1, tools, env)
+    logs = list((folder / "log").iterdir())
+    if not list((folder / "out").glob("*.gpuprof")):
+        shutil.rmtree(folder)
+        return row
+    (folder / "tmp").mkdir()
+    env["TMPDIR"] = str(folder / "tmp")
+    for _ in range(KILLS):
+        verb, number = any_of.choice(VERBS), any_of.choice([signal.SIGKILL, signal.SIGTERM,
+                                                            signal.SIGINT])
+        with subprocess.Popen([COLLECTOR, verb[0], "out", *verb[1:]], cwd=folder, env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            time.sleep(any_of.uniform(0, 0.02))
+            process.send_signal(number)
+            status = process.wait(TIMEOUT)
+        row.count += status == -number
+        traces = list(folder.glob("trace.json")) + list(folder.glob("trace.json.gz"))
+        whole = all(is_trace(path) for path in traces)
+        if status not in (0, -number) or not whole or list((folder / "tmp").iterdir()):
+            row.failures += 1
+            row.notes.append(f"collector {seed}: {verb} {number}: status {status}, {traces} "
+                             f"{whole}, {list((folder / 'tmp').iterdir())}")
+    row.processes = len(logs)
+    compare_each(row, list((folder / "out").glob("*.gpuprof")), logs)
+    if not row.unexplained and not row.failures:
+        shutil.rmtree(folder)
     return row
 
 
@@ -156,17 +251,15 @@ def killed_pairs(tools, base, count, seed):
     pairs = []
     while len(pairs) < count:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="cut-", dir=base))
-        log, live = folder / "log", folder / "live"
-        log.mkdir(), live.mkdir()
-        env = toolchain.environment(folder / "out", LIBRARY, SIMCUDA_LOG=log, GPUPROF_LIVE=live,
-                                    SIMCUDA_TIMELINE="off", GPUPROF_SEAL="10ms",
-                                    GPUPROF_CHUNK="16K", GPUPROF_BUFFER="1M")
+        env = settings("kill", folder)
+        env.update(GPUPROF_CHUNK="16K", GPUPROF_BUFFER="1M")
         seed += 1
-        run([*tools[:1], "kill", tools[1], str(seed)], env)
-        streams = list((folder / "out").glob("*.gpuprof")) if (folder / "out").exists() else []
-        if streams and list(live.iterdir()):
-            shutil.move(next(live.iterdir()), streams[0].with_suffix(".live"))
-            pairs.append((streams[0], arrived(log)))
+        live_on("kill", seed, 1, tools, env)
+        streams = list((folder / "out").glob("*.gpuprof"))
+        lives_left = list((folder / "live").iterdir())
+        if streams and lives_left:
+            shutil.move(lives_left[0], streams[0].with_suffix(".live"))
+            pairs.append((streams[0], arrived((folder / "log").iterdir())))
     return pairs
 
 
@@ -174,6 +267,8 @@ def cut(pair, which, at, base):
     """The collector reads what is left, says what is missing, and invents nothing."""
     stream, made = pair
     row = Row()
+    if STOP.is_set():
+        return row
     row.count = 1
     folder = pathlib.Path(tempfile.mkdtemp(prefix="one-cut-", dir=base))
     for path in (stream, stream.with_suffix(".live")):
@@ -203,64 +298,93 @@ def work(pool, jobs):
     return row
 
 
-def table(rows, factor, seed):
+def table(rows, how, seed):
     machine = f"{os.cpu_count()} cores, {os.uname().machine}, Linux"
+    total = sum(row.processes for _, row in rows)
     lines = [
         "# What was done to it, and what it withstood", "",
-        f"Made by `make torture` on {datetime.date.today().isoformat()} ({machine}); "
-        f"{factor:g} of the short form's lives, seed {seed}.", "",
-        "Events made: calls that arrived at the simulated CUDA, by its own log, which survives. "
-        "Recovered: what `gpuprof report`",
-        "finds (calls that had begun and not yet arrived are among them). Lost: missing, and "
-        "counted or said to be missing by the recording.",
-        "Unexplained: neither; must be 0. Failures: ends, messages or hangs that the program does "
-        "not have without gpuprof; must be 0.", "",
-        "| fault | times | events made | recovered | lost | unexplained | failures | of the bare "
-        "program |", "|---|---|---|---|---|---|---|---|"]
+        f"Made by `make torture` on {datetime.date.today().isoformat()} ({machine}); {how}, seed "
+        f"{seed}. Process lives in all: {total}.", "",
+        "Process lives: processes that called CUDA, children of forks included, by their logs of "
+        "the simulated CUDA, which survive. Events made: calls that",
+        "arrived there. Recovered: what `gpuprof report` finds (calls that had begun and not yet "
+        "arrived are among them). Lost: missing, and counted",
+        "or said to be missing by the recording. Unexplained: neither; must be 0. Failures: ends, "
+        "messages or hangs that the program does not have without",
+        "gpuprof; must be 0. Of the bare program: the same, of a few of the same lives without "
+        "gpuprof.", "",
+        "| fault | times | process lives | events made | recovered | lost | unexplained | failures "
+        "| of the bare program |", "|---|---|---|---|---|---|---|---|---|"]
     for name, row in rows:
-        lines.append(f"| {name} | {row.count} | {row.made} | {row.recovered} | {row.lost} | "
-                     f"{row.unexplained} | {row.failures} | {row.bare_failures} |")
+        lines.append(f"| {name} | " + " | ".join(str(getattr(row, n)) for n in row.NUMBERS) + " |")
     return "\n".join(lines) + "\n"
 
 
-def main():
+def batches(mode, count, any_seed):
+    """(first seed, how many) of each."""
+    size = 1 if mode == "bomb" else BATCH
+    return [(any_seed.randrange(1 << 31), min(size, count - i)) for i in range(0, count, size)]
+
+
+def faults(options, pool, tools, base):
+    """(name, row) of one fault after another."""
+    any_seed = random.Random(options.seed)
+
+    def times(short, long):
+        return long if options.long else max(1, round(short * options.factor))
+    for mode, (name, _, short, long) in LIVES.items():
+        many = batches(mode, times(short, long), any_seed)
+        row = work(pool, [(lives, mode, *batch, tools, base) for batch in many])
+        row.add(work(pool, [(bare, mode, seed, max(1, count // BARE), tools)
+                            for seed, count in many if mode != "bomb" or seed % BARE == 0]))
+        yield name, row
+    row = work(pool, [(killed_collectors, any_seed.randrange(1 << 31), tools, base)
+                      for _ in range(times(*COLLECTORS))])
+    yield "the collector ended while it works", row
+    pairs = killed_pairs(tools, base, 4, options.seed)
+    for which, name in ((".gpuprof", "stream file cut at any byte"),
+                        (".live", "live file cut at any byte"), ("both", "both of them cut")):
+        yield name, work(pool, [(cut, any_seed.choice(pairs), which, any_seed.random(), base)
+                                for _ in range(times(*CUTS))])
+
+
+def begin():
     parser = argparse.ArgumentParser()
     parser.add_argument("--factor", type=float, default=1, help="so many times the short form")
+    parser.add_argument("--long", action="store_true", help="the long form: 100,000 process lives")
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument("--output", default="-")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(5)
-    tools, base = programs(), pathlib.Path(tempfile.mkdtemp(prefix="gpuprof-torture-"))
-    any_seed = random.Random(options.seed)
-    rows, notes = [], []
+    signal.signal(signal.SIGTERM, lambda *_: STOP.set())
+    memory = pathlib.Path("/dev/shm")
+    there = memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30
+    return options, pathlib.Path(tempfile.mkdtemp(prefix="gpuprof-torture-",
+                                                  dir=memory if there else None))
+
+
+def main():
+    options, base = begin()
+    tools, rows = programs(), []
+    form = "the long form" if options.long else f"{options.factor:g} of the short form's lives"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mode, (name, _, count) in LIVES.items():
-            seeds = [any_seed.randrange(1 << 31) for _ in range(max(1, round(count *
-                                                                            options.factor)))]
-            row = work(pool, [(life, mode, seed, tools, base) for seed in seeds])
-            row.add(work(pool, [(bare, mode, seed, tools) for seed in
-                                seeds[:max(1, len(seeds) // 4)]]))
+        for name, row in faults(options, pool, tools, base):
             rows.append((name, row))
-            notes += row.notes
-            print(f"{name}: {row.count} lives, {row.unexplained} unexplained, {row.failures} "
-                  "failures", file=sys.stderr, flush=True)
-        pairs = killed_pairs(tools, base, 4, options.seed)
-        for which, name in ((".gpuprof", "stream file cut at any byte"),
-                            (".live", "live file cut at any byte"),
-                            ("both", "both of them cut")):
-            row = work(pool, [(cut, any_seed.choice(pairs), which, any_seed.random(), base)
-                              for _ in range(round(CUTS * options.factor))])
-            rows.append((name, row))
-            notes += row.notes
-    text = table(rows, options.factor, options.seed)
-    for note in notes[:20]:
-        print(note, file=sys.stderr)
+            print(f"{time.strftime('%H:%M:%S')} {name}: {row.count} times, {row.processes} "
+                  f"processes, {row.unexplained} unexplained, {row.failures} failures",
+                  file=sys.stderr, flush=True)
+            for note in row.notes[:20]:
+                print(note, file=sys.stderr, flush=True)
+            whole = not STOP.is_set() and name == "both of them cut"
+            text = table(rows, form if whole else f"a part of {form}, ended early", options.seed)
+            if options.output != "-":
+                pathlib.Path(options.output).write_text(text, encoding="ascii")
+            if STOP.is_set():
+                break
     if options.output == "-":
         print(text, end="")
-    else:
-        pathlib.Path(options.output).write_text(text, encoding="ascii")
-    bad = sum(row.unexplained + max(0, row.failures - 4 * row.bare_failures) for _, row in rows)
+    bad = sum(row.unexplained + max(0, row.failures - BARE * row.bare_failures) for _, row in rows)
     if not bad:
         shutil.rmtree(base)
     return 1 if bad else 0

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +154,71 @@ static void signal_storm(void)
     setitimer(ITIMER_REAL, &often, NULL);
 }
 
+static int is_child;
+
+/* At the begin of a call, on the thread that makes it: a child, which ends there. */
+static void on_callback(void *data, int domain, uint32_t cbid, const void *info)
+{
+    (void)data, (void)domain, (void)cbid;
+    uint32_t site;
+    memcpy(&site, info, sizeof site);
+    if (site != 0 || is_child || any(60) != 0)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        is_child = 1;
+        some_calls(any(5));
+        end_now((const int[]){0, 3, 4}[any(3)]);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+static void subscribe(void)
+{
+    enum { RUNTIME_API = 2 };
+    static void *subscriber;
+    void *cupti = dlopen(getenv("TORTURE_CUPTI"), RTLD_NOW | RTLD_GLOBAL);
+    int (*cupti_subscribe)(void **, void (*)(void *, int, uint32_t, const void *), void *) =
+        (int (*)(void **, void (*)(void *, int, uint32_t, const void *), void *))dlsym(
+            RTLD_DEFAULT, "cuptiSubscribe");
+    int (*cupti_enable)(uint32_t, void *, int) =
+        (int (*)(uint32_t, void *, int))dlsym(RTLD_DEFAULT, "cuptiEnableDomain");
+    cudaFree(NULL); /* a driver that CUPTI itself has to start is another matter */
+    if (!cupti || !cupti_subscribe || !cupti_enable ||
+        cupti_subscribe(&subscriber, on_callback, NULL) || cupti_enable(1, subscriber, RUNTIME_API))
+        _exit(9);
+}
+
+/*
+ * Takes what memory there is left, and some of it again and again; then it is killed, as by the
+ * kernel's own hand. The simulated CUDA has what it needs by then, and its log has room.
+ */
+static void run_out_of_memory(void)
+{
+    struct rlimit limit = {.rlim_max = RLIM_INFINITY};
+    char line[64] = "";
+    some_calls(20);
+    usleep(5000);
+    FILE *status = fopen("/proc/self/statm", "r");
+    if (!status || !fgets(line, sizeof line, status))
+        _exit(9);
+    fclose(status);
+    limit.rlim_cur = (strtoul(line, NULL, 10) + any(4096)) * 4096;
+    setrlimit(RLIMIT_AS, &limit);
+    for (unsigned i = 0; i < 60; i++) {
+        size_t bytes = (size_t)4096 << any(11);
+        void *memory =
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED && any(20) == 0)
+            break;
+        if (memory != MAP_FAILED && any(4) == 0)
+            munmap(memory, bytes);
+        some_calls(1 + any(10));
+    }
+    kill(getpid(), SIGKILL);
+}
+
 /* The number of the end in end_now; 4 for those that only come to their end by it. */
 static int way(void)
 {
@@ -172,6 +239,8 @@ int main(int argc, char **argv)
     seed = (uint32_t)strtoul(argv[3], NULL, 10);
     if (strcmp(mode, "signals") == 0)
         signal_storm();
+    if (strcmp(mode, "callback") == 0)
+        subscribe();
     /* A child of many threads must not need the locks that they hold, whatever the library. */
     unsigned count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
     for (unsigned i = 0; i < count; i++)
@@ -189,6 +258,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "bomb") == 0)
         fork_bomb();
+    if (strcmp(mode, "oom") == 0)
+        run_out_of_memory();
     end_now(way());
     return 3;
 }

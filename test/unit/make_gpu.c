@@ -3,7 +3,8 @@
  * make_gpu DIR SCENARIO [NUMBERS]: recordings with GPU work, as the library writes them.
  *
  *   train RANKS STEPS  a training loop: every kind of record, overlapping and touching slices
- *   loss RANKS STEPS   the same with a launch without a kernel and a kernel without a launch
+ *   loss RANKS STEPS   the same with a launch without a kernel, one without an id, and a kernel
+ *                      without a launch
  *   pools 1            memory in pools and outside of them
  *   shared 1           two threads on one stream
  *   bench CALLS        launches of one kernel each, for measuring
@@ -143,6 +144,7 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
         1 << 20, device, 1, 0, 0, 0, 0);
     if (loss) {
         builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 200, 100, 90001);
+        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 350, 10, 0);
         kernel(&b, device, 7, 1, end + 400, 100, 90002, 0);
     }
     builder_end(&b);

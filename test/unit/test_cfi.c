@@ -162,10 +162,18 @@ static void rows_of_a_function(void **state)
     assert_int_equal(rule.pointer_place, CFI_SAME);
     assert_true(FIND(FUNCTION_BYTES - 1, &rule, PUSHED));
     assert_false(FIND(FUNCTION_BYTES, &rule, PUSHED)); /* behind the function */
+    assert_int_equal(rule.flags, CFI_NONE);
     /* What is remembered comes back. */
     assert_true(FIND(2, &rule, 0x0a, 0x41, 0x0e, 64, 0x41, 0x0b));
     check_rule(&rule, CFI_FROM_STACK, 8, -8);
 }
+
+/* It is known to be there, and there is no rule. */
+#define STRANGE(found)                                                                             \
+    do {                                                                                           \
+        assert_false(found);                                                                       \
+        assert_int_equal(rule.flags, CFI_NONE | CFI_STRANGE);                                      \
+    } while (0)
 
 static void rows_that_are_expressions(void **state)
 {
@@ -180,14 +188,19 @@ static void rows_that_are_expressions(void **state)
     assert_true(FIND(0, &rule, 0x0f, 5, 0x70 + CFI_STACK_POINTER, 8, 0x06, 0x23, 16));
     check_rule(&rule, CFI_LOADED | CFI_FROM_STACK, 8, -8);
     assert_int_equal(rule.cfa_further, 16);
-    /* Any other expression, register or operation: no rule. */
-    assert_false(FIND(0, &rule, 0x0f, 2, 0x70 + CFI_STACK_POINTER, 8));
-    assert_false(FIND(0, &rule, 0x0f, 4, 0x70 + CFI_STACK_POINTER, 8, 0x06, 0x06));
-    assert_false(FIND(0, &rule, 0x0c, 3, 8));
-    assert_false(FIND(0, &rule, 0x3f));
-    assert_false(FIND(0, &rule, 0x0b));                              /* nothing remembered */
-    assert_false(FIND(0, &rule, 0x10, CFI_RETURN_ADDRESS, 1, 0x9c)); /* return: expression */
-    assert_false(FIND(0, &rule, 0x0c, CFI_STACK_POINTER, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f));
+    /* Any other expression, register or operation: not followed. */
+    STRANGE(FIND(0, &rule, 0x0f, 2, 0x70 + CFI_STACK_POINTER, 8));
+    STRANGE(FIND(0, &rule, 0x0f, 4, 0x70 + CFI_STACK_POINTER, 8, 0x06, 0x06));
+    STRANGE(FIND(0, &rule, 0x0c, 3, 8));
+    STRANGE(FIND(0, &rule, 0x3f));
+    STRANGE(FIND(0, &rule, 0x0b));                              /* nothing remembered */
+    STRANGE(FIND(0, &rule, 0x10, CFI_RETURN_ADDRESS, 1, 0x9c)); /* return: expression */
+    STRANGE(FIND(0, &rule, 0x0c, CFI_STACK_POINTER, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f));
+    /* Of a frame pointer that went to another register, the return address is of use all the same.
+     */
+    assert_true(FIND(0, &rule, 0x09, CFI_FRAME_POINTER, 3));
+    check_rule(&rule, CFI_FROM_STACK, 8, -8);
+    assert_int_equal(rule.pointer_place, CFI_UNDEFINED);
     /* The outermost one. */
     assert_true(FIND(0, &rule, 0x07, CFI_RETURN_ADDRESS));
     assert_int_equal(rule.return_place, CFI_UNDEFINED);

@@ -22,7 +22,7 @@ static void assert_found(struct correlation *c, uint32_t process, uint32_t id)
 {
     struct correlated_call found;
     struct correlated_call wanted = call_of(process, id);
-    assert_int_equal(correlation_find(c, process, id, &found), 1);
+    assert_int_equal(correlation_find(c, process, id, wanted.begin_ns, &found), 1);
     assert_int_equal(found.process, process);
     assert_int_equal(found.id, id);
     assert_true(found.begin_ns == wanted.begin_ns && found.end_ns == wanted.end_ns);
@@ -55,16 +55,16 @@ static void check_all(struct correlation *c, uint64_t seed)
     for (uint32_t i = 0; i < CALLS; i++) {
         uint32_t n = (uint32_t)(random_of(&seed) % CALLS);
         assert_found(c, n % 2, 2 * n + 1);
-        assert_int_equal(correlation_find(c, n % 2, 2 * n, &found), 0);
-        assert_int_equal(correlation_find(c, 1 - n % 2, 2 * n + 1, &found), 0);
+        assert_int_equal(correlation_find(c, n % 2, 2 * n, 5000, &found), 0);
+        assert_int_equal(correlation_find(c, 1 - n % 2, 2 * n + 1, 5000, &found), 0);
     }
     for (uint32_t n = 0; n < CALLS; n++)
         assert_found(c, n % 2, 2 * n + 1);
     for (uint32_t n = CALLS; n-- > 0;)
         assert_found(c, n % 2, 2 * n + 1);
-    assert_int_equal(correlation_find(c, 2, 1, &found), 0);
-    assert_int_equal(correlation_find(c, 0, UINT32_MAX, &found), 0);
-    assert_int_equal(correlation_find(c, 0, 0, &found), 0);
+    assert_int_equal(correlation_find(c, 2, 1, 5000, &found), 0);
+    assert_int_equal(correlation_find(c, 0, UINT32_MAX, 5000, &found), 0);
+    assert_int_equal(correlation_find(c, 0, 0, 5000, &found), 0);
 }
 
 static void test_orders(void **state)
@@ -141,24 +141,66 @@ static void test_links(void **state)
         nested.begin_ns = 1; /* even if it were first */
         assert_int_equal(correlation_add(&c, &nested), 0);
         struct correlated_call outer = call_of(0, 5);
-        assert_int_equal(correlation_link(&c, 0, 9, 10), 0);
-        assert_int_equal(correlation_link(&c, 0, 10, 11), 0);
-        assert_int_equal(correlation_link(&c, 0, 20, 21), 0);
-        assert_int_equal(correlation_link(&c, 0, 21, 20), 0);
-        assert_int_equal(correlation_link(&c, 0, 30, 31), 0);
-        assert_int_equal(correlation_link(&c, 0, 40, 40), 0);
-        assert_int_equal(correlation_link(&c, 0, 5, 9), 0);
+        assert_int_equal(correlation_link(&c, 0, 9, 10, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 10, 11, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 20, 21, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 21, 20, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 30, 31, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 40, 40, 5000), 0);
+        assert_int_equal(correlation_link(&c, 0, 5, 9, 5000), 0);
         assert_int_equal(correlation_add(&c, &outer), 0);
         assert_int_equal(correlation_finish(&c), 0);
         assert_found(&c, 0, 5);
         for (uint32_t id = 9; id <= 11; id++) {
-            assert_int_equal(correlation_find(&c, 0, id, &found), 1);
+            assert_int_equal(correlation_find(&c, 0, id, 5000, &found), 1);
             assert_int_equal(found.id, 5);
             assert_int_equal(found.flags & CORRELATION_NESTED, 0);
         }
-        assert_int_equal(correlation_find(&c, 0, 20, &found), 0);
-        assert_int_equal(correlation_find(&c, 0, 31, &found), 0);
-        assert_int_equal(correlation_find(&c, 0, 40, &found), 0);
+        assert_int_equal(correlation_find(&c, 0, 20, 5000, &found), 0);
+        assert_int_equal(correlation_find(&c, 0, 31, 5000, &found), 0);
+        assert_int_equal(correlation_find(&c, 0, 40, 5000, &found), 0);
+        correlation_release(&c);
+    }
+}
+
+/* Ids come again after 2^32 calls: which one is meant is a matter of time. */
+static void test_reuse(void **state)
+{
+    (void)state;
+    static const uint64_t begins_ns[] = {1000, 4000000000000, 9000000000000};
+    for (uint32_t run_max = 2; run_max <= CORRELATION_RUN; run_max += CORRELATION_RUN - 2) {
+        struct correlation c;
+        struct correlated_call found;
+        uint64_t count;
+        correlation_init(&c);
+        c.run_max = run_max;
+        for (uint32_t i = 0; i < 3; i++) {
+            struct correlated_call outer = call_of(0, 5), nested = outer, other = call_of(0, 6 + i);
+            outer.thread = nested.thread = i;
+            outer.begin_ns = begins_ns[i];
+            outer.end_ns = outer.begin_ns + 5000;
+            nested.begin_ns = outer.begin_ns + 100;
+            nested.flags |= CORRELATION_NESTED;
+            assert_int_equal(correlation_add(&c, &nested), 0);
+            assert_int_equal(correlation_add(&c, &outer), 0);
+            assert_int_equal(correlation_add(&c, &other), 0);
+            assert_int_equal(correlation_link(&c, 0, 5, 99, outer.begin_ns + 50), 0);
+        }
+        assert_int_equal(correlation_finish(&c), 0);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(correlation_unmatched(&c, 0, &count), 0);
+            assert_true(count == 6 - i);
+            for (uint32_t id = 5; id <= 99; id += 94) {
+                /* Before it by the noise of two clocks, just after it, and an hour later. */
+                static const int64_t after_ns[] = {-2000, 10, 3600000000000};
+                for (unsigned k = i ? 0 : 1; k < 3; k++) {
+                    uint64_t at_ns = begins_ns[i] + (uint64_t)after_ns[k];
+                    assert_int_equal(correlation_find(&c, 0, id, at_ns, &found), 1);
+                    assert_int_equal(found.thread, i);
+                    assert_int_equal(found.flags & CORRELATION_NESTED, 0);
+                }
+            }
+        }
         correlation_release(&c);
     }
 }
@@ -209,9 +251,9 @@ static void test_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),  cmocka_unit_test(test_many_and_none),
-        cmocka_unit_test(test_links),   cmocka_unit_test(test_spool),
-        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_many_and_none),
+        cmocka_unit_test(test_links),  cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_spool),  cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

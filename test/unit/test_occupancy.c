@@ -30,7 +30,7 @@ static void test_limits(void **state)
         {{1320, 1024, 40, 0}, 1, 50, 50, 10000, 320000},    /* 51 warps, in groups of 4: 48 */
         {{1320, 256, 16, 102400}, 2, 25, 25, 10000, 80000}, /* 101 KiB of 228 */
         {{1320, 32, 16, 0}, 32, 16, 50, 10000, 10000},    /* 32 blocks, no more; the grid has 10 */
-        {{66, 33, 0, 0}, 32, 1, 52, 500, 515},            /* 33 threads take two warps */
+        {{66, 33, 0, 0}, 32, 1, 100, 500, 515},           /* 33 threads take two warps */
         {{1320, 256, 16, 300000}, 0, 0, 0, 10000, 80000}, /* does not fit at all */
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -59,7 +59,7 @@ static void classes_of_calls(void **state)
     assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_LIBUNWIND);
     assert_int_equal(set(SETTING_UNWINDER, "own"), 0);
     assert_int_equal(settings.numbers[SETTING_UNWINDER], UNWINDER_OWN);
-    refused(SETTING_UNWINDER, "ow", "'ow' is not one of libunwind|own");
+    refused(SETTING_UNWINDER, "ow", "'ow' is not one of libunwind|own-first|own");
     assert_int_equal(set(SETTING_BACKTRACE, "launch,copy"), 0);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
     refused(SETTING_BACKTRACE, "launch,off",

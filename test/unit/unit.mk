@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests of formats/ and collector/ (cmocka, TAP): `make unit` builds and runs them all.
+# Unit tests of formats/, collector/ and parts of inject/ (cmocka, TAP): `make unit` builds and runs
+# them all.
 
 UNIT_SRC := $(sort $(wildcard test/unit/test_*.c))
 UNIT_HELP_SRC := test/unit/stream_builder.c
@@ -21,8 +22,16 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(UNIT_LIBS) -o $@
 
+# Of the library, a part each, with doubles of what it calls.
+UNIT_INJECT_TESTS := test_cfi test_stack test_modules test_python
+UNIT_INJECT_SRC := test/unit/append_double.c $(UNIT_INJECT_TESTS:%=test/unit/%.c)
+$(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.o): override CFLAGS += -Iinject
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
-$(BUILD)/obj/test/unit/test_cfi.c.o: override CFLAGS += -Iinject
+$(BUILD)/unit/test_stack: $(patsubst %,$(BUILD)/obj/%.c.o,inject/stack test/unit/append_double)
+$(BUILD)/unit/test_modules: $(patsubst %,$(BUILD)/obj/%.c.o,test/unit/append_double \
+	$(addprefix inject/,modules program_file cfi futex signals))
+$(BUILD)/unit/test_python: $(patsubst %,$(BUILD)/obj/inject/%.c.o,python_walk python_code \
+	python_text python_layout memory_read)
 
 $(BUILD)/unit/test_ladder: $(BUILD)/obj/inject/ladder.c.o
 $(BUILD)/obj/test/unit/test_ladder.c.o: override CFLAGS += -Iinject
@@ -37,7 +46,7 @@ $(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o \
 
 # Archives come from the collector's own writer.
 UNIT_ZIP_OBJ := $(BUILD)/obj/test/unit/make_zip.c.o \
-	$(patsubst %,$(BUILD)/obj/collector/%.c.o,zip_writer output zstream file_at array)
+	$(patsubst %,$(BUILD)/obj/collector/%.c.o,zip_writer output new_file zstream file_at array)
 $(BUILD)/make_zip: $(UNIT_ZIP_OBJ) $(FORMATS_OBJ)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ -lz -o $@
 
@@ -48,5 +57,6 @@ unit: unit-programs $(BUILD)/gpuprof-collector
 	$(Q)failed=0; for t in $(UNIT_BIN); do \
 		CMOCKA_MESSAGE_OUTPUT=TAP $$t || failed=1; done; exit $$failed
 
--include $(UNIT_OBJ:.o=.d) $(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
+-include $(UNIT_OBJ:.o=.d) $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.d) \
+	$(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
 	$(BUILD)/obj/test/unit/make_zip.c.d

@@ -12,8 +12,9 @@
  *
  * A library with rival_start and rival_stop, which acts by itself when it is loaded if RIVAL names
  * one of them; with -DRIVAL_PROGRAM a program: work, start, work, stop, work (argv[2] ms
- * later).
+ * later). With argv[3] gpuprof pauses during the session, for a further piece of work after it.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ SIM_CUPTI_FUNCTIONS(FUNCTION)
 void rival_start(const char *which);
 void rival_stop(const char *which);
 
-enum { BUFFER_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 1 << 20, API_THREAD_AT = 28 };
 
 static const int kineto_kinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -41,6 +42,8 @@ enum { KINETO_KIND_COUNT = sizeof kineto_kinds / sizeof kineto_kinds[0] };
 
 static CUpti_SubscriberHandle subscriber;
 static unsigned buffer_count, record_count, kernel_count, callback_count;
+static uint32_t own_thread;     /* as CUPTI names it if nobody asks for another way */
+static unsigned stranger_count; /* calls of another thread: there is none */
 
 static void on_request(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
@@ -64,6 +67,11 @@ static void on_complete(void *context, uint32_t stream_id, uint8_t *buffer, size
         memcpy(&kind, record, sizeof kind);
         record_count++;
         kernel_count += kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+        if (kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+            uint32_t thread;
+            memcpy(&thread, (char *)record + API_THREAD_AT, sizeof thread);
+            stranger_count += thread != own_thread;
+        }
         if (kind == CUPTI_ACTIVITY_KIND_OVERHEAD) {
             /* Where the data of an overhead is, since 12.2; a 11.8 record ends before it. */
             void *data;
@@ -86,6 +94,7 @@ static uint64_t kineto_clock(void)
 
 #ifdef RIVAL_PROGRAM
 #include "cupti_work.h"
+#include "gpuprof.h"
 
 static void cupti_work(void)
 {
@@ -157,6 +166,7 @@ static int switch_on_and_off(void)
 void rival_start(const char *which)
 {
     int result;
+    own_thread = (uint32_t)pthread_self();
     if (strcmp(which, "switcher") == 0) {
         result = switch_on_and_off();
     } else if (strcmp(which, "holder") == 0) {
@@ -194,8 +204,8 @@ void rival_stop(const char *which)
     for (int i = 0; i < KINETO_KIND_COUNT; i++)
         cuptiActivityDisable(kineto_kinds[i]);
     cuptiActivityFlushAll(0);
-    printf("%s stopped buffers=%u records=%u kernels=%u\n", which, buffer_count, record_count,
-           kernel_count);
+    printf("%s stopped buffers=%u records=%u kernels=%u strangers=%u\n", which, buffer_count,
+           record_count, kernel_count, stranger_count);
 }
 
 #ifdef RIVAL_PROGRAM
@@ -207,9 +217,16 @@ int main(int argc, char **argv)
     rival_start(which);
     cupti_work_launches();
     cupti_work_sync();
+    if (argc > 3)
+        gpuprof_stop();
     rival_stop(which);
     if (argc > 2)
         usleep((unsigned)atoi(argv[2]) * 1000);
+    if (argc > 3) {
+        cupti_work_launches();
+        cupti_work_sync();
+        gpuprof_start();
+    }
     cupti_work_launches();
     cupti_work_sync();
     return 0;

@@ -3,6 +3,7 @@
  * A program with work for the GPU, step by step: gpu_work STEP... Nothing here knows of CUPTI. Each
  * step prints one line, so that the output with and without gpuprof can be compared.
  */
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,7 +15,9 @@
 #include <unistd.h>
 
 #include "cupti_work.h"
+#include "gpuprof.h"
 
+enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 
 static volatile sig_atomic_t signals;
@@ -169,6 +172,36 @@ static void destroy_context(void)
     cuCtxSetCurrent(before);
 }
 
+/* One graph twice in another, which is launched often. */
+static void child_graphs(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t child, graph;
+    cudaGraphNode_t first, second;
+    cudaGraphExec_t exec;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    launch(gemm, 11, 32, 0, stream);
+    launch(adam, 12, 32, 0, stream);
+    cudaStreamEndCapture(stream, &child);
+    cudaGraphCreate(&graph, 0);
+    cudaGraphAddChildGraphNode(&first, graph, NULL, 0, child);
+    cudaGraphAddChildGraphNode(&second, graph, &first, 1, child);
+    cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    for (unsigned i = 0; i < GRAPH_LAUNCHES; i++)
+        cudaGraphLaunch(exec, stream);
+    cudaStreamSynchronize(stream);
+}
+
+/* Did it grow since the last time? */
+static void heap(void)
+{
+    static size_t before;
+    size_t now = mallinfo2().uordblks;
+    printf("grown %d\n", before && now > before + HEAP_NOISE);
+    before = now;
+}
+
 static void *after_main(void *unused)
 {
     usleep(50000);
@@ -189,13 +222,24 @@ static const struct {
     const char *name;
     void (*body)(void);
 } steps[] = {
-    {"init", cupti_work_init},         {"query", query},
-    {"work", cupti_work_all},          {"graph", cupti_work_graph},
-    {"launches", cupti_work_launches}, {"launch", cupti_work_launch},
-    {"sync", cupti_work_sync},         {"threads", threads},
-    {"short-lived", short_lived},      {"churn", churn},
-    {"interrupted", interrupted},      {"left", left},
-    {"destroy", destroy_context},      {"leave-main", leave_main},
+    {"init", cupti_work_init},
+    {"query", query},
+    {"work", cupti_work_all},
+    {"graph", cupti_work_graph},
+    {"child-graphs", child_graphs},
+    {"launches", cupti_work_launches},
+    {"launch", cupti_work_launch},
+    {"sync", cupti_work_sync},
+    {"threads", threads},
+    {"short-lived", short_lived},
+    {"churn", churn},
+    {"interrupted", interrupted},
+    {"left", left},
+    {"destroy", destroy_context},
+    {"leave-main", leave_main},
+    {"heap", heap},
+    {"stop", gpuprof_stop},
+    {"start", gpuprof_start},
 };
 
 static bool step(const char *name)

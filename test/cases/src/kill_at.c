@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kill_at N PROGRAM ARGUMENTS...: runs the program and kills it at the Nth stop at a system call's
- * beginning or end, from its first mkdir on: that is where a recording begins. Prints "killed", or
- * "started" if it made a thread before, or ended. Exit status 9: tracing is not allowed here.
+ * beginning or end, from its first mkdir on: that is where a recording begins; +N: from its own
+ * first one on. Prints "killed", or "started" if it made a thread before, or ended. Exit status 9:
+ * tracing is not allowed here.
  * -DNO_UNNAMED: a preload under which no file system has files without a name.
  */
 #ifdef NO_UNNAMED
@@ -57,7 +58,7 @@ static int is_mkdir(uint64_t number)
 int main(int argc, char **argv)
 {
     long left = argc > 2 ? atol(argv[1]) : 0;
-    int status = 0, begun = 0;
+    int status = 0, begun = argc > 2 && argv[1][0] == '+';
     pid_t child = fork();
     if (child == 0) {
         if (trace(PTRACE_TRACEME, 0, 0, NULL) < 0)

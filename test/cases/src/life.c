@@ -348,6 +348,8 @@ int main(int argc, char **argv)
         daemonise(argv[2]);
     else if (strcmp(scenario, "chdir") == 0)
         calls(1), count = chdir("/"), calls(atoi(argv[2])), usleep(50000), calls(2);
+    else if (strcmp(scenario, "pause") == 0)
+        calls((size_t)atol(argv[2])), puts("called"), fflush(stdout), pause();
     else if (strcmp(scenario, "many") == 0)
         calls((size_t)atol(argv[2]));
     else

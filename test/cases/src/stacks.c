@@ -5,11 +5,13 @@
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -49,6 +51,47 @@ __attribute__((noinline)) static void sized(size_t bytes)
     HERE;
 }
 
+/*
+ * By hand: the frame of one is found through a register that compilers do not use for that; the
+ * other keeps its caller's frame pointer in such a one.
+ */
+void strange(void (*function)(size_t), size_t data);
+void untold(void (*function)(size_t), size_t data);
+#define BEGIN(name) ".text\n.globl " name "\n" name ":\n.cfi_startproc\n"
+#define END(name)   "ret\n.cfi_endproc\n.size " name ", .-" name "\n.type " name ", "
+#if defined(__x86_64__)
+#define ENTER "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset %rbx, -16\n"
+#define CALL  "mov %rdi, %rax\nmov %rsi, %rdi\ncall *%rax\n"
+#define LEAVE "pop %rbx\n.cfi_def_cfa_offset 8\n"
+__asm__(BEGIN("strange") ENTER
+        "mov %rsp, %rbx\n.cfi_def_cfa_register %rbx\n"
+        "sub $64, %rsp\nand $-64, %rsp\n" CALL
+        "mov %rbx, %rsp\n.cfi_def_cfa_register %rsp\n" LEAVE END("strange") "@function\n");
+__asm__(BEGIN("untold") ENTER
+        "mov %rbp, %rbx\n.cfi_register %rbp, %rbx\nxor %ebp, %ebp\n" CALL
+        "mov %rbx, %rbp\n.cfi_restore %rbp\n" LEAVE END("untold") "@function\n");
+#else
+#define ENTER                                                                                      \
+    "stp x19, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset 19, -16\n.cfi_offset 30, -8\n"
+#define CALL  "mov x2, x0\nmov x0, x1\nblr x2\n"
+#define LEAVE "ldp x19, x30, [sp], 16\n.cfi_def_cfa_offset 0\n.cfi_restore 19\n.cfi_restore 30\n"
+__asm__(BEGIN("strange") ENTER
+        "mov x19, sp\n.cfi_def_cfa_register 19\nsub sp, sp, 64\n" CALL
+        "mov sp, x19\n.cfi_def_cfa_register 31\n" LEAVE END("strange") "%function\n");
+__asm__(BEGIN("untold") ENTER "mov x19, x29\n.cfi_register 29, 19\nmov x29, 0\n" CALL
+                              "mov x29, x19\n.cfi_restore 29\n" LEAVE END("untold") "%function\n");
+#endif
+
+/* It is found by the frame pointer. */
+__attribute__((noinline)) static void by_pointer(size_t bytes)
+{
+    volatile char *room = __builtin_alloca(bytes);
+    room[0] = 1;
+    untold(middle, bytes);
+    room[bytes - 1] = room[0];
+    HERE;
+}
+
 __attribute__((noinline)) static void recursive(unsigned depth)
 {
     if (depth)
@@ -79,11 +122,17 @@ static void *with_destructor(void *data)
     return NULL;
 }
 
-static void in_thread(void *(*function)(void *))
+/* On a stack of so many bytes, 0: the usual one. */
+static void in_thread(void *(*function)(void *), size_t bytes)
 {
     pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (bytes && pthread_attr_setstacksize(&attributes, bytes) != 0)
+        abort();
     pthread_key_create(&key, destroy);
-    pthread_create(&thread, NULL, function, (void *)64);
+    if (pthread_create(&thread, &attributes, function, (void *)64) != 0)
+        abort();
     pthread_join(thread, NULL);
 }
 
@@ -183,7 +232,7 @@ __attribute__((noinline)) static void with_unwinder(const char *path, bool is_la
         abort();
     for (volatile int i = 0; i < 3; i++)
         aligned(8);
-    in_thread(thread_main);
+    in_thread(thread_main, 0);
 }
 
 /* Each by its own path, one after another: the second may lie where the first one did. */
@@ -201,6 +250,24 @@ __attribute__((noinline)) static void plugins(char **paths)
     HERE;
 }
 
+/* The same file again and again; every other time something else has taken its place meanwhile. */
+__attribute__((noinline)) static void reloaded(const char *path, int times)
+{
+    for (int i = 0; i < times; i++) {
+        void *handle = dlopen(path, RTLD_NOW);
+        void (*function)(size_t) = handle ? (void (*)(size_t))dlsym(handle, "plugin_call") : NULL;
+        if (!function)
+            abort();
+        middle(8);
+        function(16);
+        dlclose(handle);
+        if (i % 2)
+            mmap((void *)((uintptr_t)function & -4096ul), 4096, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    HERE;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -208,18 +275,27 @@ int main(int argc, char **argv)
         aligned(7);
     else if (strcmp(way, "sized") == 0)
         sized(70);
+    else if (strcmp(way, "strange") == 0)
+        strange(middle, 8);
+    else if (strcmp(way, "untold") == 0)
+        by_pointer(70);
     else if (strcmp(way, "recursive") == 0)
         recursive((unsigned)atoi(argv[2]));
     else if (strcmp(way, "thread") == 0)
-        in_thread(thread_main);
+        in_thread(thread_main, 0);
     else if (strcmp(way, "destructor") == 0)
-        in_thread(with_destructor);
-    else if (strcmp(way, "coroutine") == 0)
+        in_thread(with_destructor, 0);
+    else if (strcmp(way, "small") == 0) {
+        middle(8); /* CUDA itself is set up where there is room */
+        in_thread(thread_main, (size_t)PTHREAD_STACK_MIN);
+    } else if (strcmp(way, "coroutine") == 0)
         switched();
     else if (strcmp(way, "fork") == 0)
         forked();
     else if (strcmp(way, "plugins") == 0)
         plugins(argv + 2);
+    else if (strcmp(way, "reload") == 0)
+        reloaded(argv[2], atoi(argv[3]));
     else if (strcmp(way, "forks") == 0)
         forks(atoi(argv[2]));
     else if (strcmp(way, "unwinder") == 0)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that appears under its name when it is whole, in place of what was there. Until then it
+ * has no name and goes by itself if we are killed; where the file system has no such thing, its
+ * name ends in ".tmp-" and our pid.
+ */
+#ifndef GPUPROF_COLLECTOR_NEW_FILE_H
+#define GPUPROF_COLLECTOR_NEW_FILE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct new_file {
+    int fd;          /* to be written by the caller; -1: not open */
+    char *path;      /* owned; the final name */
+    char *temporary; /* owned */
+    bool unnamed;    /* it has not even the temporary name yet */
+};
+
+/* 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; then there is nothing to drop. */
+int new_file_open(struct new_file *f, const char *path, mode_t mode);
+
+/*
+ * Gives it its name and closes it; `durable`: when both its content and its name are on disk. 0 or
+ * GPUPROF_IO (errno): then the file is gone, but for a folder that could not be written to disk.
+ * Nothing to drop in any case.
+ */
+int new_file_place(struct new_file *f, bool durable);
+
+/* Removes it; nothing to do if it is not open. errno stays. */
+void new_file_drop(struct new_file *f);
+
+#endif

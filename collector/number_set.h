@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which item of an array is the same as this one? A hash set of the items' numbers, from 1 on; the
+ * array is its owner's. Memory: 8 to 16 bytes an item.
+ */
+#ifndef GPUPROF_COLLECTOR_NUMBER_SET_H
+#define GPUPROF_COLLECTOR_NUMBER_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the items are. */
+struct number_kind {
+    size_t item_bytes;
+    uint32_t (*hash)(const void *item);
+    bool (*same)(const void *a, const void *b);
+};
+
+struct number_set {
+    uint32_t *slots; /* owned; 0: free */
+    uint32_t slot_count;
+};
+
+void number_set_release(struct number_set *s);
+
+/*
+ * Where the number of the item that is the same as `item` is, or where it would go, which is 0.
+ * `items` has `count` of them, all in the set. A view until the next call; NULL: no memory.
+ */
+uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, const void *items,
+                          uint32_t count, const void *item);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The readers of Python's frames over structures made here, for the layouts of all versions, whole
+ * and damaged. They lie between pages that cannot be read, so that an unchecked read outside of
+ * them is a crash; and no interpreter is needed, so that this runs under sanitizers, too.
+ */
+#include "unit_test.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory_read.h"
+#include "python_code.h"
+#include "python_layout.h"
+#include "python_walk.h"
+
+#define ARENA_BYTES   32768u
+#define OBJECT_BYTES  512u
+#define RUNTIME_WORDS 96
+#define FRAMES        6
+#define CODES         3
+#define FRAMES_MAX    64
+#define ROUNDS        4000
+#define FLAG_IS_TEXT  (1u << 28)
+#define TYPE_FLAGS    168
+#define FIRST_LINE    10
+#define OWNER_C       3
+
+/*
+ * What was seen may be read as it is, also where damage leads out of the arena, if the kernel can
+ * read there. AddressSanitizer, whose own memory that may be, takes it for a fault.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define DAMAGED_OWN 0
+#else
+#define DAMAGED_OWN 1
+#endif
+
+static struct {
+    uint8_t *bytes;
+    size_t used;
+} arena;
+
+struct world {
+    struct python_layout layout;
+    uint64_t thread;
+    uint64_t types[3]; /* of code, str and bytes */
+    uint64_t codes[CODES];
+    uint64_t frames[FRAMES];
+};
+
+static void put_word(uint64_t at, uint32_t offset, uint64_t word)
+{
+    memcpy((void *)(uintptr_t)(at + offset), &word, sizeof word);
+}
+
+static void put_half(uint64_t at, uint32_t offset, uint32_t half)
+{
+    memcpy((void *)(uintptr_t)(at + offset), &half, sizeof half);
+}
+
+static uint64_t make_object(uint64_t type)
+{
+    uint64_t at = (uintptr_t)arena.bytes + arena.used;
+    arena.used += OBJECT_BYTES;
+    assert_true(arena.used <= ARENA_BYTES);
+    memset((void *)(uintptr_t)at, 0, OBJECT_BYTES);
+    put_word(at, LAYOUT_TYPE, type);
+    return at;
+}
+
+static uint64_t make_text(const struct world *w, const char *text, bool is_wide)
+{
+    uint64_t at = make_object(w->types[1]);
+    uint32_t size = is_wide ? 2 : 1;
+    uint32_t data = is_wide ? w->layout.text_wide : w->layout.text_ascii;
+    put_word(at, w->layout.text_length, strlen(text));
+    put_half(at, w->layout.text_state, 1u << 5 | (is_wide ? 0 : 1u << 6) | size << 2);
+    for (size_t i = 0; text[i]; i++)
+        memset((void *)(uintptr_t)(at + data + i * size), text[i], 1);
+    return at;
+}
+
+/* Lines: two code units on the first one, two on the one after, and so on; the last has none. */
+static uint64_t make_lines(const struct world *w)
+{
+    static const uint8_t table[] = {
+        0x80 | 10 << 3 | 1, 0,        0,          /* the same line */
+        0x80 | 11 << 3 | 1, 0,        0,          /* one further */
+        0x80 | 13 << 3 | 1, 5 << 1,               /* no columns: five further */
+        0x80 | 14 << 3 | 1, 0x40 | 1, 3, 0, 1, 1, /* long: 96 back, for 193 is odd */
+        0x80 | 15 << 3 | 1,                       /* none */
+    };
+    uint64_t at = make_object(w->types[2]);
+    put_word(at, w->layout.size, sizeof table);
+    memcpy((void *)(uintptr_t)(at + w->layout.bytes_data), table, sizeof table);
+    return at;
+}
+
+static uint64_t make_code(const struct world *w, unsigned number)
+{
+    static const char *const names[CODES] = {"main", "Layer.forward", "wide"};
+    const struct python_layout *l = &w->layout;
+    uint64_t at = make_object(w->types[0]);
+    put_word(at, l->size, 20); /* code units */
+    put_word(at, l->code_file, make_text(w, "train.py", number == 2));
+    put_word(at, l->code_function, make_text(w, names[number], number == 2));
+    put_word(at, l->code_lines, make_lines(w));
+    put_half(at, l->code_first_line, FIRST_LINE * (number + 10));
+    put_half(at, l->code_first_traceable, 1);
+    if (l->code_version != LAYOUT_NONE)
+        put_half(at, l->code_version, number == 1 ? 0 : 100 + number);
+    return at;
+}
+
+/* Frame i, outermost last, is on unit 2 * i of code i % CODES; the last one stands for C. */
+static void make_frames(struct world *w)
+{
+    const struct python_layout *l = &w->layout;
+    bool has_entries = l->frame_is_entry != LAYOUT_NONE;
+    for (unsigned i = 0; i < FRAMES; i++)
+        w->frames[i] = make_object(0);
+    for (unsigned i = 0; i < FRAMES; i++) {
+        uint64_t at = w->frames[i], code = w->codes[i % CODES];
+        bool is_c = i == FRAMES - 1 && !has_entries;
+        put_word(at, l->frame_code, code);
+        put_word(at, l->frame_previous, i + 1 < FRAMES ? w->frames[i + 1] : 0);
+        put_word(at, l->frame_instruction, code + l->code_instructions + 4ull * (1 + i % 4));
+        memset((void *)(uintptr_t)(at + l->frame_owner), is_c ? OWNER_C : 0, 1);
+        if (has_entries)
+            memset((void *)(uintptr_t)(at + l->frame_is_entry), i == FRAMES - 1, 1);
+    }
+    w->thread = make_object(0);
+    put_word(w->thread, l->thread_frame, w->frames[0]);
+    if (l->cframe_frame == LAYOUT_NONE)
+        return;
+    uint64_t cframe = make_object(0);
+    put_word(cframe, l->cframe_frame, w->frames[0]);
+    put_word(w->thread, l->thread_frame, cframe);
+}
+
+/* Debug offsets as 3.13 and 3.14 have them, that say what the table says of 3.12. */
+static void make_runtime(uint64_t *words, uint32_t version)
+{
+    static const struct {
+        uint16_t runtime, interpreter, thread, frame, code, object, bytes, text;
+    } parts[] = {{3, 6, 19, 28, 34, 44, 64, 67}, {3, 6, 22, 31, 39, 50, 74, 77}};
+    struct python_layout l;
+    uint8_t none[64] = {0};
+    unsigned at = version >> 16 == 0x030e;
+    assert_null(python_layout_find(&l, 0x030c01f0, none, sizeof none));
+    memset(words, 0, RUNTIME_WORDS * sizeof *words);
+    memcpy(words, "xdebugpy", 8);
+    words[1] = version;
+    uint64_t *frame = words + parts[at].frame, *code = words + parts[at].code;
+    words[parts[at].runtime + 1] = l.runtime_finalizing;
+    words[parts[at].runtime + 2] = l.runtime_interpreters;
+    words[parts[at].interpreter + 3] = l.interpreter_threads;
+    words[parts[at].thread + 2] = l.thread_next;
+    words[parts[at].thread + 4] = l.thread_frame;
+    frame[1] = l.frame_previous;
+    frame[2] = l.frame_code;
+    frame[3] = l.frame_instruction;
+    frame[4] = 80;
+    frame[5] = l.frame_owner;
+    code[1] = l.code_file;
+    code[3] = l.code_function;
+    code[4] = l.code_lines;
+    code[5] = l.code_first_line;
+    code[7] = l.code_version + 4;
+    code[9] = l.code_instructions;
+    words[parts[at].bytes + 1] = l.size;
+    words[parts[at].bytes + 2] = l.bytes_data;
+    words[parts[at].text + 1] = l.text_state;
+    words[parts[at].text + 2] = l.text_length;
+    words[parts[at].text + 3] = l.text_ascii;
+}
+
+static void forget_sights(void)
+{
+    for (unsigned i = 0; i < SIGHT_SLOTS; i++)
+        atomic_store(&sights[i], 0);
+}
+
+static void make_world(struct world *w, uint32_t version)
+{
+    uint64_t runtime[RUNTIME_WORDS];
+    arena.used = 0;
+    memset(arena.bytes, 0, ARENA_BYTES);
+    forget_sights();
+    make_runtime(runtime, version);
+    assert_null(python_layout_find(&w->layout, version, (uint8_t *)runtime, sizeof runtime));
+    for (unsigned i = 0; i < 3; i++)
+        w->types[i] = make_object(0);
+    put_word(w->types[1], TYPE_FLAGS, FLAG_IS_TEXT);
+    w->layout.code_type = w->types[0];
+    w->layout.text_type = w->types[1];
+    w->layout.bytes_type = w->types[2];
+    for (unsigned i = 0; i < CODES; i++)
+        w->codes[i] = make_code(w, i);
+    make_frames(w);
+}
+
+static const uint32_t versions[] = {0x030b02f0, 0x030c01f0, 0x030d05f0, 0x030e00f0};
+
+#define VERSION_COUNT (sizeof versions / sizeof versions[0])
+
+static int set_up(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *map =
+        mmap(NULL, ARENA_BYTES + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    if (map == MAP_FAILED || mprotect(map + page, ARENA_BYTES, PROT_READ | PROT_WRITE) != 0)
+        return -1;
+    arena.bytes = map + page;
+    return 0;
+}
+
+static void test_whole(void **state)
+{
+    static const char *const functions[] = {"main", "Layer.forward", "wide"};
+    static const unsigned further[] = {1, 6, 6 - 96, 0};
+    (void)state;
+    if (!memory_read_start())
+        skip(); /* under qemu-user */
+    for (unsigned v = 0; v < 2 * VERSION_COUNT; v++) {
+        struct world w;
+        make_world(&w, versions[v / 2]);
+        bool has_entries = w.layout.frame_is_entry != LAYOUT_NONE;
+        int wanted = has_entries ? FRAMES : FRAMES - 1;
+        for (unsigned pass = 0; pass < 2;
+             pass++) { /* the second one with what the first has seen */
+            const struct python_view view = {.layout = &w.layout, .is_own = v % 2};
+            struct python_frame found[FRAMES_MAX];
+            bool is_cut;
+            assert_int_equal(python_walk(&view, w.thread, found, FRAMES_MAX, &is_cut), wanted);
+            assert_false(is_cut);
+            for (int i = 0; i < wanted; i++) {
+                static struct python_place place;
+                uint8_t copy[LAYOUT_PART_BYTES_MAX];
+                const uint8_t *head = python_code_head(&view, found[i].code, copy);
+                const char *name = functions[i % CODES];
+                unsigned first = FIRST_LINE * (unsigned)(i % CODES + 10);
+                assert_non_null(head);
+                python_code_place(&view, found[i].code, head, found[i].instruction, &place);
+                assert_int_equal(place.file_bytes, 8);
+                assert_memory_equal(place.file, "train.py", 8);
+                assert_int_equal(place.function_bytes, strlen(name));
+                assert_memory_equal(place.function, name, strlen(name));
+                assert_int_equal(place.line, i % 4 == 3 ? 0 : first + further[i % 4]);
+                assert_int_equal(found[i].entry != 0, i == wanted - 1);
+            }
+        }
+    }
+}
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_word(void)
+{
+    return random_of(&random_state);
+}
+
+/* Some bytes, a bit, a pointer into the arena or to where nothing is, or a large number. */
+static void damage(void)
+{
+    for (unsigned i = 0; i <= random_word() % 8; i++) {
+        uint64_t at = (uintptr_t)arena.bytes + random_word() % (arena.used - 8);
+        uint64_t aligned = at & ~7ull, word = random_word();
+        switch (word >> 60 & 7) {
+        case 0: memset((void *)(uintptr_t)at, (int)(word & 0xff), word >> 8 & 7); break;
+        case 1: put_word(aligned, 0, (uintptr_t)arena.bytes + (word % ARENA_BYTES & ~7ull)); break;
+        case 2: put_word(aligned, 0, (uintptr_t)arena.bytes + ARENA_BYTES - 8 * (word & 63)); break;
+        case 3: put_word(aligned, 0, (uintptr_t)arena.bytes - 8); break;
+        case 4: put_word(aligned, 0, 1ull << (word & 63)); break;
+        case 5: put_word(aligned, 0, UINT64_MAX - (word & 255)); break;
+        default: *(uint8_t *)(uintptr_t)at ^= (uint8_t)(1u << (word & 7)); break;
+        }
+    }
+}
+
+static void test_damaged(void **state)
+{
+    static struct python_frame found[FRAMES_MAX];
+    static struct python_place place;
+    static uint8_t whole[ARENA_BYTES];
+    unsigned good = 0, refused = 0;
+    (void)state;
+    if (!memory_read_start())
+        skip();
+    for (unsigned v = 0; v < 2 * VERSION_COUNT; v++) {
+        struct world w;
+        const struct python_view view = {.layout = &w.layout, .is_own = v % 2 && DAMAGED_OWN};
+        make_world(&w, versions[v / 2]);
+        memcpy(whole, arena.bytes, ARENA_BYTES);
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            memcpy(arena.bytes, whole, ARENA_BYTES);
+            damage();
+            forget_sights();
+            for (unsigned pass = 0; pass < 2; pass++) {
+                bool is_cut;
+                int count = python_walk(&view, w.thread, found, FRAMES_MAX, &is_cut);
+                assert_true(count >= -1 && count <= FRAMES_MAX);
+                good += count > 0;
+                refused += count < 0;
+                for (int i = 0; i < count; i++) {
+                    uint8_t copy[LAYOUT_PART_BYTES_MAX];
+                    const uint8_t *head = python_code_head(&view, found[i].code, copy);
+                    assert_non_null(head);
+                    python_code_place(&view, found[i].code, head, found[i].instruction, &place);
+                    assert_true(place.file_bytes <= sizeof place.file);
+                    assert_true(place.function_bytes <= sizeof place.function);
+                    assert_true(place.line <= INT32_MAX);
+                }
+            }
+        }
+    }
+    assert_true(good > 1000 && refused > 1000); /* or nothing was tested */
+}
+
+/* No layout that is taken for sound reads outside of what is read of a structure. */
+static void test_damaged_offsets(void **state)
+{
+    unsigned sound = 0;
+    (void)state;
+    for (unsigned round = 0; round < 100000; round++) {
+        uint64_t words[RUNTIME_WORDS];
+        uint32_t version = versions[2 + round % 2];
+        struct python_layout l;
+        make_runtime(words, version);
+        for (unsigned i = 0; i <= random_word() % 3; i++)
+            words[3 + random_word() % (RUNTIME_WORDS - 3)] = random_word() >> (random_word() & 63);
+        const char *reason = python_layout_find(&l, version, (uint8_t *)words, sizeof words);
+        assert_true(reason || python_layout_is_sound(&l));
+        if (reason)
+            continue;
+        sound++;
+        assert_true(l.frame_bytes <= LAYOUT_PART_BYTES_MAX && l.frame_owner < l.frame_bytes);
+        assert_true(l.code_bytes <= LAYOUT_PART_BYTES_MAX && l.code_lines + 8 <= l.code_bytes);
+        assert_true(l.text_ascii <= LAYOUT_PART_BYTES_MAX && l.bytes_data <= LAYOUT_PART_BYTES_MAX);
+    }
+    assert_true(sound > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged_offsets),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
