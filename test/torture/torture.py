@@ -38,19 +38,19 @@ BARE = 4  # of so many lives one is lived without gpuprof, too
 
 # mode: (what it is, exit status, lives in the short form, in the long one)
 LIVES = {
-    "kill": ("SIGKILL", -signal.SIGKILL, 120, 9000),
-    "segv": ("SIGSEGV", -signal.SIGSEGV, 60, 4000),
-    "abort": ("abort()", -signal.SIGABRT, 60, 4000),
-    "_exit": ("_exit() beside calling threads", 3, 60, 4000),
-    "exit": ("exit() beside calling threads", 3, 60, 4000),
-    "quick_exit": ("quick_exit() beside calling threads", 3, 60, 4000),
-    "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 3000),
-    "signals": ("a signal every 0.3 ms", 3, 60, 4000),
-    "threads": ("threads that end at once", 3, 60, 4000),
-    "forks": ("fork in one thread, others call", 3, 60, 4000),
-    "callback": ("fork in a callback of CUPTI's", 3, 60, 1500),
-    "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 4000),
-    "bomb": ("1000 children, 50 at a time", 3, 1, 40),
+    "kill": ("SIGKILL", -signal.SIGKILL, 120, 7000),
+    "segv": ("SIGSEGV", -signal.SIGSEGV, 60, 3500),
+    "abort": ("abort()", -signal.SIGABRT, 60, 3500),
+    "_exit": ("_exit() beside calling threads", 3, 60, 3500),
+    "exit": ("exit() beside calling threads", 3, 60, 3500),
+    "quick_exit": ("quick_exit() beside calling threads", 3, 60, 3500),
+    "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 2500),
+    "signals": ("a signal every 0.3 ms", 3, 60, 3500),
+    "threads": ("threads that end at once", 3, 60, 3500),
+    "forks": ("fork in one thread, others call", 3, 60, 2500),
+    "callback": ("fork in a callback of CUPTI's", 3, 60, 1200),
+    "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
+    "bomb": ("1000 children, 50 at a time", 3, 1, 50),
 }
 CUTS = (300, 3000)  # files that are cut, each way
 COLLECTORS = (10, 300)  # killed processes whose collectors are killed, see KILLS
