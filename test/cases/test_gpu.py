@@ -177,7 +177,7 @@ def test_every_kind(run, static, version, graphs):
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
 @pytest.mark.parametrize("graphs", ["nodes", "whole"])
 def test_child_graphs(run, static, graphs):
-    """A graph in a graph, launched two thousand times: four kernels of each launch, or one record."""
+    """A graph in a graph, launched two thousand times: four kernels a launch, or one record."""
     done = run(gpu_work(static=static), "child-graphs", GPUPROF_GRAPHS=graphs)
     check_whole(done, static)
     what = collections.Counter((what, correlation) for what, correlation, *_ in
