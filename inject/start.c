@@ -25,6 +25,7 @@
 #include "say.h"
 #include "stack.h"
 #include "stream_out.h"
+#include "thread_cost.h"
 #include "ticks.h"
 #include "writer.h"
 
@@ -162,6 +163,7 @@ static bool start(const sigset_t *mask)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     stacks_start();
+    thread_costs_start();
     python_look();
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         pool_close();
