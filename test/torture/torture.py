@@ -95,11 +95,9 @@ def arrived(paths):
     """symbol -> calls of the program that came to the runtime, by these logs."""
     counts = collections.Counter()
     for path in paths:
-        for line in path.read_bytes().replace(b"\0", b"").splitlines():
-            fields = line.split(b"\t", 5)
-            if len(fields) > 5 and fields[2] == b"R" and fields[3] == b"0":
-                counts[fields[4].decode()] += 1
-    return counts
+        data = path.read_bytes().replace(b"\0", b"")
+        counts.update(re.findall(rb"^\d+\t\d+\tR\t0\t([^\t\n]+)\t", data, re.MULTILINE))
+    return collections.Counter({name.decode(): n for name, n in counts.items()})
 
 
 def recorded(*paths):
