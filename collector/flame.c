@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "absence.h"
 #include "error.h"
 #include "message.h"
 #include "unit_text.h"
@@ -141,6 +142,17 @@ static int gather(struct flame *f, struct recording *rec)
     return more;
 }
 
+static void say_absences(const struct recording *rec, const char *key, const char *what)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], rec, what);
+        message("flame: %s", text ? text : "?");
+        free(text);
+    }
+}
+
 static void say(const struct flame *f, const struct recording *rec)
 {
     char note[FLAME_NOTE_BYTES];
@@ -149,32 +161,29 @@ static void say(const struct flame *f, const struct recording *rec)
     call_tree_say(&f->costs.tree);
     if (gpu ? without.works : without.calls)
         message("flame: %s", flame_note(f, &without, note));
-    if (f->nodes[0].total)
-        return;
-    const char *reason = NULL;
-    for (uint32_t i = 0; i < rec->count && !reason; i++)
-        reason = process_meta(rec->processes[i], "stacks");
-    message("flame: nothing to show: no stack with %s%s%s", flame_weight_text(f->weight),
-            reason ? "; stacks: " : "", reason ? reason : "");
+    say_absences(rec, "stacks", "stacks");
+    say_absences(rec, "python", "Python frames");
+    if (!f->nodes[0].total)
+        message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
 }
 
-static bool ends_with(const char *text, const char *suffix)
+static bool ends_with(const char *text, size_t length, const char *suffix)
 {
-    size_t length = strlen(text);
     size_t end = strlen(suffix);
-    return length > end && strcasecmp(text + length - end, suffix) == 0;
+    return length > end && strncasecmp(text + length - end, suffix, end) == 0;
 }
 
-/* As the options say, or else the file's name. */
+/* As the options say, or else the file's name, which may say that it is compressed, too. */
 static enum flame_format format_of(const struct options *options)
 {
     const char *path = options->output;
     if (options->flame_format != FLAME_BY_NAME || !path)
         return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
-    if (ends_with(path, ".svg"))
+    size_t length = strlen(path);
+    length -= ends_with(path, length, ".gz") ? 3 : 0;
+    if (ends_with(path, length, ".svg"))
         return FLAME_SVG;
-    return ends_with(path, ".json") || ends_with(path, ".json.gz") ? FLAME_SPEEDSCOPE
-                                                                   : FLAME_FOLDED;
+    return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
 static int write_out(const struct flame *f, const struct options *options)

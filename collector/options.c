@@ -35,7 +35,7 @@ const struct option_info option_infos[] = {
      "how the graph is written; standard: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
-     "what is as wide as it is much: time of the calls, time of the work that they launched, their "
+     "what makes a frame wide: time of the calls, time of the work that they launched, their "
      "number, or bytes allocated; standard: host"},
     {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "absence.h"
 #include "json_text.h"
 #include "report.h"
 #include "stack_report.h"
@@ -101,6 +102,20 @@ static void print_line(const struct stack_report *r, const struct line_row *row,
     free(name);
 }
 
+static void print_absences(const struct stack_report *r, const char *key, const char *what,
+                           FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->costs.rec, what);
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "%s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
+    }
+}
+
 void stack_report_print_text(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
@@ -131,6 +146,9 @@ void stack_report_print_text(const struct stack_report *r, FILE *out)
     if (lines)
         fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
                      "line that led to it\n");
+    print_absences(r, "stacks", "stacks", out);
+    if (lines)
+        print_absences(r, "python", "Python frames", out);
 }
 
 /* ---- JSON ---- */
@@ -184,13 +202,30 @@ static void print_json_stack(const struct stack_report *r, uint32_t node, FILE *
     fprintf(out, "}");
 }
 
+static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    fprintf(out, ",\n\"%s_absent\": [", key);
+    for (unsigned i = 0; i < count; i++) {
+        char *reason = json_string(found[i].reason, strlen(found[i].reason));
+        fprintf(out, "%s{\"reason\": %s, \"processes\": %u}", i ? ", " : "",
+                reason ? reason : "null", found[i].processes);
+        free(reason);
+    }
+    fprintf(out, "]");
+}
+
 void stack_report_print_json(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
     uint32_t count = lines ? r->line_count : r->stack_count;
     fprintf(out, ",\n\"without_stack\": {");
     print_json_costs(&r->without, "", out);
-    fprintf(out, "},\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
+    fprintf(out, "}");
+    print_json_absences(r, "stacks", out);
+    print_json_absences(r, "python", out);
+    fprintf(out, ",\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
     for (uint32_t i = 0; i < count && !ferror(out); i++) {
         fprintf(out, i ? ",\n" : "\n");
         if (lines)

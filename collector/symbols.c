@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -541,6 +542,11 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
         return 0;
     /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
+    struct stat status;
+    if (folder && (!absolute || stat(absolute, &status) < 0))
+        message("--symbols: %s: %s", folder, strerror(errno));
+    else if (folder && !S_ISDIR(status.st_mode))
+        message("--symbols: %s: is not a folder", folder);
     s->folder = absolute ? absolute : folder;
     prepare_debuginfod(s);
     s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);

@@ -411,13 +411,17 @@ void gpu_cuda_runs(void)
 
 void gpu_recording_runs(bool may_wait)
 {
+    static atomic_bool is_too_long; /* one thread has waited in vain: enough */
     start_if_due();
-    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING)
+    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING || atomic_load(&is_too_long))
         return;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
-    for (; now_ns < end_ns && atomic_load(&gpu.phase) == GPU_STARTING;
-         now_ns = clock_ns(CLOCK_MONOTONIC))
+    while (atomic_load(&gpu.phase) == GPU_STARTING && now_ns < end_ns) {
         futex_wait(&gpu.phase, GPU_STARTING, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    if (atomic_load(&gpu.phase) == GPU_STARTING)
+        atomic_store(&is_too_long, true);
 }
 
 void gpu_forget(void)

@@ -47,6 +47,7 @@ static struct {
     uint32_t here_count;
     uint32_t here[MODULES_MAX]; /* those that are there now, by address */
     struct module modules[MODULES_MAX];
+    char scratch[TEXT_BYTES_MAX];
     char *text; /* where the next text goes */
     size_t text_free;
     uint32_t piece_count;
@@ -252,7 +253,7 @@ static struct module *find_room(bool is_same)
 /* `data`: were objects only added since the last look? Then what was there is there. */
 static int visit_module(const struct object *o, void *data)
 {
-    char text[TEXT_BYTES_MAX];
+    char *text = table.scratch; /* not on the stack, which may be small */
     const bool *only_added = data;
     size_t bytes = 0;
     struct module *m = *only_added ? find_again(o, NULL, 0) : NULL;

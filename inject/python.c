@@ -43,21 +43,23 @@ struct found {
     uint64_t types[3];
 };
 
+/* One without a runtime is older than 3.7; there may be another one, of which more is known. */
 static int visit_object(const struct object *o, void *data)
 {
     static const char *const types[] = {"PyCode_Type", "PyUnicode_Type", "PyBytes_Type"};
-    struct found *found = data;
+    struct found *found = data, here = {0};
     size_t bytes = 0;
     void *get_thread = object_symbol(o, "PyGILState_GetThisThreadState");
-    found->runtime = object_symbol_sized(o, "_PyRuntime", &found->runtime_bytes);
-    if (!get_thread || !found->runtime)
+    if (!get_thread)
         return 0;
-    found->get_thread = (get_thread_fn)(uintptr_t)get_thread;
+    here.get_thread = (get_thread_fn)(uintptr_t)get_thread;
+    here.runtime = object_symbol_sized(o, "_PyRuntime", &here.runtime_bytes);
     const unsigned long *version = object_symbol_sized(o, "Py_Version", &bytes);
-    found->version = version && bytes == sizeof *version ? (uint32_t)*version : 0;
+    here.version = version && bytes == sizeof *version ? (uint32_t)*version : 0;
     for (unsigned i = 0; i < 3; i++)
-        found->types[i] = (uintptr_t)object_symbol(o, types[i]);
-    return 1;
+        here.types[i] = (uintptr_t)object_symbol(o, types[i]);
+    *found = here;
+    return here.runtime != NULL;
 }
 
 static void set_status(const char *reason, uint32_t version)
@@ -115,7 +117,8 @@ void python_look(void)
     if (lock_take(&python.lock, LOOK_LOCK_NS)) {
         if (!atomic_load(&python.is_here) && !python.is_refused && adds != python.adds_seen) {
             python.adds_seen = adds;
-            if (objects_each(visit_object, &found))
+            objects_each(visit_object, &found);
+            if (found.get_thread)
                 take(&found);
         }
         lock_drop(&python.lock);

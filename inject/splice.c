@@ -4,18 +4,7 @@
 #include <string.h>
 
 #include "frame.h"
-#include "python.h"
 #include "thread.h"
-#include "walk.h"
-
-struct splice {
-    struct python_frame frames[PYTHON_FRAMES_MAX];
-    unsigned count;
-    unsigned next; /* Python frame that has no place yet */
-    bool is_short; /* a place found no room */
-    uint64_t out[WALK_FRAMES_MAX + PYTHON_FRAMES_MAX];
-    unsigned out_count;
-};
 
 /* Where the native frame is to which the next Python frames belong; UINT64_MAX: in none. */
 static uint64_t next_entry(const struct splice *s)
@@ -56,23 +45,22 @@ static void merge(struct thread *t, struct splice *s, const struct walk *w)
         put_entry(t, s);
 }
 
-void splice_python(struct thread *t, struct walk *w, unsigned max)
+void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max)
 {
-    struct splice s;
     bool is_cut;
-    s.count = python_frames(s.frames, PYTHON_FRAMES_MAX, &is_cut, &w->is_borrowed);
-    s.next = s.out_count = 0;
-    s.is_short = false;
-    if (s.count)
-        merge(t, &s, w);
-    if (s.is_short)
+    s->count = python_frames(s->frames, PYTHON_FRAMES_MAX, &is_cut, &w->is_borrowed);
+    s->next = s->out_count = 0;
+    s->is_short = false;
+    if (s->count)
+        merge(t, s, w);
+    if (s->is_short)
         counter_add(COUNTER_STACKS_DROPPED, 1);
-    if (s.count) {
+    if (s->count) {
         w->is_cut |= is_cut;
-        w->count = s.out_count;
+        w->count = s->out_count;
     }
     w->is_cut |= w->count > max;
     w->count = w->count < max ? w->count : max;
-    if (s.count)
-        memcpy(w->frames, s.out, w->count * sizeof *w->frames);
+    if (s->count)
+        memcpy(w->frames, s->out, w->count * sizeof *w->frames);
 }

@@ -20,6 +20,7 @@
 #define SLOTS       (2 * STACKS_MAX) /* never more than half full */
 #define PROBES_MAX  64
 #define RECENTS     STACKS_MAX /* power of two */
+#define ROOMS       256        /* of 25 KiB, of which a usual stack touches half */
 #define RETAKES_MAX 4          /* because objects were unloaded meanwhile */
 
 _Static_assert(WALK_FRAMES_MAX <= FRAME_COUNT_MAX, "a stack fits into a record");
@@ -39,10 +40,20 @@ struct recent {
     _Atomic uint32_t stack;
 };
 
-static struct table {
+/* Where a stack is taken: the thread's own may be a small one. */
+struct room {
+    _Atomic uint32_t is_taken;
+    struct walk walk;
+    struct splice splice;
+} __attribute__((aligned(64)));
+
+struct table {
     struct slot slots[SLOTS];
     struct recent recents[RECENTS];
-} * table;                           /* mmap'ed */
+    struct room rooms[ROOMS];
+};
+
+static struct table *table;          /* mmap'ed */
 static _Atomic uint32_t stack_count; /* slots claimed */
 static _Atomic uint32_t last_stack;  /* the newest number */
 static const char *absent;           /* why there are none */
@@ -152,22 +163,26 @@ static uint32_t number_of(struct thread *t, struct walk *w)
     return stack;
 }
 
-static uint32_t take(struct thread *t, struct walk *w)
+static uint32_t take(struct thread *t, struct walk *w, struct splice *s)
 {
     uint64_t key = 0;
     for (unsigned tries = 0; tries < RETAKES_MAX; tries++) {
         modules_check(tries > 0);
         uint32_t age = atomic_load(&modules_age);
         unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+        uint64_t whole = walk_whole(t, w, max) ? hash_of(w, age) : 0;
+        uint32_t stack = whole ? find_recent(whole) : 0;
+        if (likely(stack))
+            return stack;
         walk_stack(t, w, python_is_here() ? WALK_FRAMES_MAX : max);
         if (!w->is_signal && w->has_ends && python_is_here())
-            splice_python(t, w, max);
+            splice_python(t, s, w, max);
         if (w->is_signal || w->count == 0) {
             counter_add(COUNTER_STACKLESS, 1);
             return 0;
         }
-        key = hash_of(w, age);
-        uint32_t stack = find_recent(key);
+        key = whole ? whole : hash_of(w, age);
+        stack = whole ? 0 : find_recent(key);
         if (likely(stack))
             return stack;
         /* A new one: is it one, or was a rule of something used that is not there any more? */
@@ -183,11 +198,41 @@ static uint32_t take(struct thread *t, struct walk *w)
     return stack;
 }
 
-uint32_t stack_take(struct thread *t)
+/* One that the thread has left by longjmp is its own still. NULL: all are taken. */
+static struct room *take_room(struct thread *t)
+{
+    for (unsigned i = 0; i < ROOMS && !t->room; i++) {
+        struct room *r = &table->rooms[(t->number + i) % ROOMS];
+        if (!atomic_load_explicit(&r->is_taken, memory_order_relaxed) &&
+            !atomic_exchange_explicit(&r->is_taken, 1, memory_order_acquire))
+            t->room = r;
+    }
+    return t->room;
+}
+
+static void leave_room(struct thread *t)
+{
+    struct room *r = t->room;
+    t->room = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&r->is_taken, 0, memory_order_release);
+}
+
+/* Where more threads than there are rooms take one. */
+static __attribute__((noinline)) uint32_t take_here(struct thread *t)
 {
     struct walk w;
+    struct splice s;
+    return take(t, &w, &s);
+}
+
+uint32_t stack_take(struct thread *t)
+{
     int saved = errno;
-    uint32_t stack = take(t, &w);
+    struct room *r = take_room(t);
+    uint32_t stack = r ? take(t, &r->walk, &r->splice) : take_here(t);
+    if (r)
+        leave_room(t);
     errno = saved;
     return stack;
 }
@@ -226,7 +271,6 @@ void stacks_reset(void)
         absent = "absent: the loader was busy when the process was forked";
         say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
     }
-    unwinder_reset();
     if (table)
         munmap(table, sizeof *table);
     table = NULL;

@@ -61,6 +61,7 @@ struct thread {
     uintptr_t caller;    /* of the hook that goes the long way now; see hooks.c */
     uint64_t extending;  /* 1 + `used`, while open records make room or get longer */
     bool has_unwound;    /* libunwind has what it needs of this thread */
+    struct room *room;   /* where its stack is being taken; stack.c */
     uintptr_t stack_low; /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
 };

@@ -20,8 +20,7 @@ typedef int (*backtrace_fn)(void **addresses, int max);
 
 static struct {
     _Atomic(backtrace_fn) backtrace;
-    uint32_t age;            /* modules_age when it was loaded */
-    _Atomic uint32_t inside; /* threads that are in it */
+    uint32_t age; /* modules_age when it was loaded */
     const char *why_not;
 } unwinder;
 
@@ -85,22 +84,12 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
         return 0;
     _Static_assert(sizeof(void *) == sizeof(uint64_t), "addresses fill the words");
     uint64_t signals = block_signals();
-    loader_enter(); /* it may ask for the loader's list */
-    atomic_fetch_add(&unwinder.inside, 1);
+    loader_enter(); /* it may ask for the loader's list; and no child has a lock of its held */
     int count = backtrace((void **)addresses, (int)max);
-    atomic_fetch_sub(&unwinder.inside, 1);
     loader_leave();
     restore_signals(signals);
     t->has_unwound = true;
     return count > 0 ? (unsigned)count : 0;
-}
-
-void unwinder_reset(void)
-{
-    if (!atomic_exchange(&unwinder.inside, 0))
-        return;
-    atomic_store(&unwinder.backtrace, NULL);
-    unwinder.why_not = "a thread was in it at the fork";
 }
 
 const char *unwinder_state(void)

@@ -32,9 +32,6 @@ void unwinder_start(void);
  */
 unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max);
 
-/* In the child of a fork: a thread that is gone may have held a lock of it. */
-void unwinder_reset(void);
-
 #define UNWINDER_READY "libunwind"
 
 /* That, or why it cannot be used. */

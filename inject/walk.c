@@ -250,12 +250,25 @@ static void walk_further(struct thread *t, struct walk *w, unsigned max)
         walk(t, w, max, false);
 }
 
+/* Where Python's frames belong is known by where the native ones are on the stack. */
+static unsigned way_now(void)
+{
+    return python_is_here() ? UNWINDER_OWN : (unsigned)gp.settings.numbers[SETTING_UNWINDER];
+}
+
+bool walk_whole(struct thread *t, struct walk *w, unsigned max)
+{
+    w->is_cut = w->is_short = w->is_signal = w->is_borrowed = w->has_ends = false;
+    w->count = 0;
+    if (way_now() == UNWINDER_LIBUNWIND && t->has_unwound)
+        w->count = unwinder_take(t, w->frames, max + WALK_INNER_MAX);
+    return w->count > 0;
+}
+
 void walk_stack(struct thread *t, struct walk *w, unsigned max)
 {
     uint64_t none[1];
-    /* Where Python's frames belong is known by where the native ones are on the stack. */
-    unsigned way =
-        python_is_here() ? UNWINDER_OWN : (unsigned)gp.settings.numbers[SETTING_UNWINDER];
+    unsigned way = way_now();
     if (way == UNWINDER_LIBUNWIND && t->has_unwound && walk_by_libunwind(t, w, max))
         return;
     walk(t, w, max, false);

@@ -31,6 +31,12 @@ struct walk {
 };
 
 /*
+ * All return addresses by libunwind, those of ours among them, if it is to walk and can: enough to
+ * know a stack again, at less than half the cost of what follows.
+ */
+bool walk_whole(struct thread *t, struct walk *w, unsigned max);
+
+/*
  * Fills `w` with at most `max` frames, from the program's own call of CUDA outwards: those of ours
  * and of CUDA's libraries inside of it are left out. May wait for a lock, within a bound.
  */

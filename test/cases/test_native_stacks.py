@@ -205,6 +205,14 @@ def test_other_stacks(record, way, caller):
     assert set(names[3:]) <= {None}  # how a thread or context begins
 
 
+def test_small_stack(record):
+    """The smallest that a thread may have: 16 KiB, of which the thread's own data takes some."""
+    [stacks] = record(build("-O2"), "small")
+    first, number = stacks.of_calls()
+    assert first and list(stacks.names(number, "stacks-"))[:3] == ["leaf_call", "middle",
+                                                                  "thread_main"]
+
+
 @pytest.mark.parametrize("way", ["signal", "altstack"])
 def test_signal_handler(record, way):
     """The call from the handler is recorded, and has no stack; the next one has."""

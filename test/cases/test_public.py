@@ -81,7 +81,7 @@ def test_languages(library, tmp_path, language, level, kind):
 
 @pytest.mark.parametrize("deep", [False, True], ids=["usual", "deepbind"])
 def test_plugin(library, tmp_path, deep):
-    """In what dlopen brings in, as Python's extensions; also where its CUDA calls pass every hook."""
+    """In what dlopen brings in, as Python's extensions; also where its calls pass every hook."""
     host = toolchain.build("plugin_host.c", *(("-DDEEP",) if deep else ()))
     run = Runner(library, tmp_path, "c", "-shared", "-fPIC", "-Dmain=run")
     plugin, run.program = run.program, host

@@ -280,6 +280,17 @@ def test_unknown_version_is_said(tmp_path, library, modules):
     assert stacks.calls[0][1] and not stacks.python(0)
 
 
+def test_version_without_a_runtime_is_said(tmp_path, library):
+    program = toolchain.build("python_old.c", *toolchain.runtime(12), "-rdynamic")
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD=0)
+    done = toolchain.run([program], env)
+    (process,) = stream_reader.read_folder(tmp_path)
+    toolchain.remove_live([process])
+    assert process.meta["python"].startswith("absent: Python older than 3.11: ")
+    assert done.stderr.count("gpuprof: ") == 1 and "older than 3.11" in done.stderr
+    assert Stacks(process).calls[0][1]
+
+
 def test_borrowed_from_the_thread_that_waits(tmp_path, library, modules, python):
     autograd = tmp_path / "torch" / "autograd"
     autograd.mkdir(parents=True)
@@ -330,6 +341,31 @@ def test_sub_interpreter(tmp_path, library, modules, python):
     assert [f[1:] for f in stacks.python(1)] in (
         [(11, "outside"), (13, "<module>")], [(3, "inside"), (4, "<module>")])
     assert isinstance(stacks.calls[1][1][0], str) and isinstance(stacks.calls[1][1][-1], str)
+
+
+@pytest.mark.parametrize("version", KNOWN)
+def test_trampolines(tmp_path, library, modules, version):
+    """Python's support of perf: code without tables ends the native frames, not Python's."""
+    (process,), _ = record(tmp_path, library, modules, interpreter(version), """\
+        import os, sys
+        import python_cuda
+        sys.activate_stack_trampoline("perf")
+        def leaf():
+            python_cuda.work()
+        def middle():
+            leaf()
+        def outer():
+            python_cuda.call_python(lambda: middle())
+        try:
+            outer()
+        finally:
+            os.remove(f"/tmp/perf-{os.getpid()}.map")
+        """)
+    stacks = Stacks(process)
+    s = "script.py"
+    assert stacks.python(0) == [(s, 5, "leaf"), (s, 7, "middle"), (s, 9, "outer.<locals>.<lambda>"),
+                                (s, 9, "outer"), (s, 11, "<module>")]
+    assert stacks.calls[0][0] == 0
 
 
 def test_child_of_a_fork(tmp_path, library, modules):

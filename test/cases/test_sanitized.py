@@ -31,18 +31,26 @@ def sources():
 def fixture_stress(tmp_path_factory):
     made = {}
 
-    def build(kind):
-        if kind in made:
-            return made[kind]
-        made[kind] = target = tmp_path_factory.mktemp("stress") / f"stress-{kind.partition(',')[0]}"
+    def build(kind, name="stress", flags=()):
+        if (kind, name) in made:
+            return made[kind, name]
+        target = tmp_path_factory.mktemp("stress") / f"{name}-{kind.partition(',')[0]}"
         subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
                         "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
                         '-DGPUPROF_RELEASE="test"', f"-I{conftest.ROOT}/inject",
-                        f"-I{conftest.ROOT}/formats", toolchain.SOURCES / "stress.c",
-                        toolchain.SOURCES / "stress_finish.c", *sources(), "-o", target,
-                        "-pthread", "-l:libzstd.a"], check=True)
+                        f"-I{conftest.ROOT}/formats",
+                        *(toolchain.SOURCES / f"{part}.c" for part in
+                          (name, "stress_calls", "stress_finish")), *sources(), "-o", target,
+                        "-pthread", "-l:libzstd.a", *flags], check=True)
+        made[kind, name] = target
         return target
     return build
+
+
+def environment(tmp_path, **settings):
+    return {"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
+            "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K", "GPUPROF_EXIT_WAIT": "60s",
+            **settings}
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
@@ -65,7 +73,8 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("part, needs", [("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
+@pytest.mark.parametrize("part, needs", [
+    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""
     units = conftest.ROOT / "test" / "unit"
@@ -83,10 +92,8 @@ def test_units(tmp_path, kind, part, needs):
 @pytest.mark.parametrize("buffer", ["1M", "64M"])
 def test_stress(stress, tmp_path, kind, buffer):
     done = subprocess.run([stress(kind), "8", "4000"], capture_output=True, text=True, check=False,
-                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_BUFFER": buffer,
-                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
-                               "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
-                               "TSAN_OPTIONS": "exitcode=66"})
+                          env=environment(tmp_path, GPUPROF_BUFFER=buffer, GPUPROF_SEAL="10ms",
+                                          TSAN_OPTIONS="exitcode=66"))
     assert done.returncode == 3, done.stderr[:5000]
     assert done.stderr == ""
     [process] = stream_reader.read_folder(tmp_path / "out")
@@ -112,14 +119,18 @@ def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
     shutil.copy(plugin, tmp_path / "copy.so")
     # The loader's lock, under which it writes and we read a path, is not known to the sanitizer.
     (tmp_path / "known").write_text("race:write_path\n")
-    done = subprocess.run([program, "10", str(STRESS_SECONDS), plugin, tmp_path / "copy.so"],
-                          capture_output=True, text=True, check=False, timeout=60 + 2 * STRESS_SECONDS,
-                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
-                               "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K",
-                               "GPUPROF_UNWINDER": unwinder, "GPUPROF_BACKTRACE_THRESHOLD": "0",
-                               "GPUPROF_EXIT_WAIT": "60s",
-                               "TSAN_OPTIONS": f"exitcode=66:suppressions={tmp_path}/known:"
-                                               "print_suppressions=0"})
+    calls = run_for_long(
+        run_collector, tmp_path, [program, "10", str(STRESS_SECONDS), plugin, tmp_path / "copy.so"],
+        GPUPROF_UNWINDER=unwinder,
+        TSAN_OPTIONS=f"exitcode=66:suppressions={tmp_path}/known:print_suppressions=0")
+    assert {stack[-1].partition("+")[0] for stack in calls} == {plugin.name, "copy.so"}
+
+
+def run_for_long(run_collector, tmp_path, command, **settings):
+    """Calls by their stacks, the outermost frame first, of a program that prints their number."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          timeout=60 + 2 * STRESS_SECONDS,
+                          env=environment(tmp_path, GPUPROF_BACKTRACE_THRESHOLD="0", **settings))
     assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
     # By the collector, since minutes make more records than can be read here.
     folded = run_collector("flame", "--weight=calls", "--symbols=none", "out", timeout=300)
@@ -127,6 +138,21 @@ def test_stacks_stress(stress, run_collector, tmp_path, kind, unwinder):
     calls = collections.Counter()
     for line in folded.stdout.splitlines():
         frames, _, count = line.rpartition(" ")
-        calls[frames.split(";")[-2].partition("+")[0]] += int(count)
-    assert set(calls) == {plugin.name, "copy.so"}
+        calls[tuple(frames.split(";")[1:-1])] += int(count)
     assert calls.total() == int(done.stdout) > 1000
+    return calls
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+def test_python_stacks_stress(stress, run_collector, tmp_path, kind):
+    """The interpreter itself is not built for a sanitizer: what we read of it is."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "python3-embed"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    calls = run_for_long(
+        run_collector, tmp_path,
+        [stress(kind, "stress_python", flags), toolchain.SOURCES / "stress_python.py",
+         str(STRESS_SECONDS)], TSAN_OPTIONS="exitcode=66", ASAN_OPTIONS="detect_leaks=0")
+    python = [[frame for frame in stack if ".py:" in frame] for stack in calls]
+    assert all(python)
+    names = {frames[-1].partition(" ")[0] for frames in python}
+    assert {"leaf", "generated.<locals>.<genexpr>", "work", "made_17"} <= names

@@ -4,6 +4,7 @@ by test/unit/make_stacks.c over binaries that the tests build."""
 
 import collections
 import csv
+import gzip
 import io
 import json
 import os
@@ -406,6 +407,27 @@ def test_nothing_to_show(run_verb, make_stacks):
         assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
 
 
+def test_why_there_are_none(run_verb, make_stacks):
+    """Each reason once, with how many processes give it."""
+    old, off = "Python older than 3.11: this version is not known", "switched off"
+    lines = []
+    for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
+        lines += [f"process {rank}",
+                  f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+                  f"meta python={'absent: ' + python if python else '3.11.2'}",
+                  "call cudaMalloc 1000 500 1 0 4096"]
+    folder = make_stacks(*lines)
+    wanted = {f"stacks absent in 1 of 4 processes: {off}",
+              f"Python frames absent in 2 of 4 processes: {old}"}
+    said = run_verb("flame", folder).stderr.splitlines()
+    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert wanted <= set(text.splitlines())
+    _, report = rows_of(run_verb, folder, "python-line")
+    assert report["stacks_absent"] == [{"reason": off, "processes": 1}]
+    assert report["python_absent"] == [{"reason": old, "processes": 2}]
+
+
 def check_speedscope(document):
     """The rules of speedscope's schema for what is used of it."""
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex",
@@ -751,6 +773,25 @@ def test_dump(run_verb, make_stacks):
     assert any(line.startswith("call cudaMalloc ") and line.endswith(" stack=2") for line in made)
 
 
+def test_compressed_by_name(run_verb, make_stacks, tmp_path):
+    """.gz behind it does not change what a name stands for."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.svg", "x.json", "x.folded"):
+        run_verb("flame", folder, "-o", name)
+        run_verb("flame", folder, "-o", f"{name}.gz")
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == \
+            (tmp_path / name).read_bytes()
+
+
+def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
+    folder = make_stacks(*TRAIN)
+    said = run_verb("flame", folder, "--symbols=/nowhere/at/all").stderr
+    assert "gpuprof: --symbols: /nowhere/at/all: No such file or directory\n" in said
+    (tmp_path / "file").write_text("")
+    assert "--symbols: file: is not a folder" in run_verb("flame", folder, "--symbols=file").stderr
+    assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
+
+
 def test_wrong_usage(run_verb, make_stacks):
     folder = make_stacks(*TRAIN)
     assert "--weight" in run_verb("flame", folder, "--weight=time", status=2).stderr
@@ -781,3 +822,26 @@ def test_recorded_program(library, program, run_verb, tmp_path):
     trace = trace_of(tmp_path, "trace.json")
     stacks = [event["args"]["stack"] for event in trace["traceEvents"] if "sf" in event]
     assert len(stacks) > 100 and any("trainer_init (demo.c:" in stack for stack in stacks)
+
+
+def test_sums_are_the_reports(library, program, run_verb, tmp_path):
+    """However the calls are put together, nothing is lost and nothing counts twice."""
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                        GPUPROF_BACKTRACE_THRESHOLD="5us")
+    subprocess.run([program("demo")], env=environment, check=True, capture_output=True, timeout=120)
+    by_stack, report = rows_of(run_verb, "data", "stack")
+    by_line, _ = rows_of(run_verb, "data", "python-line")
+    wanted = {"host_ns": sum(row["total_ns"] for row in report["functions"]),
+              "calls": sum(row["calls"] for row in report["functions"]),
+              "gpu_ns": sum(row["total_ns"] for table in ("cuda_gpu_kern_sum",
+                                                          "cuda_gpu_mem_time_sum")
+                            for row in report[table])}
+    without = report["without_stack"]
+    assert by_stack and all(0 < without[key] < wanted[key] for key in wanted)
+    for rows in (by_stack, by_line):
+        assert {key: sum(row[key] for row in rows) + without[key] for key in wanted} == wanted
+    for weight, key in (("host", "host_ns"), ("gpu", "gpu_ns"), ("calls", "calls"),
+                        ("bytes", "bytes")):
+        lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
+        shown = sum(int(line.rpartition(" ")[2]) for line in lines)
+        assert shown == sum(row[key] for row in by_stack) + without[key]

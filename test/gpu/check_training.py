@@ -82,9 +82,9 @@ def check_profiler(process, counted, plain, steps):
     gap = [i for i in range(steps) if i not in outside and not first <= i < last]
     row(name, not wrong and inside - SPOILED_MAX <= counted <= inside and bool(back),
         f"steps {first} to {last - 1} are the profiler's: it has {counted} kernels, the plain run "
-        f"had {inside} in them (at most {SPOILED_MAX} fewer wanted); gpuprof has all kernels in {len(outside) - len(wrong)} of "
-        f"{len(outside)} steps outside; {len(gap)} steps fell into the change; records "
-        f"{'taken back' if back else 'never taken back'}")
+        f"had {inside} in them (at most {SPOILED_MAX} fewer wanted); gpuprof has all "
+        f"kernels in {len(outside) - len(wrong)} of {len(outside)} steps outside; {len(gap)} steps "
+        f"fell into the change; records {'taken back' if back else 'never taken back'}")
 
 
 def check_nvtx(process, steps):

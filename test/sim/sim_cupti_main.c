@@ -94,6 +94,8 @@ static void told_memory(const struct sim_trace_memory *memory)
 /* What is still here is lost, as with the real one. */
 static void told_gone(void)
 {
+    if (cupti_in_child()) /* somebody who is not here may have the lock */
+        return;
     cupti_lock("exit");
     size_t count = buffer_discard_all();
     cupti_unlock();

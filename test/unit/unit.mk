@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests of formats/, collector/ and parts of inject/ (cmocka, TAP): `make unit` builds and runs them all.
+# Unit tests of formats/, collector/ and parts of inject/ (cmocka, TAP): `make unit` builds and runs
+# them all.
 
 UNIT_SRC := $(sort $(wildcard test/unit/test_*.c))
 UNIT_HELP_SRC := test/unit/stream_builder.c
@@ -53,5 +54,6 @@ unit: unit-programs $(BUILD)/gpuprof-collector
 	$(Q)failed=0; for t in $(UNIT_BIN); do \
 		CMOCKA_MESSAGE_OUTPUT=TAP $$t || failed=1; done; exit $$failed
 
--include $(UNIT_OBJ:.o=.d) $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.d) $(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
+-include $(UNIT_OBJ:.o=.d) $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.d) \
+	$(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
 	$(BUILD)/obj/test/unit/make_zip.c.d

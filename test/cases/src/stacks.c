@@ -5,6 +5,7 @@
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -121,11 +122,17 @@ static void *with_destructor(void *data)
     return NULL;
 }
 
-static void in_thread(void *(*function)(void *))
+/* On a stack of so many bytes, 0: the usual one. */
+static void in_thread(void *(*function)(void *), size_t bytes)
 {
     pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (bytes && pthread_attr_setstacksize(&attributes, bytes) != 0)
+        abort();
     pthread_key_create(&key, destroy);
-    pthread_create(&thread, NULL, function, (void *)64);
+    if (pthread_create(&thread, &attributes, function, (void *)64) != 0)
+        abort();
     pthread_join(thread, NULL);
 }
 
@@ -225,7 +232,7 @@ __attribute__((noinline)) static void with_unwinder(const char *path, bool is_la
         abort();
     for (volatile int i = 0; i < 3; i++)
         aligned(8);
-    in_thread(thread_main);
+    in_thread(thread_main, 0);
 }
 
 /* Each by its own path, one after another: the second may lie where the first one did. */
@@ -275,10 +282,13 @@ int main(int argc, char **argv)
     else if (strcmp(way, "recursive") == 0)
         recursive((unsigned)atoi(argv[2]));
     else if (strcmp(way, "thread") == 0)
-        in_thread(thread_main);
+        in_thread(thread_main, 0);
     else if (strcmp(way, "destructor") == 0)
-        in_thread(with_destructor);
-    else if (strcmp(way, "coroutine") == 0)
+        in_thread(with_destructor, 0);
+    else if (strcmp(way, "small") == 0) {
+        middle(8); /* CUDA itself is set up where there is room */
+        in_thread(thread_main, (size_t)PTHREAD_STACK_MIN);
+    } else if (strcmp(way, "coroutine") == 0)
         switched();
     else if (strcmp(way, "fork") == 0)
         forked();

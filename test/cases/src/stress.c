@@ -16,51 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "call.h"
-#include "dlsym_filter.h"
-#include "getproc.h"
-#include "gpu.h"
 #include "hook_table.h"
 #include "labels.h"
 #include "modules.h"
+#include "stress_calls.h"
 #include "user_ranges.h"
 
-/* In place of the parts that meet CUDA. */
-dlsym_fn real_dlsym;
-dlvsym_fn real_dlvsym;
-
-void dlsym_find_real(void)
-{
-    __atomic_store_n(&real_dlsym, dlsym, __ATOMIC_RELEASE);
-}
-
-uint32_t getproc_version_asked(void)
-{
-    return 0;
-}
-
-struct gpu gpu; /* off */
-
-void gpu_recording_runs(void)
-{
-}
-
-void gpu_forget(void)
-{
-}
-
-void gpu_pause(bool paused)
-{
-    (void)paused;
-}
-
-static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t stream_kinds[] = {API_STREAM};
 static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
 
 static const uint8_t none_late[API_ARGS_MAX];
 
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late};
 static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, 1, stream_kinds,
                                                none_late};
 static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, stream_kinds,
@@ -68,20 +34,6 @@ static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, 
 static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late};
 
 static unsigned long call_count;
-static _Atomic unsigned long made;
-
-static void make_call(const struct call_site *site, const uint64_t *words)
-{
-    struct call call;
-    bool is_edge = site == &begin_capture || site == &end_capture;
-    if (!is_edge && call_open(&call, site, words)) {
-        call_close(&call, site, 0, words);
-    } else {
-        call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
-        call_end(&call, site, 0, words);
-    }
-    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
-}
 
 /* Some begin before anybody's first call, and some end on another thread. */
 static void say_something(uint64_t thread, unsigned long i)
@@ -117,13 +69,13 @@ static void calls_of(uint64_t thread, unsigned long count)
             snprintf(name, sizeof name, "kernel_%lu_%lu", (unsigned long)thread, i);
             name_define(kernel, name, true, 0x77);
         }
-        make_call(&launch, words);
+        stress_call(&stress_launch, words);
         if (i % 100 == 0)
-            make_call(&begin_capture, &stream);
+            stress_call(&begin_capture, &stream);
         if (i % 10 == 0)
-            make_call(&record, event_words);
+            stress_call(&record, event_words);
         if (i % 100 == 30)
-            make_call(&end_capture, &stream);
+            stress_call(&end_capture, &stream);
         if (i % 1000 == 999)
             names_drop_module(0x77);
     }
@@ -169,7 +121,7 @@ static double seconds_now(void)
 static void one_launch(void *data)
 {
     const uint64_t words[] = {0x1000, 1, 1, *(const unsigned long *)data, 0x100};
-    make_call(&launch, words);
+    stress_call(&stress_launch, words);
 }
 
 static void *take_stacks(void *data)
@@ -252,6 +204,6 @@ int main(int argc, char **argv)
                        (void *)(uintptr_t)i);
     for (unsigned i = 0; i < count && i < 64; i++)
         pthread_join(threads[i], NULL);
-    printf("%lu\n", atomic_load(&made));
+    printf("%lu\n", stress_count());
     return 3;
 }

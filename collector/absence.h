@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why processes have no stacks, or none with Python frames: what they said in a META record, each
+ * reason once.
+ */
+#ifndef GPUPROF_COLLECTOR_ABSENCE_H
+#define GPUPROF_COLLECTOR_ABSENCE_H
+
+#include "recording.h"
+
+#define ABSENCES_MAX 4 /* different reasons */
+
+struct absence {
+    const char *reason; /* a view */
+    uint32_t processes; /* that gave it */
+};
+
+/* The reasons under that key ("stacks", "python") into `found`, of ABSENCES_MAX; their number. */
+unsigned absences_find(const struct recording *rec, const char *key, struct absence *found);
+
+/* "Python frames absent: REASON", and in how many processes, in new memory; NULL: no memory. */
+char *absence_text(const struct absence *a, const struct recording *rec, const char *what);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stress_calls.h"
+
+#include <dlfcn.h>
+
+#include "dlsym_filter.h"
+#include "getproc.h"
+#include "gpu.h"
+#include "hook_table.h"
+
+/* In place of the parts that meet CUDA. */
+dlsym_fn real_dlsym;
+dlvsym_fn real_dlvsym;
+
+void dlsym_find_real(void)
+{
+    __atomic_store_n(&real_dlsym, dlsym, __ATOMIC_RELEASE);
+}
+
+uint32_t getproc_version_asked(void)
+{
+    return 0;
+}
+
+struct gpu gpu; /* off */
+
+void gpu_recording_runs(void)
+{
+}
+
+void gpu_forget(void)
+{
+}
+
+void gpu_pause(bool paused)
+{
+    (void)paused;
+}
+
+static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
+static const uint8_t none_late[API_ARGS_MAX];
+
+const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late};
+
+static _Atomic unsigned long made;
+
+unsigned long stress_count(void)
+{
+    return atomic_load(&made);
+}
+
+void stress_call(const struct call_site *site, const uint64_t *words)
+{
+    bool is_edge = capture_starts_or_ends(api_functions[site->code].symbol);
+    struct call call;
+    if (!is_edge && call_open(&call, site, words)) {
+        call_close(&call, site, 0, words);
+    } else {
+        call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
+        call_end(&call, site, 0, words);
+    }
+    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+}

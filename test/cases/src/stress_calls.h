@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls as a wrapper begins and ends them, without CUDA: for programs that are built together with
+ * inject/, for the sanitizers. The parts of it that meet CUDA have doubles here.
+ */
+#ifndef GPUPROF_TEST_STRESS_CALLS_H
+#define GPUPROF_TEST_STRESS_CALLS_H
+
+#include "call.h"
+
+extern const struct call_site stress_launch; /* of five words, the first of them a kernel */
+
+void stress_call(const struct call_site *site, const uint64_t *words);
+
+/* Calls so far. */
+unsigned long stress_count(void);
+
+#endif
