@@ -22,12 +22,16 @@ $(BUILD)/fuzz/obj/%.c.o: %.c
 $(BUILD)/fuzz/fuzz_stream: $(FUZZ_OBJ)
 	$(call say,LD,$@) $(FUZZ_CC) -fsanitize=fuzzer,address,undefined $^ $(COLLECTOR_LIBS) -o $@
 
-.PHONY: fuzz-afl
-fuzz: $(BUILD)/fuzz/fuzz_stream
-	@mkdir -p $(BUILD)/fuzz/found
-	$(BUILD)/fuzz/fuzz_stream -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=20 \
+# Each seed as it is to be read by each of the ways.
+.PHONY: fuzz-afl fuzz-start
+fuzz-start: $(BUILD)/fuzz_replay
+	$(Q)mkdir -p $(BUILD)/fuzz/found $(BUILD)/fuzz/start
+	$(Q)$(BUILD)/fuzz_replay -o $(BUILD)/fuzz/start test/fuzz/seeds/* > /dev/null
+
+fuzz: $(BUILD)/fuzz/fuzz_stream fuzz-start
+	$< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=20 \
 		-close_fd_mask=2 -print_final_stats=1 -artifact_prefix=$(BUILD)/fuzz/ \
-		$(BUILD)/fuzz/found test/fuzz/seeds
+		$(BUILD)/fuzz/found $(BUILD)/fuzz/start
 
 $(BUILD)/fuzz/afl/%.c.o: %.c
 	@mkdir -p $(@D)
@@ -38,10 +42,10 @@ $(BUILD)/fuzz/fuzz_stream_afl: $(FUZZ_AFL_OBJ)
 		$(COLLECTOR_LIBS) -o $@
 
 # No terminal is needed, and no setting of the machine: it says in the end what it did.
-fuzz-afl: $(BUILD)/fuzz/fuzz_stream_afl
+fuzz-afl: $(BUILD)/fuzz/fuzz_stream_afl fuzz-start
 	AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 \
 		AFL_AUTORESUME=1 afl-fuzz -V $(FUZZ_SECONDS) -t 5000 -m none \
-		-i test/fuzz/seeds -o $(BUILD)/fuzz/afl-found -- $< > $(BUILD)/fuzz/afl.log
+		-i $(BUILD)/fuzz/start -o $(BUILD)/fuzz/afl-found -- $< > $(BUILD)/fuzz/afl.log
 	$(Q)grep -E '^(execs_|corpus_count|edges_|total_edges|saved_)' \
 		$(BUILD)/fuzz/afl-found/default/fuzzer_stats
 
