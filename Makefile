@@ -177,7 +177,7 @@ help:
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
-	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
+	@echo 'fuzz       fuzz the readers with libFuzzer (FUZZ_SECONDS=60); fuzz-afl: with AFL++'
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 

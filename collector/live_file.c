@@ -278,9 +278,11 @@ static int read_stream_header(const char *stream_path, struct stream_header *h)
 static int copy_beside(const struct live_file *l, const char *path)
 {
     struct new_file file;
-    int error = new_file_open(&file, path, 0600);
+    struct stat old;
+    int error = fstat(l->fd, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
     if (error < 0)
         return error;
+    new_file_keep_owner(&file, &old);
     error = copy_chunks(l, file.fd);
     if (error == 0)
         return new_file_place(&file, true);

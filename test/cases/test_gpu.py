@@ -177,7 +177,7 @@ def test_every_kind(run, static, version, graphs):
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
 @pytest.mark.parametrize("graphs", ["nodes", "whole"])
 def test_child_graphs(run, static, graphs):
-    """A graph in a graph, launched two thousand times: four kernels of each launch, or one record."""
+    """A graph in a graph, launched two thousand times: four kernels a launch, or one record."""
     done = run(gpu_work(static=static), "child-graphs", GPUPROF_GRAPHS=graphs)
     check_whole(done, static)
     what = collections.Counter((what, correlation) for what, correlation, *_ in
@@ -390,6 +390,19 @@ def test_no_records_after_a_pause(run):
     assert done.status == "absent: CUPTI enables no records any more after a pause"
     assert done.done.stderr == f"gpuprof: GPU rows {done.status}; host calls are recorded\n"
     assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
+
+
+def test_what_is_left_to_others(run):
+    """CUPTI that is of no use any more costs nobody anything, and is free for whoever comes."""
+    done = run(gpu_work(), *PAUSED, stderr=None, GPUPROF_KINDS="kernel,latency",
+               SIMCUPTI_FAIL="cuptiActivityEnable:2=999")
+    assert done.status.startswith("absent: ")
+    lines = [line for line in sorted((line for line in done.lines if line.layer == "P"),
+                                     key=lambda line: line.begin) if line.what.startswith("cupti")]
+    refused = max(i for i, line in enumerate(lines) if line.what == "cuptiActivityEnable")
+    assert [(line.what, line.values.get("enable")) for line in lines[refused + 1:]] == [
+        ("cuptiActivityDisable", None), ("cuptiActivityEnableLatencyTimestamps", 0),
+        ("cuptiUnsubscribe", None)]
 
 
 @pytest.mark.parametrize("from_flush", [1, 2])

@@ -25,8 +25,9 @@ uint32_t getproc_version_asked(void)
 
 struct gpu gpu; /* off */
 
-void gpu_recording_runs(void)
+void gpu_recording_runs(bool may_wait)
 {
+    (void)may_wait;
 }
 
 void gpu_forget(void)
