@@ -49,7 +49,7 @@ LIVES = {
     "signals": ("a signal every 0.3 ms", 3, 60, 3500),
     "threads": ("threads that end at once", 3, 60, 3500),
     "forks": ("fork in one thread, others call", 3, 60, 2500),
-    "callback": ("fork in a callback of CUPTI's", 3, 60, 1200),
+    "callback": ("fork in a callback of CUPTI's", 3, 60, 2000),
     "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
     "bomb": ("1000 children, 50 at a time", 3, 1, 50),
 }
