@@ -392,6 +392,19 @@ def test_no_records_after_a_pause(run):
     assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
 
 
+def test_what_is_left_to_others(run):
+    """CUPTI that is of no use any more costs nobody anything, and is free for whoever comes."""
+    done = run(gpu_work(), *PAUSED, stderr=None, GPUPROF_KINDS="kernel,latency",
+               SIMCUPTI_FAIL="cuptiActivityEnable:2=999")
+    assert done.status.startswith("absent: ")
+    lines = [line for line in sorted((line for line in done.lines if line.layer == "P"),
+                                     key=lambda line: line.begin) if line.what.startswith("cupti")]
+    refused = max(i for i, line in enumerate(lines) if line.what == "cuptiActivityEnable")
+    assert [(line.what, line.values.get("enable")) for line in lines[refused + 1:]] == [
+        ("cuptiActivityDisable", None), ("cuptiActivityEnableLatencyTimestamps", 0),
+        ("cuptiUnsubscribe", None)]
+
+
 @pytest.mark.parametrize("from_flush", [1, 2])
 def test_flush_hangs(run, from_flush):
     """The program ends all the same, with all host rows, and it is counted."""

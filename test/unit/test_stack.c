@@ -28,6 +28,8 @@ static __thread struct walk next;    /* of this thread */
 static __thread unsigned walk_count; /* so far */
 static __thread struct thread own;
 static _Atomic uint64_t distance; /* from frames to the addresses where they lie now */
+static const struct walk *walked; /* where the last walk was left */
+static jmp_buf *leaves_to;        /* a signal handler leaves it, to there */
 static bool unloads_in_walk;      /* the next check finds that something was unloaded */
 
 _Atomic uint32_t modules_age;
@@ -37,6 +39,10 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max)
     (void)t;
     (void)max;
     walk_count++;
+    if (leaves_to) { /* only where no other thread is */
+        walked = w;
+        longjmp(*leaves_to, 1);
+    }
     w->count = next.count;
     w->is_cut = next.is_cut;
     w->is_signal = next.is_signal;
@@ -292,6 +298,34 @@ static void forked(void **state)
     assert_int_equal(append_count(RECORD_STACK), 4);
 }
 
+#define ROOMS 256u
+
+/* Threads that left while a stack was taken keep their rooms; whoever finds none does without. */
+static void left(void **state)
+{
+    static struct thread threads[ROOMS];
+    const struct walk *rooms[ROOMS];
+    (void)state;
+    set_next(1, 10);
+    for (volatile unsigned i = 0; i < ROOMS; i++) {
+        jmp_buf here;
+        threads[i] = (struct thread){.number = i / 2};
+        leaves_to = &here;
+        if (!setjmp(here))
+            stack_take(&threads[i]);
+        rooms[i] = walked;
+        for (unsigned k = 0; k < i; k++)
+            assert_ptr_not_equal(rooms[k], rooms[i]);
+    }
+    leaves_to = NULL;
+    assert_int_equal(take_number(1, 10), 1); /* of one thread more */
+    assert_null(own.room);
+    assert_int_equal(stack_take(&threads[77]), 1);
+    assert_null(threads[77].room);
+    assert_int_equal(take_number(2, 10), 2); /* it is free again */
+    assert_int_equal(append_counter(COUNTER_STACKS_DROPPED), 0);
+}
+
 static void errno_stays(void **state)
 {
     (void)state;
@@ -355,6 +389,7 @@ int main(void)
         cmocka_unit_test_setup(full, start),
         cmocka_unit_test_setup(refused, start),
         cmocka_unit_test_setup(forked, start),
+        cmocka_unit_test_setup(left, start),
         cmocka_unit_test_setup(errno_stays, start),
         cmocka_unit_test_setup(in_parallel, start),
     };
