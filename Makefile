@@ -64,7 +64,7 @@ ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
 INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c, \
 	$(sort $(wildcard inject/*.c))) \
 	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
-FORMATS_INJECT := api block block_encode column crc32c record settings stream zframe
+FORMATS_INJECT := api block block_encode column cost crc32c record settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
 INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats
@@ -177,7 +177,7 @@ help:
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'
 	@echo 'bench      figures, one a line, and build/bench.json'
-	@echo 'fuzz       fuzz the readers (FUZZ_SECONDS=60)'
+	@echo 'fuzz       fuzz the readers with libFuzzer (FUZZ_SECONDS=60); fuzz-afl: with AFL++'
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 

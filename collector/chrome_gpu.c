@@ -59,7 +59,7 @@ static int place(struct trace_writer *w, const struct event *e, enum row_kind ki
     if (more < 0)
         return more;
     if (!more && e->record->correlation && kind != ROW_OVERHEAD)
-        e->process->losses.gpu_unpaired++;
+        process_count_unpaired(e->process, e->begin_ns);
     s->event = e;
     s->called = more > 0;
     s->device = device;

@@ -324,6 +324,33 @@ static int put_losses(struct trace_writer *w, const struct process *p)
     return put_object(w, object, ",\n");
 }
 
+/* Instant events, one for each thing that was given up to cost less. */
+static int put_steps(struct trace_writer *w, struct process *p)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->costs.step_count; i++) {
+        const struct step_down *s = &p->costs.steps[i];
+        char name[STEP_DOWN_TEXT_BYTES + 32];
+        char ts[JSON_DECIMAL_MAX + 5];
+        uint64_t at_ns = s->begin_ns < CLOCK_NS_MAX ? s->begin_ns : CLOCK_NS_MAX;
+        snprintf(name, sizeof name, "--overhead-max: %s", s->text);
+        *json_microseconds(ts, chrome_time(w, clock_map_ns(&p->clock, at_ns))) = '\0';
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "ph", "i");
+        cJSON_AddStringToObject(object, "s", "g");
+        cJSON_AddStringToObject(object, "cat", "gpuprof");
+        add_text(object, "name", name);
+        cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+        cJSON_AddNumberToObject(object, "tid", p->shown_pid);
+        cJSON_AddRawToObject(object, "ts", ts);
+        cJSON *args = cJSON_AddObjectToObject(object, "args");
+        cJSON_AddNumberToObject(args, "share", (double)s->share / COST_PER_MILLION);
+        cJSON_AddNumberToObject(args, "budget", (double)s->budget / COST_PER_MILLION);
+        error = put_object(w, object, ",\n");
+    }
+    return error;
+}
+
 /* Key and value of the META records; a key that occurs more than once has an array. */
 static cJSON *meta_object(const struct process *p)
 {
@@ -350,6 +377,29 @@ static cJSON *meta_object(const struct process *p)
     return object;
 }
 
+/* What gpuprof itself has cost the process. */
+static cJSON *cost_object(const struct cost_table *costs)
+{
+    const uint64_t *sum = costs->sum;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "threads", (double)sum[COST_SUM_THREADS]);
+    cJSON_AddNumberToObject(object, "wall_ns", (double)sum[COST_SUM_WALL_NS]);
+    cJSON_AddNumberToObject(object, "cost_ns", (double)sum[COST_SUM_COST_NS]);
+    cJSON_AddNumberToObject(object, "worst_share",
+                            cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
+    cJSON_AddNumberToObject(object, "own_ns", (double)sum[COST_SUM_OWN_NS]);
+    cJSON *classes = cJSON_AddObjectToObject(object, "classes");
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        const struct cost_row *row = &costs->rows[i];
+        if (!row->count && !row->total_ns)
+            continue;
+        cJSON *class = cJSON_AddObjectToObject(classes, cost_infos[i].name);
+        cJSON_AddNumberToObject(class, "count", (double)row->count);
+        cJSON_AddNumberToObject(class, "total_ns", (double)row->total_ns);
+    }
+    return object;
+}
+
 static cJSON *process_object(const struct process *p)
 {
     char id[2 * sizeof p->header.process_id + 1];
@@ -372,6 +422,7 @@ static cJSON *process_object(const struct process *p)
         cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
         free(note);
     }
+    cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));
     cJSON_AddItemToObject(object, "losses", losses_object(&p->losses));
     return object;
 }
@@ -385,7 +436,9 @@ int chrome_tail(struct trace_writer *w)
         if (!chrome_shows(w, w->rec->processes[i]))
             continue;
         losses_add(&sum, &w->rec->processes[i]->losses);
-        error = put_losses(w, w->rec->processes[i]);
+        error = put_steps(w, w->rec->processes[i]);
+        if (error == 0)
+            error = put_losses(w, w->rec->processes[i]);
     }
     *json_decimal(origin, w->origin_ns) = '\0';
     cJSON *other = cJSON_CreateObject();

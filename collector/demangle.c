@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rust_name.h"
+
 #define HARMLESS_REFERENCES 16     /* 2^8 or 3^5 times as long at the worst */
 #define CHILD_TIME_US       200000 /* names of tens of kilobytes take some milliseconds */
 
@@ -99,6 +101,8 @@ static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful
 
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
 {
+    if (mangled[0] == '_' && mangled[1] == 'R')
+        return rust_name(mangled, bytes_max);
     if (mangled[0] != '_' || mangled[1] != 'Z')
         return NULL;
     bool harmful = false;
@@ -114,5 +118,7 @@ char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
         shown = demangle_aside(mangled, bytes_max, &harmful);
     }
     *failures += harmful;
+    if (shown && rust_name_is_old(mangled))
+        rust_name_tidy(shown);
     return shown;
 }

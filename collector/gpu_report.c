@@ -251,7 +251,7 @@ static int find_call(struct gpu_report *g, const struct event *e, struct correla
     int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
                                  e->begin_ns, call);
     if (!found && e->record->correlation)
-        e->process->losses.gpu_unpaired++;
+        process_count_unpaired(e->process, e->begin_ns);
     return found;
 }
 

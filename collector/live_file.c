@@ -178,6 +178,9 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     chunk->position = load_u64(head + LIVE_CHUNK_POSITION);
     uint64_t committed = load_u64(head + LIVE_CHUNK_COMMITTED);
     chunk->open = (unsigned)committed & LIVE_OPEN_MASK;
+    uint64_t passed = load_u64(head + LIVE_CHUNK_PASSED);
+    uint64_t counted = load_u64(head + LIVE_CHUNK_COUNTED);
+    chunk->passed = passed > counted ? passed - counted : 0;
     chunk->committed = committed - chunk->open;
     if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
         chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
@@ -275,9 +278,11 @@ static int read_stream_header(const char *stream_path, struct stream_header *h)
 static int copy_beside(const struct live_file *l, const char *path)
 {
     struct new_file file;
-    int error = new_file_open(&file, path, 0600);
+    struct stat old;
+    int error = fstat(l->fd, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
     if (error < 0)
         return error;
+    new_file_keep_owner(&file, &old);
     error = copy_chunks(l, file.fd);
     if (error == 0)
         return new_file_place(&file, true);

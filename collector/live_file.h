@@ -39,6 +39,7 @@ struct live_chunk {
     uint64_t position;
     uint64_t committed; /* bytes of whole records, cut to the chunk's size */
     unsigned open;      /* records of open calls behind them */
+    uint64_t passed;    /* calls that its owner passed by, and that are in no counter yet */
 };
 
 /* Does the process that `h` names still run? */

@@ -202,6 +202,7 @@ static int find_places(struct tail_reader *r)
             return error;
         if (chunk.state != LIVE_OWNED && chunk.state != LIVE_FULL)
             continue;
+        r->tail->passed += chunk.passed;
         r->places[r->place_count++] =
             (struct chunk_place){.thread = chunk.thread, .index = i, .position = chunk.position};
     }

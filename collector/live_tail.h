@@ -27,6 +27,7 @@ struct live_tail {
     uint64_t records; /* that were in the live file only */
     uint64_t open_calls;
     uint64_t damaged_bytes; /* of chunks whose records make no sense */
+    uint64_t passed;        /* calls passed by that are in no counter */
     uint64_t missing_bytes; /* of records that are in neither file */
 };
 

@@ -58,6 +58,13 @@ int new_file_open(struct new_file *f, const char *path, mode_t mode)
     return GPUPROF_IO;
 }
 
+void new_file_keep_owner(const struct new_file *f, const struct stat *old)
+{
+    if (old->st_uid != geteuid() && fchown(f->fd, old->st_uid, old->st_gid) < 0)
+        return; /* it is ours then, and only we can read it: so it is with any copy */
+    (void)fchmod(f->fd, old->st_mode & 0777);
+}
+
 static int name_unnamed(struct new_file *f)
 {
     char link[40];

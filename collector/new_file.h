@@ -8,6 +8,7 @@
 #define GPUPROF_COLLECTOR_NEW_FILE_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct new_file {
@@ -19,6 +20,12 @@ struct new_file {
 
 /* 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY; then there is nothing to drop. */
 int new_file_open(struct new_file *f, const char *path, mode_t mode);
+
+/*
+ * It gets the old file's owner and mode, if we may: root reads for others, who are to be able to go
+ * on with it.
+ */
+void new_file_keep_owner(const struct new_file *f, const struct stat *old);
 
 /*
  * Gives it its name and closes it; `durable`: when both its content and its name are on disk. 0 or

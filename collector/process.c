@@ -171,6 +171,9 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
         if (p->note_count < NOTES_MAX && (p->notes[p->note_count] = copy_text(r)))
             p->note_count++;
         break;
+    case RECORD_COST:
+    case RECORD_COST_SUM:
+    case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
     case RECORD_END: p->end_reason = r->arg_count >= 1 && r->args[0] ? r->args[0] : END_EXIT; break;
     default: break;
     }
@@ -285,6 +288,7 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.running = live->owner == LIVE_OWNER_RUNNING;
     memcpy(p->losses.counters, live->counters, sizeof live->counters); /* newer than any record */
+    p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
     return error;
 }
 
@@ -384,4 +388,22 @@ const char *process_meta(const struct process *p, const char *key)
         if (strncmp(p->meta[i - 1], key, length) == 0 && p->meta[i - 1][length] == '=')
             return p->meta[i - 1] + length + 1;
     return NULL;
+}
+
+void process_count_unpaired(struct process *p, uint64_t begin_ns)
+{
+    uint64_t untied_ns = cost_table_untied_ns(&p->costs);
+    if (untied_ns < CLOCK_NS_MAX && begin_ns >= clock_map_ns(&p->clock, untied_ns))
+        p->losses.gpu_given_up++;
+    else
+        p->losses.gpu_unpaired++;
+}
+
+/* What was on its way when CUPTI was given up cannot be told from the rest. */
+void process_count_unmatched(struct process *p, uint64_t count)
+{
+    if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
+        p->losses.gpu_given_up += count;
+    else
+        p->losses.gpu_missing = count;
 }

@@ -13,6 +13,7 @@
 
 #include "block.h"
 #include "clock_map.h"
+#include "cost_table.h"
 #include "function_table.h"
 #include "kernel_names.h"
 #include "live_tail.h"
@@ -48,9 +49,11 @@ struct losses {
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */
-    uint64_t unmatched_ranges;   /* ends of ranges that had not begun */
-    uint64_t deep_ranges;        /* nested too deep to be followed (range_stack.h) */
-    uint64_t stacks_unread;      /* records of stacks, modules and places that mean nothing */
+    uint64_t gpu_given_up;     /* work without its call, or launches without work, because that was
+                                * given up to cost less */
+    uint64_t unmatched_ranges; /* ends of ranges that had not begun */
+    uint64_t deep_ranges;      /* nested too deep to be followed (range_stack.h) */
+    uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
@@ -76,6 +79,7 @@ struct process {
     struct clock_map clock;
     struct live_tail live;
     struct losses losses;
+    struct cost_table costs;
     uint64_t block_count;
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
@@ -125,6 +129,13 @@ void process_release(struct process *p, struct reader *r);
  */
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
+
+/*
+ * GPU work that began then (shared time) has no call, or `count` launches have no GPU work: counts
+ * it as what it is, something that is missing or that was given up to cost less.
+ */
+void process_count_unpaired(struct process *p, uint64_t begin_ns);
+void process_count_unmatched(struct process *p, uint64_t count);
 
 /* The value of the last META record of that key, or NULL. */
 const char *process_meta(const struct process *p, const char *key);

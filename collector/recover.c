@@ -188,9 +188,11 @@ static int write_whole(struct recover *r, const char *path, const struct live_fi
 static int replace(struct recover *r, const char *path, const struct live_file *live)
 {
     struct new_file file;
-    int error = new_file_open(&file, path, 0600);
+    struct stat old;
+    int error = stat(path, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
     if (error < 0)
         return error;
+    new_file_keep_owner(&file, &old);
     r->fd = file.fd;
     error = write_whole(r, path, live);
     if (error == 0)

@@ -72,6 +72,7 @@ static int take_call(struct report *r, const struct event *e)
     uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     row->count += weight;
+    row->recorded++;
     row->total_ns += duration_ns * weight;
     if (duration_ns > row->max_ns)
         row->max_ns = duration_ns;
@@ -82,6 +83,7 @@ static int take_call(struct report *r, const struct event *e)
     if (e->end_ns > r->end_ns)
         r->end_ns = e->end_ns;
     r->calls += weight;
+    r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
     if (e->record->result && e->record->result != RESULT_NOT_READY) {
         row->errors += weight;

@@ -19,7 +19,8 @@ struct report_row {
     uint64_t errors; /* calls that returned one; "not ready" is an answer and not counted */
     uint64_t total_ns;
     uint64_t max_ns;
-    uint64_t bytes; /* of calls that succeeded */
+    uint64_t bytes;    /* of calls that succeeded */
+    uint64_t recorded; /* calls that all this is known from; less than `count`: it is estimated */
     struct histogram durations;
 };
 
@@ -34,6 +35,7 @@ struct report {
     uint32_t *row_of; /* owned: function index -> row + 1 */
     uint32_t row_of_count;
     uint64_t calls;
+    bool is_estimated; /* some calls stand for others, too */
     uint64_t errors;
     uint64_t total_ns; /* of calls that are not nested in another */
     uint64_t copy_calls;

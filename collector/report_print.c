@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "cost_report.h"
 #include "gpu_report.h"
 #include "json_text.h"
 #include "report.h"
@@ -22,6 +23,21 @@ static uint64_t quantile_ns(const struct report_row *row, double fraction)
 {
     uint64_t ns = histogram_quantile(&row->durations, fraction);
     return ns < row->max_ns ? ns : row->max_ns;
+}
+
+/* "~": estimated from some of the calls. */
+static const char *total_text(const struct report_row *row, char *text)
+{
+    text[0] = '~';
+    return row->count > row->recorded ? (time_text(text + 1, row->total_ns), text)
+                                      : time_text(text, row->total_ns);
+}
+
+static const char *calls_text(const struct report_row *row, char *text)
+{
+    text[0] = '~';
+    return row->count > row->recorded ? (count_text(text + 1, row->count), text)
+                                      : count_text(text, row->count);
 }
 
 static double share(const struct report *r, const struct report_row *row)
@@ -82,7 +98,7 @@ static void print_recording(const struct report *r, FILE *out)
 
 static void print_functions(const struct report *r, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
+    char a[1 + UNIT_TEXT_BYTES], b[1 + UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
     char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES];
     fprintf(out, "\n%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
             "mean", "median", "p95", "max", "bytes", "errors", "function");
@@ -90,13 +106,16 @@ static void print_functions(const struct report *r, FILE *out)
         const struct report_row *row = &r->rows[i];
         char *name = json_line(row->function->name);
         fprintf(out, "%6.1f%% %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share(r, row),
-                time_text(a, row->total_ns), count_text(b, row->count), time_text(c, mean_ns(row)),
+                total_text(row, a), calls_text(row, b), time_text(c, mean_ns(row)),
                 time_text(d, quantile_ns(row, 0.5)), time_text(e, quantile_ns(row, 0.95)),
                 time_text(f, row->max_ns), row->bytes ? bytes_text(g, row->bytes) : "",
                 row->errors ? count_text(h, row->errors) : "", name ? name : "?");
         free(name);
     }
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    if (r->is_estimated)
+        fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
+                     "recorded\n");
 }
 
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */
@@ -108,6 +127,7 @@ void report_print_text(const struct report *r, FILE *out)
     } else {
         print_functions(r, out);
         gpu_report_print_text(r->gpu, out);
+        cost_report_print_text(r->rec, out);
     }
     print_losses(r, out);
 }
@@ -154,6 +174,7 @@ void report_print_csv(const struct report *r, FILE *out)
     if (r->stacks)
         stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
+    cost_report_print_csv(r->rec, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (loss_value(&r->losses, i))
@@ -172,8 +193,11 @@ static void print_json_row(const struct report_row *row, FILE *out)
     fprintf(out, "\"mean_ns\": %llu, \"median_ns\": %llu, \"p95_ns\": %llu, \"max_ns\": %llu, ",
             (unsigned long long)mean_ns(row), (unsigned long long)quantile_ns(row, 0.5),
             (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns);
-    fprintf(out, "\"bytes\": %llu, \"errors\": %llu}", (unsigned long long)row->bytes,
+    fprintf(out, "\"bytes\": %llu, \"errors\": %llu", (unsigned long long)row->bytes,
             (unsigned long long)row->errors);
+    if (row->count > row->recorded)
+        fprintf(out, ", \"estimated_from\": %llu", (unsigned long long)row->recorded);
+    fprintf(out, "}");
     free(name);
 }
 
@@ -204,6 +228,7 @@ void report_print_json(const struct report *r, FILE *out)
     if (r->stacks)
         stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
+    cost_report_print_json(r->rec, out);
     fprintf(out, "\n}\n");
 }
 
@@ -232,7 +257,8 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
     fprintf(out, "  processes  %u (%u thread%s)\n", r->rec->count, threads,
             threads == 1 ? "" : "s");
-    fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->rows ? "" : " (about)");
+    fprintf(out, "  calls      %s%s", count_text(a, r->calls),
+            r->rows && !r->is_estimated ? "" : " (about)");
     if (r->errors)
         fprintf(out, ", %s returned an error", count_text(a, r->errors));
     fprintf(out, "\n");
@@ -245,6 +271,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
         fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
+    cost_report_print_summary(r->rec, out);
     if (losses_weight(&r->losses) != LOSS_NONE)
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
     else

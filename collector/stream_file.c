@@ -126,6 +126,16 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
     return file_read_at(f->fd, offset, data, count);
 }
 
+uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)
+{
+    if (pool_use(f, pool) < 0)
+        return offset; /* who reads there has the error */
+    off_t data = lseek(f->fd, (off_t)offset, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? f->size : offset;
+    return (uint64_t)data;
+}
+
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h)
 {
     uint8_t data[STREAM_HEADER_BYTES_MAX];

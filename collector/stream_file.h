@@ -52,4 +52,8 @@ int stream_file_header(struct stream_file *f, struct file_pool *pool, struct str
 ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          uint8_t *data, size_t count);
 
+/* Where the next bytes from `offset` on are that are no hole in the file; its size: there are none.
+ */
+uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset);
+
 #endif

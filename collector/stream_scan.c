@@ -84,14 +84,15 @@ static int search(struct stream_scan *s, uint64_t from, uint64_t *found)
     uint64_t at = from;
     while (at < s->file->size) {
         const uint8_t *data;
-        ssize_t there = window_at(s, at, SCAN_WINDOW_BYTES, &data);
+        ssize_t there = window_at(s, at, BLOCK_HEADER_BYTES_MAX, &data);
         if (there < 0)
             return (int)there;
         if (there < BLOCK_HEADER_BYTES)
             break;
-        const uint8_t *p = memmem(data, (size_t)there, magic, sizeof magic);
+        size_t rest = s->window_length - (size_t)(at - s->window_offset);
+        const uint8_t *p = memmem(data, rest, magic, sizeof magic);
         if (!p) {
-            at += (uint64_t)there - 3;
+            at = stream_file_data(s->file, s->pool, at + rest - 3);
             continue;
         }
         at += (uint64_t)(p - data);

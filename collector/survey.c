@@ -220,8 +220,11 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
 
 int survey_tell(struct survey *s, struct process *p)
 {
+    uint64_t unmatched = 0;
+    int error = correlation_unmatched(&s->calls, p->index, &unmatched);
     p->losses.gpu_untied = s->untied[p->index];
-    return correlation_unmatched(&s->calls, p->index, &p->losses.gpu_missing);
+    process_count_unmatched(p, unmatched);
+    return error;
 }
 
 const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)

@@ -44,6 +44,16 @@ static void write_number(uint64_t number, const struct unit *units, char *text, 
              number ? best->name : "");
 }
 
+static void write_limit(const struct setting_info *info, uint64_t number, char *text,
+                        size_t text_bytes)
+{
+    unsigned long long whole = number / 10000, rest = number % 10000;
+    if (info->kind == SETTING_KIND_SHARE) /* as an integer: a locale has its own point */
+        snprintf(text, text_bytes, rest ? "%llu.%04llu%%" : "%llu%%", whole, rest);
+    else
+        write_number(number, units_of(info), text, text_bytes);
+}
+
 /* Digits and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
 static bool parse_number(const char *text, const struct unit *units, uint64_t *number)
 {
@@ -114,16 +124,39 @@ static bool parse_flags(const char *text, const char *choices, uint64_t *number)
     }
 }
 
-/* May a time be "off"? */
+/* Percents with up to four places behind the point, as parts per million; "%" may be left out. */
+static bool parse_share(const char *text, uint64_t *number)
+{
+    uint64_t n = 0, unit = 10000;
+    const char *p = text;
+    bool is_behind = false;
+    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !is_behind); p++) {
+        if (*p == '.') {
+            is_behind = true;
+            continue;
+        }
+        unit /= is_behind ? 10 : 1;
+        if (unit == 0 || n > 1000000)
+            return false;
+        n = 10 * n + (uint64_t)(*p - '0');
+    }
+    if (p == text || p[-1] == '.' || text[0] == '.' || (*p && strcmp(p, "%") != 0))
+        return false;
+    *number = n * unit;
+    return true;
+}
+
+/* May it be "off"? */
 static bool can_be_off(const struct setting_info *info)
 {
-    return info->kind == SETTING_KIND_TIME && strstr(info->value, "|off");
+    return (info->kind == SETTING_KIND_TIME || info->kind == SETTING_KIND_SHARE) &&
+           strstr(info->value, "|off");
 }
 
 static bool parse_text(const struct setting_info *info, const char *text, uint64_t *number)
 {
     if (can_be_off(info) && strcmp(text, "off") == 0) {
-        *number = SETTING_TIME_OFF;
+        *number = SETTING_OFF;
         return true;
     }
     switch (info->kind) {
@@ -131,6 +164,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
     case SETTING_KIND_SIZE:
     case SETTING_KIND_TIME:
     case SETTING_KIND_NUMBER: return parse_number(text, units_of(info), number);
+    case SETTING_KIND_SHARE: return parse_share(text, number);
     case SETTING_KIND_SWITCH: return parse_switch(text, number);
     case SETTING_KIND_FLAGS: return parse_flags(text, info->value, number);
     default: return parse_choice(text, info->value, number);
@@ -141,6 +175,7 @@ static const char *const kind_hints[] = {
     [SETTING_KIND_PATH] = "a path",
     [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G",
     [SETTING_KIND_TIME] = "a time such as 80us, 200ms or 3s",
+    [SETTING_KIND_SHARE] = "a share such as 2% or 0.5%",
     [SETTING_KIND_SWITCH] = "on or off",
     [SETTING_KIND_CHOICE] = "one of",
     [SETTING_KIND_NUMBER] = "a number",
@@ -165,14 +200,14 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
                                     : "");
         return GPUPROF_USAGE;
     }
-    bool is_off = can_be_off(info) && number == SETTING_TIME_OFF;
+    bool is_off = can_be_off(info) && number == SETTING_OFF;
     bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
-                  info->kind == SETTING_KIND_NUMBER;
+                  info->kind == SETTING_KIND_SHARE || info->kind == SETTING_KIND_NUMBER;
     if (ranged && !is_off && (number < info->low || number > info->high)) {
         char low[32];
         char high[32];
-        write_number(info->low, units_of(info), low, sizeof low);
-        write_number(info->high, units_of(info), high, sizeof high);
+        write_limit(info, info->low, low, sizeof low);
+        write_limit(info, info->high, high, sizeof high);
         snprintf(reason, reason_bytes, "'%.40s' is out of range (%s to %s)", text, low, high);
         return GPUPROF_USAGE;
     }

@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #define SETTING_TEXT_BYTES_MAX 1023 /* longest value accepted */
-#define SETTING_TIME_OFF       UINT64_MAX
+#define SETTING_OFF            UINT64_MAX
 
 enum setting_kind {
     SETTING_KIND_PATH,
     SETTING_KIND_SIZE,
     SETTING_KIND_TIME,
+    SETTING_KIND_SHARE,
     SETTING_KIND_SWITCH,
     SETTING_KIND_CHOICE,
     SETTING_KIND_NUMBER,
@@ -61,7 +62,7 @@ struct setting_info {
 extern const struct setting_info setting_infos[SETTING_COUNT];
 
 struct settings {
-    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, 0|1, index of the choice, number, bits */
+    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, ppm, 0|1, index of the choice, number, bits */
     const char *texts[SETTING_COUNT]; /* PATH: the text itself (a view) */
 };
 

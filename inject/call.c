@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "gpu.h"
+#include "pass_by.h"
 #include "resolve.h"
 #include "stack.h"
 #include "writer.h"
@@ -100,7 +101,7 @@ bool call_is_inside(struct thread *t, const struct call *c)
         return true;
     }
     /* A signal handler left our code by longjmp. */
-    if (t->epoch == epoch_now()) /* else the chunk is another process's */
+    if (thread_takes_part(t)) /* else the chunk is another process's */
         thread_settle(t);
     t->inside = NULL;
     return false;
@@ -112,6 +113,8 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     const struct seen_call *s = seen_of(t, outer);
     if (seen_of(t, inner))
         return true;
+    if (s && gpu_deafness() == GPU_DEAF) /* its end will never be told */
+        return false;
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
@@ -136,7 +139,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     }
     call_enter(t, c);
     enum call_mode mode = CALL_OWNER;
-    if (t->epoch != epoch_now()) {
+    if (!thread_takes_part(t)) {
         if (thread_attach(t)) {
             gpu_recording_runs(caller && !resolve_is_cuda(caller));
         } else {
@@ -146,12 +149,14 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         }
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
-        gpu_is_active() && gpu.is_called_back[site->code])
+        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code])
         mode = CALL_PASS; /* its callback makes the event */
     while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
     if (t->open && mode != CALL_PASS) {
         mode = !is_part(t, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
+        if (mode == CALL_PASS)
+            thread_cost_count(t->cost, COST_NESTED);
         if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX) {
             counter_add(COUNTER_UNRECORDED, 1);
             mode = CALL_PASS;
@@ -161,14 +166,57 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     return mode;
 }
 
+/* Has a call of this site a short way, when it is the usual one? */
+static bool has_short_way(const struct thread *t, const struct call_site *site)
+{
+    return site->class != API_GRAPH && !passing_calls() && thread_usual_limit(t);
+}
+
+/* Is it one of the burst's calls, and not one inside another? */
+static bool take_of_burst(struct thread *t)
+{
+    if (t->inside || t->open || !thread_takes_part(t))
+        return false;
+    t->burst--;
+    thread_set_limit(t);
+    return true;
+}
+
+/* The next call of a burst, which began at `begin`: as on the short way. False: it is no usual one.
+ */
+static bool open_timed(struct thread *t, struct call *c, const struct call_site *site,
+                       const uint64_t *words, uint64_t begin)
+{
+    t->limit = thread_usual_limit(t);
+    bool opened = call_open(c, site, words);
+    thread_set_limit(t);
+    if (opened) {
+        t->timed = c;
+        t->timed_ticks = ((const uint64_t *)(void *)(t->records + t->used))[1] - begin;
+    }
+    return opened;
+}
+
 void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
                 uintptr_t caller)
 {
     struct thread *t = &this_thread;
+    uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
+    if (unlikely(passing_now()) && pass_by(t, c, site, caller, begin))
+        return;
+    bool is_timed = begin && take_of_burst(t) && caller;
+    if (is_timed && has_short_way(t, site)) {
+        if (open_timed(t, c, site, words, begin))
+            return;
+        is_timed = false; /* a name's first sight, or a full chunk */
+    }
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
-    if (mode == CALL_PASS)
+    if (mode == CALL_PASS) {
+        if (begin && t->open)
+            thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
+    }
     call_enter(t, c);
     if (site->count && site->kinds[0] == API_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
@@ -185,6 +233,8 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
             t->open = c;
         else
             push(t, c, true);
+        t->timed = is_timed && mode == CALL_OWNER ? c : NULL;
+        t->timed_ticks = ((const uint64_t *)(void *)room)[1] - begin;
     }
     call_leave(t);
 }
@@ -205,7 +255,7 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     const uint64_t *stream = word_of(site, words, API_STREAM);
     const uint64_t *event = word_of(site, words, API_EVENT);
     enum capture_role role = capture_role(api_functions[site->code].symbol);
-    bool capturing = attention_now() % ATTENTION_LATE != 0;
+    bool capturing = attention_captures();
     bool begins_or_ends = role == CAPTURE_BEGIN || role == CAPTURE_FINISH;
     if (!stream || !(capturing || begins_or_ends))
         return false;
@@ -217,6 +267,14 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
 
+static uint32_t take_stack(struct thread *t)
+{
+    uint64_t begin = ticks_now();
+    uint32_t stack = stack_take(t);
+    thread_cost_time(t->cost, COST_STACK, ticks_now() - begin);
+    return stack;
+}
+
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
                     const uint64_t *words)
 {
@@ -224,7 +282,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     if (call_mode(c) == CALL_PASS)
         return result;
     call_enter(t, c);
-    if (t->epoch != epoch_now()) {
+    if (!thread_takes_part(t)) {
         call_leave(t); /* recording has ended, or this is a fork's child */
         return result;
     }
@@ -238,22 +296,57 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
-        uint32_t stack = call_is_slow(site, record[2]) ? stack_take(t) : 0;
+        uint32_t stack = call_is_slow(site, record[2]) ? take_stack(t) : 0;
+        uint32_t weight = t->weighed == c ? t->weight : 0;
+        t->weighed = NULL;
         /* Taking it may have taken the room that the record was in. */
-        if (call_newest_record(t) && !stack)
+        if (call_newest_record(t) && !stack && !weight)
             thread_close(t);
         else if (call_newest_record(t))
-            thread_close_with(t, stack);
+            thread_close_with(t, stack, weight);
     }
     pop(t);
+    if (thread_is_asked(t))
+        thread_follow(t);
     if (attention_now() >= ATTENTION_LATE)
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
     call_leave(t);
     return result;
 }
 
+/* The end of a call whose begin was timed. */
+static int end_timed(struct thread *t, struct call *c, const struct call_site *site, int result,
+                     const uint64_t *words)
+{
+    const uint8_t *records = t->records;
+    uint64_t used = t->used;
+    uint64_t stacks = atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed);
+    t->timed = NULL;
+    if (has_short_way(t, site))
+        call_close(c, site, result, words);
+    else
+        call_close_slow(c, site, ticks_now(), result, words);
+    uint64_t now = ticks_now();
+    if (t->records != records || t->used <= used || !thread_takes_part(t) ||
+        stacks != atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed))
+        return result; /* it is no usual one */
+    const uint64_t *record = (const uint64_t *)(const void *)(records + used);
+    if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
+        thread_cost_time(t->cost, cost_classes[site->code],
+                         t->timed_ticks + (now - record[1] - record[2]));
+    return result;
+}
+
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
+    struct thread *t = &this_thread;
+    if (call_mode(c) == CALL_PASS) {
+        if (t->passed == c)
+            t->passed = c->below;
+        return result;
+    }
+    if (unlikely(t->timed == c))
+        return end_timed(t, c, site, result, words);
     return call_close_slow(c, site, ticks_now(), result, words);
 }
 
@@ -280,6 +373,8 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
     }
     call_begin(&s->call, site, words, 0);
     s->is_open = call_mode(&s->call) != CALL_PASS;
+    if (s->is_open) /* what it costs is in the callbacks' time */
+        thread_cost_raise(&t->cost->count[cost_classes[site->code]], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }
 

@@ -113,14 +113,9 @@ void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64
     lock_drop(&members_lock);
 }
 
-static bool is_capturing(void)
-{
-    return attention_now() % ATTENTION_LATE != 0;
-}
-
 void capture_drop_stream(uint64_t stream)
 {
-    if (!is_capturing() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
+    if (!attention_captures() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
         return;
     struct member *m = find(stream, false);
     if (m && m->is_origin)
@@ -132,7 +127,7 @@ void capture_drop_stream(uint64_t stream)
 
 void capture_drop_all(void)
 {
-    if (!is_capturing() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
+    if (!attention_captures() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
         return;
     for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++)
         if (members[i].capture && members[i].is_origin)

@@ -23,7 +23,7 @@ static void before_fork(void)
     if (p == MAP_FAILED)
         return;
     memcpy(p, gp.pool.base, LIVE_HEAD_BYTES);
-    if (t->records && t->epoch == epoch_now()) {
+    if (t->records && thread_takes_part(t)) {
         const uint8_t *chunk = t->records - LIVE_CHUNK_HEAD_BYTES;
         memcpy(p + (chunk - gp.pool.base), chunk, gp.pool.chunk_bytes);
     }

@@ -268,6 +268,28 @@ static void enable_callbacks(bool past_hooks)
     }
 }
 
+bool gpu_has_callbacks(void)
+{
+    return gpu_is_active() && gp.settings.numbers[SETTING_FRONT] != FRONT_HOOKS &&
+           gpu_deafness() == GPU_HEARS;
+}
+
+void gpu_stop_callbacks(void)
+{
+    uint32_t hears = GPU_HEARS, hears_ends = GPU_HEARS_ENDS;
+    if (atomic_compare_exchange_strong(&gpu.deaf, &hears, GPU_HEARS_ENDS) ||
+        !atomic_compare_exchange_strong(&gpu.deaf, &hears_ends, GPU_DEAF))
+        return;
+    struct quiet quiet = quiet_begin();
+    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
+            if (gpu.callbacks.api[d][cbid] && gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] &&
+                !gpu_guest_wants(cupti_callback_domain((enum api_domain)d), cbid))
+                gpu.cupti.cuptiEnableCallback(0, gpu.subscriber,
+                                              cupti_callback_domain((enum api_domain)d), cbid);
+    quiet_end(&quiet);
+}
+
 /* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
  * not tied to it. */
 static void tell_source(void)
@@ -336,6 +358,17 @@ void gpu_end(uint64_t ns)
     atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
 }
 
+void gpu_give_up(void)
+{
+    uint32_t active = GPU_ACTIVE;
+    gpu_parse_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
+        return;
+    let_go();
+    set_status("from CUPTI %u, %.600s, until they were given up for %s", gpu.cupti.version,
+               gpu.cupti.path, setting_infos[SETTING_OVERHEAD_MAX].variable);
+}
+
 static void at_exit(void)
 {
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
@@ -381,7 +414,9 @@ static void start_if_due(void)
     if (!atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
         return;
     struct quiet quiet = quiet_begin();
+    uint64_t begin = ticks_now();
     start(phase == GPU_WATCHING);
+    thread_cost_time(this_thread.cost, COST_START, ticks_now() - begin);
     futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
 }
@@ -411,13 +446,17 @@ void gpu_cuda_runs(void)
 
 void gpu_recording_runs(bool may_wait)
 {
+    static atomic_bool is_too_long; /* one thread has waited in vain: enough */
     start_if_due();
-    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING)
+    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING || atomic_load(&is_too_long))
         return;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
-    for (; now_ns < end_ns && atomic_load(&gpu.phase) == GPU_STARTING;
-         now_ns = clock_ns(CLOCK_MONOTONIC))
+    while (atomic_load(&gpu.phase) == GPU_STARTING && now_ns < end_ns) {
         futex_wait(&gpu.phase, GPU_STARTING, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    if (atomic_load(&gpu.phase) == GPU_STARTING)
+        atomic_store(&is_too_long, true);
 }
 
 void gpu_forget(void)

@@ -24,6 +24,13 @@ enum gpu_phase {
     GPU_DEAD,    /* not to be had (gpu.status says why), or over */
 };
 
+/* Whether callbacks make calls: not any more if they cost too much; see governor.h. */
+enum gpu_deafness {
+    GPU_HEARS,
+    GPU_HEARS_ENDS, /* of calls that had begun */
+    GPU_DEAF,
+};
+
 #define GPU_STATUS_BYTES_MAX  1400
 #define GPU_MISSING_BYTES_MAX 160
 
@@ -35,6 +42,7 @@ struct gpu {
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
+    _Atomic uint32_t deaf;                   /* enum gpu_deafness */
     uint32_t refused_callbacks;              /* that were wanted */
     CUpti_SubscriberHandle subscriber;
     bool has_latency;                    /* kernels say when they were queued */
@@ -75,6 +83,21 @@ static inline bool gpu_is_active(void)
 {
     return atomic_load_explicit(&gpu.phase, memory_order_relaxed) == GPU_ACTIVE;
 }
+
+static inline uint32_t gpu_deafness(void)
+{
+    return atomic_load_explicit(&gpu.deaf, memory_order_relaxed);
+}
+
+/* Are there callbacks that could be given up? And records? */
+bool gpu_has_callbacks(void);
+
+/*
+ * No call is seen by a callback any more: first those that had begun end, then, at the second call,
+ * CUPTI is told. And: nothing is recorded of the device from here on. On the flusher's thread.
+ */
+void gpu_stop_callbacks(void);
+void gpu_give_up(void);
 
 /* In the child of a fork: CUPTI does not work there any more, if it did in the parent. */
 void gpu_forget(void);

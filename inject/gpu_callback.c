@@ -8,6 +8,8 @@
 #include "gpu.h"
 #include "gpu_guest.h"
 #include "hook_table.h"
+#include "pass_by.h"
+#include "ticks.h"
 
 /* One more id of a call that has one: rare, so not in its record. */
 static void link_further(struct thread *t, uint32_t first, uint32_t further)
@@ -57,6 +59,8 @@ static void enter(struct thread *t, enum api_domain domain, int api, const CUpti
         seen = call_newest_seen(t);
     }
     /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
+    if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
+        return;
     bool on_top = domain == API_RUNTIME && seen && call_unmarked(t->open) == &seen->call;
     if (t->open && !on_top && (seen || call_is_live(call_unmarked(t->open), &here))) {
         note_correlation(t, data->correlationId);
@@ -105,8 +109,14 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
     if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */
         return;
+    if (unlikely(gpu_deafness() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
+        return;
+    uint64_t begin = t->burst ? ticks_now() : 0;
     if (data->callbackSite == CUPTI_API_ENTER)
         enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? API_RUNTIME : API_DRIVER, api, data);
     else
         leave(t, api, data);
+    thread_cost_count(t->cost, COST_CALLBACK);
+    if (unlikely(begin))
+        thread_cost_time(t->cost, COST_CALLBACK, ticks_now() - begin);
 }

@@ -17,6 +17,7 @@ static struct {
     _Atomic uint32_t requested; /* number of the last flush that somebody wants */
     _Atomic uint32_t done;      /* futex: number of the last flush done */
     _Atomic uint32_t running;
+    _Atomic uint32_t given_up; /* steps of the ladder that are CUPTI's: a bit each */
 } flusher;
 
 /* Everything that is finished; then, on demand, what CUPTI holds back with it. */
@@ -29,6 +30,18 @@ static void flush(bool forced)
         return;
     counter_add(COUNTER_GPU_UNFLUSHED, 1);
     say(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
+}
+
+/* What the governor has asked for. Here CUPTI may take as long as it likes. */
+static void give_up(void)
+{
+    uint32_t steps = atomic_load(&flusher.given_up);
+    if (steps >> LADDER_CALLBACKS & 1)
+        gpu_stop_callbacks();
+    if (!(steps >> LADDER_CUPTI & 1) || atomic_load(&gpu.phase) != GPU_ACTIVE)
+        return;
+    flush(false); /* what is not finished would come without times */
+    gpu_give_up();
 }
 
 static void *flush_main(void *data)
@@ -44,6 +57,8 @@ static void *flush_main(void *data)
         gpu_rival_look();
         if (forced || atomic_load(&gpu.phase) == GPU_ACTIVE)
             flush(forced);
+        give_up();
+        own_thread_tell(COST_FLUSH);
         if (forced) {
             atomic_store(&flusher.done, requested);
             futex_wake_all(&flusher.done);
@@ -70,6 +85,12 @@ void gpu_flush_wake(void)
 {
     atomic_fetch_add(&flusher.wake, 1);
     futex_wake_all(&flusher.wake);
+}
+
+void gpu_flush_give_up(enum ladder_step step)
+{
+    atomic_fetch_or(&flusher.given_up, 1u << step);
+    gpu_flush_wake();
 }
 
 bool gpu_drain(uint64_t ns)

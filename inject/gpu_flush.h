@@ -7,10 +7,16 @@
 #define GPUPROF_INJECT_GPU_FLUSH_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "cost.h"
 
 bool gpu_flush_start(void);
 
 /* It looks at once what is to do. */
 void gpu_flush_wake(void);
+
+/* Gives up callbacks or CUPTI as a whole, soon. */
+void gpu_flush_give_up(enum ladder_step step);
 
 #endif

@@ -46,7 +46,8 @@ static CUpti_SubscriberHandle real_handle(void)
 static bool is_ours(int domain, uint32_t cbid)
 {
     int api = cupti_callback_api(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
-    return gpu.subscriber && gpu.subscriber == real_handle() && api >= 0 && gpu.is_called_back[api];
+    return gpu.subscriber && gpu.subscriber == real_handle() && api >= 0 &&
+           gpu.is_called_back[api] && gpu_deafness() != GPU_DEAF;
 }
 
 void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
@@ -55,6 +56,12 @@ void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const vo
     if (callback && is_known((int)domain, cbid) &&
         atomic_load_explicit(&guest.wants[domain][cbid], memory_order_relaxed))
         callback(guest.userdata, domain, cbid, cbdata);
+}
+
+bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+{
+    return atomic_load(&guest.callback) && is_known((int)domain, cbid) &&
+           atomic_load(&guest.wants[domain][cbid]);
 }
 
 /* What CUPTI calls for a guest that came first. */

@@ -17,6 +17,9 @@ void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const vo
 /* The subscription that the guest made with that libcupti before us, which serves us as well. */
 CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti);
 
+/* Has a guest this callback by our subscription, or we by its? */
+bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+
 /* We leave it: does the guest keep our subscription going? Callbacks that only we had are off then.
  */
 bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber);

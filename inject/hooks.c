@@ -106,6 +106,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
         struct call gp_call;                                                                       \
         if (likely(gp_binding) && !capture_starts_or_ends(#symbol) &&                              \
+            !(symbol_is_query(#symbol) && unlikely(passing_now())) &&                              \
             likely(SHORT_WAY_BEGINS(id, (args)))) {                                                \
             returns gp_result = ((id##_fn)gp_binding->real)names;                                  \
             AFTER_CALL((args),                                                                     \

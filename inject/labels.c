@@ -186,7 +186,8 @@ void labels_write(struct thread *t)
 {
     if (!labels_are_due() || !lock_take(&labels_lock, LABELS_LOCK_NS))
         return;
-    if (atomic_exchange(&written_epoch, t->epoch) != t->epoch)
+    uint64_t epoch = t->epoch & EPOCH_MASK;
+    if (atomic_exchange(&written_epoch, epoch) != epoch)
         atomic_store(&written_count, 0);
     uint32_t at = atomic_load(&written_count);
     for (bool good = true; good && at < atomic_load(&label_count);) {

@@ -6,10 +6,14 @@
 
 #include "call.h"
 #include "signals.h"
+#include "ticks.h"
 
 #define STACK_BYTES (1u << 20)
 
 _Atomic uint32_t own_thread_count;
+
+static _Atomic uint64_t processor_ns[COST_COUNT];
+static __thread uint64_t told_ns; /* of this thread */
 
 int own_thread_create(void *(*body)(void *), void *data)
 {
@@ -37,4 +41,23 @@ void own_thread_begin(const char *name)
 void own_thread_end(void)
 {
     atomic_fetch_sub(&own_thread_count, 1);
+}
+
+void own_thread_tell(enum cost_class class)
+{
+    uint64_t now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    atomic_fetch_add_explicit(&processor_ns[class], now_ns - told_ns, memory_order_relaxed);
+    told_ns = now_ns;
+}
+
+uint64_t own_thread_ns(enum cost_class class)
+{
+    return atomic_load_explicit(&processor_ns[class], memory_order_relaxed);
+}
+
+void own_threads_forget(void)
+{
+    atomic_store(&own_thread_count, 0);
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        atomic_store(&processor_ns[i], 0);
 }

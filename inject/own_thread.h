@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "cost.h"
+
 extern _Atomic uint32_t own_thread_count; /* of this process, about: a thread that ends is out */
 
 /* 0 or an errno value. */
@@ -14,5 +16,14 @@ int own_thread_create(void *(*body)(void *), void *data);
 /* First and last thing in the body. `name` has at most 15 characters. */
 void own_thread_begin(const char *name);
 void own_thread_end(void);
+
+/* Now and then, by the thread itself: how much processor time it has taken. */
+void own_thread_tell(enum cost_class class);
+
+/* What was told of that class, by all that had its part in turn. */
+uint64_t own_thread_ns(enum cost_class class);
+
+/* In the child of a fork: there are none. */
+void own_threads_forget(void);
 
 #endif

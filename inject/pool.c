@@ -366,6 +366,8 @@ void pool_free(struct pool *pool, uint8_t *chunk)
     /* Emptied before it is free: the next owner finds committed == sealed == 0. */
     chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
     chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_PASSED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, 0);
     atomic_fetch_sub(&pool->full_count, 1);
     atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
     /* The lowest are used again first: their pages are mapped already, and perhaps in a cache. */

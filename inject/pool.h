@@ -71,6 +71,11 @@ static inline uint32_t chunk_u32(const uint8_t *chunk, unsigned offset)
     return __atomic_load_n((const uint32_t *)(const void *)(chunk + offset), __ATOMIC_RELAXED);
 }
 
+static inline void chunk_set_u32(uint8_t *chunk, unsigned offset, uint32_t value)
+{
+    __atomic_store_n((uint32_t *)(void *)(chunk + offset), value, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t chunk_u64(const uint8_t *chunk, unsigned offset)
 {
     return __atomic_load_n((const uint64_t *)(const void *)(chunk + offset), __ATOMIC_ACQUIRE);

@@ -15,6 +15,8 @@ enum say_cause {
     SAY_GPU,
     SAY_STACKS,
     SAY_PYTHON,
+    SAY_OVERHEAD,
+    SAY_BUDGET,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

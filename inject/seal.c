@@ -6,6 +6,7 @@
 
 #include "block.h"
 #include "compress.h"
+#include "cost_sums.h"
 #include "crc32c.h"
 #include "futex.h"
 #include "pages.h"
@@ -39,6 +40,7 @@ struct sealer {
     size_t block_bytes_max;
     uint8_t *own_chunk;
     uint64_t sequence;
+    uint32_t cost_index;  /* of the thread that is being sealed; cost_sums.h */
     uint64_t sealed_ns;   /* when everything was last sealed */
     uint64_t liveness_ns; /* when owners were last looked after */
 };
@@ -93,6 +95,18 @@ static void look_after_owner(uint8_t *chunk)
 {
     if (!thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
         pool_leave_dead(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
+}
+
+/* A kill between the two loses them: they are not counted twice. */
+static void count_passed(uint8_t *chunk)
+{
+    uint64_t passed = chunk_u64(chunk, LIVE_CHUNK_PASSED);
+    uint64_t counted = chunk_u64(chunk, LIVE_CHUNK_COUNTED);
+    if (passed == counted)
+        return;
+    chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, passed);
+    counter_add(COUNTER_PASSED_BY, passed - counted);
+    cost_sums_passed(chunk_u32(chunk, LIVE_CHUNK_COST), passed - counted);
 }
 
 /* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
@@ -159,8 +173,10 @@ static void collect_parts(struct sealer *s, bool look_after)
         }
         uint32_t take = chunk_u32(chunk, LIVE_CHUNK_TAKE);
         bool is_older = (int32_t)(takes - take) >= 0;
-        if (is_older && (state == LIVE_OWNED || state == LIVE_FULL))
+        if (is_older && (state == LIVE_OWNED || state == LIVE_FULL)) {
+            count_passed(chunk);
             add_part(s, chunk, state, take);
+        }
     }
     sort_parts(s->parts, s->part_count);
 }
@@ -181,14 +197,17 @@ static bool store_block(struct sealer *s, struct block_header *h)
     h->stored_bytes = (uint32_t)bytes;
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);
-    block_encoder_reset(e);
     if (!stream_out_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
         if (!gp.pool.is_file ||
             h->thread == 0) /* others are still in the live file, for the reader */
             counter_add(COUNTER_WRITE_LOST, records);
+        block_encoder_reset(e);
         return false;
     }
     s->sequence++;
+    for (uint32_t i = 0; h->thread && i < e->shape_count; i++)
+        cost_sums_sealed(s->cost_index, e->shape_keys[i], e->shape_counts[i]);
+    block_encoder_reset(e);
     return true;
 }
 
@@ -198,6 +217,7 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     struct block_header h = {.thread = s->parts[first].thread};
     uint64_t position = s->parts[first].position + s->parts[first].sealed;
     h.position_begin = position;
+    s->cost_index = chunk_u32(s->parts[first].chunk, LIVE_CHUNK_COST);
     block_encoder_reset(&s->encoder);
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];
@@ -229,8 +249,7 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     return true;
 }
 
-/* The writer's own records: stored at once, its private chunk begins anew. */
-static bool seal_own(struct sealer *s, struct thread *me)
+bool seal_own(struct sealer *s, struct thread *me)
 {
     if (!me->used)
         return true;

@@ -22,4 +22,7 @@ void seal_attach(struct sealer *s, struct thread *me);
  */
 bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns);
 
+/* Stores the writer's own records only. False: likewise. */
+bool seal_own(struct sealer *s, struct thread *me);
+
 #endif

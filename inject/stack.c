@@ -247,7 +247,7 @@ void stacks_start(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
-    if (!absent && !table && (always || ns != SETTING_TIME_OFF)) {
+    if (!absent && !table && (always || ns != SETTING_OFF)) {
         table = pages_map(sizeof *table);
         if (!table) {
             absent = "absent: no memory";
@@ -259,10 +259,15 @@ void stacks_start(void)
     if (absent || !table)
         set_slow(UINT64_MAX, 0);
     else
-        set_slow(ns == SETTING_TIME_OFF
+        set_slow(ns == SETTING_OFF
                      ? UINT64_MAX
                      : (uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult),
                  always);
+}
+
+void stacks_stop(void)
+{
+    set_slow(UINT64_MAX, 0);
 }
 
 void stacks_reset(void)

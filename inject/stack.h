@@ -32,6 +32,9 @@ void stacks_start(void);
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
 
+/* None is taken any more. */
+void stacks_stop(void);
+
 /* Are there any? From the start of a recording on. */
 bool stacks_are_on(void);
 

@@ -25,6 +25,7 @@
 #include "say.h"
 #include "stack.h"
 #include "stream_out.h"
+#include "thread_cost.h"
 #include "ticks.h"
 #include "writer.h"
 
@@ -162,6 +163,7 @@ static bool start(const sigset_t *mask)
         atomic_store(&counters[i], atomic_load(&gp.counters[i]));
     gp.counters = counters;
     stacks_start();
+    thread_costs_start();
     python_look();
     if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
         pool_close();
@@ -237,11 +239,15 @@ bool start_recording(void)
         return started;
     }
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
-    while (phase == START_RUNNING && now_ns < end_ns) { /* a signal ends a wait early */
+    /* Once in vain, and no more: whoever starts may need the loader, and a constructor that calls
+     * CUDA has it until it returns. A signal ends a wait early. */
+    while (phase == START_RUNNING && now_ns < end_ns && !atomic_load(&page->waited)) {
         futex_wait(&page->phase, START_RUNNING, end_ns - now_ns);
         phase = atomic_load(&page->phase);
         now_ns = clock_ns(CLOCK_MONOTONIC);
     }
+    if (phase == START_RUNNING)
+        atomic_store(&page->waited, 1);
     return phase == START_DONE;
 }
 

@@ -33,8 +33,12 @@
 #define EPOCH_MASK   0x7fffffffu
 
 /* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
-#define ATTENTION_CAPTURE (1ull << 32) /* a stream is capturing; see capture.c */
+#define ATTENTION_COST    (1ull << 32) /* a number: when it changes, threads time calls; thread.c */
+#define ATTENTION_CAPTURE (1ull << 48) /* a stream is capturing; see capture.c */
 #define ATTENTION_LATE    (1ull << 62) /* the live file goes: store each event at once; finish.c */
+
+#define ATTENTION_COSTS    (ATTENTION_CAPTURE - ATTENTION_COST) /* the bits of that number */
+#define ATTENTION_CAPTURES (ATTENTION_LATE - ATTENTION_CAPTURE)
 
 #if defined(__aarch64__)
 #define FORK_PAGE_BYTES 65536 /* the largest pages that its kernels use */
@@ -53,9 +57,25 @@ struct fork_page {
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
+    _Atomic uint32_t passing; /* which calls are passed by: PASSING_QUERIES, and one of how many */
+    _Atomic uint32_t waited; /* a thread has waited in vain for the start: no other one does */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
+#define PASSING_QUERIES   1u          /* event records and queries: all */
+#define PASSING_CALLS(of) ((of) << 8) /* launches and copies: all but one of so many */
+
 extern HIDDEN struct fork_page fork_page;
+
+static inline uint32_t passing_now(void)
+{
+    return atomic_load_explicit(&fork_page.passing, memory_order_relaxed);
+}
+
+/* Of how many launches and copies one is recorded; 0: all are. */
+static inline uint32_t passing_calls(void)
+{
+    return passing_now() >> 8;
+}
 
 static inline uint64_t epoch_now(void)
 {
@@ -65,6 +85,12 @@ static inline uint64_t epoch_now(void)
 static inline uint64_t attention_now(void)
 {
     return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) >> 32 << 32;
+}
+
+/* Is any stream capturing? */
+static inline bool attention_captures(void)
+{
+    return attention_now() & ATTENTION_CAPTURES;
 }
 
 /* How far this process's recording has come; see start.c. */

@@ -18,11 +18,23 @@
 
 #define FULL_WAKE 8 /* chunks left since the last wake that are worth waking the writer for */
 
-__thread struct thread this_thread = {.epoch = EPOCH_THREAD};
+__thread struct thread this_thread = THREAD_BLANK;
 
 static uint8_t *chunk_of(const struct thread *t)
 {
     return t->records ? t->records - LIVE_CHUNK_HEAD_BYTES : NULL;
+}
+
+uint64_t thread_usual_limit(const struct thread *t)
+{
+    bool has_usual = gp.clock_source != CLOCK_SOURCE_MONOTONIC &&
+                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
+    return t->records && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+}
+
+void thread_set_limit(struct thread *t)
+{
+    t->limit = t->burst || passing_calls() ? 0 : thread_usual_limit(t);
 }
 
 static void use_chunk(struct thread *t, uint8_t *chunk)
@@ -30,9 +42,16 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->records = chunk ? chunk + LIVE_CHUNK_HEAD_BYTES : NULL;
     t->used = 0;
     t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
-    bool has_usual = gp.clock_source != CLOCK_SOURCE_MONOTONIC &&
-                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
-    t->limit = chunk && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+    if (chunk)
+        chunk_set_u32(chunk, LIVE_CHUNK_COST, thread_cost_index(t->cost));
+    thread_set_limit(t);
+}
+
+void thread_follow(struct thread *t)
+{
+    t->epoch = (t->epoch & EPOCH_MASK) | (attention_now() & ATTENTION_COSTS);
+    t->burst = THREAD_COST_BURST;
+    thread_set_limit(t);
 }
 
 unsigned thread_open_records(const struct thread *t)
@@ -131,20 +150,24 @@ static bool wait_for_chunk(struct thread *t)
         return false;
     }
     counter_add(COUNTER_WAITS, 1);
+    uint64_t begin = ticks_now();
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + wait_ns;
+    bool changed;
     for (;;) {
         uint32_t event = atomic_load(&gp.pool.free_event);
         atomic_store(&gp.pool.wanted, 1);
         writer_wake();
-        if (change_chunk(t))
-            return true;
+        changed = change_chunk(t);
+        if (changed)
+            break;
         uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         if (now_ns >= end_ns || !atomic_load(&gp.writer.running))
             break;
         futex_wait(&gp.pool.free_event, event, end_ns - now_ns);
     }
-    t->waited = true;
-    return false;
+    t->waited = !changed;
+    thread_cost_time(t->cost, COST_WAIT, ticks_now() - begin);
+    return changed;
 }
 
 static bool has_room(const struct thread *t, size_t bytes)
@@ -236,7 +259,7 @@ void thread_close(struct thread *t)
  * Open records are out of sight while the newest gets longer. A kill then finds a call that has
  * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
  */
-void thread_close_with(struct thread *t, uint32_t stack)
+void thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
 {
     if (!thread_make_room(t, 8)) {
         counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
@@ -251,7 +274,7 @@ void thread_close_with(struct thread *t, uint32_t stack)
     atomic_signal_fence(memory_order_seq_cst);
     memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
             8 * (words - RECORD_HEAD_WORDS));
-    record[RECORD_HEAD_WORDS] = stack;
+    record[RECORD_HEAD_WORDS] = stack | (uint64_t)weight << 32;
     record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
     chunk_commit(t->records, t->used + count);
     atomic_signal_fence(memory_order_seq_cst);
@@ -299,22 +322,29 @@ static void append_thread_record(struct thread *t)
 bool thread_attach(struct thread *t)
 {
     int saved = errno;
+    uint64_t begin = epoch_now() == EPOCH_NONE ? ticks_now() : 0;
     if (!start_recording()) {
         errno = saved;
         return false;
     }
     uint64_t epoch = epoch_now();
-    if (epoch == EPOCH_NONE || epoch == t->epoch) {
+    if (epoch == EPOCH_NONE || thread_takes_part(t)) {
         errno = saved;
         return epoch != EPOCH_NONE;
     }
     /* Everything a thread had in another epoch lies in another process's file. */
-    *t = (struct thread){
-        .epoch = EPOCH_THREAD, .tid = thread_id(), .inside = t->inside, .caller = t->caller};
+    *t = (struct thread){.epoch = EPOCH_THREAD,
+                         .tid = thread_id(),
+                         .inside = t->inside,
+                         .caller = t->caller,
+                         .cost = &thread_cost_shared};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
+    t->cost = thread_cost_take(t->number, t->tid, t->inside == CALL_FOR_GOOD);
+    if (begin)
+        thread_cost_time(t->cost, COST_START, ticks_now() - begin);
     leave_namesakes(t->tid);
     wait_for_chunk(t);
-    t->epoch = epoch;
+    t->epoch = epoch | (attention_now() & ATTENTION_COSTS);
     append_thread_record(t);
     ranges_attached(t);
     errno = saved;

@@ -13,10 +13,21 @@
 
 #include "api.h"
 #include "state.h"
+#include "thread_cost.h"
 
 /* A call's place in time and on the stack; call.h. */
 struct call {
     uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
+    struct call *below; /* of a call that is passed by: the one before it in thread.passed */
+};
+
+enum passed_class { PASSED_LAUNCH, PASSED_COPY, PASSED_CLASS_COUNT };
+
+/* Which of a thread's calls are passed by; pass_by.c. */
+struct passer {
+    uint32_t random;                      /* 0 = not begun */
+    uint32_t gaps[PASSED_CLASS_COUNT];    /* calls to pass by, before one is recorded */
+    uint32_t pending[PASSED_CLASS_COUNT]; /* passed by since one was */
 };
 
 #define CALL_BYTES_MAX (8 * (RECORD_HEAD_WORDS + 1 + API_ARGS_MAX)) /* of a call's record */
@@ -41,7 +52,9 @@ struct seen_call {
 };
 
 struct thread {
-    uint64_t epoch;      /* EPOCH_THREAD, or the page's while this thread takes part */
+    /* EPOCH_THREAD, or the page's while this thread takes part; above it the ATTENTION_COSTS that
+     * it has followed. */
+    uint64_t epoch;
     uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
     uint64_t used;       /* bytes of whole records */
     uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
@@ -64,10 +77,44 @@ struct thread {
     struct room *room;   /* where its stack is being taken; stack.c */
     uintptr_t stack_low; /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
+    struct thread_cost *cost; /* what we have cost it; never NULL */
+    uint32_t burst;           /* calls that go the long way yet, to be timed */
+    struct call *timed;       /* the one that is being timed, NULL = none */
+    uint64_t timed_ticks;     /* what its begin has taken */
+    struct call *passed;      /* the newest that is passed by; it may be over */
+    struct call *weighed;     /* the one that is recorded for others too, NULL = none */
+    uint32_t weight;          /* for how many */
+    struct passer passer;
 };
+
+#define THREAD_BLANK                                                                               \
+    {                                                                                              \
+        .epoch = EPOCH_THREAD, .cost = &thread_cost_shared                                         \
+    }
 
 /* TLS is initial-exec: the library is preloaded. */
 extern HIDDEN __thread struct thread this_thread;
+
+/* Does it take part in the recording of now? */
+static inline bool thread_takes_part(const struct thread *t)
+{
+    return (t->epoch & EPOCH_MASK) == epoch_now();
+}
+
+/* Has the writer asked for something since it was last followed? */
+static inline bool thread_is_asked(const struct thread *t)
+{
+    return (t->epoch ^ attention_now()) & ATTENTION_COSTS;
+}
+
+/* Does what was asked: a burst of calls is timed. */
+void thread_follow(struct thread *t);
+
+/* The usual limit of a thread that has no burst before it. */
+uint64_t thread_usual_limit(const struct thread *t);
+
+/* The limit as it is to be: 0 in a burst, or while calls are passed by. */
+void thread_set_limit(struct thread *t);
 
 /*
  * Makes the calling thread take part: starts the recording if need be, takes a chunk, notes the
@@ -116,8 +163,9 @@ void thread_leave(struct thread *t);
 /* The newest open record becomes a whole one: it goes before the other open ones. */
 void thread_close(struct thread *t);
 
-/* The same, with the number of its stack; or it is dropped with its chunk, and counted. */
-void thread_close_with(struct thread *t, uint32_t stack);
+/* The same, with the number of its stack and its weight; or it is dropped with its chunk, and
+ * counted. */
+void thread_close_with(struct thread *t, uint32_t stack, uint32_t weight);
 
 /*
  * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk

@@ -27,6 +27,7 @@ struct levels {
     struct level of[LEVELS_MAX];
     struct kept_list kept;    /* pushed, and waiting for a recording */
     uint32_t untracked_count; /* pushed in domains for which there was no struct level */
+    uint64_t begin;           /* ticks; of what is being timed now, 0 = nothing */
 };
 
 static __thread struct levels levels;
@@ -40,7 +41,7 @@ enum way {
 
 static bool is_attached(const struct thread *t)
 {
-    return t->epoch == epoch_now();
+    return thread_takes_part(t);
 }
 
 static bool is_paused(void)
@@ -60,6 +61,8 @@ static __attribute__((noinline)) enum way choose_way(struct thread *t)
         return WAY_KEEP;
     if (!is_attached(t) && !thread_attach(t))
         return WAY_KEEP;
+    if (thread_is_asked(t))
+        thread_follow(t);
     return WAY_RECORD;
 }
 
@@ -68,13 +71,27 @@ static inline enum way enter(struct thread *t, struct call *c)
 {
     if (!call_enter_own(t, c))
         return WAY_NONE;
+    if (unlikely(t->burst))
+        levels.begin = ticks_now();
     if (likely(t->epoch == atomic_load_explicit(&fork_page.recording, memory_order_relaxed)))
         return WAY_RECORD;
     return choose_way(t);
 }
 
+static __attribute__((noinline)) void leave_timed(struct thread *t)
+{
+    if (is_attached(t) && t->burst) {
+        t->burst--;
+        thread_set_limit(t);
+        thread_cost_time(t->cost, COST_RANGE, ticks_now() - levels.begin);
+    }
+    levels.begin = 0;
+}
+
 static inline void leave(struct thread *t)
 {
+    if (unlikely(levels.begin))
+        leave_timed(t);
     if (unlikely(attention_now() >= ATTENTION_LATE) && is_attached(t))
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
     call_leave(t);

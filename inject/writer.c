@@ -9,6 +9,7 @@
 #include "call.h"
 #include "compress.h"
 #include "futex.h"
+#include "governor.h"
 #include "identity.h"
 #include "leader.h"
 #include "own_thread.h"
@@ -71,15 +72,22 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     bool flush = requested != atomic_load(&gp.writer.done);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     bool second = now_ns - *second_ns >= SECOND_NS;
+    bool measure = governor_is_due(now_ns);
+    uint32_t reason = flush ? atomic_exchange(&gp.writer.end_reason, 0) : 0;
     if (flush || second) {
-        note_state(me, flush ? atomic_exchange(&gp.writer.end_reason, 0) : 0);
+        note_state(me, reason);
         resolve_refresh();
         python_look();
         *second_ns = now_ns;
     }
     identity_append_gpu(me);
     identity_append_python(me);
-    bool good = seal_pass(s, me, flush, now_ns);
+    bool good = seal_pass(s, me, flush || measure, now_ns);
+    own_thread_tell(COST_WRITER);
+    if (good && (measure || reason)) { /* only now everything is counted */
+        governor_look(me, now_ns, reason != 0);
+        good = seal_own(s, me);
+    }
     if (flush && good) { /* else the events are in the live file only, and it must stay */
         atomic_store(&gp.writer.done, requested);
         futex_wake_all(&gp.writer.done);
@@ -140,7 +148,7 @@ static void *second_main(void *data)
 static void end_process(struct sealer *s, struct thread *me)
 {
     predecessor = *me;
-    *me = (struct thread){.epoch = EPOCH_THREAD};
+    *me = (struct thread)THREAD_BLANK;
     own_thread_end();                             /* from here on a thread of the program's */
     if (own_thread_create(second_main, s) != 0) { /* what comes now is not recorded; the rest is */
         start_end();
@@ -157,6 +165,7 @@ static void *writer_main(void *data)
     own_thread_begin("gpuprof");
     compress_start();
     seal_attach(s, me);
+    governor_start();
     identity_append_all(me);
     identity_append_gpu(me);
     identity_append_python(me);
@@ -188,6 +197,6 @@ bool writer_start(const sigset_t *mask)
 void writer_forget(void)
 {
     atomic_store(&gp.writer.running, 0);
-    atomic_store(&own_thread_count, 0);
+    own_threads_forget();
     compress_stop();
 }

@@ -32,17 +32,18 @@ LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
 PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
-MODULE, PYTHON, STACK = range(31, 34)
+MODULE, PYTHON, STACK, COST, COST_SUM, STEP_DOWN = range(31, 37)
 TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
-    "push pop range_start range_end mark label step pause module python stack").split(), 1))
+    "push pop range_start range_end mark label step pause module python stack "
+    "cost cost_sum step_down").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
             "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
-            "stacks_dropped", "stackless")
+            "stacks_dropped", "stackless", "passed_by")
 LOSSES = (*COUNTERS[:5], *COUNTERS[8:18])
 U64 = (1 << 64) - 1
 
@@ -543,9 +544,11 @@ def read_live(path, header, afters):
             break
         state, thread, position, committed = struct.unpack_from("<IIQQ", chunk)
         open_count, committed = committed & 7, committed & ~7
+        passed, counted = struct.unpack_from("<QQ", chunk, 40)
         need(state <= 3, f"chunk {index}: state {state}")
         if state not in (1, 2):
             continue
+        counters["passed_by"] += passed - counted
         need(committed <= chunk_bytes - CHUNK_HEAD, f"chunk {index}: size")
         at = max(0, afters.get(thread, 0) - position)
         if at < committed:

@@ -53,8 +53,8 @@ class Killed:
     def run(self, step, *arguments):
         """Is it killed there, before its end?"""
         env = toolchain.environment(None, TMPDIR=self.temporary)
-        command = [self.killer, f"+{step}", self.collector, *arguments]
-        done = toolchain.run(command, env, status=None)
+        done = toolchain.run([self.killer, f"+{step}", self.collector, *arguments], env,
+                             status=None)
         if done.returncode == 9:
             pytest.skip("tracing is not allowed here")
         assert done.returncode == 0, done

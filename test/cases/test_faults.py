@@ -81,6 +81,21 @@ def test_writing_fails(faulty, number, text, skip):
     assert process.counters["ended"] == 1
 
 
+@pytest.mark.parametrize("on_full", ["wait", "drop"])
+@pytest.mark.parametrize("skip", [1, 4])
+def test_writing_hangs(faulty, on_full, skip):
+    """A disk that does not answer: a thread waits for room no longer than it may, once and not for
+    each call, and so does the end; all that found no room is counted."""
+    begin = time.monotonic()
+    stderr = faulty("calls", "300000", IO_FAULT=f"pwrite=-60000@{skip}", GPUPROF_BUFFER="1M",
+                    GPUPROF_WAIT="300ms", GPUPROF_EXIT_WAIT="300ms", GPUPROF_ON_FULL=on_full)
+    assert time.monotonic() - begin < 20
+    assert stderr.count("\n") <= 2 and all(line.startswith("gpuprof: ")
+                                           for line in stderr.splitlines())
+    [(recorded, lost)] = faulty.readable()
+    assert recorded + lost == 300001 and recorded > 1000 and lost > 1000
+
+
 @pytest.mark.parametrize("fault, line", [
     (f"pwrite={errno.ENOSPC}@0", OFF + ".*No space left"),
     (f"mkdir={errno.EROFS}@0", OFF + "cannot make the folder '.*': Read-only file system"),

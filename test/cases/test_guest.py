@@ -2,6 +2,7 @@
 """A guest in the process: its parts and the program's own of the same name do not meet."""
 
 import subprocess
+import time
 
 import pytest
 import stream_reader
@@ -48,6 +49,20 @@ def test_writer_does_not_allocate(library, tmp_path):
     assert done.stdout == "asked 0 times\n"
     assert len(process.calls()) == 10000
     assert any(b.stored_bytes < b.payload_bytes / 2 for b in process.blocks)
+
+
+def test_constructor_calls_while_another_thread_starts(library, tmp_path):
+    """Who starts the recording may need the loader, which the constructor has: it waits once."""
+    folder, link = toolchain.tiny()
+    plugin = toolchain.build("constructor_plugin.c", "-shared", "-fPIC", *link)
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=folder)
+    begin = time.monotonic()
+    done = toolchain.run([toolchain.build("plugin_host.c"), plugin], env, status=3, timeout=60)
+    assert time.monotonic() - begin < 12 and done.stdout == "run\n"
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    calls = [c.args["bytes"] for c in process.calls()]
+    assert calls[-1] == 3 and 1 in calls
+    assert len(calls) + process.losses.get("unrecorded", 0) == 6
 
 
 def test_plugins_in_each_others_place(library, tmp_path):

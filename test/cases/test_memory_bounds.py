@@ -11,6 +11,7 @@ import toolchain
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="an emulator's memory is not ours")
 
 FIXED = 12  # MiB: 1 of chunks, what the writer touches of its 16, code
+WRITER = 16  # MiB, if it needs them all
 CHUNKS = 64  # MiB, the setting's standard value
 
 
@@ -46,6 +47,12 @@ def test_threads(memory, threads):
     assert calls == 2000 * threads + 1
     stored = min(CHUNKS, 1 + threads * 2000 * 64 / (1 << 20))
     assert took < FIXED + stored + threads * (64 + 16) / 1024
+
+
+def test_threads_one_after_another(memory):
+    """The chunks of those that have ended serve the next ones; the writer has a block of each."""
+    took, calls = memory("short-threads", 3000, GPUPROF_BUFFER="8M")
+    assert calls == 100 * 3000 + 1 and took < WRITER + 4 + 8
 
 
 def test_a_day_at_full_speed(memory):

@@ -345,7 +345,7 @@ def test_sub_interpreter(tmp_path, library, modules, python):
 
 @pytest.mark.parametrize("version", KNOWN)
 def test_trampolines(tmp_path, library, modules, version):
-    """Python's support of perf: code without tables: the native frames end there, not Python's."""
+    """Python's support of perf: code without tables ends the native frames, not Python's."""
     (process,), _ = record(tmp_path, library, modules, interpreter(version), """\
         import os, sys
         import python_cuda

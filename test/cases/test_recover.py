@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import pathlib
 import resource
 import shutil
@@ -107,6 +108,23 @@ def test_no_room(run_collector, killed):
     assert done.stderr.count("\n") == 1
     assert list(folder.iterdir()) == [stream]
     assert (stream.read_bytes(), live.read_bytes()) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read for others")
+def test_root_leaves_it_to_its_owner(run_collector, killed):
+    """Whoever made the recording can go on with it: the live file that merge moves beside it, and
+    the whole file."""
+    folder, live = killed
+    [stream] = folder.iterdir()
+    for path in (folder, stream, live):
+        os.chown(path, 65534, 65534)
+    stream.chmod(0o640)
+    assert run_collector("merge", folder, "-o", "/dev/null").returncode == 0
+    [moved] = folder.glob("*.live")
+    assert (moved.stat().st_uid, moved.stat().st_mode & 0o777) == (65534, 0o600)
+    assert run_collector("recover", folder).returncode == 0
+    assert [path.name for path in folder.iterdir()] == [stream.name]
+    assert (stream.stat().st_uid, stream.stat().st_mode & 0o777) == (65534, 0o640)
 
 
 def test_running(run_collector, library, tmp_path):

@@ -23,7 +23,7 @@ def sources():
     inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT
               and not p.stem.startswith(("gpu", "cupti"))]
     formats = [conftest.ROOT / "formats" / f"{name}.c" for name in
-               "api block block_encode column crc32c record settings stream zframe".split()]
+               "api block block_encode column cost crc32c record settings stream zframe".split()]
     return inject + formats
 
 
@@ -70,6 +70,24 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
     filled, taken, refused = map(int, done.stdout.split())
     assert filled == taken and filled + refused == 8 * 3000
     assert (refused > 0) == refuses
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+def test_stress_over_budget(stress, tmp_path, kind):
+    """Threads time calls and pass calls by, while the writer reads and counts them."""
+    done = subprocess.run([stress(kind), "8", "20000"], capture_output=True, text=True, check=False,
+                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_LIVE": str(tmp_path),
+                               "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
+                               "STRESS_PAUSE_US": "5000",
+                               "GPUPROF_OVERHEAD_MAX": "0.0001%", "TSAN_OPTIONS": "exitcode=66"})
+    assert done.returncode == 3, done.stderr[:5000]
+    assert all("--overhead-max" in line for line in done.stderr.splitlines()), done.stderr[:5000]
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert not process.losses and process.of_type(stream_reader.STEP_DOWN)
+    passed = process.counters["passed_by"]
+    calls = process.of_type(stream_reader.CALL)
+    assert len(calls) + passed == int(done.stdout) and passed > 0
+    assert any(c.weight > 1 for c in calls)
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])

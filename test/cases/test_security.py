@@ -340,3 +340,23 @@ def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before + 8192
         for path in tmp_path.iterdir():
             path.unlink()
+
+
+@pytest.mark.parametrize("tail", ["hole", "magics", "frames"])
+def test_a_small_file_takes_no_long_time(run_collector, tmp_path, tail):
+    """What is behind the last block: nothing, for half a terabyte; what begins like a block, or
+    like a frame to be skipped, again and again."""
+    path = tmp_path / "long.gpuprof"
+    shutil.copy(conftest.ROOT / "test" / "corpus" / "good.gpuprof", path)
+    with open(path, "ab") as file:
+        if tail == "hole":
+            file.truncate(1 << 39)
+        elif tail == "magics":
+            file.write(struct.pack("<I", 0x184D2A5B) * (16 << 18))
+        else:
+            file.write(struct.pack("<II", 0x184D2A50, 0) * (8 << 18) + b"x")
+    for verb in ("report", "merge", "dump"):
+        done = run_collector(verb, path, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_CPU, (8, 8)))
+        assert done.returncode == 3, done.stderr
+        assert "bytes that are no block" in done.stderr

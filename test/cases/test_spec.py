@@ -65,7 +65,7 @@ def fields(text):
 def test_records():
     spec = table(section("## Records"))
     code = [fields(rest) for _, rest in macro_rows("events.def", "EVENT")]
-    assert len(code) == 33
+    assert len(code) == 36
     assert [[int(n), name, text] for n, name, _, _, text in spec] == \
         [[number, name, text] for number, name, _, text in code]
     for (_, name, _, arguments, _), row in zip(spec, code):
@@ -81,6 +81,16 @@ def test_counters():
     assert [int(row[0]) for row in spec] == list(range(len(code)))
     assert stream_reader.COUNTERS == tuple(row[1] for row in spec)
     assert stream_reader.LOSSES == tuple(row[1] for row in spec if row[2] == "1")
+
+
+def test_costs():
+    rows = macro_rows("costs.def", "COST")
+    code = [[fields(rest)[0], re.search(r", ([A-Z]+),", rest)[1].lower(), fields(rest)[1]]
+            for _, rest in rows]
+    assert len(code) == 17 and [name.lower() for name, _ in rows] == [row[0] for row in code]
+    spec = table(section("### Costs"))
+    assert [row[1:] for row in spec] == code
+    assert [int(row[0]) for row in spec] == list(range(len(code)))
 
 
 def test_flags():
@@ -143,7 +153,8 @@ def test_live_layout():
     assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
         "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "BYTES", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
-        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "HEAD_BYTES")]
+        "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "PASSED",
+        "COUNTED", "COST", "HEAD_BYTES")]
     assert f"{LIVE['LIVE_MAGIC']:#x}" in text.lower()
     assert LIVE["LIVE_MAGIC"] == stream_reader.LIVE_MAGIC
     low, high = LIVE["LIVE_CHUNK_BYTES_MIN"], LIVE["LIVE_CHUNK_BYTES_MAX"]

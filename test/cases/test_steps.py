@@ -30,6 +30,8 @@ class Steps:
         self.log.unlink(missing_ok=True)
         # Single-stepped, every call is a slow one; stacks have tests of their own below.
         settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "off")
+        # Threads are asked to time calls by the clock, which goes on between the steps.
+        settings.setdefault("GPUPROF_SEAL", "60s")
         env = toolchain.environment(out, self.library, LD_LIBRARY_PATH=self.tiny, **settings)
         done = toolchain.run([self.tracer, int(number), first, stride, self.program, self.log,
                               handler, calls], env, status=status, timeout=120)
@@ -113,6 +115,16 @@ def test_handler_fills(steps):
                                    GPUPROF_CHUNK="512K", GPUPROF_ON_FULL="drop")
     assert sent > 30
     check(process, arrived, missing=FUNCTIONS.values())
+
+
+@pytest.mark.parametrize("handler", ["call", "inner-call"])
+def test_timed_calls(steps, handler):
+    """The handler comes at some of the instructions of calls whose cost is timed."""
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=37, calls=40,
+                                   GPUPROF_SEAL="10ms")
+    assert sent > 30
+    check(process, arrived, missing=FUNCTIONS.values())
+    assert any(r.args[1] for r in process.of_type(stream_reader.COST))
 
 
 @pytest.mark.parametrize("handler, stride", [("call", 2), ("inner-call", 41)])

@@ -1,15 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_replay FILE...: runs the fuzzer's function once on each file, without a fuzzer. */
+/*
+ * fuzz_replay FILE...: runs the fuzzer's function on each file, without a fuzzer: once, and if it
+ * is a recording, in each way that there is to read it. fuzz_replay -o FOLDER FILE...: writes them
+ * all there instead, as what a fuzzer begins with.
+ */
+#include <libgen.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_outputs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void write_input(const char *folder, char *path, const uint8_t *data, size_t size)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%s/%s-%02x", folder, basename(path), data[0]);
+    FILE *file = fopen(name, "we");
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0) {
+        perror(name);
+        exit(1);
+    }
+}
+
+static void take(const char *folder, char *path, const uint8_t *data, size_t size)
+{
+    if (folder)
+        write_input(folder, path, data, size);
+    else
+        LLVMFuzzerTestOneInput(data, size);
+}
 
 int main(int argc, char **argv)
 {
     static uint8_t data[2 << 20];
-    for (int i = 1; i < argc; i++) {
+    const char *folder = argc > 2 && strcmp(argv[1], "-o") == 0 ? argv[2] : NULL;
+    for (int i = folder ? 3 : 1; i < argc; i++) {
         FILE *file = fopen(argv[i], "re");
         if (!file) {
             perror(argv[i]);
@@ -19,7 +48,15 @@ int main(int argc, char **argv)
         fclose(file);
         printf("%s: %zu bytes\n", argv[i], size);
         fflush(stdout);
-        LLVMFuzzerTestOneInput(data, size);
+        if (!size)
+            continue;
+        take(folder, argv[i], data, size);
+        unsigned what = data[0] & 15;
+        bool is_recording = what != 2 && what != 4;
+        for (unsigned how = 0; is_recording && how <= FUZZ_OUTPUTS; how++) {
+            data[0] = (uint8_t)(what | how << 4);
+            take(folder, argv[i], data, size);
+        }
     }
     return 0;
 }

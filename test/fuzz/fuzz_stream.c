@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzing of everything that reads files. The first byte says what the rest is:
+ * Fuzzing of everything that reads files. The lower four bits of the first byte say what the rest
+ * is, the upper four what reads it (fuzz_outputs.c):
  *   0  a stream file
  *   1  a stream file whose checksums are put right first, so that what lies behind them is reached
  *   2  a block's payload
@@ -9,6 +10,7 @@
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "block.h"
 #include "bytes.h"
 #include "crc32c.h"
+#include "fuzz_outputs.h"
 #include "gpu_record.h"
 #include "live.h"
 #include "rank.h"
@@ -45,11 +48,15 @@ static void make_folder(void)
     snprintf(live_path, sizeof live_path, "%s/a.live", folder);
 }
 
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status, (void)type, (void)place;
+    return remove(path);
+}
+
 static void remove_folder(void)
 {
-    unlink(stream_path);
-    unlink(live_path);
-    rmdir(folder);
+    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void write_file(const char *path, const uint8_t *data, size_t size)
@@ -59,8 +66,8 @@ static void write_file(const char *path, const uint8_t *data, size_t size)
         abort();
 }
 
-/* Reads the folder as merge does; the trace goes nowhere. */
-static void read_folder(void)
+/* Reads the folder as merge does, with little room; the trace goes nowhere. */
+static void read_narrowly(void)
 {
     struct recording rec;
     struct output out;
@@ -106,6 +113,14 @@ static void read_folder(void)
         report_release(&report);
     }
     recording_release(&rec);
+}
+
+static void read_folder(unsigned how)
+{
+    if (how % (1 + FUZZ_OUTPUTS) == 0)
+        read_narrowly();
+    else
+        fuzz_output(how % (1 + FUZZ_OUTPUTS) - 1, folder);
 }
 
 /* Makes every checksum hold that stands where one should. */
@@ -168,7 +183,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t copy[INPUT_BYTES_MAX];
     if (size < 1 || size > INPUT_BYTES_MAX)
         return 0;
-    unsigned mode = data[0];
+    unsigned mode = data[0] & 15;
+    unsigned how = data[0] >> 4;
     data++;
     size--;
     memcpy(copy, data, size);
@@ -177,14 +193,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 1: repair(copy, size); /* fall through */
     case 0:
         write_file(stream_path, copy, size);
-        read_folder();
+        read_folder(how);
         break;
     case 2: read_payload(data, size); break;
     case 3:
         repair(copy, size < STREAM_HEADER_BYTES_MAX ? size : STREAM_HEADER_BYTES_MAX);
         write_file(stream_path, copy, 0);
         write_file(live_path, copy, size);
-        read_folder();
+        read_folder(how);
         break;
     case 4: read_records(data, size); break;
     default: break;

@@ -28,11 +28,11 @@ static struct {
 static bool lock_wait(void)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     uint64_t ns = (uint64_t)until.tv_nsec + cupti_switches.lock_ms * 1000000;
     until.tv_sec += (time_t)(ns / 1000000000);
     until.tv_nsec = (long)(ns % 1000000000);
-    return pthread_mutex_timedlock(&lock, &until) == 0;
+    return pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0;
 }
 
 void cupti_lock(const char *function)
@@ -83,12 +83,12 @@ static void callback_watch(void)
 static void worker_wait(uint64_t wait_ms)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     uint64_t ns = (uint64_t)until.tv_nsec + wait_ms * 1000000;
     until.tv_sec += (time_t)(ns / 1000000000);
     until.tv_nsec = (long)(ns % 1000000000);
     if (!worker.has_work)
-        pthread_cond_timedwait(&worker.wake, &worker.lock, &until);
+        pthread_cond_clockwait(&worker.wake, &worker.lock, CLOCK_MONOTONIC, &until);
 }
 
 /* It must not wait for the lock: a callback that hangs has it. */

@@ -164,12 +164,13 @@ static CUptiResult attach(void)
     cupti_thread.is_inside = false;
     if (result != 0)
         return no_driver();
+    if (!fork_page) /* before anybody can be called back, and fork */
+        fork_watch();
     __atomic_store_n(&cupti_driver, driver, __ATOMIC_RELEASE);
     if (!function(&tracer)) {
         __atomic_store_n(&cupti_driver, NULL, __ATOMIC_RELEASE);
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     }
-    fork_watch();
     const struct sim_arg args[] = {NOTE_U("implicit", !was_ready), NOTE_U("version", SIM_CUPTI)};
     cupti_note("attached", 0, args, 2);
     return CUPTI_SUCCESS;

@@ -173,11 +173,26 @@ static bool chunk_local(struct sim_thread *thread, bool can_unmap)
     return done;
 }
 
+/* Where there is no memory for a chunk the file takes the line all the same; nobody completes it.
+ */
+static void line_local(const char *text, size_t bytes)
+{
+    pthread_mutex_lock(&log_state.lock);
+    if (log_state.file >= 0 && ftruncate(log_state.file, log_state.file_bytes + CHUNK_BYTES) == 0) {
+        if (pwrite(log_state.file, text, bytes, log_state.file_bytes) != (ssize_t)bytes)
+            abort();
+        log_state.file_bytes += CHUNK_BYTES;
+    }
+    pthread_mutex_unlock(&log_state.lock);
+}
+
 static char *line_append(struct sim_thread *thread, const char *text, size_t bytes, bool can_unmap)
 {
     if (!thread->cursor || (size_t)(thread->limit - thread->cursor) < bytes)
-        if (!ops_in_use->chunk(thread, can_unmap))
+        if (!ops_in_use->chunk(thread, can_unmap)) {
+            ops_in_use->line(text, bytes);
             return NULL;
+        }
     char *at = thread->cursor;
     memcpy(at, text, bytes);
     thread->cursor += bytes;
@@ -246,6 +261,7 @@ const struct sim_log_ops sim_log_local = {
     .symbol_index = symbol_index_local,
     .epoch = epoch_local,
     .chunk = chunk_local,
+    .line = line_local,
     .tracer = sim_tracer_connect,
     .note = sim_log_note,
 };

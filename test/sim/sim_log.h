@@ -84,6 +84,7 @@ struct sim_log_ops {
     uint16_t (*symbol_index)(const char *name);
     const uint32_t *(*epoch)(void); /* zero after a fork, until thread() was called */
     bool (*chunk)(struct sim_thread *thread, bool can_unmap);
+    void (*line)(const char *text, size_t bytes);
     const struct sim_tracer *const *(*tracer)(void);
     void (*note)(const struct sim_note *note);
 };

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -38,21 +39,24 @@ BARE = 4  # of so many lives one is lived without gpuprof, too
 
 # mode: (what it is, exit status, lives in the short form, in the long one)
 LIVES = {
-    "kill": ("SIGKILL", -signal.SIGKILL, 120, 9000),
-    "segv": ("SIGSEGV", -signal.SIGSEGV, 60, 4000),
-    "abort": ("abort()", -signal.SIGABRT, 60, 4000),
-    "_exit": ("_exit() beside calling threads", 3, 60, 4000),
-    "exit": ("exit() beside calling threads", 3, 60, 4000),
-    "quick_exit": ("quick_exit() beside calling threads", 3, 60, 4000),
-    "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 3000),
-    "signals": ("a signal every 0.3 ms", 3, 60, 4000),
-    "threads": ("threads that end at once", 3, 60, 4000),
-    "forks": ("fork in one thread, others call", 3, 60, 4000),
-    "callback": ("fork in a callback of CUPTI's", 3, 60, 1500),
-    "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 4000),
-    "bomb": ("1000 children, 50 at a time", 3, 1, 40),
+    "kill": ("SIGKILL", -signal.SIGKILL, 120, 7000),
+    "segv": ("SIGSEGV", -signal.SIGSEGV, 60, 3500),
+    "abort": ("abort()", -signal.SIGABRT, 60, 3500),
+    "_exit": ("_exit() beside calling threads", 3, 60, 3500),
+    "exit": ("exit() beside calling threads", 3, 60, 3500),
+    "quick_exit": ("quick_exit() beside calling threads", 3, 60, 3500),
+    "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 2500),
+    "signals": ("a signal every 0.3 ms", 3, 60, 3500),
+    "threads": ("threads that end at once", 3, 60, 3500),
+    "forks": ("fork in one thread, others call", 3, 60, 2500),
+    "callback": ("fork in a callback of CUPTI's", 3, 60, 2000),
+    "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
+    "bomb": ("1000 children, 50 at a time", 3, 1, 50),
 }
+CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
+       "both": "both of them cut"}
 CUTS = (300, 3000)  # files that are cut, each way
+COLLECTORS_END = "the collector ended while it works"
 COLLECTORS = (10, 300)  # killed processes whose collectors are killed, see KILLS
 KILLS = 5  # of one and the same recording
 VERBS = (["merge", "-o", "trace.json"], ["recover"], ["report"], ["merge", "-o", "trace.json.gz"],
@@ -91,11 +95,9 @@ def arrived(paths):
     """symbol -> calls of the program that came to the runtime, by these logs."""
     counts = collections.Counter()
     for path in paths:
-        for line in path.read_bytes().replace(b"\0", b"").splitlines():
-            fields = line.split(b"\t", 5)
-            if len(fields) > 5 and fields[2] == b"R" and fields[3] == b"0":
-                counts[fields[4].decode()] += 1
-    return counts
+        data = path.read_bytes().replace(b"\0", b"")
+        counts.update(re.findall(rb"^\d+\t\d+\tR\t0\t([^\t\n]+)\t", data, re.MULTILINE))
+    return collections.Counter({name.decode(): n for name, n in counts.items()})
 
 
 def recorded(*paths):
@@ -152,6 +154,7 @@ def settings(mode, folder):
     env = toolchain.environment(folder / "out", LIBRARY, SIMCUDA_LOG=log, SIMCUDA_TIMELINE="off",
                                 GPUPROF_LIVE=live, GPUPROF_SEAL="10ms", TORTURE_CUPTI=CUPTI)
     env["TORTURE_PRELOAD"] = env.pop("LD_PRELOAD")
+    env["GPUPROF_EXIT_WAIT"] = "30s"  # a machine with much else to do is no hang
     if mode == "callback":
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
     return env
@@ -332,20 +335,23 @@ def faults(options, pool, tools, base):
 
     def times(short, long):
         return long if options.long else max(1, round(short * options.factor))
+
+    def done(name, jobs):
+        """The seeds are the same whatever else is done."""
+        if not options.only or name in options.only:
+            yield name, work(pool, jobs)
     for mode, (name, _, short, long) in LIVES.items():
         many = batches(mode, times(short, long), any_seed)
-        row = work(pool, [(lives, mode, *batch, tools, base) for batch in many])
-        row.add(work(pool, [(bare, mode, seed, max(1, count // BARE), tools)
-                            for seed, count in many if mode != "bomb" or seed % BARE == 0]))
-        yield name, row
-    row = work(pool, [(killed_collectors, any_seed.randrange(1 << 31), tools, base)
-                      for _ in range(times(*COLLECTORS))])
-    yield "the collector ended while it works", row
+        yield from done(name, [(lives, mode, *batch, tools, base) for batch in many] + [
+            (bare, mode, seed, max(1, count // BARE), tools)
+            for seed, count in many if mode != "bomb" or seed % BARE == 0])
+    yield from done(COLLECTORS_END, [
+        (killed_collectors, any_seed.randrange(1 << 31), tools, base)
+        for _ in range(times(*COLLECTORS))])
     pairs = killed_pairs(tools, base, 4, options.seed)
-    for which, name in ((".gpuprof", "stream file cut at any byte"),
-                        (".live", "live file cut at any byte"), ("both", "both of them cut")):
-        yield name, work(pool, [(cut, any_seed.choice(pairs), which, any_seed.random(), base)
-                                for _ in range(times(*CUTS))])
+    for which, name in CUT.items():
+        yield from done(name, [(cut, any_seed.choice(pairs), which, any_seed.random(), base)
+                               for _ in range(times(*CUTS))])
 
 
 def begin():
@@ -354,6 +360,8 @@ def begin():
     parser.add_argument("--long", action="store_true", help="the long form: 100,000 process lives")
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument("--output", default="-")
+    parser.add_argument("--only", action="append", metavar="FAULT",
+                        help="this row alone; those that OUTPUT has of others stay")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(5)
@@ -364,27 +372,42 @@ def begin():
                                                   dir=memory if there else None))
 
 
+def rows_of(path):
+    """name -> Row of a table that was made before."""
+    rows = {}
+    found = re.findall(r"^\| ([^|]+) \| ([0-9 |]+) \|$", path.read_text(), re.MULTILINE)
+    for name, numbers in found:
+        rows[name] = Row()
+        for key, number in zip(Row.NUMBERS, numbers.split("|")):
+            setattr(rows[name], key, int(number))
+    return rows
+
+
 def main():
     options, base = begin()
-    tools, rows = programs(), []
+    tools, output = programs(), pathlib.Path(options.output)
     form = "the long form" if options.long else f"{options.factor:g} of the short form's lives"
+    rows = rows_of(output) if options.only and output.exists() else {}
+    names = [*(name for name, *_ in LIVES.values()), COLLECTORS_END, *CUT.values()]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, row in faults(options, pool, tools, base):
-            rows.append((name, row))
+            rows[name] = row
             print(f"{time.strftime('%H:%M:%S')} {name}: {row.count} times, {row.processes} "
                   f"processes, {row.unexplained} unexplained, {row.failures} failures",
                   file=sys.stderr, flush=True)
             for note in row.notes[:20]:
                 print(note, file=sys.stderr, flush=True)
-            whole = not STOP.is_set() and name == "both of them cut"
-            text = table(rows, form if whole else f"a part of {form}, ended early", options.seed)
+            whole = not STOP.is_set() and set(names) == set(rows)
+            text = table([(n, rows[n]) for n in names if n in rows],
+                         form if whole else f"a part of {form}, ended early", options.seed)
             if options.output != "-":
-                pathlib.Path(options.output).write_text(text, encoding="ascii")
+                output.write_text(text, encoding="ascii")
             if STOP.is_set():
                 break
     if options.output == "-":
         print(text, end="")
-    bad = sum(row.unexplained + max(0, row.failures - BARE * row.bare_failures) for _, row in rows)
+    bad = sum(row.unexplained + max(0, row.failures - BARE * row.bare_failures)
+              for row in rows.values())
     if not bad:
         shutil.rmtree(base)
     return 1 if bad else 0

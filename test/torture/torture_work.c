@@ -39,6 +39,8 @@ static const char *mode;
 static char **self;
 static _Atomic uint32_t seed;
 static _Atomic int is_over;
+static _Atomic unsigned calling; /* threads that have called */
+static unsigned thread_count;
 
 static uint32_t any(uint32_t limit)
 {
@@ -67,6 +69,8 @@ static void some_calls(unsigned count)
 
 static void *call_on(void *data)
 {
+    some_calls(20);
+    calling++;
     while (!is_over) {
         some_calls(1 + any(20));
         usleep(any(300));
@@ -192,14 +196,15 @@ static void subscribe(void)
 
 /*
  * Takes what memory there is left, and some of it again and again; then it is killed, as by the
- * kernel's own hand. The simulated CUDA has what it needs by then, and its log has room.
+ * kernel's own hand. The simulated CUDA has what it needs of each thread by then.
  */
 static void run_out_of_memory(void)
 {
     struct rlimit limit = {.rlim_max = RLIM_INFINITY};
     char line[64] = "";
     some_calls(20);
-    usleep(5000);
+    while (calling < thread_count)
+        usleep(500);
     FILE *status = fopen("/proc/self/statm", "r");
     if (!status || !fgets(line, sizeof line, status))
         _exit(9);
@@ -242,8 +247,8 @@ int main(int argc, char **argv)
     if (strcmp(mode, "callback") == 0)
         subscribe();
     /* A child of many threads must not need the locks that they hold, whatever the library. */
-    unsigned count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
-    for (unsigned i = 0; i < count; i++)
+    thread_count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
+    for (unsigned i = 0; i < thread_count; i++)
         pthread_create(&thread, NULL, call_on, NULL);
     uint32_t rounds = any(8);
     for (uint32_t i = 0; i < rounds; i++) {

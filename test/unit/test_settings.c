@@ -28,7 +28,7 @@ static void times_that_can_be_off(void **state)
     settings_init(&settings);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 80000);
     assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "off"), 0);
-    assert_true(settings.numbers[SETTING_BACKTRACE_THRESHOLD] == SETTING_TIME_OFF);
+    assert_true(settings.numbers[SETTING_BACKTRACE_THRESHOLD] == SETTING_OFF);
     assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "0"), 0);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 0);
     assert_int_equal(set(SETTING_BACKTRACE_THRESHOLD, "60s"), 0);
@@ -67,12 +67,41 @@ static void classes_of_calls(void **state)
             "launch|alloc|copy|sync|graph_launch|graph|none");
 }
 
+static void shares(void **state)
+{
+    (void)state;
+    settings_init(&settings);
+    assert_true(settings.numbers[SETTING_OVERHEAD_MAX] == SETTING_OFF);
+    const struct {
+        const char *text;
+        uint64_t number;
+    } good[] = {{"2%", 20000},  {"2", 20000},      {"0.5%", 5000},  {"12.25%", 122500},
+                {"0.0001%", 1}, {"100%", 1000000}, {"007%", 70000}, {"1.5000%", 15000}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(set(SETTING_OVERHEAD_MAX, good[i].text), 0);
+        assert_int_equal(settings.numbers[SETTING_OVERHEAD_MAX], good[i].number);
+    }
+    assert_int_equal(set(SETTING_OVERHEAD_MAX, "off"), 0);
+    assert_true(settings.numbers[SETTING_OVERHEAD_MAX] == SETTING_OFF);
+    static const char *const bad[] = {
+        "",    "%",   "2 %",  ".5%",      "5.%", "1.2.3", "-1%",
+        "two", "2%%", "1e1%", "0.00001%", "+1",  " 2%",   "999999999999999999999"};
+    char why[100];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(why, sizeof why, "'%s' is not a share such as 2%% or 0.5%%, or off", bad[i]);
+        refused(SETTING_OVERHEAD_MAX, bad[i], why);
+    }
+    refused(SETTING_OVERHEAD_MAX, "0%", "'0%' is out of range (0.0001% to 100%)");
+    refused(SETTING_OVERHEAD_MAX, "100.1%", "'100.1%' is out of range (0.0001% to 100%)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_that_can_be_off),
         cmocka_unit_test(times_that_cannot),
         cmocka_unit_test(classes_of_calls),
+        cmocka_unit_test(shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "json_text.h"
 #include "kernel_names.h"
 #include "losses.h"
+#include "rust_name.h"
 #include "thread_table.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
@@ -260,6 +261,103 @@ static void test_demangle_limits(void **state)
     assert_null(demangle("main", KERNEL_NAME_BYTES_MAX, &failures));
 }
 
+static const char *const rust_names[][2] = {
+    {"_RNvC1a4main", "a::main"},
+    {"_RNvCs9ltgdHTiPiY_1a4main", "a::main"},
+    {"_RNvC1a4main.llvm.123", "a::main"},
+    {"_RNCNvC1a4main0", "a::main::{closure#0}"},
+    {"_RNCNvC1a4mains0_0C1b", "a::main::{closure#2}"},
+    {"_RNSNvC1a1f6vtable", "a::f::{shim:vtable#0}"},
+    {"_RNvMC1aNtB2_1S1f", "<a::S>::f"},
+    {"_RNvXs_C1aNtB4_1SNtB4_1T1f", "<a::S as a::T>::f"},
+    {"_RNvYNtC1a1SNtB4_1T1f", "<a::S as a::T>::f"},
+    {"_RINvC1a1fmNtB2_1SE", "a::f::<u32, a::S>"},
+    {"_RINvC1a1fINtB2_1VReEL_E", "a::f::<a::V<&str>>"},
+    {"_RINvC1a1fTuETmhERShQbPoOzE",
+     "a::f::<((),), (u32, u8), &[u8], &mut bool, *const u128, *mut !>"},
+    {"_RINvC1a1fAhj10_E", "a::f::<[u8; 16]>"},
+    {"_RINvC1a1fFUKCPhEjFEuE", "a::f::<unsafe extern \"C\" fn(*const u8) -> usize, fn()>"},
+    {"_RINvC1a1fDNtB2_1TNtB2_1UEL_E", "a::f::<dyn a::T + a::U>"},
+    {"_RINvC1a1fDINtB2_2FnTmEEp6OutputbEL_E", "a::f::<dyn a::Fn<(u32,), Output = bool>>"},
+    {"_RINvC1a1fKb1_Kc61_Kin2a_KpE", "a::f::<true, 'a', -42, _>"},
+    {"_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"},
+    {"_ZN44_$LT$a..S$u20$as$u20$b..T$LT$$RF$str$GT$$GT$1f17h0123456789abcdefE",
+     "<a::S as b::T<&str>>::f"},
+    {"_ZN1a4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE", "a::main::{{closure}}"},
+    {"_ZN1a17h0123456789abcdeE", NULL}, /* not a hash: as C++ has it */
+};
+
+/* None of them is one, or one whose form is known. */
+static const char *const no_rust_names[] = {
+    "_R",
+    "_RN",
+    "_RNvC1a",
+    "_RNvC9a1f",
+    "_RZZ",
+    "_RNvC1a4mainX",
+    "_RINvC1a1fB5_E",
+    "_RB_",
+    "_RNvB_1f",
+    "_RINvC1a1f",
+    "_R1",
+    "_RNvC1a1fC",
+    "_RINvC1a1fKRe616263_E",
+    "_RNvC99999999999999999999a1f",
+    "_RNvCu1a",
+};
+
+static void test_rust_names(void **state)
+{
+    unsigned failures = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof rust_names / sizeof rust_names[0]; i++) {
+        char *shown = demangle(rust_names[i][0], KERNEL_NAME_BYTES_MAX, &failures);
+        if (rust_names[i][1])
+            assert_string_equal(shown, rust_names[i][1]);
+        free(shown);
+        assert_null(demangle(rust_names[i][0], 2, &failures)); /* longer than it may be */
+    }
+    for (size_t i = 0; i < sizeof no_rust_names / sizeof no_rust_names[0]; i++)
+        assert_null(demangle(no_rust_names[i], KERNEL_NAME_BYTES_MAX, &failures));
+    assert_int_equal(failures, 0);
+}
+
+/* Each argument names the one before twice; a type in a type in a type; and damage. */
+static void test_rust_name_limits(void **state)
+{
+    static char name[100000];
+    unsigned failures = 0;
+    (void)state;
+    strcpy(name, "_RINvC1a1fTuuE");
+    for (size_t i = 0, target = 8, length = strlen(name); i < 40; i++, length = strlen(name)) {
+        static const char digits[] =
+            "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        char at[4] = {digits[(target - 1) % 62], '_'};
+        if (target > 62)
+            snprintf(at, sizeof at, "%c%c_", digits[(target - 1) / 62], digits[(target - 1) % 62]);
+        target = length - 2;
+        snprintf(name + length, sizeof name - length, "TB%sB%sE", at, at);
+    }
+    strcat(name, "E");
+    assert_null(demangle(name, KERNEL_NAME_BYTES_MAX, &failures));
+    memset(name, 'R', sizeof name - 1);
+    memcpy(name, "_RINvC1a1f", 10);
+    assert_null(demangle(name, KERNEL_NAME_BYTES_MAX, &failures));
+    uint64_t seed = 7;
+    for (unsigned i = 0; i < 200000; i++) {
+        strcpy(name, rust_names[i % (sizeof rust_names / sizeof rust_names[0])][0]);
+        size_t length = strlen(name);
+        for (unsigned k = 0; k <= random_of(&seed) % 4; k++)
+            name[2 + random_of(&seed) % (length - 2)] =
+                "0129_aBbCDeEFfhIKLMNnOpPQRsSTtuUvXYzG$."[random_of(&seed) % 40];
+        char *shown = rust_name(name, KERNEL_NAME_BYTES_MAX);
+        assert_true(!shown || strlen(shown) <= KERNEL_NAME_BYTES_MAX);
+        free(shown);
+        if (rust_name_is_old(name))
+            rust_name_tidy(name);
+    }
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -308,12 +406,13 @@ static void test_error_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),          cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_histogram),
-        cmocka_unit_test(test_clock_map),       cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_labels),          cmocka_unit_test(test_kernel_names),
-        cmocka_unit_test(test_demangle_limits), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_losses),          cmocka_unit_test(test_error_names),
+        cmocka_unit_test(test_escape),           cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_clock_map),        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_labels),           cmocka_unit_test(test_kernel_names),
+        cmocka_unit_test(test_demangle_limits),  cmocka_unit_test(test_rust_names),
+        cmocka_unit_test(test_rust_name_limits), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_losses),           cmocka_unit_test(test_error_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,9 @@ $(BUILD)/unit/test_modules: $(patsubst %,$(BUILD)/obj/%.c.o,test/unit/append_dou
 $(BUILD)/unit/test_python: $(patsubst %,$(BUILD)/obj/inject/%.c.o,python_walk python_code \
 	python_text python_layout memory_read)
 
+$(BUILD)/unit/test_ladder: $(BUILD)/obj/inject/ladder.c.o
+$(BUILD)/obj/test/unit/test_ladder.c.o: override CFLAGS += -Iinject
+
 # Makers of stream files: make_stream for measuring, make_corpus for test/corpus/, make_gpu,
 # make_stacks.
 UNIT_MAKERS := $(BUILD)/make_stream $(BUILD)/make_corpus $(BUILD)/make_gpu \

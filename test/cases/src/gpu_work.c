@@ -17,7 +17,7 @@
 #include "cupti_work.h"
 #include "gpuprof.h"
 
-enum { HEAP_NOISE = 80000 };
+enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 
 static volatile sig_atomic_t signals;
@@ -172,6 +172,27 @@ static void destroy_context(void)
     cuCtxSetCurrent(before);
 }
 
+/* One graph twice in another, which is launched often. */
+static void child_graphs(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t child, graph;
+    cudaGraphNode_t first, second;
+    cudaGraphExec_t exec;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    launch(gemm, 11, 32, 0, stream);
+    launch(adam, 12, 32, 0, stream);
+    cudaStreamEndCapture(stream, &child);
+    cudaGraphCreate(&graph, 0);
+    cudaGraphAddChildGraphNode(&first, graph, NULL, 0, child);
+    cudaGraphAddChildGraphNode(&second, graph, &first, 1, child);
+    cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    for (unsigned i = 0; i < GRAPH_LAUNCHES; i++)
+        cudaGraphLaunch(exec, stream);
+    cudaStreamSynchronize(stream);
+}
+
 /* Did it grow since the last time? */
 static void heap(void)
 {
@@ -205,6 +226,7 @@ static const struct {
     {"query", query},
     {"work", cupti_work_all},
     {"graph", cupti_work_graph},
+    {"child-graphs", child_graphs},
     {"launches", cupti_work_launches},
     {"launch", cupti_work_launch},
     {"sync", cupti_work_sync},

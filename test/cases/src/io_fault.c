@@ -2,8 +2,9 @@
 /*
  * A library to preload before libgpuprof.so, under which system calls fail as the variable IO_FAULT
  * says: "name=errno@skip" from the call after so many on, "name=errno%n" all but each n-th, with
- * commas between. Only calls that libgpuprof.so makes count and fail. IO_TRACE names a file for
- * lines "flags mode path" of each file that it opens.
+ * commas between. An errno below 0: pwrite takes so many milliseconds, and succeeds. Only calls
+ * that libgpuprof.so makes count and fail. IO_TRACE names a file for lines "flags mode path" of
+ * each file that it opens.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,13 @@ static void trace_open(const char *path, int flags, mode_t mode, void *caller)
 
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
-    FAIL("pwrite", -1);
+    int error = fault("pwrite", __builtin_return_address(0));
+    if (error > 0) {
+        errno = error;
+        return -1;
+    }
+    for (int i = 0; i > error; i--)
+        usleep(1000);
     return syscall(SYS_pwrite64, fd, data, bytes, offset);
 }
 

@@ -143,6 +143,20 @@ static void threads(size_t count)
     pthread_barrier_wait(&all_called);
 }
 
+static void *call_and_end(void *data)
+{
+    calls(100);
+    return data;
+}
+
+static void short_threads(size_t count)
+{
+    pthread_t thread;
+    for (size_t i = 0; i < count; i++)
+        if (pthread_create(&thread, NULL, call_and_end, NULL) == 0)
+            pthread_join(thread, NULL);
+}
+
 /* The most memory that the process had at a time. */
 static void print_memory(void)
 {
@@ -189,6 +203,8 @@ int main(int argc, char **argv)
         calls(count);
     else if (strcmp(scenario, "stacks") == 0)
         stacks(count);
+    else if (strcmp(scenario, "short-threads") == 0)
+        short_threads(count);
     else if (strcmp(scenario, "threads") == 0)
         threads(count);
     else if (strcmp(scenario, "slowly") == 0)

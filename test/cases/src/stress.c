@@ -28,12 +28,14 @@ static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
 static const uint8_t none_late[API_ARGS_MAX];
 
 static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, 1, stream_kinds,
-                                               none_late};
+                                               none_late, API_GRAPH};
 static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, stream_kinds,
-                                             none_late};
-static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late};
+                                             none_late, API_GRAPH};
+static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late,
+                                        API_SYNC};
 
 static unsigned long call_count;
+static unsigned pause_us; /* $STRESS_PAUSE_US, after every 50 calls */
 
 /* Some begin before anybody's first call, and some end on another thread. */
 static void say_something(uint64_t thread, unsigned long i)
@@ -70,7 +72,7 @@ static void calls_of(uint64_t thread, unsigned long count)
             name_define(kernel, name, true, 0x77);
         }
         stress_call(&stress_launch, words);
-        if (i % 100 == 0)
+        if (i % 100 == 0 && !pause_us) /* while a stream is captured no call is passed by */
             stress_call(&begin_capture, &stream);
         if (i % 10 == 0)
             stress_call(&record, event_words);
@@ -78,6 +80,8 @@ static void calls_of(uint64_t thread, unsigned long count)
             stress_call(&end_capture, &stream);
         if (i % 1000 == 999)
             names_drop_module(0x77);
+        if (pause_us && i % 50 == 49)
+            usleep(pause_us);
     }
 }
 
@@ -192,6 +196,8 @@ static void take_for(unsigned count, double seconds, const char *path, const cha
 
 int main(int argc, char **argv)
 {
+    const char *pause = getenv("STRESS_PAUSE_US");
+    pause_us = pause ? (unsigned)atoi(pause) : 0;
     pthread_t threads[64];
     unsigned count = argc > 2 ? (unsigned)atoi(argv[1]) : 0;
     call_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;

@@ -6,6 +6,7 @@
 #include "dlsym_filter.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "gpu_flush.h"
 #include "hook_table.h"
 
 /* In place of the parts that meet CUDA. */
@@ -38,10 +39,21 @@ void gpu_pause(bool paused)
     (void)paused;
 }
 
+bool gpu_has_callbacks(void)
+{
+    return false;
+}
+
+void gpu_flush_give_up(enum ladder_step step)
+{
+    (void)step;
+}
+
 static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 
-const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late};
+const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late,
+                                        API_LAUNCH};
 
 static _Atomic unsigned long made;
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gpuprof has cost a thread of the program, by cost class (formats/costs.def). A thread adds
+ * to its own; the writer reads all (cost_sums.c). Calls on the short way are never timed there:
+ * now and then the writer asks all threads to take the long way for their next THREAD_COST_BURST
+ * calls, where the same steps are done between reads of the clock.
+ */
+#ifndef GPUPROF_INJECT_THREAD_COST_H
+#define GPUPROF_INJECT_THREAD_COST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cost.h"
+
+#define THREAD_COSTS_MAX  1024 /* threads at a time with sums of their own; the others share one */
+#define THREAD_COST_BURST 32
+#define THREAD_COST_COLD  8 /* the first of a burst bring code into the cache: they do not count */
+
+struct thread_cost {
+    _Atomic uint32_t tid; /* 0 = free */
+    uint32_t number;      /* of the thread */
+    uint64_t begin;       /* ticks: when it began to take part */
+    /* Counted by the thread itself: NESTED, CALLBACK and what is EXACT. */
+    _Atomic uint64_t count[COST_COUNT];
+    _Atomic uint64_t timed[COST_COUNT];
+    _Atomic uint64_t ticks[COST_COUNT];
+};
+
+extern struct thread_cost *thread_costs; /* THREAD_COSTS_MAX; NULL before the first recording */
+extern struct thread_cost thread_cost_shared;
+
+/* Once in each recording, before any thread takes part. False: no memory; all share one. */
+bool thread_costs_start(void);
+
+/* For a thread that begins to take part. Never NULL. `is_own`: a thread of ours has the shared one.
+ */
+struct thread_cost *thread_cost_take(uint32_t number, uint32_t tid, bool is_own);
+
+/* The thread whose it is; 0: nobody's, or not ready yet. For the writer. */
+uint32_t thread_cost_owner(const struct thread_cost *c);
+
+/* Its number for the header of a chunk: 0 is the shared one. */
+static inline uint32_t thread_cost_index(const struct thread_cost *c)
+{
+    return c == &thread_cost_shared ? 0 : (uint32_t)(c - thread_costs) + 1;
+}
+
+static inline void thread_cost_raise(_Atomic uint64_t *sum, uint64_t amount)
+{
+    uint64_t now = atomic_load_explicit(sum, memory_order_relaxed);
+    atomic_store_explicit(sum, now + amount, memory_order_relaxed);
+}
+
+static inline void thread_cost_count(struct thread_cost *c, enum cost_class class)
+{
+    thread_cost_raise(&c->count[class], 1);
+}
+
+static inline void thread_cost_time(struct thread_cost *c, enum cost_class class, uint64_t ticks)
+{
+    thread_cost_raise(&c->timed[class], 1);
+    thread_cost_raise(&c->ticks[class], ticks);
+}
+
+/* Does the function record an event, or ask whether something is done? Folds for a constant. */
+static inline __attribute__((always_inline)) bool symbol_is_query(const char *symbol)
+{
+    const char *name = symbol + (strncmp(symbol, "cuda", 4) == 0 ? 4 : 2);
+    return strncmp(name, "EventRecord", 11) == 0 || strncmp(name, "EventQuery", 10) == 0 ||
+           strncmp(name, "StreamQuery", 11) == 0 || strncmp(name, "CtxRecordEvent", 14) == 0 ||
+           strncmp(name, "ExecutionCtxRecordEvent", 23) == 0;
+}
+
+extern uint8_t cost_classes[]; /* enum cost_class of what a call of each function costs */
+
+#endif

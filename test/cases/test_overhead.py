@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gpuprof says that it costs, and what it gives up to cost less (--overhead-max)."""
+
+import collections
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import cupti_client as cupti
+import pytest
+import stream_reader
+import toolchain
+import truth
+
+pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
+
+STACKS, QUERIES, CALLBACKS, TENTH, HUNDREDTH, CUPTI, BOTTOM = range(7)
+TEXTS = ("stacks off", "event records and queries off", "CUPTI's callbacks off",
+         "1 of 10 launches and copies recorded", "1 of 100 launches and copies recorded",
+         "CUPTI off", "budget not attainable")
+TINY, GENEROUS = "0.0001%", "100%"
+QUERY = re.compile("EventRecord|EventQuery|StreamQuery")
+FIRST = "of a thread's time is more than --overhead-max allows: less is recorded from here on"
+LAST = "--overhead-max is not attainable"
+
+
+class Done:
+    """A program that has run until it was told to end, and what it left."""
+
+    def __init__(self, out, log, stdout, stderr):
+        self.stdout, self.stderr, self.out = stdout, stderr, out
+        self.processes = stream_reader.read_folder(out)
+        self.process = min(self.processes, key=lambda p: p.header.monotonic_zero)
+        self.logs = {int(p.name.partition(".")[0]): p for p in log.iterdir()}
+
+    def made(self, process, captured=False):
+        """symbol -> calls by the program, as CUDA has seen them."""
+        counts = collections.Counter()
+        text = self.logs[process.header.pid].read_bytes().replace(b"\0", b"").decode()
+        for line in text.splitlines():
+            _, _, _, depth, symbol, outcome, count = line.split("\t")
+            if depth == "0" and not truth.UNRECORDED.fullmatch(symbol):
+                counts[symbol] += int(count) * (not captured or outcome == "captured")
+        return +counts
+
+    @property
+    def steps(self):
+        return sorted(self.process.of_type(stream_reader.STEP_DOWN), key=lambda r: r.begin)
+
+    def step(self, code):
+        [step] = [s for s in self.steps if s.code == code]
+        return step
+
+
+@pytest.fixture(name="overhead")
+def fixture_overhead(library, tmp_path):
+    """Runs until `until` is in its stderr, or for so many seconds; then it ends, or is killed."""
+    def overhead(*arguments, until, kill=False, **settings):
+        out, log, said = tmp_path / "out", tmp_path / "log", tmp_path / "said"
+        log.mkdir()
+        env = toolchain.environment(out, library, **{
+            "GPUPROF_GPU": "on", "SIMCUDA_LOG": log, "SIMCUDA_LOG_MODE": "counts",
+            "GPUPROF_CUPTI": toolchain.SIM / cupti.VERSIONS["13.0"][0], "GPUPROF_LIVE": tmp_path,
+            "GPUPROF_BACKTRACE": "sync", **settings})
+        program = cupti.build(13, source="overhead_work.c")
+        with open(said, "w", encoding="utf-8") as err, subprocess.Popen(
+                [program, *map(str, arguments)], env=env, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=err) as running:
+            end = time.monotonic() + (until if isinstance(until, float) else 90)
+            while time.monotonic() < end and running.poll() is None and \
+                    not (isinstance(until, str) and until in said.read_text()):
+                time.sleep(0.05)
+            if kill:
+                running.send_signal(signal.SIGKILL)
+            stdout, _ = running.communicate(timeout=60)
+            assert running.returncode == (-signal.SIGKILL if kill else 3)
+        return Done(out, log, stdout.decode(), said.read_text())
+    return overhead
+
+
+def counted(process):
+    """symbol -> calls recorded, and for how many they stand."""
+    recorded, weights = collections.Counter(), collections.Counter()
+    for record in process.of_type(stream_reader.CALL):
+        symbol = process.functions[record.code].symbol
+        recorded[symbol] += 1
+        weights[symbol] += max(1, record.weight)
+    return recorded, weights
+
+
+def is_sampled(symbol):
+    return bool(re.search("Launch|Memcpy|Memset", symbol))
+
+
+def check_counts(done, process, threads=1, in_flight=0):
+    """Recorded and passed by are all that were made; the weights stand for the latter."""
+    made = done.made(process)
+    recorded, weights = counted(process)
+    passed = process.counters["passed_by"]
+    assert 0 <= made.total() - recorded.total() - passed <= in_flight
+    queries = sum(made[s] - recorded[s] for s in made if QUERY.search(s))
+    for symbol in made:
+        if not QUERY.search(symbol) and not is_sampled(symbol):
+            assert 0 <= made[symbol] - recorded[symbol] <= in_flight, symbol
+    for wanted in ("Launch", "Memcpy|Memset"):
+        of_class = sum(count for s, count in made.items() if re.search(wanted, s))
+        stand_for = sum(count for s, count in weights.items() if re.search(wanted, s))
+        assert 0 <= of_class - stand_for <= 198 * threads + in_flight, wanted
+    return passed, queries
+
+
+def test_whole_ladder(overhead, run_collector, tmp_path):
+    done = overhead(1, until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
+    assert done.stdout == "wrong: 0\n"
+    assert [FIRST in line for line in done.stderr.splitlines()] == [True, False]
+    process = done.process
+    steps = done.steps
+    assert [s.text.decode() for s in steps] == [TEXTS[s.code] for s in steps]
+    assert sorted(s.code for s in steps) == list(range(7)) and steps[-1].code == BOTTOM
+    assert done.step(TENTH).begin < done.step(HUNDREDTH).begin
+    assert all(share > budget == 1 for share, budget in (s.args for s in steps))
+    assert not process.losses
+    passed, queries = check_counts(done, process)
+    assert passed > queries > 0
+    calls = process.of_type(stream_reader.CALL)
+    # What each step gave up is not there after it: not before a call that was under way has ended.
+    slack = 2_000_000_000
+    assert not [c for c in calls if c.stack and c.begin > done.step(STACKS).begin + slack]
+    assert not [c for c in calls if c.begin > done.step(QUERIES).begin + slack and
+                QUERY.search(process.functions[c.code].symbol)]
+    assert not [c for c in calls if c.correlation and c.begin > done.step(CALLBACKS).begin + slack]
+    assert any(c.correlation for c in calls) and any(c.stack for c in calls)
+    assert max(c.weight for c in calls) > 19  # more than one in ten has
+    assert "given up for GPUPROF_OVERHEAD_MAX" in process.meta["gpu_rows"]
+
+    dumped = run_collector("dump", done.out).stdout
+    assert re.findall(r'^step_down .*text="([^"]*)"', dumped, re.MULTILINE) == \
+        [TEXTS[s.code] for s in steps]
+    merged = run_collector("merge", "--strict", done.out, "-o", tmp_path / "trace.json")
+    assert merged.returncode == 0, merged.stderr
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    marks = [e for e in trace["traceEvents"] if e["name"].startswith("--overhead-max: ")]
+    assert [m["name"].partition(": ")[2] for m in marks] == [TEXTS[s.code] for s in steps]
+    assert all(m["ph"] == "i" and m["s"] == "g" and m["args"]["share"] > m["args"]["budget"]
+               for m in marks)
+    assert {e["args"]["weight"] for e in trace["traceEvents"] if "weight" in e.get("args", {})} == \
+        {c.weight for c in calls if c.weight > 1}
+    losses = trace["otherData"]["losses"]
+    assert losses["passed_by"] == passed
+    assert set(losses) <= {"passed_by", "gpu_given_up", "gpu_untied"}
+
+
+def test_report(overhead, run_collector):
+    done = overhead(1, until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
+    _, weights = counted(done.process)
+    text = run_collector("report", done.out).stdout
+    for step in done.steps:
+        assert re.search(rf"--overhead-max: after [0-9.]+ m?s: {TEXTS[step.code]} \(", text), text
+    assert "~: estimated" in text and "not in it: what the driver and CUPTI do" in text
+    [row] = re.findall(r"~([0-9.]+) m?s +~([0-9,]+) .* cudaLaunchKernel$", text, re.MULTILINE)
+    assert int(row[1].replace(",", "")) == weights["cudaLaunchKernel"]
+    assert re.search(r" [0-9,]+ +[0-9.]+ us .* cudaStreamSynchronize$", text, re.MULTILINE)
+    report = json.loads(run_collector("report", "--format=json", done.out).stdout)
+    functions = {f["function"]: f for f in report["functions"]}
+    recorded, _ = counted(done.process)
+    assert functions["cudaLaunchKernel"]["estimated_from"] == recorded["cudaLaunchKernel"]
+    assert functions["cudaLaunchKernel"]["calls"] == weights["cudaLaunchKernel"]
+    assert "estimated_from" not in functions["cudaStreamSynchronize"]
+    assert [s["step"] for s in report["own_cost"]["steps"]] == [TEXTS[s.code] for s in done.steps]
+    assert "gpu_unpaired" not in report["losses"] and "gpu_missing" not in report["losses"]
+    rows = list(csv.DictReader(io.StringIO(
+        run_collector("report", "--format=csv", done.out).stdout)))
+    assert [r["function"] for r in rows if r["kind"] == "step_down"] == \
+        [TEXTS[s.code] for s in done.steps]
+    assert not [r for r in rows if r["kind"] in ("loss", "damage")]
+
+
+def classes(process):
+    """name -> (count, timed, sum of these times, total) of the last record of each."""
+    records = sorted(process.of_type(stream_reader.COST), key=lambda r: r.begin)
+    return {r.text.decode(): r.args for r in records}
+
+
+def check_classes(process):
+    """The costs are those of what was recorded."""
+    costs = classes(process)
+    by_class = collections.Counter()
+    for call in process.calls():
+        by_class["query" if QUERY.search(call.symbol) else call.cls] += 1
+    assert {name: costs[name][0] for name in by_class} == dict(by_class)
+    for name in ("launch", "copy"):
+        count, timed, timed_ns, total_ns = costs[name]
+        assert 0 < timed < count and 0 < timed_ns < total_ns
+    assert costs["writer"][3] > 0 and costs["start"][0] > 0
+    return costs
+
+
+def test_cost_without_a_budget(overhead, run_collector):
+    done = overhead(2, until=2.5)
+    assert done.stderr == "" and not done.steps
+    process = done.process
+    costs = check_classes(process)
+    assert costs["callback"][0] > costs["launch"][0] and costs["stack"][0] > 0
+    assert costs["nested"][0] > costs["launch"][0] and "passed" not in costs
+    (threads, wall_ns, cost_ns, worst, worst_wall_ns, worst_cost_ns, own_ns, span_ns, _,
+     budget) = process.of_type(stream_reader.COST_SUM)[-1].args
+    assert threads == 2 and worst in (1, 2) and budget == 0
+    assert 0 < worst_cost_ns < worst_wall_ns <= span_ns and 0 < cost_ns < wall_ns and own_ns > 0
+    in_callers = sum(c[3] for n, c in costs.items() if n not in ("start", "writer", "gpu", "flush"))
+    assert abs(in_callers - cost_ns) < len(costs)  # each is rounded
+    check_counts(done, process)
+    assert process.counters["passed_by"] == 0
+    text = run_collector("report", done.out).stdout
+    assert "gpuprof's own cost" in text and "--overhead-max" not in text and "~" not in text
+    trace = json.loads(run_collector("merge", done.out).stdout)
+    [its] = trace["otherData"]["processes"]
+    assert its["own_cost"]["classes"]["launch"] == {"count": costs["launch"][0],
+                                                    "total_ns": costs["launch"][3]}
+
+
+def test_generous_budget(overhead):
+    done = overhead(1, until=2.0, GPUPROF_OVERHEAD_MAX=GENEROUS)
+    assert done.stderr == "" and not done.steps
+    check_counts(done, done.process)
+    assert done.process.counters["passed_by"] == 0
+    assert done.process.of_type(stream_reader.COST_SUM)[-1].args[9] == 1000000
+    check_classes(done.process)
+
+
+def test_captured_work_is_whole(overhead):
+    """While a stream is captured nothing is passed by."""
+    done = overhead(3, "capture", until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
+    assert done.stdout == "wrong: 0\n"
+    check_counts(done, done.process, threads=3)
+    made = done.made(done.process, captured=True)
+    captured = collections.Counter(done.process.functions[r.code].symbol
+                                   for r in done.process.of_type(stream_reader.CALL)
+                                   if r.flags & stream_reader.CAPTURED)
+    assert made == captured and made["cudaLaunchKernel"] > 50
+
+
+def test_threads_that_end(overhead):
+    done = overhead(2, "churn", until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
+    process = done.process
+    threads = process.of_type(stream_reader.COST_SUM)[-1].args[0]
+    assert threads > 3
+    check_counts(done, process, threads=len(process.of_type(stream_reader.THREAD)))
+    check_classes(process)
+
+
+@pytest.mark.parametrize("static", ["hooks", "cupti"])
+def test_other_fronts(overhead, static):
+    done = overhead(1, until=LAST, GPUPROF_OVERHEAD_MAX=TINY, GPUPROF_FRONT=static)
+    assert BOTTOM in [s.code for s in done.steps]
+    assert (CALLBACKS in [s.code for s in done.steps]) == (static == "cupti")
+    assert not done.process.losses
+    check_counts(done, done.process)
+
+
+def test_child(overhead):
+    """A child begins anew, with everything recorded."""
+    done = overhead(1, "fork", until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
+    assert done.stdout == "wrong: 0\n" and len(done.processes) == 2
+    [child] = [p for p in done.processes if p is not done.process]
+    for process in done.processes:
+        check_counts(done, process)
+    assert done.made(child)["cudaLaunchKernel"] == 20000
+    steps = [r.begin for r in child.of_type(stream_reader.STEP_DOWN)]
+    assert len([c for c in child.calls() if not steps or c.begin < min(steps)]) > 100
+
+
+def test_killed(overhead, run_collector, tmp_path):
+    """Nothing is counted twice or lost, but the call that the thread was in."""
+    done = overhead(2, until=LAST, kill=True, GPUPROF_OVERHEAD_MAX=TINY)
+    process = done.process
+    assert process.live_path
+    check_counts(done, process, threads=2, in_flight=2)
+    assert classes(process)["launch"][0] > 0 and process.of_type(stream_reader.COST_SUM)
+    said = []
+    for verb in (("merge", "-o", tmp_path / "trace.json"), ("recover",)):
+        assert run_collector(*verb, done.out).returncode == 0
+        report = json.loads(run_collector("report", "--format=json", done.out).stdout)
+        said.append(report["losses"]["passed_by"])
+    assert said == [process.counters["passed_by"]] * 2
+
+
+@pytest.mark.parametrize("value, why", [
+    ("0", "'0' is out of range (0.0001% to 100%)"),
+    ("2.5.1%", "'2.5.1%' is not a share such as 2% or 0.5%, or off")])
+def test_wrong_budget(overhead, value, why):
+    done = overhead(1, until=0.3, GPUPROF_OVERHEAD_MAX=value)
+    assert done.stderr == f"gpuprof: GPUPROF_OVERHEAD_MAX: {why}; the standard value off is used\n"
+    assert not done.steps
+
+
+def test_option(collector, tmp_path):
+    done = subprocess.run([collector, "run", "--overhead-max=two", "true"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ})
+    assert done.returncode == 2 and "'two' is not a share such as 2% or 0.5%" in done.stderr

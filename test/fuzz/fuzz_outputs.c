@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz_outputs.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "symbols.h"
+#include "verbs.h"
+
+#define NOWHERE "/dev/null"
+
+static const struct {
+    int (*run)(const struct options *options);
+    const char *output; /* a name in the folder, or NOWHERE, or NULL: standard output */
+    struct options options;
+} ways[] = {
+    {dump_verb, NULL, {.strict = true}},
+    {dump_verb, NULL, {.blocks = true}},
+    {merge_verb, "a.json.gz", {.sync_streams = true}},
+    {merge_verb, "a.zip", {.step_range = "step"}},
+    {merge_verb, "ranks", {.per_rank = true}},
+    {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
+    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
+    {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},
+    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_BYTES, .threads = true}},
+    {report_verb, NULL, {.format = FORMAT_TEXT, .by = BY_STACK}},
+    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_STACK}},
+    {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_PYTHON_LINE}},
+    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_GRID}},
+    {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true}},
+    {recover_verb, NOWHERE, {.strict = true}},
+};
+_Static_assert(sizeof ways / sizeof ways[0] == FUZZ_OUTPUTS, "one number for each");
+
+void fuzz_output(unsigned number, char *folder)
+{
+    char output[128];
+    char *paths[] = {folder};
+    struct options options = ways[number].options;
+    options.paths = paths;
+    options.path_count = 1;
+    options.keep_live = true;
+    options.symbols = SYMBOLS_OFF;
+    options.output = ways[number].output;
+    if (options.output && options.output[0] != '/') {
+        snprintf(output, sizeof output, "%s/%s", folder, options.output);
+        options.output = output;
+    }
+    /* What is printed must not come between a fuzzer's words, nor be lost behind a closed file. */
+    int shown = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
+    int nowhere = open(NOWHERE, O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
+        abort();
+    ways[number].run(&options);
+    if (shown >= 0)
+        dup2(shown, STDOUT_FILENO);
+    else
+        close(STDOUT_FILENO);
+    close(shown);
+    close(nowhere);
+}
