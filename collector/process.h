@@ -49,11 +49,11 @@ struct losses {
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */
-    uint64_t gpu_given_up;       /* work without its call, or launches without work, because that was
-                                  * given up to cost less */
-    uint64_t unmatched_ranges;   /* ends of ranges that had not begun */
-    uint64_t deep_ranges;        /* nested too deep to be followed (range_stack.h) */
-    uint64_t stacks_unread;      /* records of stacks, modules and places that mean nothing */
+    uint64_t gpu_given_up;     /* work without its call, or launches without work, because that was
+                                * given up to cost less */
+    uint64_t unmatched_ranges; /* ends of ranges that had not begun */
+    uint64_t deep_ranges;      /* nested too deep to be followed (range_stack.h) */
+    uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
 
