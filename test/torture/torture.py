@@ -47,7 +47,7 @@ LIVES = {
     "quick_exit": ("quick_exit() beside calling threads", 3, 60, 3500),
     "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 2500),
     "signals": ("a signal every 0.3 ms", 3, 60, 3500),
-    "threads": ("threads that end at once", 3, 60, 3500),
+    "threads": ("threads that end at once", 3, 60, 2200),
     "forks": ("fork in one thread, others call", 3, 60, 2500),
     "callback": ("fork in a callback of CUPTI's", 3, 60, 2000),
     "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
