@@ -59,4 +59,4 @@ unit: unit-programs $(BUILD)/gpuprof-collector
 
 -include $(UNIT_OBJ:.o=.d) $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.d) \
 	$(UNIT_MAKERS:$(BUILD)/%=$(BUILD)/obj/test/unit/%.c.d) \
-	$(BUILD)/obj/test/unit/make_zip.c.d
+	$(BUILD)/obj/test/unit/make_zip.c.d $(wildcard $(BUILD)/obj/inject/*.c.d)
