@@ -346,8 +346,10 @@ void gpu_pause(bool paused)
     if (!gpu_is_active())
         return;
     struct quiet quiet = quiet_begin();
-    if (!gpu_enable_kinds(!paused) && !paused)
+    if (!gpu_enable_kinds(!paused) && !paused) {
+        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
         gpu_fail("CUPTI enables no records any more after a pause");
+    }
     quiet_end(&quiet);
 }
 

@@ -291,7 +291,8 @@ def test_killed_while_starting(life):
         assert {str(path) for path in live.iterdir()} <= {p.header.live_path for p in processes}
         steps.append((len(processes), len(list(live.iterdir()))))
     assert done.stdout == "started\n" and len(steps) > 20
-    assert {(0, 0), (1, 0), (1, 1)} == set(steps)
+    # In between, for a few instructions: a stream file whose live file is not there yet.
+    assert {(0, 0), (1, 1)} <= set(steps) <= {(0, 0), (1, 0), (1, 1)}
 
 
 def test_no_files_without_names(life):

@@ -120,9 +120,9 @@ def test_handler_fills(steps):
 @pytest.mark.parametrize("handler", ["call", "inner-call"])
 def test_timed_calls(steps, handler):
     """The handler comes at some of the instructions of calls whose cost is timed."""
-    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=37, calls=40,
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=1499, calls=12,
                                    GPUPROF_SEAL="10ms")
-    assert sent > 30
+    assert sent > 5
     check(process, arrived, missing=FUNCTIONS.values())
     assert any(r.args[1] for r in process.of_type(stream_reader.COST))
 
