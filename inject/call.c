@@ -59,6 +59,8 @@ static void pop(struct thread *t)
     struct seen_call *s = seen_of(t, call_unmarked(t->open));
     if (s)
         s->is_open = false;
+    if (t->weighed == call_unmarked(t->open))
+        pass_return_weight(t);
     t->open_count = listed(t) ? listed(t) - 1 : 0;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }
@@ -229,12 +231,13 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         call_write((uint64_t *)(void *)room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words,
                    false);
         chunk_commit(t->records, t->used + count + 1);
-        if (mode == CALL_OWNER)
+        if (mode == CALL_OWNER) {
             t->open = c;
-        else
+            t->timed = is_timed ? c : NULL;
+            t->timed_ticks = ((const uint64_t *)(void *)room)[1] - begin;
+        } else {
             push(t, c, true);
-        t->timed = is_timed && mode == CALL_OWNER ? c : NULL;
-        t->timed_ticks = ((const uint64_t *)(void *)room)[1] - begin;
+        }
     }
     call_leave(t);
 }
@@ -298,12 +301,11 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         uint32_t stack = call_is_slow(site, record[2]) ? take_stack(t) : 0;
         uint32_t weight = t->weighed == c ? t->weight : 0;
-        t->weighed = NULL;
         /* Taking it may have taken the room that the record was in. */
         if (call_newest_record(t) && !stack && !weight)
             thread_close(t);
-        else if (call_newest_record(t))
-            thread_close_with(t, stack, weight);
+        else if (call_newest_record(t) && thread_close_with(t, stack, weight) && weight)
+            t->weighed = NULL;
     }
     pop(t);
     if (thread_is_asked(t))
@@ -341,8 +343,8 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
 {
     struct thread *t = &this_thread;
     if (call_mode(c) == CALL_PASS) {
-        if (t->passed == c)
-            t->passed = c->below;
+        if (t->passed == c || t->weighed == c)
+            pass_end(t, c, site, result);
         return result;
     }
     if (unlikely(t->timed == c))

@@ -223,17 +223,27 @@ static uint64_t per_million(double part_ns, uint64_t wall_ns)
     return share < MILLION ? (uint64_t)share : (uint64_t)MILLION;
 }
 
-/* The window of the thread for which it is dearest. `own_ns`: what our threads took from it. */
-static void fill_window(struct ladder_window *out, const struct watched *w, uint64_t wall_ns,
-                        double cost_ns, double own_ns)
+static void raise_to(uint64_t *value, uint64_t other)
+{
+    *value = other > *value ? other : *value;
+}
+
+/* A thread's part of the window. `own_ns`: what our threads took from it. */
+static void add_window(struct ladder_window *out, const struct watched *w, const struct share *its,
+                       double own_ns)
 {
     const double *ns = w->window_ns;
-    double calls_ns = ns[COST_LAUNCH] + ns[COST_COPY] + ns[COST_WAIT] + own_ns;
-    out->share = per_million(cost_ns + own_ns, wall_ns);
-    out->saves[LADDER_STACKS] = per_million(ns[COST_STACK], wall_ns);
-    out->saves[LADDER_QUERIES] = per_million(ns[COST_QUERY], wall_ns);
-    out->saves[LADDER_CALLBACKS] = per_million(ns[COST_CALLBACK], wall_ns);
-    out->saves[LADDER_TENTH] = out->saves[LADDER_HUNDREDTH] = per_million(calls_ns, wall_ns);
+    uint64_t share = per_million(its->cost_ns + own_ns, its->wall_ns);
+    uint64_t calls =
+        per_million(ns[COST_LAUNCH] + ns[COST_COPY] + ns[COST_WAIT] + own_ns, its->wall_ns);
+    raise_to(&out->share, share);
+    if (share <= out->budget)
+        return;
+    raise_to(&out->saves[LADDER_STACKS], per_million(ns[COST_STACK], its->wall_ns));
+    raise_to(&out->saves[LADDER_QUERIES], per_million(ns[COST_QUERY], its->wall_ns));
+    raise_to(&out->saves[LADDER_CALLBACKS], per_million(ns[COST_CALLBACK], its->wall_ns));
+    raise_to(&out->saves[LADDER_TENTH], calls);
+    raise_to(&out->saves[LADDER_HUNDREDTH], calls);
 }
 
 /* The thread's part of the window: when it began, and the window, in ns of CLOCK_MONOTONIC. */
@@ -251,7 +261,6 @@ void cost_sums_look(struct ladder_window *out)
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     uint64_t own_ns = 0;
     uint64_t half_ns = (now_ns - sums.window_ns) / 2;
-    struct share worst = {0, 1, -1};
     out->share = 0;
     memset(out->saves, 0, sizeof out->saves);
     if (!sums.watched)
@@ -275,14 +284,10 @@ void cost_sums_look(struct ladder_window *out)
             continue;
         its.wall_ns = wall_of(i, now_ns);
         w->wall_ns += its.wall_ns;
-        struct share window = its;
-        if (window.wall_ns < half_ns) /* a thread of a moment is compared with more than that */
-            window.wall_ns = half_ns;
-        if (window.wall_ns &&
-            window.cost_ns * (double)worst.wall_ns > worst.cost_ns * (double)window.wall_ns) {
-            worst = window;
-            fill_window(out, w, window.wall_ns, window.cost_ns, window_own_ns);
-        }
+        if (its.wall_ns < half_ns) /* a thread of a moment is compared with more than that */
+            its.wall_ns = half_ns;
+        if (its.wall_ns)
+            add_window(out, w, &its, window_own_ns);
         if (!thread_exists(tid))
             forget(i);
     }

@@ -25,7 +25,8 @@ void cost_sums_passed(uint32_t index, uint64_t count);
 
 /*
  * Closes the window that the last look began, once all of its records are sealed: adds it to the
- * sums, and fills w->share and w->saves from the thread for which they are largest.
+ * sums, and fills w->share from the thread for which it is largest, and each of w->saves from the
+ * one of those over w->budget that it would save most.
  */
 void cost_sums_look(struct ladder_window *w);
 

@@ -21,13 +21,13 @@ struct ladder {
     bool is_at_bottom;   /* that was said */
 };
 
-/* Shares of the time of the thread that gpuprof costs most, in parts per million. */
+/* Shares of a thread's time, in parts per million. */
 struct ladder_window {
-    uint64_t share;
+    uint64_t share; /* of the thread that gpuprof costs most */
     uint64_t budget;
     uint32_t possible; /* steps that would change something: a bit each */
-    uint64_t
-        saves[LADDER_STEP_COUNT]; /* what of the share would go with each; of CUPTI nobody knows */
+    /* The most that each would save a thread that is over the budget; of CUPTI nobody knows. */
+    uint64_t saves[LADDER_STEP_COUNT];
 };
 
 /*

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass_by.h"
 
+#include "cuda_abi.h"
 #include "resolve.h"
+
+_Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY, "asked for in one place");
 
 /* Xorshift: which calls are recorded must not follow the program's own rhythm. */
 static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
@@ -31,9 +34,17 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
     }
     t->weight = p->pending[class] + 1;
     t->weighed = t->weight > 1 ? c : NULL;
+    t->weighed_class = class;
     p->pending[class] = 0;
     p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` in the mean */
     return false;
+}
+
+void pass_return_weight(struct thread *t)
+{
+    if (t->weighed)
+        t->passer.pending[t->weighed_class] += t->weight - 1;
+    t->weighed = NULL;
 }
 
 static void note_passed(struct thread *t)
@@ -51,6 +62,23 @@ static bool can_pass(const struct thread *t)
            !atomic_load_explicit(&gp.paused, memory_order_relaxed);
 }
 
+/* "Not ready" is what queries are asked for. */
+static bool is_failure(const struct call_site *site, int result)
+{
+    return result != 0 && !(result == cudaErrorNotReady && cost_classes[site->code] == COST_QUERY);
+}
+
+void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result)
+{
+    if (t->weighed == c)
+        pass_return_weight(t);
+    if (t->passed != c)
+        return;
+    t->passed = c->below;
+    if (is_failure(site, result) && thread_takes_part(t))
+        counter_add(COUNTER_PASSED_FAILED, 1);
+}
+
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin)
 {
@@ -63,8 +91,8 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
     }
     if (!can_pass(t))
         return false;
-    call_enter(t, c); /* a signal handler's call must not come between a count and its store */
-    t->weighed = NULL;
+    call_enter(t, c);      /* a signal handler's call must not come between a count and its store */
+    pass_return_weight(t); /* a signal handler has interrupted the other one, or left it */
     bool passes = is_its_turn(t, c, site);
     if (passes) {
         c->below = t->passed;

@@ -18,6 +18,15 @@
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin);
 
+/*
+ * The call that was to stand for others has no record after all, or one that does not say so: the
+ * next of its class stands for them.
+ */
+void pass_return_weight(struct thread *t);
+
+/* A call is over that is passed by, or that was to stand for others and is not recorded. */
+void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result);
+
 /* Is the newest call, as seen from the frame that `inner` lies in, one that is passed by? */
 static inline bool pass_is_open(const struct thread *t, const struct call *inner)
 {

@@ -259,11 +259,11 @@ void thread_close(struct thread *t)
  * Open records are out of sight while the newest gets longer. A kill then finds a call that has
  * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
  */
-void thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
+bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
 {
     if (!thread_make_room(t, 8)) {
         counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
-        return;
+        return false;
     }
     unsigned count = thread_open_records(t);
     uint64_t *record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
@@ -280,6 +280,7 @@ void thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
     atomic_signal_fence(memory_order_seq_cst);
     t->extending = 0;
     thread_close(t);
+    return true;
 }
 
 void thread_settle(struct thread *t)

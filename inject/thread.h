@@ -84,6 +84,7 @@ struct thread {
     struct call *passed;      /* the newest that is passed by; it may be over */
     struct call *weighed;     /* the one that is recorded for others too, NULL = none */
     uint32_t weight;          /* for how many */
+    enum passed_class weighed_class;
     struct passer passer;
 };
 
@@ -163,9 +164,9 @@ void thread_leave(struct thread *t);
 /* The newest open record becomes a whole one: it goes before the other open ones. */
 void thread_close(struct thread *t);
 
-/* The same, with the number of its stack and its weight; or it is dropped with its chunk, and
+/* The same, with the number of its stack and its weight. False: it is dropped with its chunk, and
  * counted. */
-void thread_close_with(struct thread *t, uint32_t stack, uint32_t weight);
+bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight);
 
 /*
  * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk

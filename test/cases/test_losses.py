@@ -66,6 +66,7 @@ MEANS = {
                                     GPUPROF_WAIT="60s"),
     "stackless": lambda: tiny("leave.c", "handler", GPUPROF_BACKTRACE_THRESHOLD="0"),
     "passed_by": lambda: lossy("slowly", 300, GPUPROF_OVERHEAD_MAX="0.0001%"),
+    "passed_failed": lambda: lossy("failing", 300, GPUPROF_OVERHEAD_MAX="0.0001%"),
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
 }

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+import conftest
 import cupti_client as cupti
 import pytest
 import stream_reader
@@ -77,6 +78,7 @@ def fixture_overhead(library, tmp_path):
                 time.sleep(0.05)
             if kill:
                 running.send_signal(signal.SIGKILL)
+            assert isinstance(until, float) or until in said.read_text()
             stdout, _ = running.communicate(timeout=60)
             assert running.returncode == (-signal.SIGKILL if kill else 3)
         return Done(out, log, stdout.decode(), said.read_text())
@@ -87,6 +89,9 @@ def counted(process):
     """symbol -> calls recorded, and for how many they stand."""
     recorded, weights = collections.Counter(), collections.Counter()
     for record in process.of_type(stream_reader.CALL):
+        if record.flags & stream_reader.NESTED:
+            assert not record.weight
+            continue
         symbol = process.functions[record.code].symbol
         recorded[symbol] += 1
         weights[symbol] += max(1, record.weight)
@@ -262,6 +267,29 @@ def test_other_fronts(overhead, static):
     check_counts(done, done.process)
 
 
+def test_calls_inside_calls(overhead):
+    """They do not take the weight from the call around them."""
+    done = overhead(1, until=LAST, GPUPROF_OVERHEAD_MAX=TINY, GPUPROF_NESTED="1")
+    check_counts(done, done.process)
+    assert [r for r in done.process.of_type(stream_reader.CALL) if r.flags & stream_reader.NESTED]
+
+
+def test_signals(library, tmp_path):
+    """A handler's calls come between a call's weight and its record."""
+    folder, link = toolchain.tiny()
+    program = toolchain.build("lossy.c", *link, f"-I{conftest.ROOT / 'inject'}")
+    done = toolchain.run([program, "signals", 1500], toolchain.environment(
+        tmp_path / "out", library, LD_LIBRARY_PATH=folder, GPUPROF_OVERHEAD_MAX=TINY,
+        GPUPROF_LIVE=tmp_path), status=3)
+    made, in_handlers = map(int, done.stdout.split())
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    recorded, weights = counted(process)
+    passed, unrecorded = process.counters["passed_by"], process.losses.get("unrecorded", 0)
+    assert in_handlers > 100 and passed > 10000
+    assert recorded.total() + passed + unrecorded == made
+    assert 0 <= made - unrecorded - weights.total() <= 198
+
+
 def test_child(overhead):
     """A child begins anew, with everything recorded."""
     done = overhead(1, "fork", until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
@@ -270,6 +298,8 @@ def test_child(overhead):
     for process in done.processes:
         check_counts(done, process)
     assert done.made(child)["cudaLaunchKernel"] == 20000
+    assert child.counters["passed_failed"] == child.counters["passed_by"]
+    assert done.process.counters["passed_failed"] == 0 < done.process.counters["passed_by"]
     steps = [r.begin for r in child.of_type(stream_reader.STEP_DOWN)]
     assert len([c for c in child.calls() if not steps or c.begin < min(steps)]) > 100
 

@@ -43,6 +43,7 @@ int main(int argc, char **argv)
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tiny_cudart.h"
@@ -80,10 +81,12 @@ static void ranges(size_t count)
         gpuprof_range_push("open");
 }
 
+static int value; /* that calls set; below 0 they fail */
+
 static void calls(size_t count)
 {
     for (size_t i = 1; i <= count; i++)
-        cudaMemset(NULL, 0, i);
+        cudaMemset(NULL, value, i);
 }
 
 static volatile size_t returned;
@@ -184,6 +187,36 @@ static void storm(size_t count)
     calls(count);
 }
 
+static volatile sig_atomic_t handled;
+
+static void on_alarm_call(int number)
+{
+    (void)number;
+    handled++;
+    cudaMemset(NULL, 0, 1);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Calls for so long, while signals come whose handler makes calls; prints how many there were. */
+static void signals(size_t ms)
+{
+    struct sigaction action = {.sa_handler = on_alarm_call, .sa_flags = SA_RESTART};
+    const struct itimerval timer = {{0, 100}, {0, 100}}, none = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    size_t rounds = 0;
+    for (uint64_t end = now_ms() + ms; now_ms() < end; rounds++)
+        calls(1000), usleep(1000);
+    setitimer(ITIMER_REAL, &none, NULL);
+    printf("%zu %d\n", 1 + 1000 * rounds + (size_t)handled, (int)handled);
+}
+
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 2 ? argv[1] : "";
@@ -207,7 +240,10 @@ int main(int argc, char **argv)
         short_threads(count);
     else if (strcmp(scenario, "threads") == 0)
         threads(count);
-    else if (strcmp(scenario, "slowly") == 0)
+    else if (strcmp(scenario, "signals") == 0)
+        signals(count);
+    value = strcmp(scenario, "failing") == 0 ? -1 : 0;
+    if (value || strcmp(scenario, "slowly") == 0)
         for (size_t i = 0; i < count; i++)
             calls(100), usleep(10000);
     if (argc > 3 && strcmp(argv[3], "memory") == 0)
