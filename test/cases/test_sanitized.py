@@ -112,8 +112,11 @@ def test_units(tmp_path, kind, part, needs):
                     units / f"test_{part}.c", units / "append_double.c",
                     *(conftest.ROOT / "inject" / f"{name}.c" for name in [part, *needs]),
                     "-o", tmp_path / part, "-lcmocka", "-pthread"], check=True)
-    done = subprocess.run([tmp_path / part], capture_output=True, text=True, check=False)
+    # Its others have one thread, and far more modules than a sanitizer of threads is quick with.
+    only = ["in_parallel"] if (part, kind) == ("modules", "thread") else []
+    done = subprocess.run([tmp_path / part, *only], capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[:5000]
+    assert "in_parallel" in done.stdout + done.stderr or part != "modules"
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
