@@ -42,7 +42,7 @@ class Done:
     def made(self, process, captured=False):
         """symbol -> calls by the program, as CUDA has seen them."""
         counts = collections.Counter()
-        text = self.logs[process.header.pid].read_bytes().replace(b"\0", b"").decode()
+        text = self.logs[process.header.pid].read_bytes().translate(None, b"\0").decode()
         for line in text.splitlines():
             _, _, _, depth, symbol, outcome, count = line.split("\t")
             if depth == "0" and not truth.UNRECORDED.fullmatch(symbol):

@@ -18,7 +18,7 @@ THREADS, LAUNCHES = 8, 1_000_000
 def counted(log):
     """symbol -> calls of the outermost layer, from a log in counts mode."""
     counts = collections.Counter()
-    text = pathlib.Path(log).read_bytes().replace(b"\0", b"").decode()
+    text = pathlib.Path(log).read_bytes().translate(None, b"\0").decode()
     for line in text.splitlines():
         kind, _, _, depth, symbol, _, digits = line.split("\t")
         if kind == "C" and depth == "0":
