@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_builder.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,18 @@ void builder_save(struct stream_builder *b, const char *path)
 {
     builder_flush(b);
     builder_write_file(path, b->data, b->length);
+}
+
+void builder_finish(struct stream_builder *b, const char *format, ...)
+{
+    char path[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    builder_end(b);
+    builder_save(b, path);
+    builder_release(b);
 }
 
 void live_builder_init(struct live_builder *l, const struct stream_header *h, uint32_t chunk_bytes,

@@ -68,6 +68,11 @@ void builder_record(struct stream_builder *b, uint32_t thread, unsigned type, ui
 
 /* Flushes and writes the file. */
 void builder_save(struct stream_builder *b, const char *path);
+
+/* Ends the recording, writes the file, whose path is printed from `format`, and releases b. */
+__attribute__((format(printf, 2, 3))) void builder_finish(struct stream_builder *b,
+                                                          const char *format, ...);
+
 void builder_write_file(const char *path, const void *data, size_t length);
 
 struct live_builder {
