@@ -5,16 +5,14 @@ is said on the console."""
 import html
 import json
 import re
-import subprocess
 
 import pytest
 
 import trace_viewer
-from conftest import BUILD, built
 from web_server import serve
 
 pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
-                                reason="needs Debian's chromium")
+                                reason="not run: no chromium; ./scripts/check installs it")
 
 SCRIPT = r"""process 0
 meta stacks=made up
@@ -60,12 +58,8 @@ addEventListener("load", () => {
 
 
 @pytest.fixture
-def svg(collector, tmp_path):
-    (tmp_path / "data").mkdir()
-    subprocess.run([built(BUILD / "make_stacks"), tmp_path / "data"], input=SCRIPT.encode(),
-                   check=True, timeout=20)
-    subprocess.run([collector, "flame", "data", "-o", "flame.svg"], cwd=tmp_path, check=True,
-                   timeout=20)
+def svg(run_verb, make_stacks, tmp_path):
+    run_verb("flame", make_stacks(SCRIPT), "-o", "flame.svg")
     return (tmp_path / "flame.svg").read_bytes()
 
 
