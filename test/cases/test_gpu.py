@@ -305,7 +305,7 @@ def test_real_libcupti_without_a_gpu(run, version):
     """It loads, and says in its own way that there is no driver for it: the program runs on."""
     found = sorted(cupti.REAL.glob(f"{version}/lib/libcupti.so.1*"))
     if not found:
-        pytest.skip("not run: CUPTI's library is not there (make fetch-cupti)")
+        pytest.skip(f"not run: no CUPTI {version} in {cupti.REAL} (make fetch-cupti)")
     done = run(gpu_work(), *WORK, stderr=None, GPUPROF_CUPTI=found[0])
     reason = {"11.8": "CUPTI_ERROR_NOT_INITIALIZED", "12.4": "CUPTI_ERROR_NOT_INITIALIZED",
               "12.9": "CUPTI_ERROR_NOT_INITIALIZED", "13.5": "does not start (error 999"}

@@ -524,7 +524,7 @@ def test_static_program_is_told_and_runs(run_collector, tmp_path):
     assert result.stderr == "gpuprof: ./still: statically linked; nothing can be recorded\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a program of another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can make another user's program")
 def test_setuid_program_is_told_and_runs(run_collector, tmp_path):
     shutil.copy("/bin/true", tmp_path / "other")
     os.chown(tmp_path / "other", 65534, 65534)
