@@ -28,7 +28,6 @@
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
 #define NAMED_MAX         3                        /* modules named in one message */
 #define ANSWER_HEAD_BYTES 20
-#define PIPE_BYTES        65536
 #define CHILD_BYTES_MAX   (32ull << 30) /* of address space: files are mapped */
 
 /* A file: modules of the same path and build id in all processes. */

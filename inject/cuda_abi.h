@@ -125,10 +125,8 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 } CUdriverProcAddressQueryResult;
 
 /* Flags that an expression tests. */
-#define cudaArrayLayered     0x01
-#define cudaArrayCubemap     0x04
-#define CUDA_ARRAY3D_LAYERED 0x01
-#define CUDA_ARRAY3D_CUBEMAP 0x04
+#define cudaArrayLayered 0x01
+#define cudaArrayCubemap 0x04
 
 /* Structures passed by value. */
 

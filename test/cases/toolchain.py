@@ -107,11 +107,6 @@ def run(command, env, status=0, **options):
     return done
 
 
-def stray_live_files():
-    """Live files in shared memory."""
-    return set(pathlib.Path("/dev/shm").glob("gpuprof-*.live"))
-
-
 def remove_live(processes):
     for process in processes:
         if process.header.live_path:
