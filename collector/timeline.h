@@ -12,7 +12,6 @@
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "recording.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-#include <errno.h>
-
 #include "gpu.h"
 #include "pass_by.h"
 #include "resolve.h"

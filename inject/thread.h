@@ -9,8 +9,6 @@
 #ifndef GPUPROF_INJECT_THREAD_H
 #define GPUPROF_INJECT_THREAD_H
 
-#include <string.h>
-
 #include "api.h"
 #include "state.h"
 #include "thread_cost.h"

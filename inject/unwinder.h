@@ -14,7 +14,6 @@
 #ifndef GPUPROF_INJECT_UNWINDER_H
 #define GPUPROF_INJECT_UNWINDER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct thread;

@@ -4,7 +4,6 @@
  * of CPU time: "callback" the two callbacks of a driver call inside a hooked launch, "seen" a
  * launch that only callbacks see, "parse" a kernel record.
  */
-#include <assert.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
