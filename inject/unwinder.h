@@ -14,6 +14,7 @@
 #ifndef GPUPROF_INJECT_UNWINDER_H
 #define GPUPROF_INJECT_UNWINDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct thread;
