@@ -12,6 +12,7 @@
 #include "gpu_record.h"
 #include "json_text.h"
 #include "losses.h"
+#include "process_title.h"
 #include "rank.h"
 
 #define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
