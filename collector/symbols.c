@@ -214,7 +214,7 @@ static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
             s->vain_s);
 }
 
-/* Takes the answers; `damaged` if they are none. 0 or GPUPROF_NO_MEMORY. */
+/* Takes the answers, up to what is none. 0 or GPUPROF_NO_MEMORY. */
 static int take_answers(struct symbols *s, struct object *o, FILE *from)
 {
     double begin_s = now_s();
