@@ -81,7 +81,7 @@ def environment(folder, library=None, **settings):
     if library:
         values["LD_PRELOAD"] = str(library)
         values["GPUPROF_OUT"] = str(folder)
-        values["GPUPROF_GPU"] = "off"  # test_gpu.py turns it on
+        values["GPUPROF_GPU"] = "off"  # gpu_run.py turns it on
     values.update({k: str(v) for k, v in settings.items()})
     return values
 
