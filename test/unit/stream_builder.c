@@ -161,18 +161,6 @@ void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns
     builder_add(b, 0, &r);
 }
 
-void builder_counter(struct stream_builder *b, unsigned index, uint64_t value)
-{
-    const char *name = counter_infos[index].name;
-    struct record r = {.type = RECORD_COUNTER,
-                       .code = (uint16_t)index,
-                       .arg_count = 1,
-                       .args = {value},
-                       .bytes = (const uint8_t *)name,
-                       .byte_count = (uint32_t)strlen(name)};
-    builder_add(b, 0, &r);
-}
-
 void builder_end(struct stream_builder *b)
 {
     struct record r = {.type = RECORD_END, .arg_count = 1, .args = {END_EXIT}};

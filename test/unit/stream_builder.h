@@ -46,7 +46,6 @@ void builder_api(struct stream_builder *b);
 void builder_text(struct stream_builder *b, unsigned type, unsigned code, const char *text);
 void builder_meta(struct stream_builder *b, const char *text);
 void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns);
-void builder_counter(struct stream_builder *b, unsigned index, uint64_t value);
 void builder_end(struct stream_builder *b);
 void builder_thread(struct stream_builder *b, uint32_t thread, uint64_t begin, uint32_t tid,
                     const char *name);
