@@ -5,6 +5,7 @@
  * number of calls made. With libgpuprof.so before it, it makes the recording of a training run.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "mix.h"
 #include "stub_cudart.h"
