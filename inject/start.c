@@ -236,6 +236,8 @@ bool start_recording(void)
         bool started = start_undisturbed();
         atomic_store(&page->phase, started ? START_DONE : START_FAILED);
         futex_wake_all(&page->phase);
+        if (started)
+            stacks_load();
         return started;
     }
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
