@@ -149,7 +149,8 @@ def test_running(run_collector, library, tmp_path):
                                 GPUPROF_LIVE=tmp_path)
     with subprocess.Popen([toolchain.build("life.c", *link), "end", "pause"], env=env) as process:
         while not list(tmp_path.glob("data/*.gpuprof")):
-            pass
+            assert process.poll() is None
+            time.sleep(0.01)
         done = run_collector("recover", tmp_path / "data")
         process.kill()
     assert done.returncode == 0 and "left as it is: its process still runs" in done.stderr
