@@ -52,16 +52,17 @@ static int is_in(uint64_t address, int first, int last)
     return found;
 }
 
-static uint64_t next_instruction(pid_t child, uint64_t *top)
+/* And where it goes on when the function returns at whose beginning it stands, if it does. */
+static uint64_t next_instruction(pid_t child, uint64_t *back)
 {
     struct user_regs_struct registers;
     struct iovec all = {&registers, sizeof registers};
     ptrace(PTRACE_GETREGSET, child, (void *)NT_PRSTATUS, &all);
 #if defined(__x86_64__)
-    *top = registers.rsp;
+    *back = (uint64_t)ptrace(PTRACE_PEEKDATA, child, (void *)(uintptr_t)registers.rsp, NULL);
     return registers.rip;
 #else
-    *top = registers.sp;
+    *back = registers.regs[30];
     return registers.pc;
 #endif
 }
@@ -161,7 +162,12 @@ static int run_to_library(pid_t child)
 #else
 static int run_to_library(pid_t child)
 {
-    return step_once(child);
+    int stopped;
+    uint64_t back;
+    do
+        stopped = step_once(child);
+    while (stopped != SIGSTOP && !is_breakpoint(next_instruction(child, &back)));
+    return stopped;
 }
 #endif
 
@@ -208,16 +214,13 @@ static int step(pid_t child, long wanted, long lead)
             return 1;
         if ((is_theirs ? run_to_library(child) : step_once(child)) == SIGSTOP)
             return 0;
-        uint64_t top, next = next_instruction(child, &top);
+        uint64_t back, next = next_instruction(child, &back);
         is_ours = is_in(next, OURS, UNWINDER);
         is_theirs = is_in(next, PROGRAM, CUDART);
-        if (is_theirs) { /* just now */
-            uint64_t back = (uint64_t)ptrace(PTRACE_PEEKDATA, child, (void *)(uintptr_t)top, NULL);
-            if (is_in(back, OURS, UNWINDER))
-                add_breakpoint(back);
-        } else if (is_breakpoint(next) && place_count < PLACES_MAX) {
+        if (is_theirs && is_in(back, OURS, UNWINDER)) /* just now */
+            add_breakpoint(back);
+        if (is_breakpoint(next) && place_count < PLACES_MAX)
             places[place_count++] = count + 1;
-        }
     }
 }
 
