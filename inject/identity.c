@@ -13,6 +13,7 @@
 #include "api.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "objects.h"
 #include "program_file.h"
 #include "python.h"
 #include "stack.h"
@@ -294,9 +295,11 @@ static void read_libraries(struct thread *writer, struct libraries *found)
 void identity_append_libraries(struct thread *writer)
 {
     static struct libraries found;
-    static uint64_t epoch;
+    static uint64_t epoch, seen;
+    uint64_t loaded = objects_loaded();
     if (epoch != writer->epoch) {
         found.count = 0;
+        seen = 0;
         epoch = writer->epoch;
         uint32_t asked = getproc_version_asked();
         if (asked) {
@@ -305,8 +308,9 @@ void identity_append_libraries(struct thread *writer)
             append_text(writer, "cuda_asked", text);
         }
     }
-    if (found.count < LIBRARIES_MAX)
+    if (found.count < LIBRARIES_MAX && seen != loaded)
         read_libraries(writer, &found);
+    seen = loaded;
 }
 
 void identity_append_gpu(struct thread *writer)

@@ -135,6 +135,20 @@ int objects_each(int (*visit)(const struct object *object, void *data), void *da
     return objects_iterate(walk_one, &walk);
 }
 
+static int visit_loaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(uint64_t *)data = info->dlpi_adds;
+    return 1;
+}
+
+uint64_t objects_loaded(void)
+{
+    uint64_t count = 0;
+    objects_iterate(visit_loaded, &count);
+    return count;
+}
+
 /* Defined here, and not a hidden (old) version of the name. */
 static bool symbol_fits(const struct object *o, uint32_t index, const char *name)
 {

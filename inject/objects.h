@@ -61,6 +61,9 @@ void loader_after_fork(bool is_child);
  */
 bool loader_reset(void);
 
+/* How many objects have been loaded so far, the unloaded ones too. */
+uint64_t objects_loaded(void);
+
 /* The address of a function or object that `object` defines under `name`, NULL if none. */
 void *object_symbol(const struct object *object, const char *name);
 

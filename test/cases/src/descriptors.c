@@ -13,7 +13,7 @@
 
 #include "tiny_cudart.h"
 
-enum { FIRST = 3, LAST = 40, DEEP = 200, THREADS = 8 };
+enum { FIRST = 3, LAST = 40, DEEP = 200, THREADS = 8, TRIES = 300, TRY_US = 10000 };
 
 static __attribute__((noinline)) unsigned go_down(unsigned depth)
 {
@@ -31,6 +31,13 @@ static void *call(void *unused)
     return unused;
 }
 
+static int next(void)
+{
+    int fd = dup(STDOUT_FILENO);
+    close(fd);
+    return fd;
+}
+
 int main(int argc, char **argv)
 {
     static const char text[] = "what the program wrote";
@@ -39,8 +46,12 @@ int main(int argc, char **argv)
     pthread_t thread;
     if (argc < 2)
         return 2;
+    int expected = next();
     call(NULL);
-    printf("next: %d\n", dup(STDOUT_FILENO));
+    /* The writer may have a file open for a moment, while it starts. */
+    for (int i = 0; i < TRIES && next() != expected; i++)
+        usleep(TRY_US);
+    printf("next: %d\n", next());
     for (int fd = FIRST; fd <= LAST; fd++)
         close(fd);
     int first = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
