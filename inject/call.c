@@ -333,9 +333,11 @@ static int end_timed(struct thread *t, struct call *c, const struct call_site *s
         stacks != atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed))
         return result; /* it is no usual one */
     const uint64_t *record = (const uint64_t *)(const void *)(records + used);
+    uint64_t ticks = t->timed_ticks + (now - record[1] - record[2]);
     if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
-        thread_cost_time(t->cost, cost_classes[site->code],
-                         t->timed_ticks + (now - record[1] - record[2]));
+        thread_cost_time(t->cost, cost_classes[site->code], ticks);
+    else
+        thread_cost_time_cold(t->cost, cost_classes[site->code], ticks);
     return result;
 }
 
@@ -376,7 +378,7 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
     call_begin(&s->call, site, words, 0);
     s->is_open = call_mode(&s->call) != CALL_PASS;
     if (s->is_open) /* what it costs is in the callbacks' time */
-        thread_cost_raise(&t->cost->count[cost_classes[site->code]], (uint64_t)-1);
+        thread_cost_raise(t->cost, &t->cost->count[cost_classes[site->code]], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }
 
