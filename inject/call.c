@@ -60,7 +60,7 @@ static void pop(struct thread *t)
     if (s)
         s->is_open = false;
     if (t->weighed == call_unmarked(t->open))
-        pass_return_weight(t);
+        t->weighed = NULL;
     t->open_count = listed(t) ? listed(t) - 1 : 0;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }
@@ -305,7 +305,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         if (call_newest_record(t) && !stack && !weight)
             thread_close(t);
         else if (call_newest_record(t) && thread_close_with(t, stack, weight) && weight)
-            t->weighed = NULL;
+            pass_take_weight(t);
     }
     pop(t);
     if (thread_is_asked(t))
@@ -344,9 +344,10 @@ static int end_timed(struct thread *t, struct call *c, const struct call_site *s
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (call_mode(c) == CALL_PASS) {
-        if (t->passed == c || t->weighed == c)
-            pass_end(t, c, site, result);
+    if (call_mode(c) == CALL_PASS)
+        return result;
+    if (call_mode(c) == CALL_PASSED) {
+        pass_end(t, c, site, result);
         return result;
     }
     if (unlikely(t->timed == c))
