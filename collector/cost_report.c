@@ -242,7 +242,8 @@ void cost_report_print_json(const struct recording *rec, FILE *out)
         const struct cost_row *row = &t.rows[i];
         if (is_empty(row))
             continue;
-        fprintf(out, "%s\n{\"name\": \"%s\", \"count\": %llu, \"timed\": %llu, \"unmeasured\": %llu, ",
+        fprintf(out,
+                "%s\n{\"name\": \"%s\", \"count\": %llu, \"timed\": %llu, \"unmeasured\": %llu, ",
                 separator, cost_infos[i].name, (unsigned long long)row->count,
                 (unsigned long long)row->timed, (unsigned long long)row->unmeasured);
         if (row->total_ns || measured(row))

@@ -151,8 +151,10 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         }
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
-        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code])
+        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code]) {
         mode = CALL_PASS; /* its callback makes the event */
+        thread_cost_count(t->cost, COST_NESTED);
+    }
     while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
     if (t->open && mode != CALL_PASS) {
@@ -215,7 +217,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
     if (mode == CALL_PASS) {
-        if (begin && t->open)
+        if (begin && (t->open || gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI))
             thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
     }
@@ -316,24 +318,32 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     return result;
 }
 
+static uint64_t ticks_of_stacks(const struct thread *t)
+{
+    return atomic_load_explicit(&t->cost->ticks[COST_STACK], memory_order_relaxed);
+}
+
 /* The end of a call whose begin was timed. */
 static int end_timed(struct thread *t, struct call *c, const struct call_site *site, int result,
                      const uint64_t *words)
 {
     const uint8_t *records = t->records;
     uint64_t used = t->used;
-    uint64_t stacks = atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed);
+    uint64_t stack_ticks = ticks_of_stacks(t);
     t->timed = NULL;
     if (has_short_way(t, site))
         call_close(c, site, result, words);
     else
         call_close_slow(c, site, ticks_now(), result, words);
     uint64_t now = ticks_now();
-    if (t->records != records || t->used <= used || !thread_takes_part(t) ||
-        stacks != atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed))
+    if (t->records != records || t->used <= used || !thread_takes_part(t))
         return result; /* it is no usual one */
     const uint64_t *record = (const uint64_t *)(const void *)(records + used);
     uint64_t ticks = t->timed_ticks + (now - record[1] - record[2]);
+    stack_ticks = ticks_of_stacks(t) - stack_ticks; /* they have a row of their own */
+    if (stack_ticks > ticks)
+        return result; /* others have taken some, too, on the sum that threads share */
+    ticks -= stack_ticks;
     if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
         thread_cost_time(t->cost, cost_classes[site->code], ticks);
     else

@@ -24,7 +24,7 @@
 
 /* What the writer remembers of a thread. */
 struct watched {
-    int64_t count[COST_COUNT]; /* in this window */
+    int64_t count[COST_COUNT];     /* in this window */
     uint64_t unpriced[COST_COUNT]; /* of earlier windows, when nobody knew what they cost */
     uint64_t seen_count[COST_COUNT];
     uint64_t seen_timed[COST_COUNT];
@@ -402,20 +402,20 @@ static void append_class(struct thread *writer, unsigned class)
     uint64_t count = info->place == COST_PLACE_EXACT ? t->timed[class] : sums.count[class];
     if (!count && total_ns <= 0)
         return;
-    struct record r = {
-        .type = RECORD_COST,
-        .code = (uint16_t) class,
-        .begin = ticks_now(),
-        .arg_count = 4,
-        .args = {count, t->timed[class], (uint64_t)t->ns[class], (uint64_t)total_ns},
-        .bytes = (const uint8_t *)info->name,
-        .byte_count = (uint32_t)strlen(info->name)};
+    struct record r = {.type = RECORD_COST,
+                       .code = (uint16_t) class,
+                       .begin = ticks_now(),
+                       .arg_count = 4,
+                       .args = {count, t->timed[class], (uint64_t)t->ns[class], (uint64_t)total_ns},
+                       .bytes = (const uint8_t *)info->name,
+                       .byte_count = (uint32_t)strlen(info->name)};
     thread_append(writer, &r);
 }
 
 void cost_sums_append(struct thread *writer)
 {
     struct share all = sums.ended, worst = sums.worst;
+    all.thread += atomic_load_explicit(&thread_cost_sharer_count, memory_order_relaxed);
     uint64_t budget = gp.settings.numbers[SETTING_OVERHEAD_MAX];
     if (!sums.watched)
         return;

@@ -34,6 +34,7 @@ struct thread_cost {
 
 extern struct thread_cost *thread_costs; /* THREAD_COSTS_MAX; NULL before the first recording */
 extern struct thread_cost thread_cost_shared;
+extern _Atomic uint32_t thread_cost_sharer_count; /* threads of the program's that ever had it */
 
 /* Once in each recording, before any thread takes part. False: no memory; all share one. */
 bool thread_costs_start(void);

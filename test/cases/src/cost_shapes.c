@@ -15,7 +15,14 @@
 
 #include "tiny_cudart.h"
 
-enum { IDLE_THREADS = 1100, FEW = 5, STACK_BYTES = 64 << 10 };
+enum {
+    IDLE_THREADS = 1100,
+    FEW = 5,
+    MANY = 100,
+    SELDOM = 2,
+    SELDOM_US = 50000,
+    STACK_BYTES = 64 << 10
+};
 
 static atomic_ulong made;
 static uint64_t end_ms;
@@ -49,7 +56,7 @@ static void *few_calls(void *unused)
 static void *many_calls(void *unused)
 {
     while (!is_over())
-        calls(1000), usleep(1000);
+        calls(MANY), usleep(1000);
     return unused;
 }
 
@@ -70,11 +77,11 @@ static void start(pthread_t *thread, void *(*body)(void *))
         abort();
 }
 
-/* A few calls in each tenth of a second. */
+/* Hardly any calls at all. */
 static void seldom(void)
 {
     while (!is_over())
-        calls(FEW), usleep(100000);
+        calls(SELDOM), usleep(SELDOM_US);
 }
 
 /* After one call nothing but ranges. */
@@ -82,7 +89,7 @@ static void ranges(void)
 {
     calls(1);
     while (!is_over()) {
-        for (unsigned i = 0; i < 1000; i++)
+        for (unsigned i = 0; i < MANY; i++)
             gpuprof_range_push("range"), gpuprof_range_pop();
         usleep(1000);
     }
