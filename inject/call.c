@@ -59,8 +59,6 @@ static void pop(struct thread *t)
     struct seen_call *s = seen_of(t, call_unmarked(t->open));
     if (s)
         s->is_open = false;
-    if (t->weighed == call_unmarked(t->open))
-        t->weighed = NULL;
     t->open_count = listed(t) ? listed(t) - 1 : 0;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }

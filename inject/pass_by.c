@@ -70,6 +70,8 @@ void pass_end(struct thread *t, struct call *c, const struct call_site *site, in
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin)
 {
+    if (t->weighed == c) /* was left by longjmp where this one lies now */
+        t->weighed = NULL;
     if (!caller || t->inside)
         return false;
     c->mark = call_mark(c, CALL_PASS);
@@ -77,12 +79,9 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
         thread_cost_count(t->cost, COST_NESTED);
         return true;
     }
-    if (t->weighed == c) /* was left by longjmp where this one lies now */
-        t->weighed = NULL;
     if (!can_pass(t))
         return false;
-    call_enter(t, c);  /* a signal handler's call must not come between a count and its store */
-    t->weighed = NULL; /* a signal handler has interrupted the other one, or left it */
+    call_enter(t, c); /* a signal handler's call must not come between a count and its store */
     bool passes = is_its_turn(t, c, site);
     if (passes) {
         c->below = t->passed;

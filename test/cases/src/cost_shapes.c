@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that are hard to measure: cost_shapes SHAPE MS. Each goes on for so long and prints how
+ * Programs that are hard to measure: cost_shapes SHAPE MS. Each goes on for so long, or,
+ * 0, until its stdin ends, and prints how
  * many calls it has made.
  */
 #include "gpuprof.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,7 +39,8 @@ static uint64_t now_ms(void)
 
 static int is_over(void)
 {
-    return now_ms() >= end_ms;
+    struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
+    return end_ms ? now_ms() >= end_ms : poll(&end, 1, 0) > 0;
 }
 
 static void calls(unsigned count)
@@ -144,7 +147,8 @@ int main(int argc, char **argv)
                   {"short-threads", short_threads},
                   {"late-thread", late_thread},
                   {"late-threads", late_threads}};
-    end_ms = now_ms() + (argc > 2 ? strtoul(argv[2], NULL, 10) : 0);
+    end_ms = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    end_ms += end_ms ? now_ms() : 0;
     if (argc > 1 && strcmp(argv[1], "many") == 0)
         many_calls(NULL);
     for (unsigned i = 0; argc > 1 && i < sizeof shapes / sizeof shapes[0]; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that are passed by, and what comes in between: passed_work SCENARIO MS. Launches, sets and
- * allocations for so long; prints how many began while recording was not paused, how many of all
- * arrived at the runtime, and how often something came in between.
+ * allocations for so long, or, 0, until its stdin ends; prints how many began while recording was
+ * not paused, how many of all arrived at the runtime, and how often something came in between.
  *   pause     the thread itself pauses and resumes
  *   inside    likewise, in the middle of calls
  *   other     another thread does so
@@ -12,6 +12,7 @@
  */
 #include "gpuprof.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -52,7 +53,8 @@ static uint64_t now_ms(void)
 
 static bool is_over(void)
 {
-    return now_ms() >= end_ms;
+    struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
+    return end_ms ? now_ms() >= end_ms : poll(&end, 1, 0) > 0;
 }
 
 static void set_paused(bool paused)
@@ -190,7 +192,8 @@ int main(int argc, char **argv)
 {
     const char *scenario = argc > 2 ? argv[1] : "";
     pthread_t other;
-    end_ms = now_ms() + (argc > 2 ? strtoul(argv[2], NULL, 10) : 0);
+    end_ms = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    end_ms += end_ms ? now_ms() : 0;
     tiny_during = during;
     if (strcmp(scenario, "jump") == 0) {
         jumps();
