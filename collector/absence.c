@@ -2,7 +2,6 @@
 #include "absence.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MARK "absent: "

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "process_title.h"
 #include "rank.h"
 #include "recording.h"
 

@@ -9,7 +9,6 @@
 #define GPUPROF_COLLECTOR_BLOCK_INDEX_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define BLOCK_INDEX_MAX 65536

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels, copies, sets, synchronisations and overheads as rows of a Chrome trace, as Kineto has
  * them, with arrows from the calls that made them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "chrome.h"

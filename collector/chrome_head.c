@@ -12,6 +12,7 @@
 #include "gpu_record.h"
 #include "json_text.h"
 #include "losses.h"
+#include "process_title.h"
 #include "rank.h"
 
 #define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
@@ -302,51 +303,48 @@ static cJSON *losses_object(const struct losses *l)
     return object;
 }
 
-/* An instant event that shows a process's losses in the trace itself. */
+/* An instant event of gpuprof's own, shown for the process ("p") or everywhere ("g"). */
+static int put_note(struct trace_writer *w, const struct process *p, const char *scope,
+                    uint64_t at_ns, const char *name, cJSON *args)
+{
+    char ts[JSON_DECIMAL_MAX + 5];
+    *json_microseconds(ts, at_ns) = '\0';
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", "i");
+    cJSON_AddStringToObject(object, "s", scope);
+    cJSON_AddStringToObject(object, "cat", "gpuprof");
+    add_text(object, "name", name);
+    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+    cJSON_AddNumberToObject(object, "tid", p->shown_pid);
+    cJSON_AddRawToObject(object, "ts", ts);
+    cJSON_AddItemToObject(object, "args", args);
+    return put_object(w, object, ",\n");
+}
+
+/* A process's losses, in the trace itself. */
 static int put_losses(struct trace_writer *w, const struct process *p)
 {
     char text[2048];
     char name[2100];
-    char ts[JSON_DECIMAL_MAX + 5];
     if (losses_weight(&p->losses) == LOSS_NONE)
         return 0;
     snprintf(name, sizeof name, "lost: %s", losses_text(&p->losses, text, sizeof text));
-    *json_microseconds(ts, w->last_ns) = '\0';
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "ph", "i");
-    cJSON_AddStringToObject(object, "s", "p");
-    cJSON_AddStringToObject(object, "cat", "gpuprof");
-    cJSON_AddStringToObject(object, "name", name);
-    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
-    cJSON_AddNumberToObject(object, "tid", p->shown_pid);
-    cJSON_AddRawToObject(object, "ts", ts);
-    cJSON_AddItemToObject(object, "args", losses_object(&p->losses));
-    return put_object(w, object, ",\n");
+    return put_note(w, p, "p", w->last_ns, name, losses_object(&p->losses));
 }
 
-/* Instant events, one for each thing that was given up to cost less. */
+/* One for each thing that was given up to cost less. */
 static int put_steps(struct trace_writer *w, struct process *p)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->costs.step_count; i++) {
         const struct step_down *s = &p->costs.steps[i];
         char name[STEP_DOWN_TEXT_BYTES + 32];
-        char ts[JSON_DECIMAL_MAX + 5];
         uint64_t at_ns = s->begin_ns < CLOCK_NS_MAX ? s->begin_ns : CLOCK_NS_MAX;
         snprintf(name, sizeof name, "--overhead-max: %s", s->text);
-        *json_microseconds(ts, chrome_time(w, clock_map_ns(&p->clock, at_ns))) = '\0';
-        cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, "ph", "i");
-        cJSON_AddStringToObject(object, "s", "g");
-        cJSON_AddStringToObject(object, "cat", "gpuprof");
-        add_text(object, "name", name);
-        cJSON_AddNumberToObject(object, "pid", p->shown_pid);
-        cJSON_AddNumberToObject(object, "tid", p->shown_pid);
-        cJSON_AddRawToObject(object, "ts", ts);
-        cJSON *args = cJSON_AddObjectToObject(object, "args");
+        cJSON *args = cJSON_CreateObject();
         cJSON_AddNumberToObject(args, "share", (double)s->share / COST_PER_MILLION);
         cJSON_AddNumberToObject(args, "budget", (double)s->budget / COST_PER_MILLION);
-        error = put_object(w, object, ",\n");
+        error = put_note(w, p, "g", chrome_time(w, clock_map_ns(&p->clock, at_ns)), name, args);
     }
     return error;
 }

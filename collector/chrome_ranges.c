@@ -5,7 +5,6 @@
  * not matter. Its projection on a stream is the time from the first work launched inside it to the
  * end of the last; it needs the state of one stack per stream, however many ranges there are.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "chrome.h"

@@ -33,8 +33,7 @@ struct clock_map {
     struct clock_anchor last;
 };
 
-/* The header gives the first anchor and, until clock_map_offset is called, the offset. 0 or
- * GPUPROF_NO_MEMORY. */
+/* The header gives the first anchor and the offset. 0 or GPUPROF_NO_MEMORY. */
 int clock_map_init(struct clock_map *m, const struct stream_header *h);
 void clock_map_release(struct clock_map *m);
 

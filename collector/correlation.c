@@ -2,7 +2,6 @@
 #include "correlation.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "array.h"
 #include "error.h"

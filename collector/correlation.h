@@ -14,7 +14,6 @@
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "spool.h"

@@ -10,6 +10,7 @@
 #include "error.h"
 #include "flame.h"
 #include "json_text.h"
+#include "process_title.h"
 
 static void put_label(struct output *out, const char *label)
 {

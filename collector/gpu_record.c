@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_record.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 #define VOLUME_MAX (1ull << 62)

@@ -8,6 +8,7 @@
 #include "device_memory.h"
 #include "error.h"
 #include "gpu_record.h"
+#include "process_title.h"
 
 #define TABLE_SHIFT  56 /* above any pointer */
 #define UNNAMED      (1ull << 55)

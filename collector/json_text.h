@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define JSON_DECIMAL_MAX 20 /* bytes of a u64 */
-#define JSON_HEX_MAX     18 /* "0x" and 16 digits */
 
 extern const char json_digit_pairs[201]; /* "000102...99" */
 

@@ -32,9 +32,9 @@ struct live_tail {
 };
 
 /*
- * Reads `l`, whose records have times by `scale`. thread_table says what the stream holds
- * (position_end) and learns live_end and tids. An open call is shown up to the latest time known,
- * in the live file or before `end_ns`. 0, GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * Reads `l`. `threads` says what the stream holds (position_end) and learns live_end and tids. An
+ * open call is shown up to the latest time known, in the live file or before `end_ns`. 0,
+ * GPUPROF_IO or GPUPROF_NO_MEMORY.
  */
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
                    struct payload_codec *codec, uint64_t end_ns);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of losses and of processes, in words. */
 #include "losses.h"
 
 #include <stdarg.h>
@@ -7,11 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "message.h"
-#include "rank.h"
-#include "recording.h"
-#include "verbs.h"
 
 struct text {
     char *data;
@@ -164,99 +158,4 @@ void losses_found_read(struct losses *l, const char *text)
         text += strcspn(text, " ");
         text += strspn(text, " ");
     }
-}
-
-const char *process_rank(const struct process *p)
-{
-    for (const char *const *name = rank_variables; *name; name++) {
-        char key[64];
-        snprintf(key, sizeof key, "env.%s", *name);
-        const char *rank = process_meta(p, key);
-        if (rank && rank[0])
-            return rank;
-    }
-    return NULL;
-}
-
-bool recording_has_gpu(const struct recording *rec)
-{
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (rec->processes[i]->has_gpu)
-            return true;
-    return false;
-}
-
-bool recording_has_stacks(const struct recording *rec)
-{
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const char *text = process_meta(rec->processes[i], "stacks");
-        if (text && strncmp(text, "absent", 6) != 0)
-            return true;
-    }
-    return false;
-}
-
-const char *recording_gpu_rows(const struct recording *rec)
-{
-    bool has_gpu = recording_has_gpu(rec);
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const char *text = process_meta(rec->processes[i], "gpu_rows");
-        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
-            return text;
-    }
-    if (has_gpu)
-        return "present";
-    return "absent: this version records host calls only";
-}
-
-char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
-{
-    const char *rank = process_rank(p);
-    const char *host = p->header.host;
-    const char *command = process_meta(p, "cmdline");
-    if (!command || !command[0])
-        command = process_meta(p, "exe");
-    if (!command || !command[0])
-        command = "process";
-    struct text t = {.data = text, .capacity = capacity};
-    text[0] = '\0';
-    if (rank)
-        put(&t, "rank %.16s: ", rank);
-    size_t length = strnlen(command, 120);
-    while (length && command[length - 1] == ' ')
-        length--;
-    put(&t, "%.*s%s", (int)length, command, strlen(command) > 120 ? "..." : "");
-    if (host[0] || with_pid)
-        put(&t, " (%s%s", host, host[0] && with_pid ? ", " : "");
-    if (with_pid)
-        put(&t, "pid %u", p->header.pid);
-    if (host[0] || with_pid)
-        put(&t, ")");
-    return text;
-}
-
-int recording_verdict(const struct recording *rec, bool strict)
-{
-    int code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        const struct losses *l = &p->losses;
-        char text[2048];
-        if (l->live_records || l->open_calls)
-            message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
-                    p->file.path, (unsigned long long)l->live_records,
-                    (unsigned long long)l->open_calls,
-                    l->running                    ? "the process still runs: this is a snapshot"
-                    : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
-                                                    "is recovered"
-                    : p->end_reason               ? "they came while the process ended"
-                    : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
-                                                  : "the process was killed, or called exec");
-        enum loss_weight weight = losses_weight(l);
-        if (weight != LOSS_NONE)
-            message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
-        if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
-            code = EXIT_DAMAGED;
-    }
-    return code;
 }

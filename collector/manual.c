@@ -52,7 +52,7 @@ static void print_wrapped(const char *text, size_t at, size_t column)
 
 static void print_row(const char *name, const char *text)
 {
-    print_wrapped(text, (size_t)printf("  %s ", name), HELP_COLUMN);
+    print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
 }
 
 /* "--buffer SIZE", "--nested". */
@@ -239,10 +239,10 @@ struct section {
 static const struct section sections[] = {
     {"THE DATA FOLDER",
      "gpuprof run records into ./gpuprof.PROGRAM.TIME, or where \\-o or GPUPROF_OUT says; a "
-     "program "
-     "started with LD_PRELOAD alone into ./gpuprof\\-out. The folder is made at the first recorded "
-     "call: a program that makes none leaves nothing. There is one file for each process. In a job "
-     "of several ranks, give \\-o, so that all ranks share a folder; rank 0 prints the summary."},
+     "program started with LD_PRELOAD alone into ./gpuprof\\-out. The folder is made at the first "
+     "recorded call: a program that makes none leaves nothing. There is one file for each process. "
+     "In a job of several ranks, give \\-o, so that all ranks share a folder; rank 0 prints the "
+     "summary."},
     {"SIGNALS",
      "The program runs in the launcher's process group, with its terminal and its files. Signals "
      "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
@@ -258,17 +258,17 @@ static const struct section sections[] = {
      "A row for each function, for each row of the tables of the GPU, and for each thing that was "
      "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "
      "gpu_range, overhead, device, memory; stack, python_line, python_line_all (with a row for the "
-     "host and one for the GPU); damage or loss, something that is missing; note, what "
-     "is good to know. Of the last three, function names it as the JSON report does, count is the "
+     "host and one for the GPU); cost, a class of what gpuprof itself costs; step_down, what was "
+     "given up for \\-\\-overhead\\-max; damage or loss, something that is missing; note, what is "
+     "good to know. Of the last three, function names it as the JSON report does, count is the "
      "number, and all other numbers are 0."},
     {"WHO MADE THE CALLS",
      "Calls that are slow, or that \\-\\-backtrace names, have stacks. gpuprof flame draws them as "
-     "a "
-     "flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
+     "a flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
      "file for speedscope, or folded, for other tools. gpuprof report \\-\\-by=stack and "
      "\\-\\-by=python\\-line are tables of them; a call counts for its innermost line of Python, "
-     "and "
-     "under \"all\" once for each line that led to it. GPU time is that of the work that a call "
+     "and under \"all\" once for each line that led to it. GPU time is that of the work that a "
+     "call "
      "launched. In traces each such call has its stack as sf and stackFrames, and as a text among "
      "its arguments. What has no stack is said, with its time. Marks in brackets stand among the "
      "frames: [borrowed: ...], what is around it is the stack of the thread that waits for this "
@@ -277,8 +277,7 @@ static const struct section sections[] = {
      "Native frames are looked up when they are read: in the files that were recorded, if they "
      "still have the recorded build id, in their debug files (.gnu_debuglink, .build\\-id), in "
      "what \\-\\-symbols names, and from debuginfod if DEBUGINFOD_URLS says where. What is not "
-     "found "
-     "is shown as module+offset."},
+     "found is shown as module+offset."},
     {"TRACES OF RANKS",
      "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
      "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
@@ -297,7 +296,9 @@ static void roff_sections(void)
     roff_item("0", "everything that was recorded was read");
     roff_item("1", "input or output failed");
     roff_item("2", "a wrong option, a missing program, or a file that is not a recording");
-    roff_item("3", "something recorded is missing or damaged; what is whole was used");
+    roff_item("3",
+              "something is damaged, or, with --strict, anything at all was lost; what is whole "
+              "was used");
 }
 
 int manual_verb(const struct options *options)

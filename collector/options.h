@@ -8,7 +8,6 @@
 #define GPUPROF_COLLECTOR_OPTIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* What a verb accepts. */
 enum option_set {

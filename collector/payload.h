@@ -5,7 +5,6 @@
 #ifndef GPUPROF_COLLECTOR_PAYLOAD_H
 #define GPUPROF_COLLECTOR_PAYLOAD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "block.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rank_files.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rank.h"

@@ -8,6 +8,7 @@
 
 #include "array.h"
 #include "error.h"
+#include "losses.h"
 #include "message.h"
 #include "path_list.h"
 #include "verbs.h"
@@ -137,4 +138,61 @@ void recording_release(struct recording *rec)
     block_index_release(&rec->index);
     reader_release(&rec->reader);
     *rec = (struct recording){0};
+}
+
+bool recording_has_gpu(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->has_gpu)
+            return true;
+    return false;
+}
+
+bool recording_has_stacks(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "stacks");
+        if (text && strncmp(text, "absent", 6) != 0)
+            return true;
+    }
+    return false;
+}
+
+const char *recording_gpu_rows(const struct recording *rec)
+{
+    bool has_gpu = recording_has_gpu(rec);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "gpu_rows");
+        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
+            return text;
+    }
+    if (has_gpu)
+        return "present";
+    return "absent: this version records host calls only";
+}
+
+int recording_verdict(const struct recording *rec, bool strict)
+{
+    int code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        const struct losses *l = &p->losses;
+        char text[2048];
+        if (l->live_records || l->open_calls)
+            message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
+                    p->file.path, (unsigned long long)l->live_records,
+                    (unsigned long long)l->open_calls,
+                    l->running                    ? "the process still runs: this is a snapshot"
+                    : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
+                                                    "is recovered"
+                    : p->end_reason               ? "they came while the process ended"
+                    : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
+                                                  : "the process was killed, or called exec");
+        enum loss_weight weight = losses_weight(l);
+        if (weight != LOSS_NONE)
+            message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
+        if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
+            code = EXIT_DAMAGED;
+    }
+    return code;
 }

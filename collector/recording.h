@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "block_index.h"
 #include "process.h"
@@ -52,13 +51,6 @@ int recording_arrange(struct recording *rec);
  */
 int recording_verdict(const struct recording *rec, bool strict);
 
-/*
- * "rank 3: train.py --x (host, pid 12)". Viewers put the pid that a trace gives to a process behind
- * its name: `with_pid` is for where nobody does, or where that one is not the real one. Returns
- * `text`.
- */
-char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
-
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);
 
@@ -67,8 +59,5 @@ bool recording_has_stacks(const struct recording *rec);
 
 /* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
-
-/* The value of the first rank variable (rank.h) that the process had, or NULL. */
-const char *process_rank(const struct process *p);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cost_report.h"
 #include "gpu_report.h"
 #include "json_text.h"
+#include "process_title.h"
 #include "report.h"
 #include "stack_report.h"
 #include "unit_text.h"

@@ -7,8 +7,6 @@
 #ifndef GPUPROF_COLLECTOR_SHOWN_FRAME_H
 #define GPUPROF_COLLECTOR_SHOWN_FRAME_H
 
-#include <stdbool.h>
-
 #include "kernel_names.h"
 #include "number_set.h"
 

@@ -8,6 +8,7 @@
 #include "api.h"
 #include "error.h"
 #include "gpu_record.h"
+#include "process_title.h"
 
 #define TITLE_BYTES 1024
 

@@ -2,7 +2,6 @@
 #include "stack_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "error.h"
 

@@ -2,12 +2,10 @@
 #include "stack_table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "array.h"
 #include "bytes.h"
 #include "error.h"
-#include "frame.h"
 #include "gpu_record.h"
 #include "stack_record.h"
 

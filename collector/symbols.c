@@ -28,7 +28,6 @@
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
 #define NAMED_MAX         3                        /* modules named in one message */
 #define ANSWER_HEAD_BYTES 20
-#define PIPE_BYTES        65536
 #define CHILD_BYTES_MAX   (32ull << 30) /* of address space: files are mapped */
 
 /* A file: modules of the same path and build id in all processes. */
@@ -215,7 +214,7 @@ static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
             s->vain_s);
 }
 
-/* Takes the answers; `damaged` if they are none. 0 or GPUPROF_NO_MEMORY. */
+/* Takes the answers, up to what is none. 0 or GPUPROF_NO_MEMORY. */
 static int take_answers(struct symbols *s, struct object *o, FILE *from)
 {
     double begin_s = now_s();

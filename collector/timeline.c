@@ -51,7 +51,6 @@ struct timeline {
     uint32_t spare_count;
     uint64_t open_bytes;
     uint64_t open_bytes_max;
-    uint64_t open_bytes_peak;
     struct process *failed;
     const struct process *only; /* NULL: all */
 };
@@ -209,8 +208,6 @@ static int open_payload(struct timeline *t, struct open_block *b)
         return error;
     }
     t->open_bytes += b->capacity;
-    if (t->open_bytes > t->open_bytes_peak)
-        t->open_bytes_peak = t->open_bytes;
     for (uint32_t i = 0; i < b->done; i++)
         if (block_decoder_next(&b->decoder, &b->record) <= 0)
             return GPUPROF_DAMAGED;
@@ -433,9 +430,4 @@ int timeline_next(struct timeline *t, struct event *event)
 const char *timeline_path(const struct timeline *t)
 {
     return t->failed ? t->failed->file.path : "gpuprof-collector";
-}
-
-uint64_t timeline_bytes_peak(const struct timeline *t)
-{
-    return t->open_bytes_peak;
 }

@@ -12,7 +12,6 @@
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "recording.h"
@@ -45,8 +44,5 @@ void timeline_only(struct timeline *t, const struct process *p);
  */
 int timeline_next(struct timeline *t, struct event *event);
 const char *timeline_path(const struct timeline *t);
-
-/* The most bytes that open blocks took at a time so far, and their number. */
-uint64_t timeline_bytes_peak(const struct timeline *t);
 
 #endif

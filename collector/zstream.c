@@ -93,8 +93,3 @@ int zstream_end(struct zstream *z, struct zstream_sums *sums)
     free(z);
     return error;
 }
-
-uint32_t zstream_crc(uint32_t crc, const void *data, size_t length)
-{
-    return (uint32_t)crc32(crc, data, (uInt)length);
-}

@@ -26,7 +26,4 @@ struct zstream_sums {
 /* Ends the stream and frees it; `sums` may be NULL. 0 or an errno. */
 int zstream_end(struct zstream *z, struct zstream_sums *sums);
 
-/* The same checksum of text that is not compressed; `crc` is 0 at first. */
-uint32_t zstream_crc(uint32_t crc, const void *data, size_t length);
-
 #endif

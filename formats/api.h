@@ -8,7 +8,6 @@
 #ifndef GPUPROF_FORMATS_API_H
 #define GPUPROF_FORMATS_API_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define API_ARGS_MAX 10

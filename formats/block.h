@@ -100,7 +100,7 @@ struct block_decoder {
     uint32_t index;
     uint32_t shape_count;
     struct block_shape *shapes;    /* owned */
-    struct column_cursor *columns; /* owned: COMMON_COLUMNS, then each shape's arguments */
+    struct column_cursor *columns; /* owned: BLOCK_COMMON_COLUMNS, then each shape's arguments */
     struct byte_reader text;
 };
 

@@ -13,8 +13,6 @@
 #ifndef GPUPROF_FORMATS_LIVE_H
 #define GPUPROF_FORMATS_LIVE_H
 
-#include <stdint.h>
-
 #include "record.h"
 
 #define LIVE_MAGIC   0x3145564950554700ull /* "\0GUPIVE1": no stream begins like this */

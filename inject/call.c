@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-#include <errno.h>
-
 #include "gpu.h"
 #include "pass_by.h"
 #include "resolve.h"
@@ -199,11 +197,34 @@ static bool open_timed(struct thread *t, struct call *c, const struct call_site 
     return opened;
 }
 
+/* As choose_mode would find it: part of a hook's call, and not recorded by itself. */
+static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    const struct call *open = call_unmarked(t->open);
+    if (!open || t->inside || gp.nested || !thread_takes_part(t) || !caller ||
+        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen || !call_is_live(open, c) ||
+        !resolve_is_cuda(caller))
+        return false;
+    thread_cost_count(t->cost, COST_NESTED);
+    return true;
+}
+
+bool call_is_inner(const struct call *c, uintptr_t caller)
+{
+    struct thread *t = &this_thread;
+    return !t->burst && is_inner(t, c, caller);
+}
+
 void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
                 uintptr_t caller)
 {
     struct thread *t = &this_thread;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
+    if (begin && is_inner(t, c, caller)) {
+        c->mark = call_mark(c, CALL_PASS);
+        thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
+        return;
+    }
     if (unlikely(passing_now()) && pass_by(t, c, site, caller, begin))
         return;
     bool is_timed = begin && take_of_burst(t) && caller;

@@ -108,6 +108,12 @@ static inline bool call_enter_own(struct thread *t, struct call *c)
 }
 
 /*
+ * Is it a call that CUDA makes inside the newest open one, and nothing but to be let through? Most
+ * calls are: then the real function is all that is left to do. False: perhaps, see call_begin.
+ */
+bool call_is_inner(const struct call *c, uintptr_t caller);
+
+/*
  * Any call, before the real function; `words` are the arguments known at entry, a kernel is the
  * first of them. And after it, with the late words; the others are not looked at.
  */

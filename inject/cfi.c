@@ -217,7 +217,7 @@ static void set_strange(struct row *row, uint64_t reg)
         row->is_strange[i] = true;
 }
 
-/* An expression of the form "register + offset"; then `further` of what follows is to be read. */
+/* What an expression begins with: "register + offset". */
 static bool take_base(struct cursor *e, uint64_t *reg, int64_t *offset)
 {
     unsigned op = (unsigned)take(e, 1);

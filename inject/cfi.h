@@ -12,7 +12,6 @@
 #define GPUPROF_INJECT_CFI_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__x86_64__)

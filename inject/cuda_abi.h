@@ -14,7 +14,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 /* Results: only the values that a hook itself returns or compares with. */
 
@@ -125,10 +124,8 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 } CUdriverProcAddressQueryResult;
 
 /* Flags that an expression tests. */
-#define cudaArrayLayered     0x01
-#define cudaArrayCubemap     0x04
-#define CUDA_ARRAY3D_LAYERED 0x01
-#define CUDA_ARRAY3D_CUBEMAP 0x04
+#define cudaArrayLayered 0x01
+#define cudaArrayCubemap 0x04
 
 /* Structures passed by value. */
 

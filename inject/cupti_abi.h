@@ -185,10 +185,7 @@ typedef enum {
     CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2
 } CUpti_ActivityMemoryPoolType;
 
-/* Bits. */
 #define CUPTI_ACTIVITY_FLAG_FLUSH_FORCED 1
-#define CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC 1
-#define CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC 1
 
 /* What CUPTI calls back for buffers and times. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what gpuprof costs within the setting overhead_max, as far as that can be had: asks the
+ * Keeps what gpuprof costs within the setting --overhead-max, as far as that can be had: asks the
  * program's threads to time calls, looks at the sums in one window after another, and gives up one
  * thing after another (ladder.h). The cost is measured and stored even where there is no budget.
  * The writer's.

@@ -7,7 +7,6 @@
 #define GPUPROF_INJECT_GPU_FLUSH_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "cost.h"
 

@@ -113,6 +113,8 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
                        return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
         *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
+        if (likely(gp_binding) && call_is_inner(&gp_call, gp_caller))                              \
+            return ((id##_fn)gp_binding->real)names;                                               \
         volatile uintptr_t gp_before = this_thread.caller;                                         \
         this_thread.caller = gp_caller;                                                            \
         returns gp_result = long_##id names;                                                       \

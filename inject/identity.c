@@ -170,7 +170,6 @@ static void append_process(struct thread *t)
     }
     append_text(t, "gpuprof", GPUPROF_RELEASE);
     append_text(t, "live", gp.pool.is_file ? "file" : "memory");
-    append_text(t, "stacks", stacks_source(text, sizeof text));
 }
 
 static void append_ranks(struct thread *t)
@@ -320,6 +319,17 @@ void identity_append_gpu(struct thread *writer)
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
+}
+
+void identity_append_stacks(struct thread *writer, bool is_last)
+{
+    static uint64_t epoch;
+    char text[256];
+    if (epoch == writer->epoch || !(is_last || stacks_are_settled()))
+        return;
+    const char *source = stacks_source(text, sizeof text);
+    epoch = writer->epoch;
+    append_text(writer, "stacks", source);
 }
 
 void identity_append_python(struct thread *writer)

@@ -22,11 +22,16 @@ void identity_append_anchor(struct thread *writer);
 void identity_append_counters(struct thread *writer);
 
 /* META records "library=PATH" for each libcuda, libcudart and libcupti that is newly mapped. */
+void identity_append_libraries(struct thread *writer);
+
+/* META record "stacks": where they come from, once that is settled, or at last. */
+void identity_append_stacks(struct thread *writer, bool is_last);
+
+/* META record "gpu_rows": where they come from, and again when that changes. */
 void identity_append_gpu(struct thread *writer);
 
 /* META record "python", when there is an interpreter, and again when there is more to say of it. */
 void identity_append_python(struct thread *writer);
-void identity_append_libraries(struct thread *writer);
 
 void identity_append_end(struct thread *writer, uint32_t reason);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "modules.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include "objects.h"
 #include "pages.h"
 #include "program_file.h"
-#include "signals.h"
 #include "thread.h"
 #include "ticks.h"
 

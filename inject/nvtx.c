@@ -4,13 +4,11 @@
  * loads the library that NVTX_INJECTION64_PATH names, at its first call, and lets it fill in the
  * functions. That is us, unless the variable names somebody else.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "labels.h"
 #include "nvtx_abi.h"
-#include "objects.h"
 #include "start.h"
 #include "state.h"
 #include "user_ranges.h"

@@ -33,7 +33,7 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
         return true;
     }
     t->weight = p->pending[class] + 1;
-    t->weighed_class = class;
+    t->weighed_class = (uint8_t) class;
     t->weighed = t->weight > 1 ? c : NULL;
     p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` in the mean */
     return false;

@@ -6,7 +6,6 @@
 #ifndef GPUPROF_INJECT_PYTHON_PLACES_H
 #define GPUPROF_INJECT_PYTHON_PLACES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "python.h"

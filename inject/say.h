@@ -10,7 +10,6 @@ enum say_cause {
     SAY_WRITE,
     SAY_ZSTD,
     SAY_DROPPED,
-    SAY_THREAD,
     SAY_EXIT,
     SAY_GPU,
     SAY_STACKS,

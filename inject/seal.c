@@ -2,7 +2,6 @@
 #include "seal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "block.h"
 #include "compress.h"
@@ -13,7 +12,6 @@
 #include "pool.h"
 #include "stream_out.h"
 #include "thread.h"
-#include "ticks.h"
 
 #define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
 #define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */

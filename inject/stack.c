@@ -254,8 +254,6 @@ void stacks_start(void)
             say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
         }
     }
-    if (table)
-        unwinder_start();
     if (absent || !table)
         set_slow(UINT64_MAX, 0);
     else
@@ -270,8 +268,15 @@ void stacks_stop(void)
     set_slow(UINT64_MAX, 0);
 }
 
+void stacks_load(void)
+{
+    if (stacks_are_on())
+        unwinder_start();
+}
+
 void stacks_reset(void)
 {
+    unwinder_reset();
     if (!modules_reset()) {
         absent = "absent: the loader was busy when the process was forked";
         say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
@@ -286,6 +291,11 @@ void stacks_reset(void)
 bool stacks_are_on(void)
 {
     return !absent && table;
+}
+
+bool stacks_are_settled(void)
+{
+    return !stacks_are_on() || unwinder_is_settled();
 }
 
 const char *stacks_source(char *text, size_t bytes)

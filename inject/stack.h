@@ -29,6 +29,9 @@ uint32_t stack_take(struct thread *t);
 /* At the start of a recording, with the settings read: what is slow. */
 void stacks_start(void);
 
+/* Once it runs: loads what takes them. */
+void stacks_load(void);
+
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
 
@@ -37,6 +40,9 @@ void stacks_stop(void);
 
 /* Are there any? From the start of a recording on. */
 bool stacks_are_on(void);
+
+/* Is it known where they come from? */
+bool stacks_are_settled(void);
 
 /* Where stacks come from, or "absent: " and why; in `text`, if it takes more than a constant. */
 const char *stacks_source(char *text, size_t bytes);

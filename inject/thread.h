@@ -9,8 +9,6 @@
 #ifndef GPUPROF_INJECT_THREAD_H
 #define GPUPROF_INJECT_THREAD_H
 
-#include <string.h>
-
 #include "api.h"
 #include "state.h"
 #include "thread_cost.h"
@@ -69,13 +67,14 @@ struct thread {
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
-    uint32_t further;    /* the last correlation id that a LINK record was made for */
-    bool in_init;        /* in cuInit, by way of its hook */
-    uintptr_t caller;    /* of the hook that goes the long way now; see hooks.c */
-    uint64_t extending;  /* 1 + `used`, while open records make room or get longer */
-    bool has_unwound;    /* libunwind has what it needs of this thread */
-    struct room *room;   /* where its stack is being taken; stack.c */
-    uintptr_t stack_low; /* of the stack, what is known to be readable; walk.c */
+    uint32_t further;      /* the last correlation id that a LINK record was made for */
+    bool in_init;          /* in cuInit, by way of its hook */
+    uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
+    uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
+    bool has_unwound;      /* libunwind has what it needs of this thread */
+    uint8_t weighed_class; /* enum passed_class of `weighed`, below */
+    struct room *room;     /* where its stack is being taken; stack.c */
+    uintptr_t stack_low;   /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
     struct thread_cost *cost; /* what we have cost it; never NULL */
     uint32_t burst;           /* calls that go the long way yet, to be timed */
@@ -84,7 +83,6 @@ struct thread {
     struct call *passed;      /* the newest that is passed by; it may be over */
     struct call *weighed;     /* the one that is recorded for others too, NULL = none */
     uint32_t weight;          /* for how many */
-    enum passed_class weighed_class;
     struct passer passer;
 };
 

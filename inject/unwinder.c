@@ -8,21 +8,30 @@
 #include <unistd.h>
 
 #include "dlsym_filter.h"
+#include "futex.h"
 #include "modules.h"
 #include "objects.h"
+#include "own_thread.h"
 #include "signals.h"
 #include "thread.h"
+#include "ticks.h"
 
 #define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */
 #define TRIAL_FRAMES  64
+#define LOAD_WAIT_NS                                                                               \
+    200000000u /* it takes a millisecond or two, unless somebody has the loader                    \
+                */
 
 typedef int (*backtrace_fn)(void **addresses, int max);
 
 static struct {
     _Atomic(backtrace_fn) backtrace;
     uint32_t age; /* modules_age when it was loaded */
-    const char *why_not;
+    _Atomic(const char *) why_not;
+    _Atomic uint32_t phase; /* futex: enum load_phase */
 } unwinder;
+
+enum load_phase { LOAD_NONE, LOAD_RUNNING, LOAD_DONE };
 
 /* Would its calls of itself reach a libunwind of the program's? */
 static int visit_other(const struct object *o, void *data)
@@ -69,17 +78,53 @@ static const char *load(void)
     return NULL;
 }
 
+static void end_load(const char *why_not)
+{
+    atomic_store(&unwinder.why_not, why_not);
+    atomic_store(&unwinder.phase, LOAD_DONE);
+    futex_wake_all(&unwinder.phase);
+}
+
+static void *load_main(void *unused)
+{
+    own_thread_begin("gpuprof-load");
+    loader_enter(); /* a fork waits for it */
+    unwinder.age = atomic_load(&modules_age);
+    const char *why_not = load();
+    loader_leave(); /* before anybody knows, and forks */
+    end_load(why_not);
+    own_thread_end();
+    return unused;
+}
+
 void unwinder_start(void)
 {
-    if (unwinder.why_not || atomic_load(&unwinder.backtrace))
+    uint32_t phase = LOAD_NONE;
+    if (!atomic_compare_exchange_strong(&unwinder.phase, &phase, LOAD_RUNNING))
         return; /* in the child of a fork, too */
-    unwinder.age = atomic_load(&modules_age);
-    unwinder.why_not = load();
+    if (own_thread_create(load_main, NULL) != 0)
+        end_load("no thread could be started to load it");
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + LOAD_WAIT_NS;
+    while (atomic_load(&unwinder.phase) == LOAD_RUNNING && now_ns < end_ns) {
+        futex_wait(&unwinder.phase, LOAD_RUNNING, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+}
+
+void unwinder_reset(void)
+{
+    if (atomic_load(&unwinder.phase) == LOAD_RUNNING)
+        end_load("it was being loaded when the process was forked");
+}
+
+bool unwinder_is_settled(void)
+{
+    return atomic_load(&unwinder.phase) == LOAD_DONE;
 }
 
 unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
 {
-    backtrace_fn backtrace = atomic_load_explicit(&unwinder.backtrace, memory_order_relaxed);
+    backtrace_fn backtrace = atomic_load_explicit(&unwinder.backtrace, memory_order_acquire);
     if (!backtrace || atomic_load(&modules_age) != unwinder.age)
         return 0;
     _Static_assert(sizeof(void *) == sizeof(uint64_t), "addresses fill the words");
@@ -94,7 +139,8 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
 
 const char *unwinder_state(void)
 {
+    const char *why_not = atomic_load(&unwinder.why_not);
     if (!atomic_load(&unwinder.backtrace))
-        return unwinder.why_not ? unwinder.why_not : "not loaded";
+        return why_not ? why_not : "not loaded";
     return atomic_load(&modules_age) == unwinder.age ? UNWINDER_READY : "an object was unloaded";
 }

@@ -20,10 +20,17 @@
 struct thread;
 
 /*
- * Loads it. At the start of a recording, on the thread that starts it: the writer must not be in
- * dlopen when the program forks.
+ * Has it loaded, once the recording runs. By a thread of ours, for which the caller waits a moment
+ * only: a constructor that has the loader may be waiting for the caller. But it does wait, since a
+ * child made by _Fork or a raw clone meanwhile would inherit the loader's lock.
  */
 void unwinder_start(void);
+
+/* In the child of a fork. */
+void unwinder_reset(void);
+
+/* Is it known whether it can be had? */
+bool unwinder_is_settled(void);
 
 /*
  * The calling thread's return addresses, innermost first, from a frame of ours on; their number. 0:

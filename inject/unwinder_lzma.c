@@ -4,7 +4,6 @@
  * of names, and is never asked for a name. The real one, loaded by us, would answer the program's
  * own need of a liblzma, of which it may have brought another version.
  */
-#include <stddef.h>
 #include <stdint.h>
 
 enum { LZMA_PROG_ERROR = 11 };

@@ -39,11 +39,6 @@ enum way {
     WAY_RECORD, /* this thread takes part */
 };
 
-static bool is_attached(const struct thread *t)
-{
-    return thread_takes_part(t);
-}
-
 static bool is_paused(void)
 {
     return atomic_load_explicit(&gp.paused, memory_order_relaxed);
@@ -59,7 +54,7 @@ static __attribute__((noinline)) enum way choose_way(struct thread *t)
     }
     if (is_paused())
         return WAY_KEEP;
-    if (!is_attached(t) && !thread_attach(t))
+    if (!thread_takes_part(t) && !thread_attach(t))
         return WAY_KEEP;
     if (thread_is_asked(t))
         thread_follow(t);
@@ -80,7 +75,7 @@ static inline enum way enter(struct thread *t, struct call *c)
 
 static __attribute__((noinline)) void leave_timed(struct thread *t)
 {
-    if (is_attached(t) && t->burst) {
+    if (thread_takes_part(t) && t->burst) {
         t->burst--;
         thread_set_limit(t);
         thread_cost_time(t->cost, COST_RANGE, ticks_now() - levels.begin);
@@ -92,7 +87,7 @@ static inline void leave(struct thread *t)
 {
     if (unlikely(levels.begin))
         leave_timed(t);
-    if (unlikely(attention_now() >= ATTENTION_LATE) && is_attached(t))
+    if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
     call_leave(t);
 }
@@ -198,7 +193,7 @@ void range_labels_changed(void)
     enum way way = enter(t, &c);
     if (way == WAY_NONE)
         return;
-    if (is_attached(t))
+    if (thread_takes_part(t))
         labels_write(t);
     leave(t);
 }
@@ -290,7 +285,7 @@ int range_pop(uint32_t domain)
             write_what_waits(t);
         if (k)
             kept_release(k);
-        else if (is_attached(t)) /* begun before a pause, it ends in it */
+        else if (thread_takes_part(t)) /* begun before a pause, it ends in it */
             append_numbers(t, RECORD_POP, now, 1, domain, 0);
     }
     leave(t);

@@ -80,6 +80,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
         python_look();
         *second_ns = now_ns;
     }
+    identity_append_stacks(me, reason != 0);
     identity_append_gpu(me);
     identity_append_python(me);
     bool good = seal_pass(s, me, flush || measure, now_ns);

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -25,6 +26,12 @@ def built(path):
     if not path.exists():
         pytest.fail(f"{path} is not there; run make first", pytrace=False)
     return path
+
+
+def need(command):
+    """A program of the distribution's, which a test runs."""
+    if not shutil.which(command):
+        pytest.fail(f"{command} is not there; ./scripts/check installs it", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +81,25 @@ def make_gpu(tmp_path):
                        timeout=300)
         return folder
     return make
+
+
+@pytest.fixture
+def make_stacks(tmp_path):
+    """make_stacks(LINES): a folder with the recording that the lines of a script describe."""
+    def make(*lines, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        script = "\n".join(lines) + "\n"
+        subprocess.run([built(BUILD / "make_stacks"), folder], check=True, timeout=60,
+                       input=script.encode("utf-8", "surrogateescape"))
+        return folder
+    return make
+
+
+@pytest.fixture
+def run_verb(run_collector):
+    def run(*arguments, status=0, **options):
+        result = run_collector(*arguments, **options)
+        assert result.returncode == status, result.stderr
+        return result
+    return run

@@ -33,10 +33,14 @@ bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)
 bench: lib collector-bin bench-programs $(BUILD)/make_gpu $(BUILD)/make_stacks
 	$(Q)/usr/bin/python3 $(BENCH_DIR)/bench.py $(BUILD)
 
-$(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h
+$(BENCH)/libcuda.so.1: $(BENCH_DIR)/stub_cuda.c $(BENCH_DIR)/stub_cudart.h
 	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(BENCH_CFLAGS) -fPIC -shared -Wl,-soname,$(@F) $< -o $@
+
+$(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h \
+		$(BENCH)/libcuda.so.1
 	$(call say,LD,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) -fPIC -shared \
-		-Wl,-soname,$(@F) $< -o $@
+		-Wl,-soname,$(@F) $< $(BENCH)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -o $@
 
 $(BENCH)/python_reader.abi3.so: $(BENCH_PYTHON) inject/python.h inject/python_layout.h
 	@mkdir -p $(@D)

@@ -141,6 +141,7 @@ def bench_call():
         if function == "launch":
             writer = cost.writer
             writer_floor = cost.floor_ns()
+    bench_inner()
     for threads in (1, 2, 8):
         cost = Cost("launch", threads, 500000 // threads, 3, 2)
         value, spread = cost.over_floor(wall=False)
@@ -149,6 +150,12 @@ def bench_call():
         tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
     tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
     tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_inner():
+    """What libcudart calls inside its own calls is let through: a call of 8, and one of 40."""
+    few, many = Cost("inner8", 1, 50000, 12, 3), Cost("inner40", 1, 50000, 12, 3)
+    tell("call.inner", (many.call_ns() - few.call_ns()) / 32, "ns (a driver call inside a call)")
 
 
 def bench_range():

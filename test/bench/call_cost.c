@@ -2,8 +2,9 @@
 /*
  * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
  *
- * FUNCTION is launch, malloc, sync, range (one pushed and popped, by gpuprof.h), deepN (sync, below
- * N frames of the program's own) or distinct (sync, each time by another way). Rounds of the
+ * FUNCTION is launch, malloc, sync, innerN (sync, which makes N driver calls inside), range (one
+ * pushed and popped, by gpuprof.h), deepN (sync, below N frames of the program's own) or distinct
+ * (sync, each time by another way). Rounds of the
  * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
  * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
  * nanoseconds per call: floor wall, floor CPU, call wall, call CPU. Wall is per core (times
@@ -192,6 +193,7 @@ int main(int argc, char **argv)
 {
     if (argc != 5)
         return 2;
+    sscanf(argv[1], "inner%u", &stub_inner); /* then a sync_loop like others */
     call_loop = strcmp(argv[1], "launch") == 0                    ? launch_loop
                 : strcmp(argv[1], "malloc") == 0                  ? malloc_loop
                 : strcmp(argv[1], "range") == 0                   ? range_loop

@@ -15,6 +15,9 @@ typedef struct {
 } dim3;
 
 extern uint64_t stub_busy_ns; /* how long every call takes; one thread only */
+extern unsigned stub_inner;   /* driver calls that cudaStreamSynchronize makes */
+
+int cuStreamSynchronize(cudaStream_t stream);
 
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
                              cudaStream_t stream);

@@ -121,7 +121,7 @@ def real_library(version):
     for folder in sorted(REAL.glob(version + "*")):
         for path in sorted((folder / "lib").glob("libcupti.so.*")):
             return path
-    pytest.skip(f"no real libcupti {version} under {REAL} (make fetch-cupti)")
+    pytest.skip(f"not run: no CUPTI {version} in {REAL} (make fetch-cupti)")
 
 
 def real_headers(version):
@@ -130,5 +130,5 @@ def real_headers(version):
     for folder in (*sorted(REAL.glob(version + "*/include")), cuda):
         if (folder / "cupti.h").exists() and (cuda / "cuda.h").exists():
             return folder, cuda
-    pytest.skip(f"no real headers of CUPTI {version} under {REAL} and build/cuda "
+    pytest.skip(f"not run: no headers of CUPTI {version} in {REAL} and {cuda.parents[1]} "
                 "(make fetch-cupti fetch-cuda)")

@@ -3,20 +3,18 @@
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
 import toolchain
 
-from conftest import ROOT
+from conftest import ROOT, need
 
 
-@pytest.mark.skipif(bool(toolchain.CROSS), reason="this is that run")
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="not run: this is that run")
 def test_aarch64():
     for tool in ("aarch64-linux-gnu-gcc", "qemu-aarch64"):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+        need(tool)
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("LD_", "PYTEST_", "MAKE")) and k != "BUILD"}
     done = subprocess.run(["make", "-s", "check-aarch64"], cwd=ROOT, env=env, text=True,

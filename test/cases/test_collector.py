@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, built
+from conftest import BUILD, ROOT, built, need
 
 CORPUS = ROOT / "test" / "corpus"
 
@@ -226,8 +226,7 @@ def test_dump(run_collector):
 
 
 def test_zstd_accepts_the_files():
-    if not shutil.which("zstd"):
-        pytest.skip("zstd is not installed")
+    need("zstd")
     subprocess.run(["zstd", "-tq", CORPUS / "good.gpuprof"], check=True)
 
 

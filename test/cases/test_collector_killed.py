@@ -56,7 +56,7 @@ class Killed:
         done = toolchain.run([self.killer, f"+{step}", self.collector, *arguments], env,
                              status=None)
         if done.returncode == 9:
-            pytest.skip("tracing is not allowed here")
+            pytest.skip(toolchain.NO_TRACING)
         assert done.returncode == 0, done
         return done.stdout.endswith("killed\n")
 

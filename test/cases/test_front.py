@@ -13,11 +13,11 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, need
 
 FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
-                                 reason="scripts/gpuprof looks into build/ only")
+                                 reason="not run: scripts/gpuprof looks into build/ only")
 
 
 def run(command, *arguments, **options):
@@ -217,8 +217,8 @@ def test_install_and_uninstall(build, installed, program):
     assert [path for path in copy.rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="needs groff")
 def test_manual_page_has_no_faults(run_collector, tmp_path):
+    need("groff")
     page = run_collector("manual").stdout
     (tmp_path / "page").write_text(page)
     result = run("groff", "-man", "-ww", "-Tutf8", str(tmp_path / "page"))

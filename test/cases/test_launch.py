@@ -2,72 +2,17 @@
 """gpuprof run: the program must not notice the launcher, and the launcher must not lose it."""
 
 import os
-import pty
 import re
 import resource
 import select
 import shutil
 import signal
 import subprocess
-import sys
-import termios
 import time
 
 import pytest
 
-PYTHON = [sys.executable, "-I", "-S", "-c"]
-
-# Prints one line per signal that arrives, until SIGUSR2 or the time is over.
-LISTENER = """
-import os, signal, sys, time
-seen = []
-for number in signal.valid_signals():
-    name = getattr(number, "name", "SIG%d" % number)
-    if name not in ("SIGKILL", "SIGSTOP", "SIGCHLD", "SIGTSTP"):
-        signal.signal(number, lambda n, f: seen.append(n))
-print("ready", os.getpid(), flush=True)
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
-    time.sleep(0.01)
-    while seen:
-        n = seen.pop(0)
-        print("got", int(n), flush=True)
-        if n == signal.SIGUSR2:
-            sys.exit(7)
-"""
-
-
-class Running:
-    """A launcher in the background whose program speaks first: "ready PID"."""
-
-    def __init__(self, command, **options):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        bufsize=0, **options)
-        line = self.process.stdout.readline().split()
-        assert line[:1] == [b"ready"], (line, self.process.stderr.read())
-        self.program = int(line[1])
-        if "--exec" not in command:
-            wait_until(lambda: len(children(self.process.pid)) == 2)  # program and witness
-
-    def next_signal(self):
-        """The number of the next signal that the program got."""
-        assert select.select([self.process.stdout], [], [], 10)[0], "no signal arrived"
-        word, number = self.process.stdout.readline().split()
-        assert word == b"got"
-        return int(number)
-
-    def end(self):
-        """Ends a LISTENER; what it got besides, after a while in which a double would arrive."""
-        time.sleep(0.1)
-        os.kill(self.process.pid, signal.SIGUSR2)
-        numbers = self.finish()[0]
-        assert numbers.pop() == str(int(signal.SIGUSR2))
-        assert self.process.returncode == 7
-        return numbers
-
-    def finish(self):
-        output, errors = self.process.communicate(timeout=20)
-        return [line.split()[1] for line in output.decode().splitlines()], errors.decode()
+from launched import LISTENER, PYTHON, Running, has_ended, state_of, wait_until
 
 
 @pytest.fixture
@@ -85,30 +30,6 @@ def launch(collector, library, tmp_path):
         if process.poll() is None:
             process.kill()
         process.wait()
-
-
-def state_of(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
-            return stat.read().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return "X"
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as numbers:
-        return numbers.read().split()
-
-
-def has_ended(pid):
-    return state_of(pid) in "ZX"
-
-
-def wait_until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "not within the time"
-        time.sleep(0.01)
 
 
 def one_line(text):
@@ -310,141 +231,6 @@ def test_program_stopped_and_continued_by_others(launch):
     assert running.end() == []
 
 
-# ---- a terminal ----------------------------------------------------------------------------
-
-
-class Terminal:
-    """A command as the session leader of a new pseudo-terminal."""
-
-    def __init__(self, command, cwd):
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            os.environ.update(PS1="$ ", TERM="dumb", HISTFILE="")
-            os.execvp(command[0], [str(part) for part in command])
-        self.text = ""
-
-    def expect(self, pattern, seconds=15):
-        end = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.text)):
-            assert time.monotonic() < end, self.text
-            if select.select([self.master], [], [], 0.1)[0]:
-                try:
-                    self.text += os.read(self.master, 4096).decode()
-                except OSError:
-                    end = 0 if not re.search(pattern, self.text) else end
-        self.text = self.text[found.end():]
-        return found
-
-    def send(self, text):
-        os.write(self.master, text.encode())
-
-    def status(self):
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-@pytest.fixture
-def terminal(tmp_path):
-    open_terminals = []
-
-    def start(*command):
-        open_terminals.append(Terminal(command, tmp_path))
-        return open_terminals[-1]
-    yield start
-    for one in open_terminals:
-        os.close(one.master)
-
-
-def test_control_c_arrives_once(terminal, collector, library):
-    assert library
-    session = terminal(collector, "run", *PYTHON, LISTENER, "20")
-    session.expect("ready ([0-9]+)")
-    for _ in range(2):
-        session.send("\x03")
-        session.expect("got 2\r\n")
-        time.sleep(0.1)
-    session.send("\x1c")
-    session.expect("^[^g]*got 3\r\n")
-    os.kill(session.pid, signal.SIGUSR2)
-    session.expect("^[^g]*got 12\r\n")
-    assert session.status() == 7
-
-
-def test_terminal_stays_the_programs(terminal, collector, library):
-    assert library
-    session = terminal(collector, "run", "--quiet", *PYTHON,
-                       "import os; t = os.open('/dev/tty', os.O_RDWR);"
-                       "print(os.tcgetpgrp(t) == os.getpgrp(), all(map(os.isatty, range(3))),"
-                       "input('?'))")
-    session.expect(r"\?")
-    session.send("typed\n")
-    session.expect("True True typed")
-    assert session.status() == 0
-
-
-def test_job_control_of_a_shell(terminal, collector, library):
-    assert library
-    shell = terminal("bash", "--norc", "--noediting", "-i")
-    shell.expect(r"\$ ")
-    shell.send(f"{collector} run --quiet cat\n")
-    shell.expect("cat\r\n")
-    for word in ("one", "two"):
-        shell.send(word + "\n")
-        shell.expect(f"{word}\r\n{word}\r\n")
-        shell.send("\x1a")
-        shell.expect(r"Stopped")
-        shell.expect(r"\$ ")
-        shell.send("echo free-$((1+1))\n")
-        shell.expect("free-2\r\n")
-        shell.send("fg\n")
-        shell.expect("cat\r\n")
-    shell.send("three\n")
-    shell.expect("three\r\nthree\r\n")
-    shell.send("\x03")
-    shell.expect(r"\$ ")
-    shell.send("echo code-$?\n")
-    shell.expect("code-130\r\n")
-    shell.send(f"{collector} run --quiet sleep 30 &\n")
-    shell.expect(r"\$ ")
-    shell.send("kill %1; wait %1; echo code-$?\n")
-    shell.expect("code-143\r\n")
-    shell.send("exit\n")
-    shell.status()
-
-
-def test_program_that_stops_itself(terminal, collector, library):
-    """As an editor does on control-Z: restore the terminal, then stop by SIGSTOP."""
-    assert library
-    shell = terminal("bash", "--norc", "--noediting", "-i")
-    shell.expect(r"\$ ")
-    shell.send(f"{collector} run --quiet sh -c 'kill -STOP $$; exit 9'\n")
-    shell.expect("Stopped")
-    shell.expect(r"\$ ")
-    shell.send("fg; echo code-$?\n")
-    shell.expect("code-9\r\n")
-    shell.send("exit\n")
-    shell.status()
-
-
-def test_terminal_that_hangs_up(terminal, collector, library):
-    assert library
-    session = terminal(collector, "run", "sh", "-c", "echo ready $$; exec sleep 60")
-    pid = int(session.expect("ready ([0-9]+)\r\n")[1])
-    os.close(session.master)
-    session.master = os.open(os.devnull, os.O_RDONLY)
-    assert session.status() == -signal.SIGHUP
-    assert has_ended(pid)
-
-
-def test_output_mode_of_the_terminal_is_untouched(terminal, collector, library):
-    assert library
-    session = terminal("sh", "-c", f"stty -echo tostop; {collector} run sh -c 'echo x'; stty -a")
-    session.expect("nothing was recorded")
-    session.expect("-echo ")
-    assert termios.tcgetattr(session.master)
-    assert session.status() == 0
-
-
 # ---- wrong use -----------------------------------------------------------------------------
 
 
@@ -524,7 +310,7 @@ def test_static_program_is_told_and_runs(run_collector, tmp_path):
     assert result.stderr == "gpuprof: ./still: statically linked; nothing can be recorded\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a program of another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can make another user's program")
 def test_setuid_program_is_told_and_runs(run_collector, tmp_path):
     shutil.copy("/bin/true", tmp_path / "other")
     os.chown(tmp_path / "other", 65534, 65534)

@@ -155,7 +155,7 @@ def test_pid_namespace(life):
     """Two containers' processes with pid 1."""
     unshare = ["unshare", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("pid namespaces are not allowed here")
+        pytest.skip("not run: the kernel allows no pid namespace here (unshare --pid)")
     for _ in range(2):
         toolchain.run([*unshare, life.program, "calls"], life.env(), status=3)
     first, second = life.processes()
@@ -282,7 +282,7 @@ def test_killed_while_starting(life):
         done = toolchain.run([killer, step, life.program, "calls"], life.env(**settings),
                              status=None)
         if done.returncode == 9:
-            pytest.skip("tracing is not allowed here")
+            pytest.skip(toolchain.NO_TRACING)
         assert done.returncode == 0, done
         if done.stdout == "started\n":
             break
@@ -355,7 +355,7 @@ def small_disk(folder, size):
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder],
                           capture_output=True, check=False)
     if done.returncode != 0:
-        pytest.skip("mounting is not allowed here; see test_file_size_limit")
+        pytest.skip("not run: the kernel allows no mount of a tmpfs here")
 
 
 @pytest.fixture(name="disk")

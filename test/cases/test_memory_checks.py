@@ -2,12 +2,11 @@
 """The collector and formats/ under AddressSanitizer, UBSan and valgrind: no finding, no leak."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, need
 
 SANITIZED = BUILD / "address-undefined"
 UNIT_TESTS = sorted(path.stem for path in (ROOT / "test" / "unit").glob("test_*.c"))
@@ -61,8 +60,7 @@ def test_sanitizers_find_nothing_in_verbs(sanitized, recording, tmp_path):
 
 @pytest.mark.parametrize("verb", range(4))
 def test_valgrind_finds_nothing(verb, collector, recording, tmp_path):
-    if not shutil.which("valgrind"):
-        pytest.skip("valgrind is not installed")
+    need("valgrind")
     done = subprocess.run(["valgrind", "-q", "--error-exitcode=98", "--leak-check=full",
                            "--errors-for-leak-kinds=definite,possible", collector,
                            *verbs(recording, tmp_path)[verb]], check=False, text=True,

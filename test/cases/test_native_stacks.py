@@ -11,7 +11,6 @@ import signal
 import struct
 import subprocess
 
-import conftest
 import cupti_client
 import pytest
 import stream_reader

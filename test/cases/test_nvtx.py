@@ -33,7 +33,7 @@ def client_flags(client):
         return ()
     folder, header, libraries = CLIENTS[client]
     if not (REAL / folder / "include" / header).exists():
-        pytest.skip(f"no {REAL / folder}; make fetch-cuda")
+        pytest.skip(f"not run: no {folder} in {REAL} (make fetch-cuda)")
     return (f"-I{REAL / folder / 'include'}", f"-DREAL_NVTX=<{header}>", "-Wno-unused-parameter",
             *(str(REAL / folder / "lib" / name) for name in libraries),
             f"-Wl,-rpath,{REAL / folder / 'lib'}")

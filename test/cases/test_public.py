@@ -2,7 +2,6 @@
 """gpuprof.h: in C and C++, with the library and without, and what its calls record."""
 
 import re
-import shutil
 import subprocess
 import sys
 
@@ -36,8 +35,7 @@ class Runner:
 
 def build(compiler, *options, folder, flags, link):
     target = folder / "public_work"
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
+    conftest.need(compiler)
     done = subprocess.run(
         [compiler, *options, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_GNU_SOURCE",
          f"-I{HEADER.parent}", *flags, toolchain.SOURCES / "public_work.c", "-x", "none", *link,

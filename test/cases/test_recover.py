@@ -110,7 +110,7 @@ def test_no_room(run_collector, killed):
     assert (stream.read_bytes(), live.read_bytes()) == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read for others")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root can read for others")
 def test_root_leaves_it_to_its_owner(run_collector, killed):
     """Whoever made the recording can go on with it: the live file that merge moves beside it, and
     the whole file."""

@@ -79,7 +79,7 @@ def test_every_file_is_new(calls, tmp_path, unnamed):
 def fixture_shared(tmp_path):
     """A folder like /tmp, and other people's things in it."""
     if os.geteuid() != 0:
-        pytest.skip("only root can be another user, too")
+        pytest.skip("not run: only root can be another user, too")
     for folder in (tmp_path, *tmp_path.parents):  # others may come here
         if folder.owner() == "root" and str(folder).startswith("/tmp/"):
             folder.chmod(0o755)

@@ -2,13 +2,13 @@
 """The simulated CUPTI keeps what its README promises: driven by a client of its own."""
 
 import collections
-import shutil
 import signal
 import subprocess
 
 import cupti_client as cupti
 import pytest
 import toolchain
+from conftest import need
 from cupti_client import KERNEL, MEMCPY, MEMCPY2, MEMSET, ORDER, OVERHEAD, SYNC
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
@@ -168,9 +168,9 @@ def test_overheads(versions):
     assert all(v["length"] == 50 for v in found.of(OVERHEAD) if v["overheadKind"] == 6 << 16)
 
 
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind")
 def test_overhead_data_is_the_clients_to_free():
     """It is a block of its own: freed it is no leak, kept it is one."""
+    need("valgrind")
     steps = (*START, "launches", "flush", "finalize")
     settings = {"kinds": "17", "SIMCUPTI_COMMAND_BUFFER": 100, "SIMCUPTI_FINALIZE": "allow"}
     tool = ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite"]
@@ -365,7 +365,6 @@ def cupti_run_bounded(version, *steps, **settings):
 
 # ---- time ---------------------------------------------------------------------------------
 
-DAY_NS = 86_400_000_000_000
 REALTIME_MIN = 10**17
 
 

@@ -226,7 +226,7 @@ def test_failure_injection(compare):
 NVCC = shutil.which("nvcc")
 
 
-@pytest.mark.skipif(not NVCC, reason="nvcc is not installed")
+@pytest.mark.skipif(not NVCC, reason="not run: no nvcc in PATH (of NVIDIA's CUDA toolkit)")
 @pytest.mark.parametrize("streams", ["legacy", "per-thread"])
 @pytest.mark.parametrize("way", ["shared", "static"])
 def test_real_nvcc(compare, tmp_path, streams, way):

@@ -83,7 +83,7 @@ def test_waiting_thread_holds_no_name_lock(library, tmp_path):
                                 GPUPROF_LIVE=tmp_path)
     done = toolchain.run([toolchain.build("frozen.c", *link)], env, status=None)
     if done.returncode == 9:
-        pytest.skip("tracing is not allowed here")
+        pytest.skip(toolchain.NO_TRACING)
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout == "waits after some: 1, defined at once: 1\n"
     [process] = stream_reader.read_folder(tmp_path / "out")
@@ -101,7 +101,7 @@ def test_killed_while_waiting(library, tmp_path):
                                 GPUPROF_LIVE=tmp_path)
     done = toolchain.run([toolchain.build("frozen.c", *link), "killed"], env, status=None)
     if done.returncode == 9:
-        pytest.skip("tracing is not allowed here")
+        pytest.skip(toolchain.NO_TRACING)
     assert done.returncode == -9
     [process] = stream_reader.read_folder(tmp_path / "out")
     calls = process.calls()

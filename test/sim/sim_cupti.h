@@ -111,7 +111,6 @@ CUptiResult clock_now(uint64_t *timestamp);
 /* sim_cupti_buffer.c: under the lock. */
 void buffer_register(CUpti_BuffersCallbackRequestFunc request,
                      CUpti_BuffersCallbackCompleteFunc complete);
-bool buffer_is_registered(void);
 void buffer_add(const struct cupti_record *record);
 enum buffer_flush { FLUSH_FULL, FLUSH_COMPLETE, FLUSH_FORCED };
 void buffer_flush(enum buffer_flush how);

@@ -83,11 +83,6 @@ void buffer_register(CUpti_BuffersCallbackRequestFunc request,
     state.complete = complete;
 }
 
-bool buffer_is_registered(void)
-{
-    return state.request != NULL;
-}
-
 static void drop(uint64_t count)
 {
     __atomic_add_fetch(&state.dropped, count, __ATOMIC_RELAXED);

@@ -2,12 +2,12 @@
 """The rules that a program can check: includes, names, licences, format, headers, scripts."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
 
 import check_includes
+from conftest import need
 
 FILES = check_includes.tree_files()
 PARTS = ("inject", "formats", "collector")
@@ -41,8 +41,8 @@ def test_header_has_a_guard():
                                  (check_includes.ROOT / path).read_text(), re.MULTILINE)]
 
 
-@pytest.mark.skipif(not shutil.which("clang-format"), reason="needs clang-format")
 def test_format_is_clean():
+    need("clang-format")
     result = run("clang-format", "--dry-run", "-Werror", *C_FILES)
     places = re.findall(r"^(\S+?:\d+):\d+: error", result.stderr, re.MULTILINE)
     assert result.returncode == 0, "clang-format would change " + " ".join(places[:20])
@@ -53,9 +53,9 @@ def test_shell_script(script):
     text = (check_includes.ROOT / script).read_text()
     assert re.search(r"^set -eu", text, re.MULTILINE), "set -eu is missing"
     assert run("sh", "-n", script).returncode == 0
-    if shutil.which("shellcheck"):
-        result = run("shellcheck", "-x", script)
-        assert result.returncode == 0, result.stdout
+    need("shellcheck")
+    result = run("shellcheck", "-x", script)
+    assert result.returncode == 0, result.stdout
 
 
 def test_lines_are_not_too_long():

@@ -147,10 +147,17 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
         builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 350, 10, 0);
         kernel(&b, device, 7, 1, end + 400, 100, 90002, 0);
     }
-    builder_end(&b);
-    snprintf(text, sizeof text, "%s/rank%u.gpuprof", folder, rank);
-    builder_save(&b, text);
-    builder_release(&b);
+    builder_finish(&b, "%s/rank%u.gpuprof", folder, rank);
+}
+
+/* What a recording of one process with one device begins with. */
+static void begin_single(struct stream_builder *b)
+{
+    builder_init(b, 0);
+    builder_api(b);
+    builder_thread(b, MAIN, 50, b->header.pid, "python");
+    builder_thread(b, DEVICE, 50, b->header.pid + 500, "gpuprof-gpu");
+    describe(b, 0);
 }
 
 /* What MEMORY says: of `pool` (0: none) with `size` bytes after it (UINT64_MAX: not known). */
@@ -170,12 +177,7 @@ static void pool(struct stream_builder *b, uint64_t begin, uint64_t operation, u
 static void add_pools(const char *folder)
 {
     struct stream_builder b;
-    char path[4096];
-    builder_init(&b, 0);
-    builder_api(&b);
-    builder_thread(&b, MAIN, 50, b.header.pid, "python");
-    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
-    describe(&b, 0);
+    begin_single(&b);
     memory(&b, 1000, 1, 3, 1000, 0, UINT64_MAX);
     memory(&b, 1100, 1, 2, 64, 0, UINT64_MAX); /* the host's */
     pool(&b, 1200, 1, 1, 0xa0, 0);
@@ -191,23 +193,15 @@ static void add_pools(const char *folder)
     memory(&b, 2100, 2, 3, 1000, 0, UINT64_MAX);
     memory(&b, 2200, 2, 3, 300, 0xb0, 0);              /* a size of 0 is one */
     memory(&b, 2300, 2, 3, 1ull << 62, 0, UINT64_MAX); /* nobody allocated that */
-    builder_end(&b);
-    snprintf(path, sizeof path, "%s/pools.gpuprof", folder);
-    builder_save(&b, path);
-    builder_release(&b);
+    builder_finish(&b, "%s/pools.gpuprof", folder);
 }
 
 /* Two threads whose launches, in ranges of their own, come to one stream by turns. */
 static void add_shared(const char *folder)
 {
     struct stream_builder b;
-    char path[4096];
-    builder_init(&b, 0);
-    builder_api(&b);
-    builder_thread(&b, MAIN, 50, b.header.pid, "python");
-    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
+    begin_single(&b);
     builder_thread(&b, WORKER, 50, b.header.pid + 600, "backward");
-    describe(&b, 0);
     name_kernels(&b, 300);
     ADD(&b, MAIN, RECORD_PUSH, 1000, 0, 0, "step", 0, 0, 0, 0, 0, 0);
     ADD(&b, MAIN, RECORD_PUSH, 1100, 0, 0, "inner", 0, 0, 0, 0, 0, 0);
@@ -223,21 +217,13 @@ static void add_shared(const char *folder)
     for (uint32_t i = 0; i < 8; i++)
         kernel(&b, 0, 7, 1, 20000 + 2000 * i, 1000, 1 + i, 0);
     kernel(&b, 0, 0, 1, 40000, 1000, 99, 0); /* of no known call: in no range */
-    builder_end(&b);
-    snprintf(path, sizeof path, "%s/shared.gpuprof", folder);
-    builder_save(&b, path);
-    builder_release(&b);
+    builder_finish(&b, "%s/shared.gpuprof", folder);
 }
 
 static void add_bench(const char *folder, uint64_t calls)
 {
     struct stream_builder b;
-    char path[4096];
-    builder_init(&b, 0);
-    builder_api(&b);
-    builder_thread(&b, MAIN, 50, b.header.pid, "python");
-    builder_thread(&b, DEVICE, 50, b.header.pid + 500, "gpuprof-gpu");
-    describe(&b, 0);
+    begin_single(&b);
     name_kernels(&b, 300);
     for (uint64_t done = 0; done < calls;) {
         uint64_t part = calls - done < 4096 ? calls - done : 4096;
@@ -256,10 +242,7 @@ static void add_bench(const char *folder, uint64_t calls)
             kernel(&b, 0, 7, 1 + i % 3, 5000 * (i + 1) + 40000, 4000 + i % 900, (uint32_t)i + 1, 0);
         done += part;
     }
-    builder_end(&b);
-    snprintf(path, sizeof path, "%s/bench.gpuprof", folder);
-    builder_save(&b, path);
-    builder_release(&b);
+    builder_finish(&b, "%s/bench.gpuprof", folder);
 }
 
 int main(int argc, char **argv)

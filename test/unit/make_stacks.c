@@ -48,13 +48,9 @@ static void add(struct script *s, unsigned type, uint64_t begin, unsigned count,
 
 static void end_process(struct script *s)
 {
-    char path[4096];
     if (!s->open)
         return;
-    builder_end(&s->builder);
-    snprintf(path, sizeof path, "%s/rank%u.gpuprof", s->folder, s->rank);
-    builder_save(&s->builder, path);
-    builder_release(&s->builder);
+    builder_finish(&s->builder, "%s/rank%u.gpuprof", s->folder, s->rank);
     s->open = 0;
 }
 

@@ -49,7 +49,6 @@ static void add_calls(struct stream_builder *b, uint32_t thread, uint64_t count,
 static void add_process(const char *folder, unsigned number, unsigned threads, uint64_t calls)
 {
     struct stream_builder b;
-    char path[4096];
     uint64_t now[64] = {0};
     builder_init(&b, number);
     builder_api(&b);
@@ -71,10 +70,7 @@ static void add_process(const char *folder, unsigned number, unsigned threads, u
             done += part;
         }
     }
-    builder_end(&b);
-    snprintf(path, sizeof path, "%s/p%u.gpuprof", folder, number);
-    builder_save(&b, path);
-    builder_release(&b);
+    builder_finish(&b, "%s/p%u.gpuprof", folder, number);
 }
 
 int main(int argc, char **argv)

@@ -5,7 +5,6 @@
  *   large  "small.txt", then "zeros" of 4 GiB + 1 MiB, then "behind.txt"
  *   far    begins behind a hole of 4 GiB, and has 65,600 members "<number>.txt"
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

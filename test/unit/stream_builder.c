@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_builder.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,18 +161,6 @@ void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns
     builder_add(b, 0, &r);
 }
 
-void builder_counter(struct stream_builder *b, unsigned index, uint64_t value)
-{
-    const char *name = counter_infos[index].name;
-    struct record r = {.type = RECORD_COUNTER,
-                       .code = (uint16_t)index,
-                       .arg_count = 1,
-                       .args = {value},
-                       .bytes = (const uint8_t *)name,
-                       .byte_count = (uint32_t)strlen(name)};
-    builder_add(b, 0, &r);
-}
-
 void builder_end(struct stream_builder *b)
 {
     struct record r = {.type = RECORD_END, .arg_count = 1, .args = {END_EXIT}};
@@ -253,6 +242,18 @@ void builder_save(struct stream_builder *b, const char *path)
 {
     builder_flush(b);
     builder_write_file(path, b->data, b->length);
+}
+
+void builder_finish(struct stream_builder *b, const char *format, ...)
+{
+    char path[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    builder_end(b);
+    builder_save(b, path);
+    builder_release(b);
 }
 
 void live_builder_init(struct live_builder *l, const struct stream_header *h, uint32_t chunk_bytes,

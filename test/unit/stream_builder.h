@@ -46,7 +46,6 @@ void builder_api(struct stream_builder *b);
 void builder_text(struct stream_builder *b, unsigned type, unsigned code, const char *text);
 void builder_meta(struct stream_builder *b, const char *text);
 void builder_anchor(struct stream_builder *b, uint64_t ns, uint64_t monotonic_ns);
-void builder_counter(struct stream_builder *b, unsigned index, uint64_t value);
 void builder_end(struct stream_builder *b);
 void builder_thread(struct stream_builder *b, uint32_t thread, uint64_t begin, uint32_t tid,
                     const char *name);
@@ -68,6 +67,11 @@ void builder_record(struct stream_builder *b, uint32_t thread, unsigned type, ui
 
 /* Flushes and writes the file. */
 void builder_save(struct stream_builder *b, const char *path);
+
+/* Ends the recording, writes the file, whose path is printed from `format`, and releases b. */
+__attribute__((format(printf, 2, 3))) void builder_finish(struct stream_builder *b,
+                                                          const char *format, ...);
+
 void builder_write_file(const char *path, const void *data, size_t length);
 
 struct live_builder {

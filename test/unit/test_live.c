@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "api.h"
-#include "error.h"
 #include "live_file.h"
 #include "recording.h"
 #include "stream_builder.h"

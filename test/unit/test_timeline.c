@@ -81,7 +81,6 @@ static void make_recording(const char *folder, uint64_t seed, unsigned processes
     for (unsigned p = 0; p < processes; p++) {
         struct stream_builder b;
         struct made_thread threads[THREADS_MAX_HERE] = {{0}};
-        char path[400];
         builder_init(&b, p);
         b.header.realtime_zero_ns += p; /* the order of the processes */
         b.header.monotonic_zero_ns += p;
@@ -93,10 +92,7 @@ static void make_recording(const char *folder, uint64_t seed, unsigned processes
             if (random_of(&seed) % 2)
                 builder_flush(&b);
         }
-        builder_end(&b);
-        snprintf(path, sizeof path, "%s/%u.gpuprof", folder, 9 - p); /* not in name order */
-        builder_save(&b, path);
-        builder_release(&b);
+        builder_finish(&b, "%s/%u.gpuprof", folder, 9 - p); /* not in name order */
     }
     qsort(expected, expected_count, sizeof expected[0], compare_expected);
 }
@@ -152,7 +148,6 @@ static void test_hosts(void **state)
     const char *folder = scratch_folder();
     for (unsigned p = 0; p < 2; p++) {
         struct stream_builder b;
-        char path[400];
         uint64_t args[2] = {p, 1};
         builder_init(&b, p);
         memset(b.header.boot_id, (int)(p + 1), sizeof b.header.boot_id);
@@ -164,10 +159,7 @@ static void test_hosts(void **state)
         builder_thread(&b, 2, 0, 4, "b"); /* a tid used again */
         builder_call(&b, 1, API_INDEX_cudaMalloc, 100, 5, 0, 2, args);
         builder_call(&b, 1, API_INDEX_cudaMalloc, 700, 5, 0, 2, args);
-        builder_end(&b);
-        snprintf(path, sizeof path, "%s/%u.gpuprof", folder, p);
-        builder_save(&b, path);
-        builder_release(&b);
+        builder_finish(&b, "%s/%u.gpuprof", folder, p);
     }
     struct recording rec;
     struct recording_options options = {.keep_live = true};
@@ -204,25 +196,20 @@ static void test_names(void **state)
     (void)state;
     const char *folder = scratch_folder();
     struct stream_builder b;
-    char path[400];
     builder_init(&b, 0);
     builder_api(&b);
     for (uint64_t i = 0; i < 50; i++) {
         char name[32];
         uint64_t args[5] = {0x1000, 0, 0, i, 0};
-        snprintf(name, sizeof name, "_Z1k%dv", 0);
         snprintf(name, sizeof name, "name%u", (unsigned)i);
         /* The name stands in another thread's block, with the call's own time. */
         builder_name(&b, 2, 100 * i, 0x1000, name);
         builder_call(&b, 1, API_INDEX_cudaLaunchKernel, 100 * i, 5, 0, 5, args);
     }
-    builder_end(&b);
-    snprintf(path, sizeof path, "%s/a.gpuprof", folder);
-    builder_save(&b, path);
-    builder_release(&b);
+    builder_finish(&b, "%s/a.gpuprof", folder);
     struct recording rec;
     struct recording_options options = {.keep_live = true};
-    char *paths[] = {path};
+    char *paths[] = {(char *)folder};
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
     struct timeline *t = timeline_create(&rec, OPEN_BYTES_MAX);
     struct event event;

@@ -2,21 +2,17 @@
 """An SVG flame graph in a real Chromium: it is drawn, a click zooms, a search finds, and nothing
 is said on the console."""
 
-import contextlib
 import html
-import http.server
 import json
 import re
-import subprocess
-import threading
 
 import pytest
 
 import trace_viewer
-from conftest import BUILD, built
+from web_server import serve
 
 pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
-                                reason="needs Debian's chromium")
+                                reason="not run: no chromium; ./scripts/check installs it")
 
 SCRIPT = r"""process 0
 meta stacks=made up
@@ -61,43 +57,16 @@ addEventListener("load", () => {
 """
 
 
-@contextlib.contextmanager
-def serve(files):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            data, kind = files.get(self.path, (b"", "text/plain"))
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
-def svg(collector, tmp_path):
-    (tmp_path / "data").mkdir()
-    subprocess.run([built(BUILD / "make_stacks"), tmp_path / "data"], input=SCRIPT.encode(),
-                   check=True, timeout=20)
-    subprocess.run([collector, "flame", "data", "-o", "flame.svg"], cwd=tmp_path, check=True,
-                   timeout=20)
+def svg(run_verb, make_stacks, tmp_path):
+    run_verb("flame", make_stacks(SCRIPT), "-o", "flame.svg")
     return (tmp_path / "flame.svg").read_bytes()
 
 
 def look(svg, part=""):
     files = {"/": (PAGE.replace("#HASH", part).encode(), "text/html; charset=utf-8"),
              "/flame.svg": (svg, "image/svg+xml")}
-    with serve(files) as url:
+    with serve(files.get) as url:
         done = trace_viewer.run_chromium(url, "--dump-dom", "--enable-logging=stderr", "--v=0")
     assert "CONSOLE" not in done.stderr, done.stderr
     found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)

@@ -12,7 +12,7 @@ import trace_viewer
 
 needs_viewer = pytest.mark.skipif(
     not (trace_viewer.find_static() and trace_viewer.find_chromium()),
-    reason="needs Debian's chromium and golang-1.19-src")
+    reason="not run: no chromium or no golang-1.19-src; ./scripts/check installs them")
 
 HAND_MADE = {
     "displayTimeUnit": "ns",

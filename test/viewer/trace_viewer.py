@@ -4,10 +4,8 @@
 Also a command, which makes a picture:  trace_viewer.py TRACE PICTURE [FROM:TO in ms [HEIGHT]]
 """
 
-import contextlib
 import gzip
 import html
-import http.server
 import json
 import pathlib
 import re
@@ -15,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import web_server
 
 PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
 WIDTH, HEIGHT = 1400, 220
@@ -39,9 +39,8 @@ def read_trace(path):
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
-@contextlib.contextmanager
-def serve(trace):
-    """Serves the page, the viewer and the trace (bytes) on the loopback interface."""
+def serve_viewer(trace):
+    """Serves the page, the viewer and the trace (bytes)."""
     static = find_static()
     files = {
         "/": (PAGE.read_bytes(), "text/html; charset=utf-8"),
@@ -51,28 +50,7 @@ def serve(trace):
         "/static/webcomponents.min.js": ((static / "webcomponents.min.js").read_bytes(),
                                          "text/javascript"),
     }
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            data, kind = files.get(self.path.partition("?")[0], (None, None))
-            self.send_response(200 if data is not None else 404)
-            self.send_header("Content-Type", kind or "text/plain")
-            self.send_header("Content-Length", str(len(data or b"")))
-            self.end_headers()
-            self.wfile.write(data or b"")
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return web_server.serve(files.get)
 
 
 def run_chromium(url, *options, height=HEIGHT, budget_ms=30000, seconds=120):
@@ -89,7 +67,7 @@ def open_trace(trace):
     """What the viewer's model holds after loading `trace` (bytes), as viewer_page.html says it."""
     # Its budget is of the page's own time, which on a busy machine is over before the page is.
     for budget_ms in (30000, 120000, 480000):
-        with serve(trace) as url:
+        with serve_viewer(trace) as url:
             result = run_chromium(url, "--dump-dom", budget_ms=budget_ms)
         found = re.search(r'<pre id="model">(.*?)</pre>', result.stdout, re.DOTALL)
         if found:
@@ -98,7 +76,7 @@ def open_trace(trace):
 
 
 def take_picture(trace, picture, part="", height=HEIGHT):
-    with serve(trace) as url:
+    with serve_viewer(trace) as url:
         run_chromium(f"{url}#{part}", f"--screenshot={picture}", height=height)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program whose frames test_stacks.py knows: functions inlined into functions, two deep. */
+/* A program whose frames test_symbols.py knows: functions inlined into functions, two deep. */
 #include "frames.h"
 
 static inline __attribute__((always_inline)) void innermost(void)

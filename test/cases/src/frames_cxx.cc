@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A C++ program whose frames test_stacks.py knows.
+// A C++ program whose frames test_symbols.py knows.
 #include "frames.h"
 
 namespace shapes {

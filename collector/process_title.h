@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process is called where it is shown. */
+#ifndef GPUPROF_COLLECTOR_PROCESS_TITLE_H
+#define GPUPROF_COLLECTOR_PROCESS_TITLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct process;
+
+/*
+ * "rank 3: train.py --x (host, pid 12)". Viewers put the pid that a trace gives to a process behind
+ * its name: `with_pid` is for where nobody does, or where that one is not the real one. Returns
+ * `text`.
+ */
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
+
+/* The value of the first rank variable (rank.h) that the process had, or NULL. */
+const char *process_rank(const struct process *p);
+
+#endif

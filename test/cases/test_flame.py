@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof flame`: what its outputs show of a recording whose stacks are known."""
+
+import collections
+import gzip
+import json
+import xml.etree.ElementTree
+
+import pytest
+
+from made_stacks import (STEP, TRAIN, WEIGHTS, build_frames, build_id, check_speedscope, folded,
+                         offsets_of, rectangles)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_folded(run_verb, make_stacks, weight):
+    result = run_verb("flame", make_stacks(*TRAIN), "--weight", weight)
+    assert folded(result.stdout) == {";".join(stack): value
+                                     for stack, value in WEIGHTS[weight].items()}
+    assert all(line.startswith("rank 0: python train.py (testhost, pid 1000);")
+               for line in result.stdout.splitlines())
+    left_out = "100 ns of work on the GPU (1 kernel or" if weight == "gpu" else \
+        "1 call without a stack (300 ns"
+    assert left_out in result.stderr
+
+
+def test_folded_by_thread_and_process(run_verb, make_stacks):
+    lines = list(TRAIN) + ["process 1", "meta stacks=x", *TRAIN[3:]]
+    result = run_verb("flame", make_stacks(*lines), "--threads", "--format=folded")
+    roots = collections.Counter(";".join(line.rpartition(" ")[0].split(";")[:2])
+                                for line in result.stdout.splitlines())
+    assert roots == {f"rank {rank}: python train.py (testhost, pid {pid});{child}": count
+                     for rank, pid in ((0, 1000), (1, 1001))
+                     for child, count in ((f"python (thread {pid})", 4), ("[no stack]", 1))}
+    assert result.stdout.count("[range forward]") == 1  # the other is no process of Python
+
+
+def test_nothing_to_show(run_verb, make_stacks):
+    folder = make_stacks("process 0", "meta stacks=absent: switched off",
+                         "call cudaMalloc 1000 500 1 0 4096")
+    for name in ("x.txt", "x.svg", "x.json"):
+        result = run_verb("flame", folder, "-o", name)
+        assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_speedscope(run_verb, make_stacks, tmp_path, weight):
+    run_verb("flame", make_stacks(*TRAIN), "-o", "x.speedscope.json", "--weight", weight)
+    document = json.loads((tmp_path / "x.speedscope.json").read_text())
+    check_speedscope(document)
+    profile, = document["profiles"]
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    found = {tuple(names[index] for index in sample): value
+             for sample, value in zip(profile["samples"], profile["weights"])}
+    expected = dict(WEIGHTS[weight])
+    expected.pop(("[no stack]",), None)
+    assert found == expected
+    assert profile["unit"] == {"calls": "none", "bytes": "bytes"}.get(weight, "nanoseconds")
+    if weight == "host":
+        frame = document["shared"]["frames"][names.index(STEP)]
+        assert frame == {"name": STEP, "file": "/home/me/train.py", "line": 12}
+        assert "1 call without a stack (300 ns)" in document["name"]
+
+
+def test_svg(run_verb, make_stacks, tmp_path):
+    folder = make_stacks(*TRAIN)
+    run_verb("flame", folder, "-o", "x.svg")
+    found = rectangles(tmp_path / "x.svg")
+    whole, = found["all"]
+    assert whole[:2] == (10, 1180)
+    malloc, = found["cudaMalloc"]
+    assert abs(malloc[1] - 1180 * 100000 / 102400) < 0.02
+    step = max(found[STEP])
+    assert step[2] > malloc[2]  # who called stands below
+    assert step[0] <= malloc[0] + 0.01 and malloc[0] + malloc[1] <= step[0] + step[1] + 0.01
+    texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
+             if e.tag.endswith("}text")]
+    assert "time of calls on the host: 102.400 us of calls with a stack" in texts
+    assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
+    assert STEP in texts  # wide enough
+    again = (tmp_path / "x.svg").read_bytes()
+    run_verb("flame", folder, "--format=svg", "-o", "y")
+    assert (tmp_path / "y").read_bytes() == again
+
+
+def test_deeper_than_is_drawn(run_verb, make_stacks, tmp_path):
+    """Inlined functions have frames of their own."""
+    frames = build_frames()
+    address = " ".join([f"1+{offsets_of(frames)['inlined']}"] * 500)
+    folder = make_stacks("process 0", "meta stacks=x", f"module 1 {build_id(frames)} {frames}",
+                         f"stack 1 0 {address}", "call cudaMalloc 1000 500 1 1 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    assert "303 frames deeper than 1200 are left out" in (tmp_path / "x.svg").read_text()
+    assert sum(map(len, rectangles(tmp_path / "x.svg").values())) == 1200
+
+
+def test_narrow_frames_are_drawn_together(run_verb, make_stacks, tmp_path):
+    """What is too narrow to be seen keeps its place, and the file stays small."""
+    count = 50000
+    folder = make_stacks(
+        "process 0", "meta stacks=x", f"python {count + 1} 1 f.py\tin_the_middle",
+        *(f"python {i} {i} f.py\t{'a' if i % 2 else 'z'}_{i}" for i in range(1, count + 1)),
+        *(f"stack {i} 0 p{i:x}" for i in range(1, count + 2)),
+        *(f"call cudaMalloc {1000 + 10 * i} 10 {i} {i} 64" for i in range(1, count + 1)),
+        f"call cudaMalloc 9000000 {10 * count} 99 {count + 1} 64")
+    run_verb("flame", folder, "-o", "x.svg")
+    found = rectangles(tmp_path / "x.svg")
+    left, right = sorted(found.pop(f"[{count // 2:,} narrow frames]"))
+    (middle,) = found.pop("in_the_middle (f.py:1)")
+    assert left[2] == middle[2] == right[2]
+    assert [round(x) for x, *_ in (left, middle, right)] == [10, 305, 895]
+    assert [round(width) for _, width, _ in (left, middle, right)] == [295, 590, 295]
+    assert len(found) == 3 and (tmp_path / "x.svg").stat().st_size < 10000
+    assert f"{2 * count:,} frames narrower than 0.1 px are drawn together" in \
+        (tmp_path / "x.svg").read_text()
+
+
+def test_compressed_by_name(run_verb, make_stacks, tmp_path):
+    """.gz behind it does not change what a name stands for."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.svg", "x.json", "x.folded"):
+        run_verb("flame", folder, "-o", name)
+        run_verb("flame", folder, "-o", f"{name}.gz")
+        assert gzip.decompress((tmp_path / f"{name}.gz").read_bytes()) == \
+            (tmp_path / name).read_bytes()
+
+
+def test_wrong_usage(run_verb, make_stacks):
+    folder = make_stacks(*TRAIN)
+    assert "--weight" in run_verb("flame", folder, "--weight=time", status=2).stderr
+    assert "folded|speedscope|svg" in run_verb("flame", folder, "--format=csv", status=2).stderr
+    recording = next(folder.glob("*.gpuprof"))
+    assert "not overwritten" in run_verb("flame", folder, "-o", recording, status=2).stderr

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU rows where CUPTI is missing, held, refuses, fails, hangs, loses or tells strange times."""
+
+import collections
+
+import cupti_client as cupti
+import gpu_truth
+import pytest
+import toolchain
+from gpu_run import WORK, check_whole, gpu_work, runner, timeless
+
+pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
+
+
+@pytest.fixture(name="run")
+def fixture_run(library, tmp_path):
+    return runner(library, tmp_path)
+
+
+def host_rows(run, static=False):
+    """All calls are there, and nothing of the device."""
+    run.version, front = "13.0", "hooks"
+    assert len(run.pairs(static, front)) > 100
+    assert not gpu_truth.rows(run.process)
+
+
+def absent(run, reason, static=False):
+    host_rows(run, static)
+    assert run.status.startswith("absent: ") and reason in run.status, run.status
+    assert run.done.stderr == f"gpuprof: GPU rows {run.status}; host calls are recorded\n"
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_no_libcupti(run, tmp_path, static):
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        (folder / name).symlink_to(toolchain.SIM / name)
+    done = run(gpu_work(static=static), *WORK, stderr=None, LD_LIBRARY_PATH=folder,
+               GPUPROF_CUPTI="", CUDA_HOME="")
+    absent(done, "libcupti", static)
+    assert done.lines == []
+
+
+def test_no_such_libcupti(run):
+    absent(run(gpu_work(), *WORK, stderr=None, GPUPROF_CUPTI="/nowhere/libcupti.so"), "/nowhere")
+
+
+@pytest.mark.parametrize("version, holder", [
+    ("13.0", "CUPTI for nsys"), ("12.4", "another profiler"), ("11.8", "another profiler")])
+def test_held(run, version, holder):
+    done = run(gpu_work(), *WORK, version=version, stderr=None, SIMCUPTI_HOLDER="nsys")
+    absent(done, f"held by {holder}")
+
+
+@pytest.mark.parametrize("switch, value, reason", [
+    ("SUBSCRIBE", 35, "INSUFFICIENT_PRIVILEGES"), ("SUBSCRIBE", 33, "VIRTUALIZED_DEVICE"),
+    ("SUBSCRIBE", 999, "UNKNOWN"), ("NEWER", 1, "libcupti"),
+    ("UNSUPPORTED", "10,1,22,2,38,17,49,50,8,9,37", "none of the kinds")])
+def test_refused(run, switch, value, reason):
+    done = run(gpu_work(), *WORK, stderr=None, **{f"SIMCUPTI_{switch}": value})
+    absent(done, reason)
+
+
+@pytest.mark.parametrize("version", ["11.8", "12.4", "12.9", "13.0", "13.1", "13.5"])
+def test_real_libcupti_without_a_gpu(run, version):
+    """It loads, and says in its own way that there is no driver for it: the program runs on."""
+    found = sorted(cupti.REAL.glob(f"{version}/lib/libcupti.so.1*"))
+    if not found:
+        pytest.skip(f"not run: no CUPTI {version} in {cupti.REAL} (make fetch-cupti)")
+    done = run(gpu_work(), *WORK, stderr=None, GPUPROF_CUPTI=found[0])
+    reason = {"11.8": "CUPTI_ERROR_NOT_INITIALIZED", "12.4": "CUPTI_ERROR_NOT_INITIALIZED",
+              "12.9": "CUPTI_ERROR_NOT_INITIALIZED", "13.5": "does not start (error 999"}
+    absent(done, reason.get(version, "does not work with this driver: CUPTI_ERROR_UNKNOWN"))
+    assert str(found[0]) in done.status
+
+
+def test_turned_off(run):
+    done = run(gpu_work(), *WORK, GPUPROF_GPU="off")
+    host_rows(done)
+    assert done.status == "absent: turned off (GPUPROF_GPU)" and not done.lines
+
+
+def test_unsupported_kinds(run):
+    done = run(gpu_work(), *WORK, stderr=None, SIMCUPTI_UNSUPPORTED="10,49")
+    kinds = check_whole(done)
+    assert gpu_truth.KERNEL not in kinds and kinds[gpu_truth.SET]
+    assert done.status.endswith("without kernels, allocations: not supported here")
+    assert done.done.stderr == ("gpuprof: GPU rows without kernels, allocations: not supported "
+                                "here\n")
+
+
+ABSENT, LESS, LOST, WHOLE = "absent", "less", "lost", "whole"
+FAILURES = {
+    "cuptiSubscribe:1": ABSENT, "cuptiSubscribe_v2:1": ABSENT, "cuptiGetVersion:1": ABSENT,
+    "cuptiSetThreadIdType:1": WHOLE, "cuptiActivitySetAttribute:*": WHOLE,
+    "cuptiActivityRegisterTimestampCallback:1": ABSENT, "cuptiActivityRegisterCallbacks:1": ABSENT,
+    **{f"cuptiActivityEnable:{i}": LESS for i in range(1, 12)}, "cuptiActivityEnable:*": ABSENT,
+    "cuptiEnableCallback:1": LESS, "cuptiEnableCallback:40": LESS, "cuptiEnableCallback:*": LESS,
+    "cuptiGetCallbackName:*": LESS,
+    "cuptiActivityFlushAll:1": LOST, "cuptiActivityFlushAll:*": LOST,
+    "cuptiActivityGetNumDroppedRecords:*": WHOLE, "cuptiActivityGetNextRecord:*": ABSENT,
+    "cuptiActivityGetNextRecord:1000": LOST, "cuptiUnsubscribe:*": WHOLE}
+
+
+@pytest.mark.parametrize("failing, version", [
+    (failing, version) for failing in FAILURES for version in cupti.ORDER
+    if version == "13.0" or "Subscribe" in failing or "FlushAll" in failing])
+def test_calls_of_cupti_fail(run, failing, version):
+    """Whichever it is: the calls are there, and what is missing of the device is said once."""
+    what = FAILURES[failing]
+    if failing.startswith("cuptiSubscribe") and ("_v2" in failing) != (version == "13.0"):
+        what = WHOLE  # that version does not have it, or it is not asked
+    done = run(gpu_work(cupti.VERSIONS[version][1]), *WORK, "threads", version=version, stderr=None,
+               SIMCUPTI_FAIL=f"{failing}=999", GPUPROF_GPU_FLUSH="100ms")
+    said = done.done.stderr
+    assert said.count("\n") == (what in (ABSENT, LESS) or "FlushAll" in failing), said
+    losses = set(done.process.losses)
+    if what == WHOLE:
+        check_whole(done)
+    elif what == ABSENT:
+        assert not gpu_truth.rows(done.process) and not losses
+        assert done.status.startswith("absent: ") and f"GPU rows {done.status}; host" in said
+    elif what == LESS:
+        done.kinds()
+        assert not losses and ", without " in done.status
+        assert f"GPU rows{done.status[done.status.index(',') :].rpartition(', without')[1][1:]}" \
+            in said
+    else:
+        assert losses == {"gpu_unflushed" if "FlushAll" in failing else "gpu_damaged"}
+    assert len(done.pairs(front="hooks")) > 400
+
+
+PAUSED = ("launches", "sync", "stop", "launches", "sync", "start", "launches", "sync")
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_pause(run, static):
+    """What is launched between gpuprof_stop() and gpuprof_start() is nobody's."""
+    done = run(gpu_work(static=static), *PAUSED)
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    assert len(launches) == 400 and not done.process.losses
+    assert kernels == collections.Counter(c.correlation for c in launches)
+
+
+def test_no_records_after_a_pause(run):
+    """CUPTI that enables nothing any more is at its end, and that is said."""
+    refused = ",".join(f"cuptiActivityEnable:{i}=999" for i in range(12, 23))
+    done = run(gpu_work(), *PAUSED, stderr=None, SIMCUPTI_FAIL=refused)
+    assert done.status == "absent: CUPTI enables no records any more after a pause"
+    assert done.done.stderr == f"gpuprof: GPU rows {done.status}; host calls are recorded\n"
+    assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 200
+
+
+def test_what_is_left_to_others(run):
+    """CUPTI that is of no use any more costs nobody anything, and is free for whoever comes."""
+    done = run(gpu_work(), *PAUSED, stderr=None, GPUPROF_KINDS="kernel,latency",
+               SIMCUPTI_FAIL="cuptiActivityEnable:2=999")
+    assert done.status.startswith("absent: ")
+    lines = [line for line in sorted((line for line in done.lines if line.layer == "P"),
+                                     key=lambda line: line.begin) if line.what.startswith("cupti")]
+    refused = max(i for i, line in enumerate(lines) if line.what == "cuptiActivityEnable")
+    assert [(line.what, line.values.get("enable")) for line in lines[refused + 1:]
+            if not line.what.startswith("cuptiActivityFlush")] == [  # of what came before the pause
+        ("cuptiActivityDisable", None), ("cuptiActivityEnableLatencyTimestamps", 0),
+        ("cuptiUnsubscribe", None)]
+
+
+@pytest.mark.parametrize("from_flush", [1, 2])
+def test_flush_hangs(run, from_flush):
+    """The program ends all the same, with all host rows, and it is counted."""
+    done = run(gpu_work(), *WORK, SIMCUPTI_FLUSH_HANG=from_flush, GPUPROF_EXIT_WAIT="300ms",
+               timeout=10)
+    assert len(done.pairs()) > 100
+    done.kinds()
+    assert done.process.losses == {"gpu_unflushed": 1}
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+@pytest.mark.parametrize("settings", [
+    {"LATE": 3}, {"LATE": 1}, {"DISORDER": 0}, {"DISORDER": 60}, {"BUFFER_BYTES": 1000},
+    {"BUFFER_BYTES": 1000, "LATE": 2, "DISORDER": 30}], ids=str)
+def test_order(run, settings, version):
+    """In whatever order and pieces the records come, they are all there."""
+    settings = {f"SIMCUPTI_{k}": v for k, v in settings.items()}
+    check_whole(run(gpu_work(), *WORK, "threads", version=version, GPUPROF_GPU_FLUSH="20ms",
+                    GPUPROF_GPU_BUFFER="4G", **settings))
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+def test_dropped(run, version):
+    done = run(gpu_work(), *WORK, "threads", version=version, SIMCUPTI_DROP=7)
+    done.kinds()
+    dropped = sum(line.values["records"] for line in done.of("dropped"))
+    assert dropped > 50 and done.process.losses == {"gpu_dropped": dropped}
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+def test_zero_times(run, version):
+    done = run(gpu_work(), *WORK, version=version, SIMCUPTI_ZERO=5)
+    done.kinds()
+    assert timeless(done) > 30 and done.process.losses == {"gpu_timeless": timeless(done)}
+
+
+@pytest.mark.parametrize("clock", ["realtime", "early"])
+@pytest.mark.parametrize("steps", [(), ("query", "300")], ids=["at-once", "late"])
+def test_other_clock(run, clock, steps):
+    """Records that stay in the clock of before are told by their time."""
+    done = run(gpu_work(), *steps, *WORK, SIMCUPTI_CLOCK=clock)
+    done.kinds(clock=False, tolerance=1_000_000)
+    assert not done.process.losses
+    starts = [line.values["start"] for line in done.lines
+              if line.layer == "B" and line.values["kind"] in gpu_truth.DEVICE_WORK]
+    assert min(starts) > 1e18 if clock == "realtime" or steps else max(starts) > 1e18
+
+
+@pytest.mark.parametrize("settings", [
+    {"CLOCK_STEP_S": 3600, "CLOCK_STEP_MS": 700}, {"CLOCK_STEP_S": -3600, "CLOCK_STEP_MS": 700},
+    {"CLOCK_FAST_PPM": 20000}], ids=str)
+def test_other_clock_is_set(run, library, settings):
+    """CLOCK_REALTIME is set, and runs at a rate of its own: what it said of records holds for the
+    time at which it said it."""
+    clock = toolchain.build("clock_set.c", "-shared", "-fPIC")
+    steps = ["launches", "sync", "300", "launches", "sync", "900", "launches", "sync", "100"]
+    done = run(gpu_work(), *steps, SIMCUPTI_CLOCK="realtime", GPUPROF_GPU_FLUSH="50ms",
+               LD_PRELOAD=f"{library}:{clock}", **settings)
+    done.kinds(clock=False, tolerance=2_000_000)
+    assert not done.process.losses
+
+
+def test_drift(run):
+    done = run(gpu_work(), *WORK, SIMCUPTI_DRIFT_PPM=500)
+    check_whole(done, tolerance=2_000_000)
+
+
+@pytest.mark.parametrize("version", cupti.ORDER)
+def test_buffers_run_out(run, version):
+    """No more memory than was said: what does not fit is counted."""
+    done = run(gpu_work(), "launches", "launches", "sync", "launches", "sync", version=version,
+               GPUPROF_GPU_BUFFER="4M", SIMCUPTI_BUFFER_BYTES=3000, SIMCUDA_KERNEL_NS=500_000)
+    assert len(done.pairs()) == 602
+    count = len(gpu_truth.rows(done.process))
+    lost = done.process.losses.pop("gpu_dropped")
+    assert list(done.process.losses) == ["gpu_dropped"]
+    assert lost > 100 and count > 20 and count + lost == len(gpu_truth.made(done.lines))

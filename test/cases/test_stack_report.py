@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof report --by=stack` and `--by=python-line`."""
+
+import csv
+import io
+import re
+import subprocess
+
+import toolchain
+from made_stacks import FIRST, FOURTH, SECOND, THIRD, TRAIN, rows_of
+
+
+def test_report_by_stack(run_verb, make_stacks):
+    rows, report = rows_of(run_verb, make_stacks(*TRAIN), "stack")
+    found = {(row["call"], *row["frames"]): row for row in rows}
+    assert set(found) == {stack[::-1] for stack in (FIRST, SECOND, THIRD, FOURTH)}
+    first, third = found[FIRST[::-1]], found[THIRD[::-1]]
+    assert (first["calls"], first["host_ns"], first["gpu_work"], first["gpu_ns"]) == \
+        (2, 800, 2, 37000)
+    assert found[SECOND[::-1]]["bytes"] == 4096
+    assert abs(found[SECOND[::-1]]["share"] - 100000 / 102700) < 0.0001
+    assert third["borrowed"] and not first["borrowed"]
+    assert report["without_stack"] == {"calls": 1, "host_ns": 300, "gpu_work": 1, "gpu_ns": 100,
+                                       "bytes": 0}
+    assert [row["host_ns"] for row in rows] == sorted((row["host_ns"] for row in rows),
+                                                      reverse=True)
+
+
+def test_report_by_python_line(run_verb, make_stacks):
+    """A recursion counts once for its line; a range stands in for Python frames."""
+    recursion = ["python 4 3 /home/me/deep.py\tdeep", "stack 5 0 p4 p4 p4 p1",
+                 "call cudaMalloc 600000 50 20 5 1"]
+    rows, _ = rows_of(run_verb, make_stacks(*TRAIN, *recursion), "python-line")
+    found = {(row["range"] or row["function"], row["borrowed"]): row for row in rows}
+    assert len(found) == len(rows)
+    values = {key: (row["calls"], row["host_ns"], row["gpu_ns"], row["calls_all"],
+                    row["host_ns_all"], row["gpu_ns_all"]) for key, row in found.items()}
+    assert values == {
+        ("Trainer.step", False): (1, 100000, 0, 3, 100800, 37000),
+        ("Model.forward", False): (2, 800, 37000, 2, 800, 37000),
+        ("<module>", False): (0, 0, 0, 4, 100850, 37000),
+        ("deep", False): (1, 50, 0, 1, 50, 0),
+        ("forward", False): (1, 900, 5000, 1, 900, 5000),
+        ("Model.forward", True): (1, 700, 40000, 1, 700, 40000),
+        ("Trainer.step", True): (0, 0, 0, 1, 700, 40000),
+        ("<module>", True): (0, 0, 0, 1, 700, 40000),
+    }
+    assert (found["deep", False]["file"], found["deep", False]["line"]) == ("/home/me/deep.py", 3)
+
+
+def test_report_as_text_and_csv(run_verb, make_stacks):
+    folder = make_stacks(*TRAIN)
+    text = run_verb("report", "--by=stack", folder).stdout
+    assert "\ncalls by stack\n" in text and "(no stack: below the threshold" in text
+    assert "median and p95" not in text  # that table, and no other
+    assert "gpuprof run --backtrace=launch,copy,graph_launch records a stack" in text
+    lines = [line.split("  ")[-1].strip() for line in text.splitlines()]
+    at = lines.index("cudaMalloc", lines.index("stack, the innermost frame first"))
+    assert lines[at:at + 5] == list(SECOND[::-1])
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert re.search(r"97\.4% +100\.000 us +1 +4\.0 KiB +100\.800 us +37\.000 us +"
+                     r"Trainer\.step \(/home/me/train\.py:12\)\n", text)
+    assert "Model.forward (/home/me/model.py:7) [borrowed]\n" in text
+    assert "  range forward\n" in text
+    table = list(csv.DictReader(io.StringIO(
+        run_verb("report", "--by=python-line", "--format=csv", folder).stdout), strict=True))
+    rows = [(row["kind"], row["function"], row["domain"], row["calls"], row["total_ns"])
+            for row in table if row["kind"].startswith("python")]
+    assert ("python_line", "range forward", "gpu", "1", "5000") in rows
+    assert ("python_line_all", "Trainer.step (/home/me/train.py:12)", "host", "3", "100800") in rows
+    stacks = list(csv.DictReader(io.StringIO(
+        run_verb("report", "--by=stack", "--format=csv", folder).stdout), strict=True))
+    row = next(row for row in stacks if row["kind"] == "stack" and "cudaMalloc" in row["function"])
+    assert row["function"] == " | ".join(SECOND[::-1]) and row["bytes"] == "4096"
+    assert all(row[name].isdigit() for row in stacks for name in list(stacks[0])[3:])
+
+
+def test_why_there_are_none(run_verb, make_stacks):
+    """Each reason once, with how many processes give it."""
+    old, off = "Python older than 3.11: this version is not known", "switched off"
+    lines = []
+    for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
+        lines += [f"process {rank}",
+                  f"meta stacks={'absent: ' + stacks if stacks else 'libunwind'}",
+                  f"meta python={'absent: ' + python if python else '3.11.2'}",
+                  "call cudaMalloc 1000 500 1 0 4096"]
+    folder = make_stacks(*lines)
+    wanted = {f"stacks absent in 1 of 4 processes: {off}",
+              f"Python frames absent in 2 of 4 processes: {old}"}
+    said = run_verb("flame", folder).stderr.splitlines()
+    assert wanted <= {line.removeprefix("gpuprof: flame: ") for line in said}
+    text = run_verb("report", "--by=python-line", folder).stdout
+    assert wanted <= set(text.splitlines())
+    _, report = rows_of(run_verb, folder, "python-line")
+    assert report["stacks_absent"] == [{"reason": off, "processes": 1}]
+    assert report["python_absent"] == [{"reason": old, "processes": 2}]
+
+
+def test_sums_are_the_reports(library, program, run_verb, tmp_path):
+    """However the calls are put together, nothing is lost and nothing counts twice."""
+    environment = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                        GPUPROF_BACKTRACE_THRESHOLD="5us")
+    subprocess.run([program("demo")], env=environment, check=True, capture_output=True, timeout=120)
+    by_stack, report = rows_of(run_verb, "data", "stack")
+    by_line, _ = rows_of(run_verb, "data", "python-line")
+    wanted = {"host_ns": sum(row["total_ns"] for row in report["functions"]),
+              "calls": sum(row["calls"] for row in report["functions"]),
+              "gpu_ns": sum(row["total_ns"] for table in ("cuda_gpu_kern_sum",
+                                                          "cuda_gpu_mem_time_sum")
+                            for row in report[table])}
+    without = report["without_stack"]
+    assert by_stack and all(0 < without[key] < wanted[key] for key in wanted)
+    for rows in (by_stack, by_line):
+        assert {key: sum(row[key] for row in rows) + without[key] for key in wanted} == wanted
+    for weight, key in (("host", "host_ns"), ("gpu", "gpu_ns"), ("calls", "calls"),
+                        ("bytes", "bytes")):
+        lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
+        shown = sum(int(line.rpartition(" ")[2]) for line in lines)
+        assert shown == sum(row[key] for row in by_stack) + without[key]
