@@ -214,7 +214,7 @@ def test_killed_in_stacks(stack_steps):
 
 @pytest.mark.parametrize("handler, stride", [
     ("pass-call", 397), ("pass-inner-call", 1999), ("pass-jump", 397), ("pass-inner-jump", 1999),
-    ("pass-fork", 997)])
+    ("pass-fork", 311)])
 def test_passed_calls(steps, handler, stride):
     """All calls are recorded or passed by, once, at whichever instruction the handler comes."""
     sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride, calls=2,
