@@ -209,6 +209,49 @@ void *object_symbol(const struct object *o, const char *name)
     return object_symbol_sized(o, name, &bytes);
 }
 
+static void **find_import(const struct object *o, const ElfW(Rela) * relocations, size_t count,
+                          const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Sym) *s = &o->symbols[relocations[i].r_info >> 32];
+        if (s->st_shndx == SHN_UNDEF && s->st_name && s->st_name < o->string_bytes &&
+            strcmp(o->strings + s->st_name, name) == 0)
+            return (void **)(o->base + relocations[i].r_offset);
+    }
+    return NULL;
+}
+
+void **object_import(const struct object *o, const char *name)
+{
+    const void *lazy = NULL, *others = NULL;
+    size_t lazy_bytes = 0, other_bytes = 0;
+    for (const ElfW(Dyn) *d = o->dynamic; d && d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_JMPREL: lazy = dynamic_pointer(o, d->d_un.d_ptr); break;
+        case DT_PLTRELSZ: lazy_bytes = d->d_un.d_val; break;
+        case DT_RELA: others = dynamic_pointer(o, d->d_un.d_ptr); break;
+        case DT_RELASZ: other_bytes = d->d_un.d_val; break;
+        default: break;
+        }
+    }
+    if (!o->symbols || !o->strings)
+        return NULL;
+    void **slot = lazy ? find_import(o, lazy, lazy_bytes / sizeof(ElfW(Rela)), name) : NULL;
+    if (!slot && others)
+        slot = find_import(o, others, other_bytes / sizeof(ElfW(Rela)), name);
+    return slot;
+}
+
+bool object_is_sealed(const struct object *o, uintptr_t address)
+{
+    for (unsigned i = 0; i < o->header_count; i++) {
+        const ElfW(Phdr) *p = &o->headers[i];
+        if (p->p_type == PT_GNU_RELRO && address - (o->base + p->p_vaddr) < p->p_memsz)
+            return true;
+    }
+    return false;
+}
+
 struct at {
     uintptr_t address;
     struct object *object;

@@ -67,6 +67,12 @@ void *object_symbol(const struct object *object, const char *name);
 /* The same, and its size as the symbol has it. */
 void *object_symbol_sized(const struct object *object, const char *name, size_t *bytes);
 
+/* Where `object` keeps the address of a function that it imports, or NULL. */
+void **object_import(const struct object *object, const char *name);
+
+/* Is it memory that the loader makes read-only once the object is relocated? */
+bool object_is_sealed(const struct object *object, uintptr_t address);
+
 /* The loaded object that contains `address`; false if none. */
 bool object_at(uintptr_t address, struct object *object);
 

@@ -15,6 +15,7 @@
 #include "signals.h"
 #include "thread.h"
 #include "ticks.h"
+#include "unwinder_probe.h"
 
 #define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */
 #define TRIAL_FRAMES  64
@@ -51,12 +52,15 @@ static bool find_file(char path[static PATH_MAX])
     return snprintf(path, PATH_MAX, "%.*s%s", length, own.path, UNWINDER_FILE) < PATH_MAX;
 }
 
+static bool is_off(void)
+{
+    return gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_OWN;
+}
+
 static const char *load(void)
 {
     char path[PATH_MAX];
     void *trial[TRIAL_FRAMES];
-    if (gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_OWN)
-        return "switched off";
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
     if (!find_file(path) || access(path, F_OK) != 0)
@@ -71,6 +75,9 @@ static const char *load(void)
     backtrace_fn backtrace = (backtrace_fn)real_dlsym(handle, "unw_backtrace");
     if (!backtrace)
         return UNWINDER_FILE " has no unw_backtrace";
+    struct object itself;
+    if (!object_at((uintptr_t)backtrace, &itself) || !unwinder_probe_divert(&itself))
+        return UNWINDER_FILE " looks at memory in an unknown way";
     /* A first use binds its calls of itself to itself, whatever the program may load later. */
     if (backtrace(trial, TRIAL_FRAMES) <= 0)
         return UNWINDER_FILE " finds no frames";
@@ -100,7 +107,7 @@ static void *load_main(void *unused)
 void unwinder_start(void)
 {
     uint32_t phase = LOAD_NONE;
-    if (!atomic_compare_exchange_strong(&unwinder.phase, &phase, LOAD_RUNNING))
+    if (is_off() || !atomic_compare_exchange_strong(&unwinder.phase, &phase, LOAD_RUNNING))
         return; /* in the child of a fork, too */
     if (own_thread_create(load_main, NULL) != 0)
         end_load("no thread could be started to load it");
@@ -119,7 +126,7 @@ void unwinder_reset(void)
 
 bool unwinder_is_settled(void)
 {
-    return atomic_load(&unwinder.phase) == LOAD_DONE;
+    return is_off() || atomic_load(&unwinder.phase) == LOAD_DONE;
 }
 
 unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
@@ -139,7 +146,7 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
 
 const char *unwinder_state(void)
 {
-    const char *why_not = atomic_load(&unwinder.why_not);
+    const char *why_not = is_off() ? "switched off" : atomic_load(&unwinder.why_not);
     if (!atomic_load(&unwinder.backtrace))
         return why_not ? why_not : "not loaded";
     return atomic_load(&modules_age) == unwinder.age ? UNWINDER_READY : "an object was unloaded";

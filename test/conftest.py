@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test needs: where the built parts are, and an environment that is not the tester's."""
 
+import gc
 import os
 import pathlib
 import shutil
@@ -12,6 +13,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")  # as in the Makefile
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
                   "PMI_RANK")
+
+# The records of a stream are many objects without cycles: looking through them takes a third of the
+# time of reading them.
+gc.set_threshold(1_000_000)
 
 
 @pytest.fixture(autouse=True)

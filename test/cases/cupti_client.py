@@ -108,7 +108,7 @@ def read_log(folder):
     """Lines of all processes of the truth log: (layer, what, start, end, result, values, seq)."""
     lines = []
     for path in pathlib.Path(folder).iterdir():
-        for text in path.read_bytes().replace(b"\0", b"").decode().splitlines():
+        for text in path.read_bytes().translate(None, b"\0").decode().splitlines():
             _, seq, layer, _, what, start, end, result, _, *args = text.split("\t")
             lines.append((layer, what, int(start), int(end),
                           None if result.startswith("-") else int(result), _values(args),

@@ -3,6 +3,7 @@
 
 import collections
 import dataclasses
+import functools
 import re
 import struct
 
@@ -28,9 +29,14 @@ class Line:
     values: dict
 
 
+@functools.lru_cache(1 << 16)  # most of them come again and again
+def _value(text):
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+
+
 def read_log(path):
     lines = []
-    for text in path.read_bytes().replace(b"\0", b"").decode().splitlines():
+    for text in truth.log_lines(path):
         if text.startswith("C\t"):  # only counted
             continue
         tid, seq, layer, _, what, begin, end, result, _, *args = text.split("\t")
@@ -38,8 +44,7 @@ def read_log(path):
             pairs = (arg.partition("=")[::2] for arg in args)
             lines.append(Line(int(tid), int(seq), layer, what, int(begin), int(end),
                               None if result.startswith("-") else int(result),
-                              {k: int(v) if re.fullmatch(r"-?[0-9]+", v) else v
-                               for k, v in pairs}))
+                              {k: _value(v) for k, v in pairs}))
     return lines
 
 

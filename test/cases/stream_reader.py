@@ -528,7 +528,12 @@ def _open_calls(chunk, at, count, thread, header):
 def read_live(path, header, afters):
     """(records that are only in the live file, open calls, counters); `afters`: thread -> position
     after its last block."""
-    data = path.read_bytes()
+    with open(path, "rb", buffering=0) as file:  # most of it is a hole
+        return _read_live(lambda at, size: os.pread(file.fileno(), size, at), header, afters)
+
+
+def _read_live(read, header, afters):
+    data = read(0, LIVE_HEAD)
     need(len(data) >= LIVE_HEAD, "live file: too short")
     if struct.unpack_from("<Q", data, 2048)[0] != LIVE_MAGIC:
         return [], [], {}  # it was not ready yet
@@ -539,7 +544,7 @@ def read_live(path, header, afters):
     counters = dict(zip(COUNTERS, struct.unpack_from(f"<{len(COUNTERS)}Q", data, COUNTERS_AT)))
     records, seen, opened = [], {}, []
     for index in range(chunk_count):
-        chunk = data[first + index * chunk_bytes:first + (index + 1) * chunk_bytes]
+        chunk = read(first + index * chunk_bytes, CHUNK_HEAD)
         if len(chunk) < CHUNK_HEAD:
             break
         state, thread, position, committed = struct.unpack_from("<IIQQ", chunk)
@@ -549,6 +554,7 @@ def read_live(path, header, afters):
         if state not in (1, 2):
             continue
         counters["passed_by"] += passed - counted
+        chunk = read(first + index * chunk_bytes, chunk_bytes)
         need(committed <= chunk_bytes - CHUNK_HEAD, f"chunk {index}: size")
         at = max(0, afters.get(thread, 0) - position)
         if at < committed:

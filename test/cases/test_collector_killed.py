@@ -27,7 +27,7 @@ class Killed:
         self.live.mkdir()
         tiny, link = toolchain.tiny()
         env = toolchain.environment(self.data, library, GPUPROF_LIVE=self.live,
-                                    LD_LIBRARY_PATH=tiny)
+                                    GPUPROF_BUFFER="4M", LD_LIBRARY_PATH=tiny)
         with subprocess.Popen([toolchain.build("life.c", *link), "pause", "400"], env=env,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             process.stdout.readline()

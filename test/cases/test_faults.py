@@ -173,6 +173,7 @@ def test_folder_vanishes(faulty):
     with subprocess.Popen([faulty.program, "slowly", "100"], env=faulty.env(),
                           stderr=subprocess.PIPE) as process:
         while not list(faulty.folder.glob("out/*.gpuprof")):
+            assert process.poll() is None
             time.sleep(0.01)
         shutil.rmtree(faulty.out)
         _, stderr = process.communicate(timeout=30)

@@ -64,6 +64,20 @@ def test_constructor_calls_while_another_thread_starts(library, tmp_path, joins)
     assert not process.meta["stacks"].startswith("absent")
 
 
+@pytest.mark.parametrize("unwinder", ["libunwind", "own"])
+def test_descriptors_are_the_programs(library, tmp_path, unwinder):
+    """No low number is taken, and what the program gives such a number to is left alone."""
+    if unwinder == "libunwind":
+        toolchain.need_unwinder()
+    _, link = toolchain.tiny()
+    process, done = run_both(toolchain.build("descriptors.c", *link), library, tmp_path,
+                             tmp_path / "file", GPUPROF_BACKTRACE_THRESHOLD="0",
+                             GPUPROF_UNWINDER=unwinder)
+    assert done.stdout.startswith("next: 3\nat 4 of 23: what the program wrote\n3: open")
+    assert process.meta["stacks"].startswith("libunwind") == (unwinder == "libunwind")
+    assert all(c.stack for c in process.of_type(stream_reader.CALL))
+
+
 def test_plugins_in_each_others_place(library, tmp_path):
     """A plugin and its runtime go, others come at once in the same addresses."""
     plugins = []

@@ -169,8 +169,9 @@ def test_ignored_signal_stays_ignored_and_can_be_caught(launch):
 
 
 def test_alarm_set_before(launch):
-    running = launch(*PYTHON, LISTENER, "2.5", preexec_fn=lambda: signal.alarm(1))
-    assert running.finish()[0] == ["14"]
+    running = launch(*PYTHON, LISTENER, "20", preexec_fn=lambda: signal.alarm(2))
+    assert running.next_signal() == signal.SIGALRM
+    assert running.end() == []
 
 
 def test_program_does_not_outlive_a_killed_launcher(launch):

@@ -321,9 +321,9 @@ def test_signal_handler(own):
         assert 0 <= depth <= 3
         count[text] += 1
         handled += text == "handler"
-    assert depth == 0 and count["outer"] == count["inner"] >= 200000
+    assert depth == 0 and count["outer"] == count["inner"] >= 100000
     calls = [c for c in process.calls() if c.symbol == "cudaMemset"]
-    assert 0 < handled == len(calls)
+    assert 20 <= handled == len(calls)
 
 
 @pytest.mark.parametrize("scenario", ["fork", "fork-before"])

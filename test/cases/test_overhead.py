@@ -42,7 +42,7 @@ class Done:
     def made(self, process, captured=False):
         """symbol -> calls by the program, as CUDA has seen them."""
         counts = collections.Counter()
-        text = self.logs[process.header.pid].read_bytes().replace(b"\0", b"").decode()
+        text = self.logs[process.header.pid].read_bytes().translate(None, b"\0").decode()
         for line in text.splitlines():
             _, _, _, depth, symbol, outcome, count = line.split("\t")
             if depth == "0" and not truth.UNRECORDED.fullmatch(symbol):
@@ -139,11 +139,11 @@ def test_whole_ladder(overhead, run_collector, tmp_path):
     assert passed > queries > 0
     calls = process.of_type(stream_reader.CALL)
     # What each step gave up is not there after it: not before a call that was under way has ended.
-    slack = 2_000_000_000
-    assert not [c for c in calls if c.stack and c.begin > done.step(STACKS).begin + slack]
-    assert not [c for c in calls if c.begin > done.step(QUERIES).begin + slack and
+    until = {s.code: s.begin + 2_000_000_000 for s in steps}
+    assert not [c for c in calls if c.stack and c.begin > until[STACKS]]
+    assert not [c for c in calls if c.begin > until[QUERIES] and
                 QUERY.search(process.functions[c.code].symbol)]
-    assert not [c for c in calls if c.correlation and c.begin > done.step(CALLBACKS).begin + slack]
+    assert not [c for c in calls if c.correlation and c.begin > until[CALLBACKS]]
     assert any(c.correlation for c in calls) and any(c.stack for c in calls)
     assert max(c.weight for c in calls) > 19  # more than one in ten has
     assert "given up for GPUPROF_OVERHEAD_MAX" in process.meta["gpu_rows"]

@@ -49,7 +49,7 @@ def test_modes(calls, tmp_path, mask):
     """A kill leaves both files."""
     live = tmp_path / "live"
     live.mkdir()
-    calls(tmp_path / "one" / "two", "end", "kill", status=-9, GPUPROF_LIVE=live,
+    calls(tmp_path / "one" / "two", "stay", "200", "kill", status=-9, GPUPROF_LIVE=live,
           preexec_fn=lambda: os.umask(mask))
     assert mode(tmp_path / "one") == mode(tmp_path / "one" / "two") == 0o700
     [stream], [live_file] = (tmp_path / "one" / "two").iterdir(), live.iterdir()
@@ -128,7 +128,7 @@ def test_own_folder_in_a_shared_one(calls, shared):
 def test_live_file_of_another_user(calls, shared, run_collector, collector):
     """A stream file whose header leads to somebody else's file: it is neither read nor removed."""
     shared.chmod(0o777)
-    calls(shared / "data", "end", "kill", status=-9, GPUPROF_LIVE=shared)
+    calls(shared / "data", "stay", "200", "kill", status=-9, GPUPROF_LIVE=shared)
     [live] = shared.glob("*.live")
     [stream] = (shared / "data").iterdir()
     os.chown(stream, NOBODY, NOBODY)
@@ -183,7 +183,7 @@ def test_names_that_terminals_obey(calls, run_collector, tmp_path):
     program = os.path.join(folder, b"life" + nasty[:40])
     shutil.copy(calls.program, program)
     env = toolchain.environment(tmp_path / "out", calls.library, LD_LIBRARY_PATH=calls.tiny)
-    subprocess.run([program, b"end", b"kill"], env=env, cwd=folder, check=False)
+    subprocess.run([program, b"stay", b"200", b"kill"], env=env, cwd=folder, check=False)
     [stream] = (tmp_path / "out").glob("*.gpuprof")
     moved = os.path.join(folder, nasty[:30] + b".gpuprof")
     shutil.copy(stream, moved)

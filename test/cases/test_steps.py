@@ -23,7 +23,7 @@ class Steps:
         self.program = toolchain.build("stepped.c", *link)
         self.tracer = toolchain.build("step.c")
 
-    def __call__(self, number, handler, first=0, stride=1, calls=1, status=3, **settings):
+    def __call__(self, number, handler, first=0, stride=1, lead=0, calls=1, status=3, **settings):
         """(how many signals were sent, the process, what arrived at the runtime in order)."""
         out = self.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
@@ -32,13 +32,16 @@ class Steps:
         settings.setdefault("GPUPROF_BACKTRACE_THRESHOLD", "off")
         # Threads are asked to time calls by the clock, which goes on between the steps.
         settings.setdefault("GPUPROF_SEAL", "60s")
+        settings.setdefault("GPUPROF_BUFFER", "4M")
         env = toolchain.environment(out, self.library, LD_LIBRARY_PATH=self.tiny, **settings)
-        done = toolchain.run([self.tracer, int(number), first, stride, self.program, self.log,
-                              handler, calls], env, status=status, timeout=120)
+        done = toolchain.run([self.tracer, int(number), first, stride, lead, self.program,
+                              self.log, handler, calls], env, status=status, timeout=120)
         processes = stream_reader.read_folder(out)
         toolchain.remove_live(processes)
-        words = memoryview(self.log.read_bytes()).cast("Q")
-        arrived = [(FUNCTIONS[w >> 32], w & 0xFFFFFFFF) for w in words[1:1 + words[0]]]
+        with open(self.log, "rb") as log:
+            [count] = memoryview(log.read(8)).cast("Q")
+            words = memoryview(log.read(8 * count)).cast("Q")
+        arrived = [(FUNCTIONS[w >> 32], w & 0xFFFFFFFF) for w in words]
         assert len(set(arrived)) == len(arrived)
         process = min(processes, key=lambda p: p.header.monotonic_zero)
         return int(done.stdout), process, arrived
@@ -104,7 +107,7 @@ def test_handler_forks(steps, stride):
 
 
 def test_handler_changes_chunks(steps):
-    sent, process, arrived = steps(signal.SIGUSR1, "fill", stride=7, GPUPROF_CHUNK="16K")
+    sent, process, arrived = steps(signal.SIGUSR1, "fill-few", stride=3, GPUPROF_CHUNK="16K")
     assert sent > 10
     check(process, arrived, missing=["cudaMalloc"])
 
@@ -117,10 +120,11 @@ def test_handler_fills(steps):
     check(process, arrived, missing=FUNCTIONS.values())
 
 
-@pytest.mark.parametrize("handler", ["call", "inner-call"])
-def test_timed_calls(steps, handler):
+@pytest.mark.parametrize("handler, stride", [("call", 307), ("inner-call", 1499)])
+def test_timed_calls(steps, handler, stride):
     """The handler comes at some of the instructions of calls whose cost is timed."""
-    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=1499, calls=12,
+    # The steps are what makes a call long enough for the clock to say that it is to be timed.
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride, lead=2000, calls=12,
                                    GPUPROF_SEAL="10ms")
     assert sent > 5
     check(process, arrived, missing=FUNCTIONS.values())

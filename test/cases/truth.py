@@ -2,6 +2,7 @@
 """The simulated CUDA's own log, and its comparison with what gpuprof recorded: call by call."""
 
 import dataclasses
+import functools
 import pathlib
 import re
 
@@ -55,6 +56,7 @@ class Line:
     nested: bool = False
 
 
+@functools.lru_cache(1 << 16)  # most of them come again and again
 def _value(text):
     if re.fullmatch(r"0x[0-9a-f]+", text):
         return int(text, 16)
@@ -65,10 +67,15 @@ def _value(text):
     return text
 
 
+def log_lines(path):
+    """Of one log; what was set aside for its threads and not used is zeros."""
+    return pathlib.Path(path).read_bytes().translate(None, b"\0").decode().splitlines()
+
+
 def read_log(path):
     """Lists of Lines, one per thread, in the order of their first lines."""
     threads, newest = [], {}
-    for text in pathlib.Path(path).read_bytes().replace(b"\0", b"").decode().splitlines():
+    for text in log_lines(path):
         tid, seq, layer, depth, symbol, begin, end, result, captured, *args = text.split("\t")
         if layer not in "RD":  # of the device and of CUPTI
             continue

@@ -34,8 +34,9 @@ SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
 
-.PHONY: sim
-sim: $(SIM_LIBS) $(SIM_CUPTI_LIBS)
+.PHONY: sim sim-cuda
+sim: sim-cuda $(SIM_CUPTI_LIBS)
+sim-cuda: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)

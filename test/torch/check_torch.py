@@ -104,7 +104,7 @@ class Recording:
     def device_kernels(self):
         """The device's own log of its work: nothing of CUPTI is in it."""
         lines = (text.split("\t") for text in
-                 self.log.read_bytes().replace(b"\0", b"").decode().splitlines())
+                 self.log.read_bytes().translate(None, b"\0").decode().splitlines())
         return sum(line[2] == "G" and line[4] == "kernel" for line in lines)
 
     def records(self, name):

@@ -528,7 +528,8 @@ static void in_parallel(void **state)
     pthread_join(loading, NULL);
 }
 
-int main(void)
+/* test_modules [TEST] */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(loads, start),
@@ -544,5 +545,7 @@ int main(void)
         cmocka_unit_test_setup(in_parallel, start),
         cmocka_unit_test_setup(long_paths, start), /* the last: that room is used for good */
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

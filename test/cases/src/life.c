@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "tiny_cudart.h"
 
 #define DESCRIPTOR_COUNT 1024
+#define STAY             1000000 /* bytes of a call that does not return */
 
 extern char **environ;
 static const char *self;
@@ -253,6 +255,43 @@ static void *outlive_main(void *data)
     return NULL;
 }
 
+static atomic_uint staying;
+
+static void stay(const char *symbol, uint64_t argument)
+{
+    (void)symbol;
+    if (argument != STAY)
+        return;
+    atomic_fetch_add(&staying, 1);
+    for (;;)
+        pause();
+}
+
+static void *call_and_stay(void *data)
+{
+    calls((size_t)data);
+    cudaMemset(NULL, 0, STAY);
+    return NULL;
+}
+
+/* To be killed while three threads are in calls, after as many others as are wanted. */
+static void stay_in_calls(size_t count, int is_killed)
+{
+    tiny_during = stay;
+    for (size_t i = 1; i <= 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, call_and_stay, (void *)count);
+    }
+    while (atomic_load(&staying) < 3)
+        usleep(1000);
+    calls(100);
+    if (is_killed)
+        kill(getpid(), SIGKILL);
+    puts("called");
+    fflush(stdout);
+    pause();
+}
+
 /* The first thread ends, the others later, and the process with the last of them. */
 static void leave_main(const char *way)
 {
@@ -342,6 +381,8 @@ int main(int argc, char **argv)
         destructors();
     else if (strcmp(scenario, "end") == 0)
         end_by(argv[2]);
+    else if (strcmp(scenario, "stay") == 0)
+        stay_in_calls((size_t)atol(argv[2]), argc > 3);
     else if (strcmp(scenario, "leave-main") == 0)
         leave_main(argv[2]);
     else if (strcmp(scenario, "daemon") == 0)

@@ -16,8 +16,9 @@
 #include "tiny_cudart.h"
 
 #define LOG_WORDS   (8u << 20)
-#define FILL_CALLS  25000 /* many chunks of 16 KiB, or two of 512 and more */
-#define FILL_WAIT   150000
+#define FILL_CALLS  25000 /* two chunks of 512 KiB and more */
+#define FEW_CALLS   2500  /* some chunks of 16 KiB */
+#define FILL_WAIT   50000
 #define CHILD_WAIT  3000
 #define PASS_ROUNDS 700 /* of a millisecond each */
 #define PASS_CALLS  50
@@ -27,7 +28,7 @@ static uint64_t *arrived;
 static uint64_t number;
 static sigjmp_buf back;
 static volatile sig_atomic_t last;
-static int inner_calls, is_child;
+static int inner_calls, is_child, fill_calls;
 
 static void allocate(void)
 {
@@ -78,7 +79,7 @@ static void on_jump(int signal_number)
 static void on_fill(int signal_number)
 {
     (void)signal_number;
-    for (int i = 0; i < FILL_CALLS; i++)
+    for (int i = 0; i < fill_calls; i++)
         allocate();
 }
 
@@ -126,7 +127,8 @@ int main(int argc, char **argv)
         return 2;
     arrived = mmap(NULL, 8 * LOG_WORDS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    int is_fill = strcmp(argv[2], "fill") == 0;
+    int is_fill = strncmp(argv[2], "fill", 4) == 0;
+    fill_calls = strcmp(argv[2], "fill-few") == 0 ? FEW_CALLS : FILL_CALLS;
     inner_calls = strstr(argv[2], "inner") != NULL;
     signal(SIGCHLD, SIG_IGN);
     signal(SIGUSR1, is_fill                   ? on_fill
