@@ -195,8 +195,11 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
     uint32_t phase = start(mask) ? START_DONE : START_FAILED;
     atomic_store(&fork_page.phase, phase);
     futex_wake_all(&fork_page.phase);
-    if (phase == START_DONE)
+    if (phase == START_DONE) {
         stacks_load();
+        writer_wake(); /* what walks stacks is known now, and a kill must not come before it is told
+                        */
+    }
     return phase;
 }
 

@@ -174,7 +174,8 @@ def fixture_stack_steps(request, steps):
     def run(number, handler, **arguments):
         sent, process, arrived = steps(number, handler, GPUPROF_BACKTRACE_THRESHOLD="0",
                                        GPUPROF_UNWINDER=request.param, **arguments)
-        if process.meta:
+        # A kill may come before the unwinder is loaded, and told.
+        if process.meta and (number != signal.SIGKILL or "stacks" in process.meta):
             assert process.meta["stacks"].startswith(
                 "libunwind" if request.param == "libunwind" else "call frame information")
         return sent, process, arrived
@@ -217,7 +218,7 @@ def test_killed_in_stacks(stack_steps):
 
 
 @pytest.mark.parametrize("handler, stride", [
-    ("pass-call", 397), ("pass-inner-call", 1999), ("pass-jump", 397), ("pass-inner-jump", 1999),
+    ("pass-call", 397), ("pass-inner-call", 499), ("pass-jump", 397), ("pass-inner-jump", 499),
     ("pass-fork", 311)])
 def test_passed_calls(steps, handler, stride):
     """All calls are recorded or passed by, once, at whichever instruction the handler comes."""
