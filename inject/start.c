@@ -197,8 +197,7 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
     futex_wake_all(&fork_page.phase);
     if (phase == START_DONE) {
         stacks_load();
-        writer_wake(); /* what walks stacks is known now, and a kill must not come before it is told
-                        */
+        writer_wake(); /* it tells what walks stacks; a kill may come soon */
     }
     return phase;
 }
