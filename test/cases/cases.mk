@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# `make check-aarch64`: the comparison with the truth log, cross-built and run by qemu-user. Building
-# takes longer than the tests: what is tested is optimised as ever, what it is tested with is not.
+# `make check-aarch64`: the comparison with the truth log, cross-built and run by qemu-user. To
+# build takes longer than the tests: what is tested is optimised as ever, the rest is not.
 
 AARCH64 := aarch64-linux-gnu
 AARCH64_TESTS := linked_runtime or arguments or nested or static_runtime or driver or dlsym \

@@ -17,9 +17,9 @@ def test_aarch64():
         need(tool)
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("LD_", "PYTEST_", "MAKE")) and k != "BUILD"}
-    done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "check-aarch64"], cwd=ROOT, env=env, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          timeout=900)
+    done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "check-aarch64"], cwd=ROOT,
+                          env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, timeout=900)
     passed = re.search(r"^(\d+) passed", done.stdout, re.M)
     assert done.returncode == 0 and passed and int(passed.group(1)) >= 40, done.stdout[-8000:]
     print(passed.group(0))

@@ -156,8 +156,11 @@ def test_pid_namespace(life):
     unshare = ["unshare", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("not run: the kernel allows no pid namespace here (unshare --pid)")
-    for _ in range(2):
+    with subprocess.Popen([*unshare, life.program, "pause", "3"], env=life.env(),
+                          stdout=subprocess.PIPE) as running:  # or its namespace's number is free
+        assert running.stdout.readline() == b"called\n"
         toolchain.run([*unshare, life.program, "calls"], life.env(), status=3)
+        running.kill()
     first, second = life.processes()
     assert first.header.pid == second.header.pid == 1
     assert first.header.pid_namespace not in (0, second.header.pid_namespace)
