@@ -382,9 +382,15 @@ static cJSON *cost_object(const struct cost_table *costs)
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "threads", (double)sum[COST_SUM_THREADS]);
     cJSON_AddNumberToObject(object, "wall_ns", (double)sum[COST_SUM_WALL_NS]);
-    cJSON_AddNumberToObject(object, "cost_ns", (double)sum[COST_SUM_COST_NS]);
-    cJSON_AddNumberToObject(object, "worst_share",
-                            cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
+    if (cost_table_is_blind(costs)) {
+        cJSON_AddNullToObject(object, "cost_ns");
+        cJSON_AddNullToObject(object, "worst_share");
+    } else {
+        cJSON_AddNumberToObject(object, "cost_ns", (double)sum[COST_SUM_COST_NS]);
+        cJSON_AddNumberToObject(
+            object, "worst_share",
+            cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
+    }
     cJSON_AddNumberToObject(object, "own_ns", (double)sum[COST_SUM_OWN_NS]);
     cJSON *classes = cJSON_AddObjectToObject(object, "classes");
     for (unsigned i = 0; i < COST_COUNT; i++) {
@@ -393,7 +399,10 @@ static cJSON *cost_object(const struct cost_table *costs)
             continue;
         cJSON *class = cJSON_AddObjectToObject(classes, cost_infos[i].name);
         cJSON_AddNumberToObject(class, "count", (double)row->count);
-        cJSON_AddNumberToObject(class, "total_ns", (double)row->total_ns);
+        if (row->unmeasured)
+            cJSON_AddNullToObject(class, "total_ns");
+        else
+            cJSON_AddNumberToObject(class, "total_ns", (double)row->total_ns);
     }
     return object;
 }

@@ -18,6 +18,7 @@ struct cost_totals {
     uint64_t own_ns;
     uint64_t span_ns; /* of the recordings, added up */
     uint32_t step_count;
+    bool is_blind; /* nothing was measured in the program's threads, though something was done */
     const struct process *worst; /* that has the thread which paid most; NULL: none was measured */
 };
 
@@ -37,6 +38,7 @@ static struct cost_totals add_up(const struct recording *rec)
             t.rows[k].timed += p->costs.rows[k].timed;
             t.rows[k].timed_ns += p->costs.rows[k].timed_ns;
             t.rows[k].total_ns += p->costs.rows[k].total_ns;
+            t.rows[k].unmeasured += p->costs.rows[k].unmeasured;
         }
         t.threads += sum[COST_SUM_THREADS];
         t.wall_ns += sum[COST_SUM_WALL_NS];
@@ -47,12 +49,19 @@ static struct cost_totals add_up(const struct recording *rec)
         if (sum[COST_SUM_WORST_WALL_NS] && (!t.worst || worst_share(p) > worst_share(t.worst)))
             t.worst = p;
     }
+    for (unsigned k = 0; k < COST_COUNT; k++)
+        t.is_blind |= t.rows[k].unmeasured && !t.cost_ns;
     return t;
+}
+
+static uint64_t measured(const struct cost_row *row)
+{
+    return row->count - row->unmeasured;
 }
 
 static uint64_t each_ns(const struct cost_row *row)
 {
-    return row->count ? row->total_ns / row->count : 0;
+    return measured(row) ? row->total_ns / measured(row) : 0;
 }
 
 static bool is_empty(const struct cost_row *row)
@@ -103,29 +112,75 @@ static void print_steps(const struct recording *rec, FILE *out)
         fprintf(out, "  --overhead-max: ... and %u more steps\n", count - shown);
 }
 
+/* Is a cost known at all, of no call of the class itself? */
+static bool is_estimate(const struct cost_row *row, unsigned class)
+{
+    return !is_own(class) && !row->timed && row->total_ns;
+}
+
+static void print_row(const struct cost_totals *t, unsigned class, FILE *out)
+{
+    const struct cost_row *row = &t->rows[class];
+    char total[UNIT_TEXT_BYTES + 1], count[UNIT_TEXT_BYTES], each[UNIT_TEXT_BYTES + 1];
+    const char *sign = is_estimate(row, class) ? "~" : "";
+    char a[UNIT_TEXT_BYTES];
+    snprintf(total, sizeof total, "%s%s", sign, time_text(a, row->total_ns));
+    snprintf(each, sizeof each, "%s%s", sign, time_text(a, each_ns(row)));
+    fprintf(out, "%6.2f%% %12s %12s %12s  %s\n", 100 * row_share(t, class), total,
+            measured(row) ? count_text(count, measured(row)) : "", measured(row) ? each : "",
+            cost_infos[class].meaning);
+}
+
+/* What is known to have a cost and has no row, or not for all. True: there is some. */
+static bool print_unmeasured(const struct cost_totals *t, FILE *out)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        char count[UNIT_TEXT_BYTES];
+        if (!t->rows[i].unmeasured)
+            continue;
+        is_any = true;
+        fprintf(out, "%7s %12s %12s %12s  %s\n", "", "not measured",
+                count_text(count, t->rows[i].unmeasured), "", cost_infos[i].meaning);
+    }
+    return is_any;
+}
+
+static void print_shares(const struct cost_totals *t, bool is_whole, FILE *out)
+{
+    fprintf(out, "  of the program's threads' time%s",
+            t->rows[COST_START].count ? ", starts left out" : "");
+    if (t->is_blind) {
+        fprintf(out, ": not measured");
+        return;
+    }
+    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", as far as it was measured",
+            100 * cost_share(t->cost_ns, t->wall_ns));
+    if (t->worst)
+        fprintf(out, ", at most %.2f%% of one thread's (thread %llu of process %u)",
+                100 * worst_share(t->worst),
+                (unsigned long long)t->worst->costs.sum[COST_SUM_WORST_THREAD],
+                t->worst->header.pid);
+}
+
 void cost_report_print_text(const struct recording *rec, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
     struct cost_totals t = add_up(rec);
+    bool estimates = false;
     if (!t.worst && !t.step_count)
         return;
     fprintf(out, "\ngpuprof's own cost\n%7s %12s %12s %12s  %s\n", "share", "total", "count",
             "each", "for");
     for (unsigned i = 0; i < COST_COUNT; i++) {
         const struct cost_row *row = &t.rows[i];
-        if (is_empty(row))
-            continue;
-        fprintf(out, "%6.2f%% %12s %12s %12s  %s\n", 100 * row_share(&t, i),
-                time_text(a, row->total_ns), row->count ? count_text(b, row->count) : "",
-                row->count ? time_text(c, each_ns(row)) : "", cost_infos[i].meaning);
+        estimates |= is_estimate(row, i);
+        if (row->total_ns || measured(row))
+            print_row(&t, i, out);
     }
-    fprintf(out, "  of the program's threads' time%s: %.2f%%",
-            t.rows[COST_START].count ? ", starts left out" : "",
-            100 * cost_share(t.cost_ns, t.wall_ns));
-    if (t.worst)
-        fprintf(out, ", at most %.2f%% of one thread's (thread %llu of process %u)",
-                100 * worst_share(t.worst),
-                (unsigned long long)t.worst->costs.sum[COST_SUM_WORST_THREAD], t.worst->header.pid);
+    bool is_whole = !print_unmeasured(&t, out);
+    if (estimates)
+        fprintf(out, "  ~: none of these was timed; taken to cost what the others do\n");
+    print_shares(&t, is_whole, out);
     fprintf(out, "\n  not in it: what the driver and CUPTI do more because they are watched\n");
     print_steps(rec, out);
 }
@@ -135,10 +190,13 @@ void cost_report_print_csv(const struct recording *rec, FILE *out)
     struct cost_totals t = add_up(rec);
     for (unsigned i = 0; i < COST_COUNT; i++) {
         const struct cost_row *row = &t.rows[i];
-        if (!is_empty(row))
+        if (row->total_ns || measured(row))
             fprintf(out, "cost,\"%s\",host,%llu,%llu,%llu,0,0,0,0,0,0\n", cost_infos[i].name,
-                    (unsigned long long)row->count, (unsigned long long)row->total_ns,
+                    (unsigned long long)measured(row), (unsigned long long)row->total_ns,
                     (unsigned long long)each_ns(row));
+        if (row->unmeasured)
+            fprintf(out, "cost_unmeasured,\"%s\",host,0,0,0,0,0,0,0,0,%llu\n", cost_infos[i].name,
+                    (unsigned long long)row->unmeasured);
     }
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct cost_table *costs = &rec->processes[i]->costs;
@@ -169,23 +227,31 @@ void cost_report_print_json(const struct recording *rec, FILE *out)
 {
     struct cost_totals t = add_up(rec);
     const char *separator = "";
-    fprintf(out, ",\n\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, \"cost_ns\": %llu, ",
-            (unsigned long long)t.threads, (unsigned long long)t.wall_ns,
-            (unsigned long long)t.cost_ns);
-    fprintf(out, "\"share\": %.6f, \"worst_share\": %.6f, \"own_ns\": %llu, \"span_ns\": %llu,",
-            cost_share(t.cost_ns, t.wall_ns), t.worst ? worst_share(t.worst) : 0.0,
-            (unsigned long long)t.own_ns, (unsigned long long)t.span_ns);
+    fprintf(out, ",\n\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, ",
+            (unsigned long long)t.threads, (unsigned long long)t.wall_ns);
+    if (t.is_blind)
+        fprintf(out, "\"cost_ns\": null, \"share\": null, \"worst_share\": null, ");
+    else
+        fprintf(out, "\"cost_ns\": %llu, \"share\": %.6f, \"worst_share\": %.6f, ",
+                (unsigned long long)t.cost_ns, cost_share(t.cost_ns, t.wall_ns),
+                t.worst ? worst_share(t.worst) : 0.0);
+    fprintf(out, "\"own_ns\": %llu, \"span_ns\": %llu,", (unsigned long long)t.own_ns,
+            (unsigned long long)t.span_ns);
     fprintf(out, "\n\"classes\": [");
     for (unsigned i = 0; i < COST_COUNT; i++) {
         const struct cost_row *row = &t.rows[i];
         if (is_empty(row))
             continue;
         fprintf(out,
-                "%s\n{\"name\": \"%s\", \"count\": %llu, \"timed\": %llu, \"total_ns\": %llu, "
-                "\"mean_ns\": %llu, \"share\": %.6f}",
+                "%s\n{\"name\": \"%s\", \"count\": %llu, \"timed\": %llu, \"unmeasured\": %llu, ",
                 separator, cost_infos[i].name, (unsigned long long)row->count,
-                (unsigned long long)row->timed, (unsigned long long)row->total_ns,
-                (unsigned long long)each_ns(row), row_share(&t, i));
+                (unsigned long long)row->timed, (unsigned long long)row->unmeasured);
+        if (row->total_ns || measured(row))
+            fprintf(out, "\"total_ns\": %llu, \"mean_ns\": %llu, \"share\": %.6f}",
+                    (unsigned long long)row->total_ns, (unsigned long long)each_ns(row),
+                    row_share(&t, i));
+        else
+            fprintf(out, "\"total_ns\": null, \"mean_ns\": null, \"share\": null}");
         separator = ",";
     }
     fprintf(out, "\n],\n\"steps\": [");

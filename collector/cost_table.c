@@ -10,13 +10,16 @@ static void take_row(struct cost_table *t, const struct record *r)
 {
     for (unsigned i = 0; r->bytes && i < COST_COUNT; i++) {
         const char *name = cost_infos[i].name;
-        if (strlen(name) == r->byte_count && memcmp(name, r->bytes, r->byte_count) == 0)
-            t->rows[i] = (struct cost_row){
-                .count = record_arg(r, COST_ARG_COUNT),
-                .timed = record_arg(r, COST_ARG_TIMED),
-                .timed_ns = record_arg(r, COST_ARG_TIMED_NS),
-                .total_ns = record_arg(r, COST_ARG_TOTAL_NS),
-            };
+        if (strlen(name) != r->byte_count || memcmp(name, r->bytes, r->byte_count) != 0)
+            continue;
+        t->rows[i] = (struct cost_row){
+            .count = record_arg(r, COST_ARG_COUNT),
+            .timed = record_arg(r, COST_ARG_TIMED),
+            .timed_ns = record_arg(r, COST_ARG_TIMED_NS),
+            .total_ns = record_arg(r, COST_ARG_TOTAL_NS),
+        };
+        if (!t->rows[i].timed && !t->rows[i].total_ns)
+            t->rows[i].unmeasured = t->rows[i].count;
     }
 }
 
@@ -64,6 +67,14 @@ uint64_t cost_table_untied_ns(const struct cost_table *t)
         first_ns = ns < first_ns ? ns : first_ns;
     }
     return first_ns;
+}
+
+bool cost_table_is_blind(const struct cost_table *t)
+{
+    uint64_t unmeasured = 0;
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        unmeasured |= t->rows[i].unmeasured;
+    return unmeasured && !t->sum[COST_SUM_COST_NS];
 }
 
 double cost_share(uint64_t part_ns, uint64_t whole_ns)

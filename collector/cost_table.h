@@ -22,6 +22,7 @@ struct cost_row {
     uint64_t timed;
     uint64_t timed_ns;
     uint64_t total_ns;
+    uint64_t unmeasured; /* of count: nothing is known of what they cost */
 };
 
 struct step_down {
@@ -50,6 +51,9 @@ uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step);
  * UINT64_MAX: never.
  */
 uint64_t cost_table_untied_ns(const struct cost_table *t);
+
+/* Was nothing measured that has cost the program's threads something? */
+bool cost_table_is_blind(const struct cost_table *t);
 
 /* A share of something, 0 if it is not known. */
 double cost_share(uint64_t part_ns, uint64_t whole_ns);

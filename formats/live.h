@@ -43,6 +43,7 @@
 #define LIVE_CHUNK_PASSED     40 /* u64 calls that its owner passed by since it took the chunk */
 #define LIVE_CHUNK_COUNTED    48 /* u64 of these, how many are in the counter passed_by */
 #define LIVE_CHUNK_COST       56 /* u32 where the owner's costs are; for the writer's own use */
+#define LIVE_CHUNK_ACTIVE     60 /* u32 when its owner did something; likewise */
 #define LIVE_CHUNK_HEAD_BYTES 64
 
 #define LIVE_OPEN_MASK 7u /* of LIVE_CHUNK_COMMITTED: records are whole words long */

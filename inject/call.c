@@ -57,8 +57,6 @@ static void pop(struct thread *t)
     struct seen_call *s = seen_of(t, call_unmarked(t->open));
     if (s)
         s->is_open = false;
-    if (t->weighed == call_unmarked(t->open))
-        pass_return_weight(t);
     t->open_count = listed(t) ? listed(t) - 1 : 0;
     t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
 }
@@ -149,8 +147,10 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         }
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
-        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code])
+        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code]) {
         mode = CALL_PASS; /* its callback makes the event */
+        thread_cost_count(t->cost, COST_NESTED);
+    }
     while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
         close_stale(t);
     if (t->open && mode != CALL_PASS) {
@@ -235,8 +235,11 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     }
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
-    if (mode == CALL_PASS)
+    if (mode == CALL_PASS) {
+        if (begin && (t->open || gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI))
+            thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
+    }
     call_enter(t, c);
     if (site->count && site->kinds[0] == API_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
@@ -323,7 +326,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         if (call_newest_record(t) && !stack && !weight)
             thread_close(t);
         else if (call_newest_record(t) && thread_close_with(t, stack, weight) && weight)
-            t->weighed = NULL;
+            pass_take_weight(t);
     }
     pop(t);
     if (thread_is_asked(t))
@@ -334,35 +337,46 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     return result;
 }
 
+static uint64_t ticks_of_stacks(const struct thread *t)
+{
+    return atomic_load_explicit(&t->cost->ticks[COST_STACK], memory_order_relaxed);
+}
+
 /* The end of a call whose begin was timed. */
 static int end_timed(struct thread *t, struct call *c, const struct call_site *site, int result,
                      const uint64_t *words)
 {
     const uint8_t *records = t->records;
     uint64_t used = t->used;
-    uint64_t stacks = atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed);
+    uint64_t stack_ticks = ticks_of_stacks(t);
     t->timed = NULL;
     if (has_short_way(t, site))
         call_close(c, site, result, words);
     else
         call_close_slow(c, site, ticks_now(), result, words);
     uint64_t now = ticks_now();
-    if (t->records != records || t->used <= used || !thread_takes_part(t) ||
-        stacks != atomic_load_explicit(&t->cost->timed[COST_STACK], memory_order_relaxed))
+    if (t->records != records || t->used <= used || !thread_takes_part(t))
         return result; /* it is no usual one */
     const uint64_t *record = (const uint64_t *)(const void *)(records + used);
+    uint64_t ticks = t->timed_ticks + (now - record[1] - record[2]);
+    stack_ticks = ticks_of_stacks(t) - stack_ticks; /* they have a row of their own */
+    if (stack_ticks > ticks)
+        return result; /* others have taken some, too, on the sum that threads share */
+    ticks -= stack_ticks;
     if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
-        thread_cost_time(t->cost, cost_classes[site->code],
-                         t->timed_ticks + (now - record[1] - record[2]));
+        thread_cost_time(t->cost, cost_classes[site->code], ticks);
+    else
+        thread_cost_time_cold(t->cost, cost_classes[site->code], ticks);
     return result;
 }
 
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (call_mode(c) == CALL_PASS) {
-        if (t->passed == c || t->weighed == c)
-            pass_end(t, c, site, result);
+    if (call_mode(c) == CALL_PASS)
+        return result;
+    if (call_mode(c) == CALL_PASSED) {
+        pass_end(t, c, site, result);
         return result;
     }
     if (unlikely(t->timed == c))
@@ -394,7 +408,7 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
     call_begin(&s->call, site, words, 0);
     s->is_open = call_mode(&s->call) != CALL_PASS;
     if (s->is_open) /* what it costs is in the callbacks' time */
-        thread_cost_raise(&t->cost->count[cost_classes[site->code]], (uint64_t)-1);
+        thread_cost_raise(t->cost, &t->cost->count[cost_classes[site->code]], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }
 

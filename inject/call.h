@@ -23,6 +23,7 @@ enum call_mode {
     CALL_ON_TOP, /* another one waits below it */
     CALL_NESTED, /* the same, and it is CUDA's own */
     CALL_LOST,   /* an event that found no room: dropped, and counted */
+    CALL_PASSED, /* an event that is passed by, and counted; pass_by.h */
 };
 
 /* As thread.inside: in our own code for good. The writer; all that it calls passes through. */

@@ -11,6 +11,7 @@
 #include "futex.h"
 #include "own_thread.h"
 #include "pages.h"
+#include "pool.h"
 #include "state.h"
 #include "thread.h"
 #include "thread_cost.h"
@@ -23,13 +24,23 @@
 
 /* What the writer remembers of a thread. */
 struct watched {
-    int64_t count[COST_COUNT]; /* in this window */
+    int64_t count[COST_COUNT];     /* in this window */
+    uint64_t unpriced[COST_COUNT]; /* of earlier windows, when nobody knew what they cost */
     uint64_t seen_count[COST_COUNT];
     uint64_t seen_timed[COST_COUNT];
     uint64_t seen_ticks[COST_COUNT];
     double window_ns[COST_COUNT]; /* its cost */
     double cost_ns;               /* since the thread began */
     uint64_t wall_ns;
+    uint64_t last_ns; /* end of its last record that was sealed, in ns of the stream */
+    uint64_t seen_cold_timed[COST_COUNT];
+    uint64_t seen_cold_ticks[COST_COUNT];
+};
+
+/* What was timed. */
+struct timings {
+    uint64_t timed[COST_COUNT];
+    double ns[COST_COUNT];
 };
 
 /* A thread's share. */
@@ -42,12 +53,13 @@ struct share {
 static struct {
     struct watched *watched;    /* PLACES, mmap'ed; NULL: nothing is measured */
     double mean_ns[COST_COUNT]; /* of one; below 0: not known yet */
+    struct timings warm;
+    struct timings cold; /* the first calls of bursts */
     uint64_t count[COST_COUNT];
-    uint64_t timed[COST_COUNT];
-    double timed_ns[COST_COUNT];
     double total_ns[COST_COUNT];
     uint64_t begin_ns;  /* of the recording */
     uint64_t window_ns; /* when the window began */
+    uint32_t window;    /* its number: 1, 2, ... */
     uint64_t own_ns;
     struct share ended; /* all threads that have ended; `thread` is how many */
     struct share worst; /* of those */
@@ -97,6 +109,7 @@ void cost_sums_start(void)
     for (unsigned i = 0; i < COST_COUNT; i++)
         sums.mean_ns[i] = -1;
     sums.begin_ns = sums.window_ns = clock_ns(CLOCK_MONOTONIC);
+    sums.window = 1;
     sums.has_quota = read_quota();
 }
 
@@ -118,6 +131,17 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
         count_in(index, COST_RANGE, count);
 }
 
+void cost_sums_active(uint8_t *chunk)
+{
+    chunk_set_u32(chunk, LIVE_CHUNK_ACTIVE, sums.window);
+}
+
+void cost_sums_reached(uint32_t index, uint64_t last_ns)
+{
+    if (sums.watched && index < PLACES && last_ns > sums.watched[index].last_ns)
+        sums.watched[index].last_ns = last_ns;
+}
+
 void cost_sums_passed(uint32_t index, uint64_t count)
 {
     count_in(index, COST_PASSED, count);
@@ -128,66 +152,92 @@ static double ns_of(uint64_t ticks)
     return (double)ticks * (double)gp.header.scale.mult / 4294967296.0;
 }
 
+/* How far a sum of a thread's has come since the last look; never back: a handler's call between
+ * its load and its store would do that. */
+static uint64_t take_more(const _Atomic uint64_t *sum, uint64_t *seen)
+{
+    uint64_t now = atomic_load_explicit(sum, memory_order_relaxed);
+    uint64_t more = now > *seen ? now - *seen : 0;
+    *seen += more;
+    return more;
+}
+
 /* Takes what the thread has counted and timed since the last look; adds what it has timed to
- * `timed` and `ticks`. */
-static void take_counts(uint32_t index, uint64_t *timed, uint64_t *ticks)
+ * `warm` and `cold`. */
+static void take_counts(uint32_t index, struct timings *warm, struct timings *cold)
 {
     struct watched *w = &sums.watched[index];
     struct thread_cost *c = cost_at(index);
     for (unsigned i = 0; i < COST_COUNT; i++) {
         uint64_t counted = atomic_load_explicit(&c->count[i], memory_order_relaxed);
-        uint64_t its_timed = atomic_load_explicit(&c->timed[i], memory_order_relaxed);
-        uint64_t its_ticks = atomic_load_explicit(&c->ticks[i], memory_order_relaxed);
+        double ns = ns_of(take_more(&c->ticks[i], &w->seen_ticks[i]));
         w->count[i] += (int64_t)(counted - w->seen_count[i]);
-        timed[i] += its_timed - w->seen_timed[i];
-        ticks[i] += its_ticks - w->seen_ticks[i];
-        w->window_ns[i] = ns_of(its_ticks - w->seen_ticks[i]); /* what is EXACT */
         w->seen_count[i] = counted;
-        w->seen_timed[i] = its_timed;
-        w->seen_ticks[i] = its_ticks;
+        w->window_ns[i] = ns; /* what is EXACT */
+        warm->timed[i] += take_more(&c->timed[i], &w->seen_timed[i]);
+        warm->ns[i] += ns;
+        cold->timed[i] += take_more(&c->cold_timed[i], &w->seen_cold_timed[i]);
+        cold->ns[i] += ns_of(take_more(&c->cold_ticks[i], &w->seen_cold_ticks[i]));
     }
 }
 
+static void add_timings(struct timings *to, const struct timings *more)
+{
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        to->timed[i] += more->timed[i];
+        to->ns[i] += more->ns[i];
+    }
+}
+
+/* What was timed of a class: the first calls of bursts only where there are no others. */
+static const struct timings *timings_of(unsigned class)
+{
+    return sums.warm.timed[class] ? &sums.warm : &sums.cold;
+}
+
 /* What one of each class costs, from this window where it has timed enough of them. */
-static void set_means(const uint64_t *timed, const uint64_t *ticks)
+static void set_means(const struct timings *window)
 {
     double all_ns = 0;
     uint64_t all = 0;
     for (unsigned i = 0; i < COST_COUNT; i++) {
-        sums.timed[i] += timed[i];
-        sums.timed_ns[i] += ns_of(ticks[i]);
-        if (timed[i] >= TIMED_MIN)
-            sums.mean_ns[i] = ns_of(ticks[i]) / (double)timed[i];
-        else if (sums.timed[i])
-            sums.mean_ns[i] = sums.timed_ns[i] / (double)sums.timed[i];
-        if (i < COST_QUERY) {
-            all += sums.timed[i];
-            all_ns += sums.timed_ns[i];
+        const struct timings *t = timings_of(i);
+        if (window->timed[i] >= TIMED_MIN)
+            sums.mean_ns[i] = window->ns[i] / (double)window->timed[i];
+        else if (t->timed[i])
+            sums.mean_ns[i] = t->ns[i] / (double)t->timed[i];
+        if (i <= COST_QUERY) {
+            all += t->timed[i];
+            all_ns += t->ns[i];
         }
     }
     /* A class of which none was timed yet is as dear as the calls are. */
     for (unsigned i = 0; i < COST_COUNT && all; i++)
-        if (sums.mean_ns[i] < 0 && cost_infos[i].place == COST_PLACE_CALLER)
+        if (!timings_of(i)->timed[i] && cost_infos[i].place == COST_PLACE_CALLER)
             sums.mean_ns[i] = all_ns / (double)all;
 }
 
-/* What the window has cost the thread, its start left out. */
+/* What the window has cost the thread, its start left out. What came before anything was timed is
+ * added to the thread's sum, when it is known. */
 static double take_costs(struct watched *w)
 {
     double cost_ns = 0;
     for (unsigned i = 0; i < COST_COUNT; i++) {
+        int64_t count = w->count[i] > 0 ? w->count[i] : 0;
         if (cost_infos[i].place == COST_PLACE_CALLER) {
-            int64_t count = w->count[i] > 0 ? w->count[i] : 0;
-            w->window_ns[i] = sums.mean_ns[i] > 0 ? (double)count * sums.mean_ns[i] : 0;
-            w->count[i] -= count;
-            sums.count[i] += (uint64_t)count;
-        } else {
-            sums.count[i] += (uint64_t)w->count[i];
-            w->count[i] = 0;
+            bool is_known = sums.mean_ns[i] >= 0;
+            double late_ns = is_known ? (double)w->unpriced[i] * sums.mean_ns[i] : 0;
+            w->window_ns[i] = is_known ? (double)count * sums.mean_ns[i] : 0;
+            w->unpriced[i] = is_known ? 0 : w->unpriced[i] + (uint64_t)count;
+            w->cost_ns += late_ns;
+            sums.total_ns[i] += late_ns;
         }
+        w->count[i] -= count;
+        sums.count[i] += (uint64_t)count;
         sums.total_ns[i] += w->window_ns[i];
         cost_ns += i == COST_START ? 0 : w->window_ns[i];
     }
+    w->cost_ns += cost_ns;
     return cost_ns;
 }
 
@@ -203,6 +253,8 @@ static void forget(uint32_t index)
     struct thread_cost *c = cost_at(index);
     const struct watched *w = &sums.watched[index];
     struct share its = {c->number, w->wall_ns, w->cost_ns};
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        sums.watched[0].unpriced[i] += w->unpriced[i];
     sums.ended.thread++;
     sums.ended.wall_ns += its.wall_ns;
     sums.ended.cost_ns += its.cost_ns;
@@ -213,6 +265,8 @@ static void forget(uint32_t index)
         atomic_store_explicit(&c->count[i], 0, memory_order_relaxed);
         atomic_store_explicit(&c->timed[i], 0, memory_order_relaxed);
         atomic_store_explicit(&c->ticks[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&c->cold_timed[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&c->cold_ticks[i], 0, memory_order_relaxed);
     }
     atomic_store_explicit(&c->tid, 0, memory_order_release);
 }
@@ -228,11 +282,11 @@ static void raise_to(uint64_t *value, uint64_t other)
     *value = other > *value ? other : *value;
 }
 
-/* A thread's part of the window. `own_ns`: what our threads took from it. */
-static void add_window(struct ladder_window *out, const struct watched *w, const struct share *its,
+/* A thread's part of the window, and what of it went for what. `own_ns`: what our threads took from
+ * it. */
+static void add_window(struct ladder_window *out, const double *ns, const struct share *its,
                        double own_ns)
 {
-    const double *ns = w->window_ns;
     uint64_t share = per_million(its->cost_ns + own_ns, its->wall_ns);
     uint64_t calls =
         per_million(ns[COST_LAUNCH] + ns[COST_COPY] + ns[COST_WAIT] + own_ns, its->wall_ns);
@@ -246,21 +300,79 @@ static void add_window(struct ladder_window *out, const struct watched *w, const
     raise_to(&out->saves[LADDER_HUNDREDTH], calls);
 }
 
-/* The thread's part of the window: when it began, and the window, in ns of CLOCK_MONOTONIC. */
-static uint64_t wall_of(uint32_t index, uint64_t now_ns)
+/* The thread's part of the window, in ns: of one that has ended, up to its last record. */
+static uint64_t wall_of(uint32_t index, uint64_t now_ns, bool has_ended)
 {
-    uint64_t begin_ns =
-        gp.header.monotonic_zero_ns + clock_scale_ns(&gp.header.scale, cost_at(index)->begin);
+    uint64_t zero_ns = gp.header.monotonic_zero_ns;
+    uint64_t begin_ns = zero_ns + clock_scale_ns(&gp.header.scale, cost_at(index)->begin);
+    uint64_t last_ns = zero_ns + sums.watched[index].last_ns;
     begin_ns = begin_ns > sums.window_ns ? begin_ns : sums.window_ns;
+    if (has_ended && last_ns < now_ns)
+        now_ns = last_ns;
     return now_ns > begin_ns ? now_ns - begin_ns : 0;
+}
+
+/*
+ * Threads without sums of their own that did something in this window and are there yet: at least
+ * 1, so that those that are gone again had their time one after another. Notes the number of one.
+ */
+static uint32_t count_shared(void)
+{
+    uint32_t count = 0, allocated = atomic_load(&gp.pool.allocated);
+    for (uint32_t i = 0; i < allocated; i++) {
+        uint8_t *chunk = pool_chunk(&gp.pool, i);
+        if (atomic_load(chunk_state(chunk)) != LIVE_OWNED || chunk_u32(chunk, LIVE_CHUNK_COST) ||
+            chunk_u32(chunk, LIVE_CHUNK_ACTIVE) != sums.window ||
+            !thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
+            continue;
+        thread_cost_shared.number = chunk_u32(chunk, LIVE_CHUNK_THREAD);
+        count++;
+    }
+    return count ? count : 1;
+}
+
+/* All threads' parts of the window. Those that took part for less than half of it are, besides,
+ * looked at as if they were one: they may have come one after another. */
+static void add_windows(struct ladder_window *out, uint64_t now_ns, double own_ns)
+{
+    uint64_t window_ns = now_ns - sums.window_ns;
+    struct share brief = {0};
+    double brief_ns[COST_COUNT] = {0};
+    for (uint32_t i = 0; i < PLACES; i++) {
+        struct watched *w = &sums.watched[i];
+        uint32_t tid = owner_at(i);
+        if (i > 0 && !tid)
+            continue;
+        bool has_ended = i > 0 && !thread_exists(tid);
+        struct share its = {cost_at(i)->number, 0, take_costs(w)};
+        if (i > 0)
+            its.wall_ns = wall_of(i, now_ns, has_ended);
+        else if (its.cost_ns > 0)
+            its.wall_ns = window_ns * count_shared();
+        w->wall_ns += its.wall_ns;
+        if (i > 0 && its.wall_ns < window_ns / 2) {
+            brief.wall_ns += its.wall_ns;
+            brief.cost_ns += its.cost_ns;
+            for (unsigned k = 0; k < COST_COUNT; k++)
+                brief_ns[k] += w->window_ns[k];
+            its.wall_ns = window_ns / 2; /* a thread of a moment is compared with more than that */
+        }
+        if (its.wall_ns)
+            add_window(out, w->window_ns, &its, own_ns);
+        if (has_ended)
+            forget(i);
+    }
+    if (brief.wall_ns < window_ns / 2)
+        brief.wall_ns = window_ns / 2;
+    if (brief.wall_ns)
+        add_window(out, brief_ns, &brief, own_ns);
 }
 
 void cost_sums_look(struct ladder_window *out)
 {
-    uint64_t timed[COST_COUNT] = {0}, ticks[COST_COUNT] = {0};
+    struct timings warm = {0}, cold = {0};
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     uint64_t own_ns = 0;
-    uint64_t half_ns = (now_ns - sums.window_ns) / 2;
     out->share = 0;
     memset(out->saves, 0, sizeof out->saves);
     if (!sums.watched)
@@ -271,27 +383,13 @@ void cost_sums_look(struct ladder_window *out)
     sums.own_ns = own_ns;
     for (uint32_t i = 0; i < PLACES; i++)
         if (i == 0 || owner_at(i))
-            take_counts(i, timed, ticks);
-    set_means(timed, ticks);
-    for (uint32_t i = 0; i < PLACES; i++) {
-        struct watched *w = &sums.watched[i];
-        uint32_t tid = owner_at(i);
-        if (i > 0 && !tid)
-            continue;
-        struct share its = {cost_at(i)->number, 0, take_costs(w)};
-        w->cost_ns += its.cost_ns;
-        if (i == 0) /* threads without sums of their own: nobody knows since when */
-            continue;
-        its.wall_ns = wall_of(i, now_ns);
-        w->wall_ns += its.wall_ns;
-        if (its.wall_ns < half_ns) /* a thread of a moment is compared with more than that */
-            its.wall_ns = half_ns;
-        if (its.wall_ns)
-            add_window(out, w, &its, window_own_ns);
-        if (!thread_exists(tid))
-            forget(i);
-    }
+            take_counts(i, &warm, &cold);
+    add_timings(&sums.warm, &warm);
+    add_timings(&sums.cold, &cold);
+    set_means(&warm);
+    add_windows(out, now_ns, window_own_ns);
     sums.window_ns = now_ns;
+    sums.window++;
 }
 
 static void append_class(struct thread *writer, unsigned class)
@@ -300,39 +398,39 @@ static void append_class(struct thread *writer, unsigned class)
     bool is_own = info->place == COST_PLACE_OWN;
     double total_ns =
         is_own ? (double)own_thread_ns((enum cost_class) class) : sums.total_ns[class];
-    uint64_t count = info->place == COST_PLACE_EXACT ? sums.timed[class] : sums.count[class];
+    const struct timings *t = timings_of(class);
+    uint64_t count = info->place == COST_PLACE_EXACT ? t->timed[class] : sums.count[class];
     if (!count && total_ns <= 0)
         return;
-    struct record r = {
-        .type = RECORD_COST,
-        .code = (uint16_t) class,
-        .begin = ticks_now(),
-        .arg_count = 4,
-        .args = {count, sums.timed[class], (uint64_t)sums.timed_ns[class], (uint64_t)total_ns},
-        .bytes = (const uint8_t *)info->name,
-        .byte_count = (uint32_t)strlen(info->name)};
+    struct record r = {.type = RECORD_COST,
+                       .code = (uint16_t) class,
+                       .begin = ticks_now(),
+                       .arg_count = 4,
+                       .args = {count, t->timed[class], (uint64_t)t->ns[class], (uint64_t)total_ns},
+                       .bytes = (const uint8_t *)info->name,
+                       .byte_count = (uint32_t)strlen(info->name)};
     thread_append(writer, &r);
 }
 
 void cost_sums_append(struct thread *writer)
 {
     struct share all = sums.ended, worst = sums.worst;
+    all.thread += atomic_load_explicit(&thread_cost_sharer_count, memory_order_relaxed);
     uint64_t budget = gp.settings.numbers[SETTING_OVERHEAD_MAX];
     if (!sums.watched)
         return;
     for (unsigned i = 0; i < COST_COUNT; i++)
         append_class(writer, i);
-    for (uint32_t i = 1; thread_costs && i < PLACES; i++) {
+    for (uint32_t i = 0; i < (thread_costs ? PLACES : 1); i++) {
         struct share its = {cost_at(i)->number, sums.watched[i].wall_ns, sums.watched[i].cost_ns};
         if (!its.wall_ns)
             continue;
-        all.thread++;
+        all.thread += i > 0;
         all.wall_ns += its.wall_ns;
         all.cost_ns += its.cost_ns;
         if (is_larger(&its, &worst) || !worst.wall_ns)
             worst = its;
     }
-    all.cost_ns += sums.watched[0].cost_ns;
     struct record r = {.type = RECORD_COST_SUM,
                        .begin = ticks_now(),
                        .arg_count = 10,

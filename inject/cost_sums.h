@@ -17,8 +17,14 @@ struct thread;
 /* A recording begins; on the writer's thread. */
 void cost_sums_start(void);
 
+/* The owner of that chunk has recorded something, or passed a call by. */
+void cost_sums_active(uint8_t *chunk);
+
 /* Records of one shape (record_shape_key), of the thread with that number in its chunks. */
 void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count);
+
+/* The end of the last of them, in ns of the stream. */
+void cost_sums_reached(uint32_t index, uint64_t last_ns);
 
 /* Calls that it passed by. */
 void cost_sums_passed(uint32_t index, uint64_t count);

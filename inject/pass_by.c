@@ -33,18 +33,10 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
         return true;
     }
     t->weight = p->pending[class] + 1;
-    t->weighed = t->weight > 1 ? c : NULL;
     t->weighed_class = (uint8_t) class;
-    p->pending[class] = 0;
+    t->weighed = t->weight > 1 ? c : NULL;
     p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` in the mean */
     return false;
-}
-
-void pass_return_weight(struct thread *t)
-{
-    if (t->weighed)
-        t->passer.pending[t->weighed_class] += t->weight - 1;
-    t->weighed = NULL;
 }
 
 static void note_passed(struct thread *t)
@@ -70,11 +62,7 @@ static bool is_failure(const struct call_site *site, int result)
 
 void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result)
 {
-    if (t->weighed == c)
-        pass_return_weight(t);
-    if (t->passed != c)
-        return;
-    t->passed = c->below;
+    t->passed = c->below; /* with what was passed by inside it, and left by an exception */
     if (is_failure(site, result) && thread_takes_part(t))
         counter_add(COUNTER_PASSED_FAILED, 1);
 }
@@ -82,6 +70,8 @@ void pass_end(struct thread *t, struct call *c, const struct call_site *site, in
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin)
 {
+    if (t->weighed == c) /* was left by longjmp where this one lies now */
+        t->weighed = NULL;
     if (!caller || t->inside)
         return false;
     c->mark = call_mark(c, CALL_PASS);
@@ -91,11 +81,11 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
     }
     if (!can_pass(t))
         return false;
-    call_enter(t, c);      /* a signal handler's call must not come between a count and its store */
-    pass_return_weight(t); /* a signal handler has interrupted the other one, or left it */
+    call_enter(t, c); /* a signal handler's call must not come between a count and its store */
     bool passes = is_its_turn(t, c, site);
     if (passes) {
         c->below = t->passed;
+        c->mark = call_mark(c, CALL_PASSED);
         t->passed = c;
         note_passed(t);
     }

@@ -19,12 +19,16 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
              uint64_t begin);
 
 /*
- * The call that was to stand for others has no record after all, or one that does not say so: the
- * next of its class stands for them.
+ * The record of the call that was to stand for others says for how many. If it has none after all,
+ * or one that does not say so, the next of its class stands for them.
  */
-void pass_return_weight(struct thread *t);
+static inline void pass_take_weight(struct thread *t)
+{
+    t->passer.pending[t->weighed_class] -= t->weight - 1;
+    t->weighed = NULL;
+}
 
-/* A call is over that is passed by, or that was to stand for others and is not recorded. */
+/* A call is over that is passed by. */
 void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result);
 
 /* Is the newest call, as seen from the frame that `inner` lies in, one that is passed by? */

@@ -105,6 +105,7 @@ static void count_passed(uint8_t *chunk)
     chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, passed);
     counter_add(COUNTER_PASSED_BY, passed - counted);
     cost_sums_passed(chunk_u32(chunk, LIVE_CHUNK_COST), passed - counted);
+    cost_sums_active(chunk);
 }
 
 /* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
@@ -205,6 +206,8 @@ static bool store_block(struct sealer *s, struct block_header *h)
     s->sequence++;
     for (uint32_t i = 0; h->thread && i < e->shape_count; i++)
         cost_sums_sealed(s->cost_index, e->shape_keys[i], e->shape_counts[i]);
+    if (h->thread)
+        cost_sums_reached(s->cost_index, h->max_ns);
     block_encoder_reset(e);
     return true;
 }
@@ -216,6 +219,7 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     uint64_t position = s->parts[first].position + s->parts[first].sealed;
     h.position_begin = position;
     s->cost_index = chunk_u32(s->parts[first].chunk, LIVE_CHUNK_COST);
+    cost_sums_active(s->parts[last - 1].chunk); /* the one that it has now */
     block_encoder_reset(&s->encoder);
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];

@@ -185,24 +185,44 @@ static bool start(const sigset_t *mask)
     return true;
 }
 
+/* The only one that may; in the child of a fork, anew. Tells the others. */
+static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
+{
+    if (gp.used)
+        leave_parent();
+    gp.used = true;
+    atomic_store(&fork_page.owner, pid);
+    uint32_t phase = start(mask) ? START_DONE : START_FAILED;
+    atomic_store(&fork_page.phase, phase);
+    futex_wake_all(&fork_page.phase);
+    if (phase == START_DONE) {
+        stacks_load();
+        writer_wake(); /* it tells what walks stacks; a kill may come soon */
+    }
+    return phase;
+}
+
 /*
- * No handler of the program's runs in the middle of it (it might call CUDA, or never return), and a
+ * Starts it, unless somebody else does or has: the phase that it is in. No handler of the program's
+ * runs in the middle of it (it might call CUDA, or never return: nobody would ever be told), and a
  * file that grows beyond RLIMIT_FSIZE is an error to us, not the end of the program.
  */
-static bool start_undisturbed(void)
+static uint32_t start_undisturbed(uint32_t pid)
 {
     sigset_t all, old, too_large;
     const struct timespec no_time = {0};
+    uint32_t phase = START_IDLE;
     sigfillset(&all);
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = start(&old);
+    if (atomic_compare_exchange_strong(&fork_page.phase, &phase, START_RUNNING))
+        phase = start_alone(pid, &old);
     if (!sigismember(&old, SIGXFSZ))
         while (sigtimedwait(&too_large, NULL, &no_time) > 0)
             ;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return started;
+    return phase;
 }
 
 bool start_load_settings(void)
@@ -227,19 +247,9 @@ bool start_recording(void)
     uint32_t owner = atomic_load(&page->owner);
     if (owner != 0 && owner != pid)
         return false;
-    uint32_t phase = START_IDLE;
-    if (atomic_compare_exchange_strong(&page->phase, &phase, START_RUNNING)) {
-        if (gp.used)
-            leave_parent();
-        gp.used = true;
-        atomic_store(&page->owner, pid);
-        bool started = start_undisturbed();
-        atomic_store(&page->phase, started ? START_DONE : START_FAILED);
-        futex_wake_all(&page->phase);
-        if (started)
-            stacks_load();
-        return started;
-    }
+    uint32_t phase = atomic_load(&page->phase);
+    if (phase == START_IDLE)
+        phase = start_undisturbed(pid);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
     /* Once in vain, and no more: whoever starts may need the loader, and a constructor that calls
      * CUDA has it until it returns. A signal ends a wait early. */

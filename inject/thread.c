@@ -43,14 +43,16 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->used = 0;
     t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
     if (chunk)
-        chunk_set_u32(chunk, LIVE_CHUNK_COST, thread_cost_index(t->cost));
+        chunk_set_u32(chunk, LIVE_CHUNK_COST,
+                      t->inside == CALL_FOR_GOOD ? THREAD_COST_OWN : thread_cost_index(t->cost));
     thread_set_limit(t);
 }
 
 void thread_follow(struct thread *t)
 {
     t->epoch = (t->epoch & EPOCH_MASK) | (attention_now() & ATTENTION_COSTS);
-    t->burst = THREAD_COST_BURST;
+    if (!t->burst) /* else it makes few calls: the first of many bursts would be all that it has */
+        t->burst = THREAD_COST_BURST;
     thread_set_limit(t);
 }
 
@@ -323,7 +325,7 @@ static void append_thread_record(struct thread *t)
 bool thread_attach(struct thread *t)
 {
     int saved = errno;
-    uint64_t begin = epoch_now() == EPOCH_NONE ? ticks_now() : 0;
+    uint64_t begin = ticks_now();
     if (!start_recording()) {
         errno = saved;
         return false;
@@ -341,13 +343,16 @@ bool thread_attach(struct thread *t)
                          .cost = &thread_cost_shared};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     t->cost = thread_cost_take(t->number, t->tid, t->inside == CALL_FOR_GOOD);
-    if (begin)
-        thread_cost_time(t->cost, COST_START, ticks_now() - begin);
     leave_namesakes(t->tid);
     wait_for_chunk(t);
     t->epoch = epoch | (attention_now() & ATTENTION_COSTS);
     append_thread_record(t);
     ranges_attached(t);
+    if (attention_now() & ATTENTION_COSTS) { /* it may be gone before others are asked again */
+        t->burst = THREAD_COST_BURST;
+        thread_set_limit(t);
+    }
+    thread_cost_time(t->cost, COST_START, ticks_now() - begin);
     errno = saved;
     return true;
 }

@@ -10,6 +10,7 @@
 
 struct thread_cost *thread_costs;
 struct thread_cost thread_cost_shared;
+_Atomic uint32_t thread_cost_sharer_count;
 
 uint8_t cost_classes[API_FUNCTION_COUNT];
 
@@ -26,6 +27,7 @@ bool thread_costs_start(void)
     else
         thread_costs = pages_map(THREAD_COSTS_MAX * sizeof *thread_costs);
     memset(&thread_cost_shared, 0, sizeof thread_cost_shared);
+    atomic_store(&thread_cost_sharer_count, 0);
     return thread_costs;
 }
 
@@ -44,6 +46,8 @@ struct thread_cost *thread_cost_take(uint32_t number, uint32_t tid, bool is_own)
             return c;
         }
     }
+    if (!is_own)
+        atomic_fetch_add_explicit(&thread_cost_sharer_count, 1, memory_order_relaxed);
     return &thread_cost_shared;
 }
 

@@ -58,6 +58,22 @@ class Done:
         return step
 
 
+def run_until(command, env, said, until, kill=False):
+    """What it prints; its stderr goes to the file `said`."""
+    with open(said, "w", encoding="utf-8") as err, subprocess.Popen(
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err) as running:
+        end = time.monotonic() + (until if isinstance(until, float) else 90)
+        while time.monotonic() < end and running.poll() is None and \
+                not (isinstance(until, str) and until in said.read_text()):
+            time.sleep(0.05)
+        if kill:
+            running.send_signal(signal.SIGKILL)
+        assert isinstance(until, float) or until in said.read_text()
+        stdout, _ = running.communicate(timeout=60)
+        assert running.returncode == (-signal.SIGKILL if kill else 3)
+    return stdout.decode()
+
+
 @pytest.fixture(name="overhead")
 def fixture_overhead(library, tmp_path):
     """Runs until `until` is in its stderr, or for so many seconds; then it ends, or is killed."""
@@ -69,19 +85,8 @@ def fixture_overhead(library, tmp_path):
             "GPUPROF_CUPTI": toolchain.SIM / cupti.VERSIONS["13.0"][0], "GPUPROF_LIVE": tmp_path,
             "GPUPROF_BACKTRACE": "sync", **settings})
         program = cupti.build(13, source="overhead_work.c")
-        with open(said, "w", encoding="utf-8") as err, subprocess.Popen(
-                [program, *map(str, arguments)], env=env, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=err) as running:
-            end = time.monotonic() + (until if isinstance(until, float) else 90)
-            while time.monotonic() < end and running.poll() is None and \
-                    not (isinstance(until, str) and until in said.read_text()):
-                time.sleep(0.05)
-            if kill:
-                running.send_signal(signal.SIGKILL)
-            assert isinstance(until, float) or until in said.read_text()
-            stdout, _ = running.communicate(timeout=60)
-            assert running.returncode == (-signal.SIGKILL if kill else 3)
-        return Done(out, log, stdout.decode(), said.read_text())
+        stdout = run_until([program, *map(str, arguments)], env, said, until, kill)
+        return Done(out, log, stdout, said.read_text())
     return overhead
 
 
@@ -221,7 +226,8 @@ def test_cost_without_a_budget(overhead, run_collector):
     check_counts(done, process)
     assert process.counters["passed_by"] == 0
     text = run_collector("report", done.out).stdout
-    assert "gpuprof's own cost" in text and "--overhead-max" not in text and "~" not in text
+    assert "gpuprof's own cost" in text and "~: estimated" not in text
+    assert "--overhead-max" not in text
     trace = json.loads(run_collector("merge", done.out).stdout)
     [its] = trace["otherData"]["processes"]
     assert its["own_cost"]["classes"]["launch"] == {"count": costs["launch"][0],
@@ -333,3 +339,168 @@ def test_option(collector, tmp_path):
                           capture_output=True, text=True, check=False, timeout=60,
                           env={**os.environ})
     assert done.returncode == 2 and "'two' is not a share such as 2% or 0.5%" in done.stderr
+
+
+def tiny_run(library, tmp_path, source, what, until, **settings):
+    """What a program on the tiny runtime prints, and the processes that it has recorded. `until` is
+    milliseconds, or a text in its stderr."""
+    folder, link = toolchain.tiny()
+    program = toolchain.build(source, *link, f"-I{conftest.ROOT / 'inject'}")
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=folder,
+                                GPUPROF_LIVE=tmp_path, **settings)
+    if isinstance(until, str):
+        stdout = run_until([program, what, "0"], env, tmp_path / "said", until)
+    else:
+        stdout = toolchain.run([program, what, until], env, status=3).stdout
+    processes = stream_reader.read_folder(tmp_path / "out")
+    return [int(n) for n in stdout.split()], sorted(
+        processes, key=lambda p: p.header.monotonic_zero)
+
+
+@pytest.mark.parametrize("shape, name, settings", [
+    ("seldom", "copy", {"GPUPROF_OVERHEAD_MAX": "100%"}),
+    ("ranges", "range", {}),
+    ("short-threads", "copy", {}),
+    ("many", "copy", {"GPUPROF_BACKTRACE_THRESHOLD": 0})])
+def test_hard_to_measure(library, tmp_path, shape, name, settings):
+    """Few calls, only ranges, threads of five calls, calls that all have stacks."""
+    [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", shape, 700, **settings)
+    costs = classes(process)
+    assert costs["copy"][0] == len(process.calls()) == made
+    count, timed, timed_ns, total_ns = costs[name]
+    assert 0 < timed <= count and total_ns > 0
+    # All of them cost something, those before the first look, too.
+    assert total_ns > count * timed_ns / timed / 20
+    assert costs["start"][0] == len(process.of_type(stream_reader.THREAD))
+    threads, wall_ns, cost_ns = process.of_type(stream_reader.COST_SUM)[-1].args[:3]
+    assert threads == costs["start"][0] and 0 < cost_ns < wall_ns
+    if "GPUPROF_BACKTRACE_THRESHOLD" in settings:  # without them
+        assert costs["stack"][0] == made and costs["stack"][3] > total_ns
+
+
+def test_short_threads_have_short_lives(library, tmp_path):
+    """The time for which threads took part is not that until they were looked for."""
+    _, [process] = tiny_run(library, tmp_path, "cost_shapes.c", "short-threads", 700)
+    [wall_ns, span_ns] = [process.of_type(stream_reader.COST_SUM)[-1].args[i] for i in (1, 7)]
+    assert wall_ns < 2 * span_ns  # one after another
+
+
+@pytest.mark.parametrize("shape, threshold", [("late-thread", "off"), ("late-threads", 0)])
+def test_more_threads_than_have_sums(library, tmp_path, shape, threshold):
+    [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", shape, LAST,
+                                 GPUPROF_OVERHEAD_MAX=TINY, GPUPROF_BACKTRACE_THRESHOLD=threshold)
+    steps = process.of_type(stream_reader.STEP_DOWN)
+    assert {TENTH, HUNDREDTH} & {s.code for s in steps}
+    assert process.counters["passed_by"] + len(process.calls()) == made
+    threads, _, _, worst, worst_wall_ns, worst_cost_ns, _, span_ns = \
+        process.of_type(stream_reader.COST_SUM)[-1].args[:8]
+    assert threads == len(process.of_type(stream_reader.THREAD)) > 1100
+    if threshold == "off":
+        assert 0 < worst_cost_ns < worst_wall_ns
+        # It is the share of the one that does something, and not of a thousand that wait.
+        assert worst > 1024 and max(s.args[0] for s in steps) > 1000
+    else:  # each waits for the others: not one takes longer than all of the recording
+        assert 0 < classes(process)["stack"][3] < threads * span_ns
+
+
+def test_not_measured(library, run_collector, tmp_path):
+    """A program that is over before anything was timed does not cost 0 ns."""
+    [made], _ = tiny_run(library, tmp_path, "cost_shapes.c", "many", 30, GPUPROF_SEAL="10s",
+                         GPUPROF_BACKTRACE_THRESHOLD="off")
+    text = run_collector("report", tmp_path / "out").stdout
+    assert re.search(rf"^ +not measured +{made:,} +copies, sets", text, re.MULTILINE)
+    assert "starts left out: not measured" in text
+    assert not re.search(r"^ .*%.*copies, sets", text, re.MULTILINE)
+    own = json.loads(run_collector("report", "--format=json", tmp_path / "out").stdout)["own_cost"]
+    assert own["cost_ns"] is own["share"] is own["worst_share"] is None
+    [copy] = [c for c in own["classes"] if c["name"] == "copy"]
+    assert copy == {"name": "copy", "count": made, "timed": 0, "unmeasured": made,
+                    "total_ns": None, "mean_ns": None, "share": None}
+    rows = list(csv.DictReader(io.StringIO(
+        run_collector("report", "--format=csv", tmp_path / "out").stdout)))
+    assert "copy" not in [r["function"] for r in rows if r["kind"] == "cost"]
+    [row] = [r for r in rows if r["kind"] == "cost_unmeasured"]
+    assert (row["function"], row["count"], row["total_ns"]) == ("copy", str(made), "0")
+    trace = json.loads(run_collector("merge", tmp_path / "out").stdout)
+    [its] = trace["otherData"]["processes"]
+    assert its["own_cost"]["classes"]["copy"] == {"count": made, "total_ns": None}
+    assert its["own_cost"]["worst_share"] is its["own_cost"]["cost_ns"] is None
+
+
+def test_processes_of_different_budgets(library, run_collector, tmp_path):
+    """And a short one of which nothing was measured: it does not halve what a call costs."""
+    out = tmp_path / "out"
+    [short], _ = tiny_run(library, tmp_path, "cost_shapes.c", "many", 30, GPUPROF_SEAL="10s")
+    tiny_run(library, tmp_path, "cost_shapes.c", "many", 700, GPUPROF_OVERHEAD_MAX="50%")
+    tiny_run(library, tmp_path, "cost_shapes.c", "many", FIRST, GPUPROF_OVERHEAD_MAX="0.001%")
+    processes = {p.header.pid: p for p in stream_reader.read_folder(out)}
+    report = json.loads(run_collector("report", "--format=json", out).stdout)["own_cost"]
+    budgets = {pid: p.of_type(stream_reader.COST_SUM)[-1].args[9] for pid, p in processes.items()}
+    assert sorted(budgets.values()) == [0, 10, 500000]
+    assert report["steps"] and {(budgets[s["pid"]], round(1000000 * s["budget"]))
+                                for s in report["steps"]} == {(10, 10)}
+    [copy] = [c for c in report["classes"] if c["name"] == "copy"]
+    assert copy["unmeasured"] == short
+    assert copy["count"] == sum(classes(p)["copy"][0] for p in processes.values())
+    assert copy["mean_ns"] == copy["total_ns"] // (copy["count"] - short)
+    text = run_collector("report", out).stdout
+    assert re.search(rf"^ .*% .* {copy['count'] - short:,} .*copies, sets", text, re.MULTILINE)
+    assert re.search(rf"^ +not measured +{short:,} +copies, sets", text, re.MULTILINE)
+    assert "as far as it was measured: " in text
+    [tight] = [pid for pid, budget in budgets.items() if budget == 10]
+    assert f"--overhead-max: pid {tight}, after " in text
+
+
+def test_a_step_that_is_enough(library, tmp_path):
+    """Stacks are what it costs: nothing else is given up."""
+    [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", "many", 1200,
+                                 GPUPROF_OVERHEAD_MAX="3%", GPUPROF_BACKTRACE_THRESHOLD=0)
+    assert [s.code for s in process.of_type(stream_reader.STEP_DOWN)] == [STACKS]
+    assert len(process.calls()) == made and process.counters["passed_by"] == 0
+
+
+def test_threads_that_change_no_chunk(library, tmp_path):
+    """They are told to pass calls by, and not only when they come to a new chunk."""
+    [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", "many", LAST,
+                                 GPUPROF_OVERHEAD_MAX=TINY, GPUPROF_CHUNK="16M")
+    passed = process.counters["passed_by"]
+    assert passed > made / 20 and passed + len(process.calls()) == made
+
+
+def test_a_usual_program_stays_as_it_is(library, tmp_path):
+    [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", "seldom", 700,
+                                 GPUPROF_OVERHEAD_MAX="2%")
+    assert not process.of_type(stream_reader.STEP_DOWN) and len(process.calls()) == made
+
+
+@pytest.mark.parametrize("scenario", ["pause", "inside", "other", "jump", "handler", "fork"])
+def test_what_comes_between(library, tmp_path, scenario):
+    """Pauses, longjmp and forks among calls that are passed by."""
+    (made, arrived, between), (process, *children) = tiny_run(
+        library, tmp_path, "passed_work.c", scenario, LAST, GPUPROF_OVERHEAD_MAX=TINY,
+        GPUPROF_BACKTRACE_THRESHOLD="off")
+    passed, failed = process.counters["passed_by"], process.counters["passed_failed"]
+    _, weights = counted(process)
+    difference = made - len(process.calls()) - passed
+    assert between > 2 and passed > 1000
+    assert not process.losses or scenario == "jump"
+    if scenario in ("pause", "inside", "handler", "fork"):
+        assert difference == 0
+    elif scenario == "other":  # each time one call may have seen the other state
+        assert abs(difference) <= 2 * between
+    else:  # some were left before they were recorded, or came to the runtime
+        assert 0 <= difference <= between and len(process.calls()) + passed >= arrived - 1
+    [hundredth] = [s.begin for s in process.of_type(stream_reader.STEP_DOWN)
+                   if s.code == HUNDREDTH]
+    late = [r.weight for r in process.of_type(stream_reader.CALL)
+            if r.weight > 1 and r.begin > hundredth + 50_000_000]
+    assert len(late) < 100 or 75 < sum(late) / len(late) < 125
+    slack = {"other": 2 * between, "jump": between}.get(scenario, 0)
+    assert -slack <= made - weights.total() <= 198 * 3 + slack
+    # One in ten of the sets fails.
+    assert abs(failed - passed / 12) < passed / 40
+    # A handler in the middle of our own code is not recorded, nor is its child.
+    forks = between if scenario in ("handler", "fork") else 0
+    assert forks / 2 <= len(children) <= forks and (scenario != "fork" or len(children) == forks)
+    for child in children:
+        assert len(child.calls()) == 50 and child.counters["passed_by"] == 0

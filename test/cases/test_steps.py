@@ -214,3 +214,27 @@ def test_killed_in_stacks(stack_steps):
         assert len(set(calls)) == len(calls) >= len(arrived) - 1
         first += 1511 * stack_steps.coarser
     assert first > 3000 and named
+
+
+@pytest.mark.parametrize("handler, stride", [
+    ("pass-call", 397), ("pass-inner-call", 499), ("pass-jump", 397), ("pass-inner-jump", 499),
+    ("pass-fork", 311)])
+def test_passed_calls(steps, handler, stride):
+    """All calls are recorded or passed by, once, at whichever instruction the handler comes."""
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride, calls=2,
+                                   GPUPROF_OVERHEAD_MAX="0.0001%", GPUPROF_SEAL="1s")
+    assert sent > 3
+    calls = process.calls()
+    recorded = collections.Counter(key(c) for c in calls)
+    passed = process.counters["passed_by"]
+    assert max(recorded.values()) == 1 and passed > 10000
+    lost = set(arrived) - set(recorded)
+    # A call that was left before it came to the runtime may be recorded, or counted.
+    early = len(set(recorded) - set(arrived))
+    jumps = sent if "jump" in handler else 0
+    assert early <= jumps
+    assert 0 <= passed + sum(process.losses.values()) - len(lost) <= jumps - early
+    assert not [k for k in lost if k[0] == "cudaMalloc" and "inner" not in handler]
+    weights = [r.weight for r in process.of_type(stream_reader.CALL) if r.weight]
+    assert all(weight > 1 for weight in weights)
+    assert -200 <= sum(weight - 1 for weight in weights) - passed <= 0

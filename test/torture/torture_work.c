@@ -30,10 +30,11 @@ void plugin_calls(void)
 
 #else
 
-#define THREADS_MAX 4
-#define END_US_MAX  25000
-#define BOMB        1000
-#define BOMB_LIVE   50
+#define THREADS_MAX     4
+#define END_US_MAX      25000
+#define GOVERNOR_MS_MAX 900
+#define BOMB            1000
+#define BOMB_LIVE       50
 
 static const char *mode;
 static char **self;
@@ -224,10 +225,21 @@ static void run_out_of_memory(void)
     kill(getpid(), SIGKILL);
 }
 
+/* So long that most of the steps against too much overhead are taken, at most. */
+static void go_on_for_a_while(void)
+{
+    for (uint32_t ms = any(GOVERNOR_MS_MAX); ms > 0; ms--) {
+        some_calls(10);
+        usleep(1000);
+    }
+}
+
 /* The number of the end in end_now; 4 for those that only come to their end by it. */
 static int way(void)
 {
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
+    if (strcmp(mode, "governor") == 0)
+        return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
             return i;
@@ -265,6 +277,8 @@ int main(int argc, char **argv)
         fork_bomb();
     if (strcmp(mode, "oom") == 0)
         run_out_of_memory();
+    if (strcmp(mode, "governor") == 0)
+        go_on_for_a_while();
     end_now(way());
     return 3;
 }
