@@ -62,7 +62,9 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     }
 
 #define LONG_WAY(id, returns, binding, caller, names, args)                                        \
-    struct call gp_call;                                                                           \
+    struct call gp_call = {0, NULL};                                                               \
+    if (call_is_inner(&gp_call, caller))                                                           \
+        return ((id##_fn)(binding)->real)names;                                                    \
     {                                                                                              \
         BEFORE_CALL(args, call_begin(&gp_call, &site_##id, gp_words, caller));                     \
     }                                                                                              \
@@ -113,8 +115,6 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
                        return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
         *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
-        if (likely(gp_binding) && call_is_inner(&gp_call, gp_caller))                              \
-            return ((id##_fn)gp_binding->real)names;                                               \
         volatile uintptr_t gp_before = this_thread.caller;                                         \
         this_thread.caller = gp_caller;                                                            \
         returns gp_result = long_##id names;                                                       \
