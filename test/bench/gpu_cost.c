@@ -16,6 +16,7 @@
 #include "getproc.h"
 #include "gpu.h"
 #include "gpu_callback.h"
+#include "gpu_clock.h"
 #include "gpu_flush.h"
 #include "gpu_records.h"
 #include "hook_table.h"
@@ -169,12 +170,24 @@ static uint64_t fill(uint64_t first, uint64_t start)
     return start;
 }
 
+/* What is measured is worth nothing if it is not recorded. */
+static void need_records(uint64_t position, uint64_t count, const char *what)
+{
+    uint64_t bytes = this_thread.position + this_thread.used - position;
+    if (bytes >= 8 * RECORD_HEAD_WORDS * count)
+        return;
+    fprintf(stderr, "gpu_cost: %s: %llu bytes of records for %llu\n", what,
+            (unsigned long long)bytes, (unsigned long long)count);
+    exit(4);
+}
+
 static double parse(uint64_t count)
 {
-    uint64_t took = 0, start = 1000000;
+    uint64_t took = 0, start = 1000000, position = this_thread.position + this_thread.used;
     struct clock_scale *scale = &gp.header.scale; /* as if the process were old enough */
     scale->ticks_zero -=
         (uint64_t)(((unsigned __int128)LIFE_NS << CLOCK_SCALE_SHIFT) / scale->mult);
+    gpu_clock_look();
     for (uint64_t first = 0; first < count; first += BUFFER_RECORDS) {
         start = fill(first, start);
         uint64_t begin = cpu_ns();
@@ -185,15 +198,18 @@ static double parse(uint64_t count)
         }
         took += cpu_ns() - begin;
     }
+    need_records(position, count, "parse");
     return (double)took / (double)count;
 }
 
 static double measured(void (*body)(uint64_t, uint32_t), uint64_t count, bool correlated)
 {
-    uint64_t begin = cpu_ns();
+    uint64_t position = this_thread.position + this_thread.used, begin = cpu_ns();
     for (uint64_t i = 0; i < count; i++)
         body(i, correlated ? (uint32_t)i + 1 : 0);
-    return (double)(cpu_ns() - begin) / (double)count;
+    uint64_t took = cpu_ns() - begin;
+    need_records(position, count, body == seen ? "seen" : "hooked");
+    return (double)took / (double)count;
 }
 
 int main(int argc, char **argv)
@@ -207,6 +223,8 @@ int main(int argc, char **argv)
     hooked(0, 0);
     gpu.callbacks.api[API_DRIVER][CBID] = API_INDEX_cuLaunchKernel + 1;
     gpu.callbacks.api[API_RUNTIME][CBID] = API_INDEX_cudaLaunchKernel + 1;
+    gpu.is_called_back[API_INDEX_cuLaunchKernel] = true;
+    gpu.is_called_back[API_INDEX_cudaLaunchKernel] = true;
     atomic_store(&gpu.epoch, epoch_now());
     atomic_store(&gpu.phase, GPU_ACTIVE);
     double bare = measured(hooked, count, false);
