@@ -23,6 +23,8 @@
 #define SEED_LIMIT 0x80000000u
 #define WORDS_MAX  300
 
+#define ORPHANS_SECONDS 5
+
 struct life {
     pid_t pid; /* 0: a free place */
     uint32_t seed;
@@ -83,6 +85,34 @@ static void end(struct life *life, int status, int expected)
     life->pid = 0;
 }
 
+static void kill_children(void)
+{
+    char path[64];
+    int pid;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *children = fopen(path, "r");
+    while (children && fscanf(children, "%d", &pid) == 1)
+        kill(pid, SIGKILL);
+    if (children)
+        fclose(children);
+}
+
+/*
+ * Children of lives that ended before them are ours now, and write logs and recordings yet. One
+ * that was made while its parent was in exit() waits in its own for a lock of the C library's for
+ * ever, with gpuprof or without: it is ended.
+ */
+static void wait_for_orphans(void)
+{
+    time_t deadline = now() + ORPHANS_SECONDS;
+    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) >= 0;) {
+        if (pid == 0 && now() > deadline)
+            kill_children();
+        if (pid == 0)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct life lives[AT_A_TIME] = {0};
@@ -93,6 +123,7 @@ int main(int argc, char **argv)
     time_t seconds = atol(argv[2]);
     uint32_t seed = (uint32_t)strtoul(argv[3], NULL, 10);
     uint32_t count = (uint32_t)strtoul(argv[4], NULL, 10);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
@@ -116,5 +147,6 @@ int main(int argc, char **argv)
         if (pid == 0)
             sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = 200000000});
     }
+    wait_for_orphans();
     return 0;
 }
