@@ -251,8 +251,8 @@ bool start_recording(void)
     if (phase == START_IDLE)
         phase = start_undisturbed(pid);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
-    /* Once in vain, and no more: whoever starts may need the loader, and a constructor that calls
-     * CUDA has it until it returns. A signal ends a wait early. */
+    /* Once in vain, and no more: what holds up the start may need this very thread to go on. A
+     * signal ends a wait early. */
     while (phase == START_RUNNING && now_ns < end_ns && !atomic_load(&page->waited)) {
         futex_wait(&page->phase, START_RUNNING, end_ns - now_ns);
         phase = atomic_load(&page->phase);

@@ -454,7 +454,7 @@ def test_processes_of_different_budgets(library, run_collector, tmp_path):
 def test_a_step_that_is_enough(library, tmp_path):
     """Stacks are what it costs: nothing else is given up."""
     [made], [process] = tiny_run(library, tmp_path, "cost_shapes.c", "many", 1200,
-                                 GPUPROF_OVERHEAD_MAX="3%", GPUPROF_BACKTRACE_THRESHOLD=0)
+                                 GPUPROF_OVERHEAD_MAX="2%", GPUPROF_BACKTRACE_THRESHOLD=0)
     assert [s.code for s in process.of_type(stream_reader.STEP_DOWN)] == [STACKS]
     assert len(process.calls()) == made and process.counters["passed_by"] == 0
 
@@ -486,8 +486,8 @@ def test_what_comes_between(library, tmp_path, scenario):
     assert not process.losses or scenario == "jump"
     if scenario in ("pause", "inside", "handler", "fork"):
         assert difference == 0
-    elif scenario == "other":  # each time one call may have seen the other state
-        assert abs(difference) <= 2 * between
+    elif scenario == "other":  # a call beside a change may have seen the one state or the other
+        assert abs(difference) <= between
     else:  # some were left before they were recorded, or came to the runtime
         assert 0 <= difference <= between and len(process.calls()) + passed >= arrived - 1
     [hundredth] = [s.begin for s in process.of_type(stream_reader.STEP_DOWN)

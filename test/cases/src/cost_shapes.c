@@ -6,7 +6,6 @@
  */
 #include "gpuprof.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "tiny_cudart.h"
+#include "until.h"
 
 enum {
     IDLE_THREADS = 1100,
@@ -29,19 +29,6 @@ enum {
 static atomic_ulong made;
 static uint64_t end_ms;
 static pthread_barrier_t all_are_there;
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static int is_over(void)
-{
-    struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
-    return end_ms ? now_ms() >= end_ms : poll(&end, 1, 0) > 0;
-}
 
 static void calls(unsigned count)
 {
@@ -58,7 +45,7 @@ static void *few_calls(void *unused)
 
 static void *many_calls(void *unused)
 {
-    while (!is_over())
+    while (!is_until(end_ms))
         calls(MANY), usleep(1000);
     return unused;
 }
@@ -83,7 +70,7 @@ static void start(pthread_t *thread, void *(*body)(void *))
 /* Hardly any calls at all. */
 static void seldom(void)
 {
-    while (!is_over())
+    while (!is_until(end_ms))
         calls(SELDOM), usleep(SELDOM_US);
 }
 
@@ -91,7 +78,7 @@ static void seldom(void)
 static void ranges(void)
 {
     calls(1);
-    while (!is_over()) {
+    while (!is_until(end_ms)) {
         for (unsigned i = 0; i < MANY; i++)
             gpuprof_range_push("range"), gpuprof_range_pop();
         usleep(1000);
@@ -101,7 +88,7 @@ static void ranges(void)
 /* Threads one after another, each of a few calls. */
 static void short_threads(void)
 {
-    while (!is_over()) {
+    while (!is_until(end_ms)) {
         pthread_t thread;
         start(&thread, few_calls);
         pthread_join(thread, NULL);

@@ -47,6 +47,7 @@ int main(int argc, char **argv)
 #include <unistd.h>
 
 #include "tiny_cudart.h"
+#include "until.h"
 
 static void long_name(size_t bytes)
 {
@@ -194,13 +195,6 @@ static void on_alarm_call(int number)
     (void)number;
     handled++;
     cudaMemset(NULL, 0, 1);
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* Calls for so long, while signals come whose handler makes calls; prints how many there were. */

@@ -12,7 +12,6 @@
  */
 #include "gpuprof.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "tiny_cudart.h"
+#include "until.h"
 
 enum {
     ROUND = 500,
@@ -44,26 +44,17 @@ static sigjmp_buf back;
 static bool inside, spins;
 static volatile sig_atomic_t can_jump;
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static bool is_over(void)
-{
-    struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
-    return end_ms ? now_ms() >= end_ms : poll(&end, 1, 0) > 0;
-}
+static atomic_uint changes; /* odd: it is being paused, or goes on again */
 
 static void set_paused(bool paused)
 {
+    atomic_fetch_add(&changes, 1);
     if (paused)
         gpuprof_stop();
     atomic_store(&is_paused, paused);
     if (!paused)
         gpuprof_start();
+    atomic_fetch_add(&changes, 1);
     atomic_fetch_add(&between, 1);
 }
 
@@ -81,6 +72,7 @@ static void call(unsigned i)
 {
     static const char kernel;
     const struct tiny_dim3 one = {1, 1, 1};
+    unsigned before = atomic_load(&changes);
     if (!atomic_load(&is_paused))
         atomic_fetch_add(&made, 1);
     if (i % 50 == 0)
@@ -89,6 +81,8 @@ static void call(unsigned i)
         cudaLaunchKernel(&kernel, one, one, NULL, 0, NULL);
     else
         cudaMemset(NULL, i % 10 ? 0 : -1, 1);
+    if (before % 2 || before != atomic_load(&changes))
+        atomic_fetch_add(&between, 1);
 }
 
 static void round_of_calls(void)
@@ -99,7 +93,7 @@ static void round_of_calls(void)
 
 static void *calls(void *pauses)
 {
-    for (unsigned round = 1; !is_over(); round++) {
+    for (unsigned round = 1; !is_until(end_ms); round++) {
         round_of_calls();
         if (pauses && round % PAUSE_EACH == 0)
             set_paused(!atomic_load(&is_paused));
@@ -110,7 +104,7 @@ static void *calls(void *pauses)
 
 static void *toggle(void *unused)
 {
-    while (!is_over()) {
+    while (!is_until(end_ms)) {
         set_paused(!atomic_load(&is_paused));
         usleep(700);
     }
@@ -128,20 +122,26 @@ static void jump(int number)
     siglongjmp(back, 1);
 }
 
-/* The next one is due some time after this one is over, however slow the machine is. */
-static void fork_in_handler(int number)
+/* A child that calls and ends so. */
+static void fork_child(void (*leave)(int))
 {
-    const struct itimerval timer = {{0, 0}, {0, FORK_US}};
-    (void)number;
     atomic_fetch_add(&between, 1);
     pid_t child = fork();
     if (child == 0) {
         alarm(20);
         for (unsigned i = 0; i < CHILD_CALLS; i++)
             cudaMemset(NULL, 0, 1);
-        _exit(0);
+        leave(0);
     }
     waitpid(child, NULL, 0);
+}
+
+/* The next one is due some time after this one is over, however slow the machine is. */
+static void fork_in_handler(int number)
+{
+    const struct itimerval timer = {{0, 0}, {0, FORK_US}};
+    (void)number;
+    fork_child(_exit);
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -157,7 +157,7 @@ static void jumps(void)
 {
     spins = true;
     on_timer(jump, 700);
-    while (!is_over()) {
+    while (!is_until(end_ms)) {
         if (sigsetjmp(back, 1) == 0) {
             can_jump = 1;
             round_of_calls();
@@ -172,16 +172,8 @@ static void forks(void)
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, calls, NULL);
-    while (!is_over()) {
-        atomic_fetch_add(&between, 1);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            for (unsigned i = 0; i < CHILD_CALLS; i++)
-                cudaMemset(NULL, 0, 1);
-            exit(0);
-        }
-        waitpid(child, NULL, 0);
+    while (!is_until(end_ms)) {
+        fork_child(exit);
         usleep(20000);
     }
     for (unsigned i = 0; i < THREADS; i++)
