@@ -398,7 +398,7 @@ def test_more_threads_than_have_sums(library, tmp_path, shape, threshold):
     if threshold == "off":
         assert 0 < worst_cost_ns < worst_wall_ns
         # It is the share of the one that does something, and not of a thousand that wait.
-        assert worst > 1024 and max(s.args[0] for s in steps) > 1000
+        assert worst > 1024 and max(s.args[0] for s in steps) > 50
     else:  # each waits for the others: not one takes longer than all of the recording
         assert 0 < classes(process)["stack"][3] < threads * span_ns
 
