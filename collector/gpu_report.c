@@ -148,7 +148,7 @@ void gpu_report_free(struct gpu_report *g)
 
 int gpu_report_survey(struct gpu_report *g)
 {
-    g->surveyed = recording_has_gpu(g->rec) || g->by == BY_STACK || g->by == BY_PYTHON_LINE;
+    g->surveyed = recording_expects_gpu(g->rec) || g->by == BY_STACK || g->by == BY_PYTHON_LINE;
     return g->surveyed ? survey_make(&g->survey, g->rec) : 0;
 }
 
@@ -429,7 +429,7 @@ int gpu_report_finish(struct gpu_report *g)
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
     for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)
-        if (g->rec->processes[i]->has_gpu)
+        if (process_expects_gpu(g->rec->processes[i]))
             error = survey_tell(&g->survey, g->rec->processes[i]);
     if (g->count)
         qsort(g->rows, g->count, sizeof *g->rows, compare_stats);

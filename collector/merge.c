@@ -72,7 +72,7 @@ static int write_events(struct merge *m, const struct output *out)
 /* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
 static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    if (m->surveyed && (m->split || recording_has_gpu(&m->rec)))
+    if (m->surveyed && (m->split || recording_expects_gpu(&m->rec)))
         scope->survey = &m->survey;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
@@ -221,7 +221,7 @@ static int merge_write(struct merge *m, const struct options *options)
     struct trace_scope scope = {.rank = RANK_NONE};
     /* Traces of ranks share their origin, and the survey is where it is found. */
     bool stacks = recording_has_stacks(&m->rec);
-    m->surveyed = m->split || stacks || recording_has_gpu(&m->rec);
+    m->surveyed = m->split || stacks || recording_expects_gpu(&m->rec);
     if (m->surveyed && survey_make(&m->survey, &m->rec) < 0)
         return EXIT_ENVIRONMENT;
     m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;

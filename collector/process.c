@@ -381,6 +381,12 @@ void process_release(struct process *p, struct reader *r)
         free(p->notes[i]);
 }
 
+bool process_expects_gpu(const struct process *p)
+{
+    const char *rows = process_meta(p, "gpu_rows");
+    return p->has_gpu || (rows && strncmp(rows, "from ", 5) == 0);
+}
+
 const char *process_meta(const struct process *p, const char *key)
 {
     size_t length = strlen(key);

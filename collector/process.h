@@ -137,6 +137,9 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
 void process_count_unpaired(struct process *p, uint64_t begin_ns);
 void process_count_unmatched(struct process *p, uint64_t count);
 
+/* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
+bool process_expects_gpu(const struct process *p);
+
 /* The value of the last META record of that key, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 

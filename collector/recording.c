@@ -148,6 +148,14 @@ bool recording_has_gpu(const struct recording *rec)
     return false;
 }
 
+bool recording_expects_gpu(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (process_expects_gpu(rec->processes[i]))
+            return true;
+    return false;
+}
+
 bool recording_has_stacks(const struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->count; i++) {

@@ -54,6 +54,9 @@ int recording_verdict(const struct recording *rec, bool strict);
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);
 
+/* Or should any have some (process_expects_gpu)? */
+bool recording_expects_gpu(const struct recording *rec);
+
 /* Does any of the processes say that its calls may have stacks? */
 bool recording_has_stacks(const struct recording *rec);
 

@@ -241,7 +241,8 @@ static void print_gpu_summary(const struct report *r, FILE *out)
     struct gpu_totals t = gpu_report_totals(r->gpu);
     if (!recording_has_gpu(r->rec)) {
         bool absent = strncmp(rows, "absent", 6) == 0;
-        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work", absent ? rows : "");
+        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work recorded",
+                absent ? rows : "");
     } else if (t.devices) {
         fprintf(out, "  GPU        %s kernels, ", count_text(a, t.kernels));
         if (t.devices > 1)

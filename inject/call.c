@@ -349,16 +349,16 @@ static int end_timed(struct thread *t, struct call *c, const struct call_site *s
     const uint8_t *records = t->records;
     uint64_t used = t->used;
     uint64_t stack_ticks = ticks_of_stacks(t);
+    uint64_t end = ticks_now();
     t->timed = NULL;
     if (has_short_way(t, site))
-        call_close(c, site, result, words);
+        call_close_at(c, site, end, result, words);
     else
-        call_close_slow(c, site, ticks_now(), result, words);
+        call_close_slow(c, site, end, result, words);
     uint64_t now = ticks_now();
     if (t->records != records || t->used <= used || !thread_takes_part(t))
         return result; /* it is no usual one */
-    const uint64_t *record = (const uint64_t *)(const void *)(records + used);
-    uint64_t ticks = t->timed_ticks + (now - record[1] - record[2]);
+    uint64_t ticks = t->timed_ticks + (now - end);
     stack_ticks = ticks_of_stacks(t) - stack_ticks; /* they have a row of their own */
     if (stack_ticks > ticks)
         return result; /* others have taken some, too, on the sum that threads share */

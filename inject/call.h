@@ -215,10 +215,12 @@ static inline __attribute__((always_inline)) bool call_is_slow(const struct call
     return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
 }
 
-static inline __attribute__((always_inline)) int
-call_close(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+/* `end`: now. */
+static inline __attribute__((always_inline)) int call_close_at(struct call *c,
+                                                               const struct call_site *site,
+                                                               uint64_t end, int result,
+                                                               const uint64_t *words)
 {
-    uint64_t end = ticks_raw();
     struct thread *t = &this_thread;
     call_enter(t, c); /* before we look, as in call_open */
     if (unlikely(t->open != c) ||
@@ -241,6 +243,12 @@ call_close(struct call *c, const struct call_site *site, int result, const uint6
     t->open = NULL;
     call_leave(t);
     return result;
+}
+
+static inline __attribute__((always_inline)) int
+call_close(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+{
+    return call_close_at(c, site, ticks_raw(), result, words);
 }
 
 #endif

@@ -8,11 +8,20 @@
 #include "futex.h"
 #include "gpu.h"
 #include "state.h"
+#include "ticks.h"
 
-#define BUFFER_BYTES (2u << 20) /* CUPTI's advice is 1 to 10 MB */
-#define BUFFERS_MAX  2048
-#define RECORD_BYTES 256 /* none is larger: at least so many were in it */
-#define SPARES       64  /* beyond the cap, for a libcupti that takes no refusal */
+/*
+ * CUPTI keeps a buffer until all that is in it has completed. While the device always has work,
+ * that is not before it is full: so one that is slow to fill is what a kill loses. CUPTI's advice
+ * is 1 to 10 MB, its older samples have 32 KB; we give out what fills in SOON_NS to LATE_NS.
+ */
+#define BUFFER_BYTES     (256u << 10)
+#define BUFFER_BYTES_MIN (32u << 10)
+#define BUFFERS_MAX      16384
+#define SOON_NS          30000000u
+#define LATE_NS          120000000u
+#define RECORD_BYTES     256 /* none is larger: at least so many were in it */
+#define SPARES           64  /* beyond the cap, for a libcupti that takes no refusal */
 
 #define REFUSAL_VERSION 27 /* an older libcupti crashes if it gets no buffer */
 
@@ -31,6 +40,8 @@ static struct {
     uint32_t count;          /* without the spares, which come behind */
     _Atomic uint32_t newest; /* filled ones, the newest first: index + 1 */
     uint32_t oldest;         /* the parser's: the same turned round */
+    _Atomic uint32_t bytes;  /* of the next one */
+    _Atomic uint64_t asked_ns;
     struct entry entries[BUFFERS_MAX + SPARES];
 } pool;
 
@@ -46,6 +57,7 @@ bool gpu_buffers_create(uint64_t bytes_max)
     if (base == MAP_FAILED)
         return false;
     pool.base = base;
+    atomic_store(&pool.bytes, BUFFER_BYTES_MIN);
     return true;
 }
 
@@ -66,6 +78,20 @@ static int take_free(uint32_t first, uint32_t count)
     return -1;
 }
 
+/* The last one is full, or has come back: was that soon or late? */
+static uint32_t bytes_wanted(void)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t ns = now_ns - atomic_exchange_explicit(&pool.asked_ns, now_ns, memory_order_relaxed);
+    uint32_t bytes = atomic_load_explicit(&pool.bytes, memory_order_relaxed);
+    if (ns < SOON_NS && bytes < BUFFER_BYTES)
+        bytes *= 2;
+    else if (ns > LATE_NS && bytes > BUFFER_BYTES_MIN)
+        bytes /= 2;
+    atomic_store_explicit(&pool.bytes, bytes, memory_order_relaxed);
+    return bytes;
+}
+
 void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     int index = take_free(0, pool.count);
@@ -78,7 +104,7 @@ void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_
     }
     /* All are out: requests then share the last one, whose records nobody will read. */
     *buffer = data_of(index < 0 ? pool.count + SPARES - 1 : (uint32_t)index);
-    *size = BUFFER_BYTES;
+    *size = bytes_wanted();
     *record_count_max = 0; /* as many as fit */
 }
 

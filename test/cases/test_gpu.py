@@ -2,6 +2,7 @@
 """What the device did: each of CUPTI's records as it was, once, tied to the call that made it."""
 
 import collections
+import json
 import resource
 import signal
 
@@ -187,6 +188,26 @@ def test_kill(run, static):
     assert kinds[gpu_truth.KERNEL] > 200
     assert len(gpu_truth.made(done.lines)) == sum(kinds.values())
     gpu_truth.compare_correlation(done.process, done.lines, done.pairs(static))
+
+
+def test_kill_while_the_device_is_busy(run):
+    """A buffer with work that is not over stays with CUPTI: none is large enough to be long there."""
+    done = run(gpu_work(), "busy", "kill", status=-signal.SIGKILL, SIMCUDA_KERNEL_NS=1_000_000)
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    there = {correlation for what, correlation, *_ in gpu_truth.rows(done.process)
+             if what == "kernel"}
+    missing = [c for c in launches if c.correlation not in there]
+    assert len(launches) == 1500 and missing and not done.process.losses
+    assert launches[-1].end - missing[0].begin < 1_000_000_000
+
+
+def test_killed_before_any_record_came(run, run_collector, tmp_path):
+    run(gpu_work(), *["launch"] * 20, "sync", "kill", status=-signal.SIGKILL,
+        GPUPROF_GPU_FLUSH="60s")
+    found = run_collector("report", "--format=json", tmp_path / "out")
+    losses = json.loads(found.stdout)["losses"]
+    assert losses["gpu_missing"] == 20
+    assert run_collector("merge", "--strict", tmp_path / "out").returncode == 3
 
 
 def test_kill_among_calls(run):

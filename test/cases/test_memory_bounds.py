@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="an emulator's mem
 FIXED = 12  # MiB: 1 of chunks, what the writer touches of its 16, code
 WRITER = 16  # MiB, if it needs them all
 CHUNKS = 64  # MiB, the setting's standard value
+STACKS = 3 + 6 + 6.5  # MiB, and half a MiB for each thread
 
 
 @pytest.fixture(name="memory")
@@ -31,7 +32,9 @@ def fixture_memory(library, tmp_path):
         bare = run(toolchain.environment(None, LD_LIBRARY_PATH=folder), *arguments)
         out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
         took = run(toolchain.environment(out, library, LD_LIBRARY_PATH=folder,
-                                         GPUPROF_WAIT="60s", **settings), *arguments) - bare
+                                         **{"GPUPROF_WAIT": "60s",
+                                            "GPUPROF_BACKTRACE_THRESHOLD": "off", **settings}),
+                   *arguments) - bare
         [stream] = out.glob("*.gpuprof")
         found, _, counters, _ = stream_reader.count_calls(stream)
         assert not any(counters.get(name) for name in stream_reader.LOSSES)
@@ -47,6 +50,14 @@ def test_threads(memory, threads):
     assert calls == 2000 * threads + 1
     stored = min(CHUNKS, 1 + threads * 2000 * 64 / (1 << 20))
     assert took < FIXED + stored + threads * (64 + 16) / 1024
+
+
+def test_stacks(memory):
+    """All calls of a hundred threads have one, taken by libunwind."""
+    took, calls = memory("threads", 100, GPUPROF_BACKTRACE_THRESHOLD="0", GPUPROF_UNWINDER="libunwind")
+    assert calls == 2000 * 100 + 1
+    stored = 1 + 100 * 2000 * (64 + 8) / (1 << 20)
+    assert took < FIXED + STACKS + stored + 100 * (0.5 + (64 + 16) / 1024)
 
 
 def test_threads_one_after_another(memory):

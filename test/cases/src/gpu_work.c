@@ -19,6 +19,7 @@
 
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
+enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4 };
 
 static volatile sig_atomic_t signals;
 static sigjmp_buf back;
@@ -93,6 +94,20 @@ static void churn(void)
     for (unsigned i = 0; i < 3; i++)
         pthread_create(&id, NULL, launch_on, NULL);
     usleep(CHURN_MS * 1000);
+}
+
+/* The device always has something to do, and never much. */
+static void keep_busy(void)
+{
+    cudaEvent_t events[BUSY_AHEAD];
+    for (unsigned i = 0; i < BUSY_AHEAD; i++)
+        cudaEventCreate(&events[i]);
+    for (unsigned i = 0; i < BUSY_LAUNCHES; i++) {
+        if (i >= BUSY_AHEAD)
+            cudaEventSynchronize(events[i % BUSY_AHEAD]);
+        launch(gemm, 1 + i, 32, 0, NULL);
+        cudaEventRecord(events[i % BUSY_AHEAD], NULL);
+    }
 }
 
 static void in_child(void (*body)(void), int status)
@@ -233,6 +248,7 @@ static const struct {
     {"threads", threads},
     {"short-lived", short_lived},
     {"churn", churn},
+    {"busy", keep_busy},
     {"interrupted", interrupted},
     {"left", left},
     {"destroy", destroy_context},
