@@ -498,7 +498,9 @@ def test_what_comes_between(library, tmp_path, scenario):
             if r.weight > 1 and r.begin > hundredth + 50_000_000]
     assert len(late) < 100 or 75 < sum(late) / len(late) < 125
     slack = {"other": 2 * between, "jump": between}.get(scenario, 0)
-    assert -slack <= made - weights.total() <= 198 * 3 + slack
+    # The last of each thread's launches, and of its copies, stand for nobody that comes after them.
+    gaps = 2 * (3 if scenario == "fork" else 1)
+    assert -slack <= made - weights.total() <= 198 * gaps + slack
     # One in ten of the sets fails.
     assert abs(failed - passed / 12) < passed / 40
     # A handler in the middle of our own code is not recorded, nor is its child.
