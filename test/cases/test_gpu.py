@@ -191,7 +191,8 @@ def test_kill(run, static):
 
 
 def test_kill_while_the_device_is_busy(run):
-    """A buffer with work that is not over stays with CUPTI: none is large enough to be long there."""
+    """A buffer with work that is not over stays with CUPTI: none is large enough to be there long.
+    """
     done = run(gpu_work(), "busy", "kill", status=-signal.SIGKILL, SIMCUDA_KERNEL_NS=1_000_000)
     launches = [c for c in done.process.calls() if "Launch" in c.symbol]
     there = {correlation for what, correlation, *_ in gpu_truth.rows(done.process)

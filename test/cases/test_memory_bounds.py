@@ -54,7 +54,8 @@ def test_threads(memory, threads):
 
 def test_stacks(memory):
     """All calls of a hundred threads have one, taken by libunwind."""
-    took, calls = memory("threads", 100, GPUPROF_BACKTRACE_THRESHOLD="0", GPUPROF_UNWINDER="libunwind")
+    took, calls = memory("threads", 100, GPUPROF_BACKTRACE_THRESHOLD="0",
+                         GPUPROF_UNWINDER="libunwind")
     assert calls == 2000 * 100 + 1
     stored = 1 + 100 * 2000 * (64 + 8) / (1 << 20)
     assert took < FIXED + STACKS + stored + 100 * (0.5 + (64 + 16) / 1024)
