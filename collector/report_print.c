@@ -123,6 +123,7 @@ static void print_functions(const struct report *r, FILE *out)
 void report_print_text(const struct report *r, FILE *out)
 {
     print_recording(r, out);
+    open_calls_print_text(&r->open, out);
     if (r->stacks) {
         stack_report_print_text(r->stacks, out);
     } else {
@@ -172,6 +173,7 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
+    open_calls_print_csv(&r->open, out);
     if (r->stacks)
         stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
@@ -226,6 +228,7 @@ void report_print_json(const struct report *r, FILE *out)
         print_json_row(&r->rows[i], out);
     }
     fprintf(out, "\n]");
+    open_calls_print_json(&r->open, out);
     if (r->stacks)
         stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
@@ -273,6 +276,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
         fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
+    open_calls_print_summary(&r->open, out);
     cost_report_print_summary(r->rec, out);
     if (losses_weight(&r->losses) != LOSS_NONE)
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));

@@ -88,11 +88,51 @@ static void test_large(void **state)
     scratch_remove(folder);
 }
 
+/* Of many, those that have lasted longest are kept. */
+static void test_open_calls(void **state)
+{
+    (void)state;
+    struct open_calls open = {0};
+    struct function function = {.symbol = "cudaFree", .name = "cudaFree"};
+    struct process *process = calloc(1, sizeof *process);
+    struct thread thread = {.number = 1};
+    struct record record = {.type = RECORD_CALL};
+    struct event event = {
+        .record = &record, .process = process, .thread = &thread, .function = &function};
+    assert_non_null(process);
+    open_calls_take(&open, &event);
+    assert_int_equal(open.total, 0);
+    record.flags = RECORD_OPEN;
+    for (unsigned i = 0; i < 40; i++) {
+        event.end_ns = 1 + i * 7 % 40;
+        open_calls_take(&open, &event);
+    }
+    assert_int_equal(open.total, 40);
+    assert_int_equal(open.count, OPEN_CALLS_MAX);
+    for (unsigned i = 0; i < open.count; i++)
+        assert_int_equal(open.calls[i].duration_ns, 40 - i);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    open_calls_print_summary(&open, out);
+    open_calls_print_text(&open, out);
+    fclose(out);
+    assert_memory_equal(text,
+                        "  open       cudaFree had not returned after 40 ns, in process 0; "
+                        "nor had 39 more\n",
+                        81);
+    assert_non_null(strstr(text, "        40 ns  cudaFree, in thread 1 of process (pid 0)\n"));
+    assert_non_null(strstr(text, "  ... and 8 more\n"));
+    free(text);
+    free(process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_open_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
