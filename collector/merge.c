@@ -116,7 +116,7 @@ static int make_folder(const char *path)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST)
         return EXIT_OK;
-    message("%s: %s%s", path, strerror(errno), writing_advice(errno));
+    message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
     return EXIT_ENVIRONMENT;
 }
 

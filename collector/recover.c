@@ -200,10 +200,24 @@ static int replace(struct recover *r, const char *path, const struct live_file *
     return error;
 }
 
+/* The new file lies beside the old one until it is whole. */
+static const char *advice(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return "; all is left as it was: make room for a second file of its size there";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; only who may write to its folder can recover it";
+    default: return "";
+    }
+}
+
 static int failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO ? writing_advice(errno) : "");
+            error == GPUPROF_IO ? advice(errno) : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
 }
 

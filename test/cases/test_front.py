@@ -86,6 +86,22 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("arguments,meant", [
+    (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], None),
+    (["nonesuch"], None), (["-version"], "--version"), (["x"], None), (["dmeo"], "demo"),
+    (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
+    (["run", "--backtrace-thr=1us", "true"], "--backtrace-threshold"),
+    (["run", "-x", "true"], None), (["run", "--" + 5000 * "q", "true"], None),
+    (["report", "--formt=csv", "x"], "--format"), (["report", "--outptu=x", "x"], None),
+    (["merge", "--per-ranks", "x"], "--per-rank"), (["help", "mrege"], "merge"),
+], ids=lambda value: str(value)[:40])
+def test_misspelt_word(collector, tmp_path, arguments, meant):
+    result = run(collector, *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    found = re.search(r"' \(did you mean ([^ ]+)\?\); try ", result.stderr)
+    assert (found and found[1]) == meant, result.stderr
+
+
 def as_anyone():
     if os.geteuid() == 0:
         os.setgroups([])
