@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "absence.h"
 #include "api.h"
 #include "cost_report.h"
 #include "gpu_report.h"
@@ -83,6 +84,26 @@ static void print_losses(const struct report *r, FILE *out)
                 heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
 }
 
+/* A rank without rows must not hide behind the others, which have some. */
+static void print_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found), left = rec->count;
+    for (unsigned i = 0; i < count; i++) {
+        char *clean = json_line(found[i].reason);
+        if (found[i].processes < rec->count)
+            fprintf(out, "GPU rows in %u of %u processes: %s\n", found[i].processes, rec->count,
+                    clean ? clean : "?");
+        else
+            fprintf(out, "GPU rows %s\n", clean ? clean : "?");
+        left -= found[i].processes;
+        free(clean);
+    }
+    if (left)
+        fprintf(out, "GPU rows in %u of %u processes: as the trace says of each\n", left,
+                rec->count);
+}
+
 /* What was read: processes, threads, calls, and whether there are GPU rows. */
 static void print_recording(const struct report *r, FILE *out)
 {
@@ -92,9 +113,7 @@ static void print_recording(const struct report *r, FILE *out)
             r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
             count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
-    char *gpu_rows = json_line(recording_gpu_rows(r->rec));
-    fprintf(out, "GPU rows %s\n", gpu_rows ? gpu_rows : "?");
-    free(gpu_rows);
+    print_gpu_rows(r->rec, out);
 }
 
 static void print_functions(const struct report *r, FILE *out)
@@ -204,6 +223,20 @@ static void print_json_row(const struct report_row *row, FILE *out)
     free(name);
 }
 
+static void print_json_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found);
+    fprintf(out, "\"gpu_rows_of\": [");
+    for (unsigned i = 0; i < count; i++) {
+        char *status = json_string(found[i].reason, strlen(found[i].reason));
+        fprintf(out, "%s{\"status\": %s, \"processes\": %u}", i ? ", " : "",
+                status ? status : "null", found[i].processes);
+        free(status);
+    }
+    fprintf(out, "],\n");
+}
+
 void report_print_json(const struct report *r, FILE *out)
 {
     const char *separator = "";
@@ -214,6 +247,7 @@ void report_print_json(const struct report *r, FILE *out)
             (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files,
             gpu_rows ? gpu_rows : "null");
     free(gpu_rows);
+    print_json_gpu_rows(r->rec, out);
     fprintf(out, "\"losses\": {");
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         if (!loss_value(&r->losses, i))
@@ -252,6 +286,15 @@ static void print_gpu_summary(const struct report *r, FILE *out)
             fprintf(out, "%u devices ", t.devices);
         fprintf(out, "busy %.1f%% of the time from first to last work\n",
                 100.0 * (double)t.busy_ns / (double)t.span_ns);
+    }
+    struct absence found[ABSENCES_MAX];
+    unsigned count = recording_has_gpu(r->rec) ? absences_find(r->rec, "gpu_rows", found) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->rec, "rows");
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "  GPU        %s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
     }
 }
 

@@ -152,6 +152,22 @@ def test_processes_in_order_of_rank(run_collector, program, tmp_path):
     assert [line for line in text.splitlines() if " pid " in line] == titles
 
 
+def test_processes_without_gpu_rows_are_named(run_collector, program):
+    """They must not hide behind those that have some."""
+    for option in ("--gpu=on", "--cupti=/nonesuch", "--gpu=off", "--gpu=off"):
+        done = run_collector("run", "-o", "data", option, program("one_call"))
+        assert done.returncode == 0, done.stderr
+    off = "absent in 2 of 4 processes: turned off (GPUPROF_GPU)"
+    assert f"\n  GPU        rows {off}\n" in done.stderr
+    lines = [line for line in run_collector("report", "data").stdout.splitlines()
+             if line.startswith("GPU rows ")]
+    assert len(lines) == 3 and "GPU rows in 2 of 4 processes: absent: turned off (GPUPROF_GPU)" in lines
+    assert sum(line.startswith("GPU rows in 1 of 4 processes: from CUPTI ") for line in lines) == 1
+    rows = json.loads(run_collector("report", "--format=json", "data").stdout)["gpu_rows_of"]
+    assert sorted(row["processes"] for row in rows) == [1, 1, 2]
+    assert {"status": "absent: turned off (GPUPROF_GPU)", "processes": 2} in rows
+
+
 def csv_report(run_collector, *paths):
     text = run_collector("report", "--keep-live", "--format", "csv", *paths).stdout
     return list(csv.DictReader(io.StringIO(text), strict=True))
