@@ -247,8 +247,8 @@ static int recover_from(struct recover *r, const char *path, const struct live_f
     return error < 0 ? failed(path, error) : EXIT_OK;
 }
 
-/* One stream file; nothing to do is well. */
-static int recover_file(struct recover *r, const char *path)
+/* One stream file; nothing to do is well, and not counted. */
+static int recover_file(struct recover *r, const char *path, uint32_t *count)
 {
     struct live_file live;
     struct stream_file file;
@@ -267,6 +267,7 @@ static int recover_file(struct recover *r, const char *path)
         return EXIT_OK;
     }
     int code = EXIT_OK;
+    ++*count;
     bool is_over = live.owner == LIVE_OWNER_ENDED || live.beside;
     if (is_over && live.owner != LIVE_OWNER_RUNNING)
         code = recover_from(r, path, &live);
@@ -280,7 +281,7 @@ static int recover_file(struct recover *r, const char *path)
 }
 
 /* Each with a state of its own, so that what is wrong with one is not in the others' way. */
-static int recover_alone(const char *path)
+static int recover_alone(const char *path, uint32_t *count)
 {
     struct recover *r = calloc(1, sizeof *r);
     if (!r || reader_init(&r->reader) < 0) {
@@ -288,7 +289,7 @@ static int recover_alone(const char *path)
         return failed(path, GPUPROF_NO_MEMORY);
     }
     r->reader.keep_live = true; /* it is removed, not moved */
-    int code = recover_file(r, path);
+    int code = recover_file(r, path, count);
     if (r->is_loaded)
         process_release(&r->process, &r->reader);
     reader_release(&r->reader);
@@ -296,26 +297,36 @@ static int recover_alone(const char *path)
     return code;
 }
 
+static int done(const char *path, int code, uint32_t count)
+{
+    if (code == EXIT_OK && count == 0)
+        message("%s: nothing to recover; it has no live file", path);
+    return code;
+}
+
 static int recover_path(const char *path)
 {
     struct stat status;
     struct path_list list;
+    uint32_t count = 0;
     if (stat(path, &status) < 0) {
         message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
-    if (!S_ISDIR(status.st_mode))
-        return recover_alone(path);
+    if (!S_ISDIR(status.st_mode)) {
+        int its = recover_alone(path, &count);
+        return done(path, its, count);
+    }
     int error = path_list_read(&list, path);
     int code = error < 0 ? failed(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
-        int its = recover_alone(list.paths[i]);
+        int its = recover_alone(list.paths[i], &count);
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);
-    return code;
+    return done(path, code, count);
 }
 
 int recover_verb(const struct options *options)

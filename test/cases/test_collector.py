@@ -161,7 +161,8 @@ def test_processes_without_gpu_rows_are_named(run_collector, program):
     assert f"\n  GPU        rows {off}\n" in done.stderr
     lines = [line for line in run_collector("report", "data").stdout.splitlines()
              if line.startswith("GPU rows ")]
-    assert len(lines) == 3 and "GPU rows in 2 of 4 processes: absent: turned off (GPUPROF_GPU)" in lines
+    assert len(lines) == 3
+    assert "GPU rows in 2 of 4 processes: absent: turned off (GPUPROF_GPU)" in lines
     assert sum(line.startswith("GPU rows in 1 of 4 processes: from CUPTI ") for line in lines) == 1
     rows = json.loads(run_collector("report", "--format=json", "data").stdout)["gpu_rows_of"]
     assert sorted(row["processes"] for row in rows) == [1, 1, 2]

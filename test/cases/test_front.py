@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -161,6 +162,20 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     result = run(open_folder / "gpuprof-collector", *arguments, cwd=open_folder,
                  preexec_fn=as_anyone)
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
+
+
+@pytest.mark.parametrize("name,advice", [
+    ("a.json", ", or one that ends in .gz"), ("a.json.gz", ""), ("a.zip", "")])
+def test_no_room(collector, root, tmp_path, name, advice):
+    """What is compressed already is not to be compressed."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    result = run(collector, "merge", root / "test" / "corpus" / "good.gpuprof", "-o", name,
+                 cwd=tmp_path, preexec_fn=limit)
+    assert result.returncode == 1 and result.stderr == (
+        f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
+        f"{advice}\n")
 
 
 @in_the_tree
