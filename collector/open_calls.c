@@ -51,16 +51,9 @@ static void print_line(const char *before, const char *text, const char *behind,
     free(clean);
 }
 
-static void print_thread(const struct thread *t, FILE *out)
-{
-    fprintf(out, ", in thread %u", t->tid ? t->tid : t->number);
-    if (t->name[0])
-        print_line(" (", t->name, ")", out);
-}
-
 void open_calls_print_text(const struct open_calls *o, FILE *out)
 {
-    char title[1024], text[UNIT_TEXT_BYTES];
+    char title[1200], text[UNIT_TEXT_BYTES];
     if (o->total)
         fprintf(out, "\ncalls that had not returned when their process ended or was looked at\n"
                      "       lasted  call, thread and process\n");
@@ -75,8 +68,7 @@ void open_calls_print_text(const struct open_calls *o, FILE *out)
             else
                 dump_value(c->function->args[k].kind, c->args[k], out);
         }
-        print_thread(c->thread, out);
-        print_line(" of ", process_title(c->process, true, title, sizeof title), "\n", out);
+        print_line(", in ", thread_title(c->process, c->thread, title, sizeof title), "\n", out);
     }
     if (o->total > o->count)
         fprintf(out, "               ... and %s more\n", count_text(text, o->total - o->count));

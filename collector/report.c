@@ -89,6 +89,7 @@ static int take_call(struct report *r, const struct event *e)
     if (e->record->result && e->record->result != RESULT_NOT_READY) {
         row->errors += weight;
         r->errors += weight;
+        failures_take(&r->failures, e, row->function, weight);
     } else {
         uint64_t bytes = call_bytes(e) * weight;
         row->bytes += bytes;

@@ -143,6 +143,7 @@ void report_print_text(const struct report *r, FILE *out)
 {
     print_recording(r, out);
     open_calls_print_text(&r->open, out);
+    failures_print_text(&r->failures, r->begin_ns, out);
     if (r->stacks) {
         stack_report_print_text(r->stacks, out);
     } else {
@@ -193,6 +194,7 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
     open_calls_print_csv(&r->open, out);
+    failures_print_csv(&r->failures, out);
     if (r->stacks)
         stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
@@ -263,6 +265,7 @@ void report_print_json(const struct report *r, FILE *out)
     }
     fprintf(out, "\n]");
     open_calls_print_json(&r->open, out);
+    failures_print_json(&r->failures, r->begin_ns, out);
     if (r->stacks)
         stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
@@ -309,6 +312,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
             r->rows && !r->is_estimated ? "" : " (about)");
     if (r->errors)
         fprintf(out, ", %s returned an error", count_text(a, r->errors));
+    failures_print_summary(&r->failures, out);
     fprintf(out, "\n");
     if (r->copy_calls)
         fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),

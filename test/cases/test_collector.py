@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -152,6 +153,23 @@ def test_processes_in_order_of_rank(run_collector, program, tmp_path):
     assert [line for line in text.splitlines() if " pid " in line] == titles
 
 
+def test_errors_have_names(run_collector):
+    """Which error, of which function, and where it came first."""
+    paths = CORPUS / "good.gpuprof", CORPUS / "live-good.gpuprof"
+    report = json.loads(run_collector("report", "--keep-live", "--format=json", *paths).stdout)
+    assert sum(row["errors"] for row in report["functions"]) == \
+        sum(row["count"] for row in report["failures"]) > 0
+    [row] = [row for row in report["failures"] if row["error"] == "cudaErrorMemoryAllocation"]
+    assert (row["function"], row["result"], row["pid"]) == ("cudaMalloc", 2, 1000)
+    tables = run_collector("report", "--keep-live", *paths).stdout.split("\n\n")
+    [table] = [table for table in tables if table.startswith("calls that returned an error\n")]
+    assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  cudaErrorMemoryAllocation of cudaMalloc,"
+                     r" in thread \d+( \(.*\))? of train \(testhost, pid 1000\)", table), table
+    rows = {row["function"]: row["count"] for row in csv_report(run_collector, *paths)
+            if row["kind"] == "error"}
+    assert rows["cudaErrorMemoryAllocation of cudaMalloc"] == str(row["count"])
+
+
 def test_processes_without_gpu_rows_are_named(run_collector, program):
     """They must not hide behind those that have some."""
     for option in ("--gpu=on", "--cupti=/nonesuch", "--gpu=off", "--gpu=off"):
@@ -215,7 +233,7 @@ def test_csv_shows_losses(run_collector, paths, rows):
         assert result.returncode == 3
     table = csv_report(run_collector, *files)
     report = json.loads(run_collector("report", "--keep-live", "--format=json", *files).stdout)
-    others = [row for row in table if row["kind"] not in ("function", "open_call")]
+    others = [row for row in table if row["kind"] not in ("function", "open_call", "error")]
     assert {(row["kind"], row["function"]): int(row["count"]) for row in others} == rows
     assert {key: value for (kind, key), value in rows.items() if key != "unread_files"} == \
         report["losses"]

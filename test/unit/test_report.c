@@ -54,7 +54,8 @@ static void test_summary(void **state)
     assert_int_equal(code, EXIT_OK);
     assert_string_equal(text, "  wall time  99.400 us\n"
                               "  processes  1 (2 threads)\n"
-                              "  calls      200, 1 returned an error\n"
+                              "  calls      200, 1 returned an error (first "
+                              "cudaErrorMemoryAllocation of cudaMalloc)\n"
                               "  copied     100.0 MiB in 100 calls\n"
                               "  GPU        rows absent: this version records host calls only\n"
                               "   80.0%   40.000 us  100 x cudaMemcpyAsync\n"
@@ -127,12 +128,40 @@ static void test_open_calls(void **state)
     free(process);
 }
 
+/* In the order of their first coming, up to a number. */
+static void test_failures(void **state)
+{
+    (void)state;
+    struct failures failures = {0};
+    struct function function = {.symbol = "cudaFree", .name = "cudaFree"};
+    struct process *process = calloc(1, sizeof *process);
+    struct thread thread = {.number = 1};
+    struct record record = {.type = RECORD_CALL};
+    struct event event = {
+        .record = &record, .process = process, .thread = &thread, .function = &function};
+    assert_non_null(process);
+    for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
+        record.result = (int)(1000 + i / 2);
+        event.end_ns = 10 + i;
+        failures_take(&failures, &event, &function, 2);
+    }
+    assert_int_equal(failures.count, FAILURES_MAX);
+    assert_int_equal(failures.others, 3 * 2 * 2);
+    for (unsigned i = 0; i < failures.count; i++) {
+        assert_int_equal(failures.rows[i].result, 1000 + i);
+        assert_int_equal(failures.rows[i].count, 2 * 2);
+        assert_int_equal(failures.rows[i].first_ns, 10 + 2 * i);
+    }
+    free(process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_open_calls),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
