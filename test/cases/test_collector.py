@@ -163,8 +163,8 @@ def test_errors_have_names(run_collector):
     assert (row["function"], row["result"], row["pid"]) == ("cudaMalloc", 2, 1000)
     tables = run_collector("report", "--keep-live", *paths).stdout.split("\n\n")
     [table] = [table for table in tables if table.startswith("calls that returned an error\n")]
-    assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  cudaErrorMemoryAllocation of cudaMalloc,"
-                     r" in thread \d+( \(.*\))? of train \(testhost, pid 1000\)", table), table
+    assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  "
+                     r"cudaErrorMemoryAllocation of cudaMalloc, in thread \d+( \(.*\))? of train \(testhost, pid 1000\)", table), table
     rows = {row["function"]: row["count"] for row in csv_report(run_collector, *paths)
             if row["kind"] == "error"}
     assert rows["cudaErrorMemoryAllocation of cudaMalloc"] == str(row["count"])

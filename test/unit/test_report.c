@@ -89,21 +89,37 @@ static void test_large(void **state)
     scratch_remove(folder);
 }
 
+/* What an event is made of. */
+struct made {
+    struct function function;
+    struct process *process; /* owned */
+    struct thread thread;
+    struct record record;
+};
+
+static struct event make_event(struct made *m)
+{
+    *m = (struct made){.function = {.symbol = "cudaFree", .name = "cudaFree"},
+                       .process = calloc(1, sizeof *m->process),
+                       .thread = {.number = 1},
+                       .record = {.type = RECORD_CALL}};
+    assert_non_null(m->process);
+    return (struct event){.record = &m->record,
+                          .process = m->process,
+                          .thread = &m->thread,
+                          .function = &m->function};
+}
+
 /* Of many, those that have lasted longest are kept. */
 static void test_open_calls(void **state)
 {
     (void)state;
     struct open_calls open = {0};
-    struct function function = {.symbol = "cudaFree", .name = "cudaFree"};
-    struct process *process = calloc(1, sizeof *process);
-    struct thread thread = {.number = 1};
-    struct record record = {.type = RECORD_CALL};
-    struct event event = {
-        .record = &record, .process = process, .thread = &thread, .function = &function};
-    assert_non_null(process);
+    struct made m;
+    struct event event = make_event(&m);
     open_calls_take(&open, &event);
     assert_int_equal(open.total, 0);
-    record.flags = RECORD_OPEN;
+    m.record.flags = RECORD_OPEN;
     for (unsigned i = 0; i < 40; i++) {
         event.end_ns = 1 + i * 7 % 40;
         open_calls_take(&open, &event);
@@ -125,7 +141,7 @@ static void test_open_calls(void **state)
     assert_non_null(strstr(text, "        40 ns  cudaFree, in thread 1 of process (pid 0)\n"));
     assert_non_null(strstr(text, "  ... and 8 more\n"));
     free(text);
-    free(process);
+    free(m.process);
 }
 
 /* In the order of their first coming, up to a number. */
@@ -133,17 +149,12 @@ static void test_failures(void **state)
 {
     (void)state;
     struct failures failures = {0};
-    struct function function = {.symbol = "cudaFree", .name = "cudaFree"};
-    struct process *process = calloc(1, sizeof *process);
-    struct thread thread = {.number = 1};
-    struct record record = {.type = RECORD_CALL};
-    struct event event = {
-        .record = &record, .process = process, .thread = &thread, .function = &function};
-    assert_non_null(process);
+    struct made m;
+    struct event event = make_event(&m);
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
-        record.result = (int)(1000 + i / 2);
+        m.record.result = (int)(1000 + i / 2);
         event.end_ns = 10 + i;
-        failures_take(&failures, &event, &function, 2);
+        failures_take(&failures, &event, &m.function, 2);
     }
     assert_int_equal(failures.count, FAILURES_MAX);
     assert_int_equal(failures.others, 3 * 2 * 2);
@@ -152,7 +163,7 @@ static void test_failures(void **state)
         assert_int_equal(failures.rows[i].count, 2 * 2);
         assert_int_equal(failures.rows[i].first_ns, 10 + 2 * i);
     }
-    free(process);
+    free(m.process);
 }
 
 int main(void)
