@@ -220,7 +220,8 @@ def test_cost_without_a_budget(overhead, run_collector):
     assert costs["nested"][0] > costs["launch"][0] and "passed" not in costs
     (threads, wall_ns, cost_ns, worst, worst_wall_ns, worst_cost_ns, own_ns, span_ns, _,
      budget) = process.of_type(stream_reader.COST_SUM)[-1].args
-    assert threads == 2 and worst in (1, 2) and budget == 0
+    assert threads == 2 and budget == 0
+    assert worst in (1, 2, 3)  # the thread that reads CUPTI's records has a number, too
     assert 0 < worst_cost_ns < worst_wall_ns <= span_ns and 0 < cost_ns < wall_ns and own_ns > 0
     in_callers = sum(c[3] for n, c in costs.items() if n not in ("start", "writer", "gpu", "flush"))
     assert abs(in_callers - cost_ns) < len(costs)  # each is rounded
