@@ -84,8 +84,9 @@ struct process {
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
     uint64_t max_ns;
-    uint64_t end_reason;          /* of the END record; 0 = none */
-    char *meta[META_ENTRIES_MAX]; /* owned "key=value" */
+    uint64_t end_reason;                    /* of the END record; 0 = none */
+    char *meta[META_ENTRIES_MAX];           /* owned "key=value" */
+    uint64_t meta_begins[META_ENTRIES_MAX]; /* when it was last said: ticks */
     uint32_t meta_count;
     uint32_t meta_bytes;
     char *notes[NOTES_MAX]; /* owned */
@@ -140,7 +141,7 @@ void process_count_unmatched(struct process *p, uint64_t count);
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);
 
-/* The value of the last META record of that key, or NULL. */
+/* The value of the META record of that key that was said last, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -112,6 +113,19 @@ static size_t add(struct recover *r, struct block_encoder *e, uint8_t *room, siz
     return bytes > 0 ? at + (size_t)bytes : at;
 }
 
+/* Where the GPU's rows come from: a thread may have said it in the midst of its calls. */
+static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at)
+{
+    const char *rows = process_meta(&r->process, "gpu_rows");
+    char text[FOUND_BYTES_MAX];
+    int length = rows ? snprintf(text, sizeof text, "gpu_rows=%s", rows) : 0;
+    if (length <= 0 || length >= (int)sizeof text)
+        return at;
+    struct record its = {
+        .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
+    return add(r, e, room, at, &its);
+}
+
 /* What the process could not write any more: its counters, what was found, and that it ended. */
 static size_t make_last_records(struct recover *r, struct block_encoder *e, uint8_t *room)
 {
@@ -131,7 +145,7 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
     losses_found_text(l, text + sizeof PROCESS_RECOVERED, FOUND_BYTES_MAX);
     struct record found = {
         .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)strlen(text)};
-    at = add(r, e, room, at, &found);
+    at = add_gpu_rows(r, e, room, add(r, e, room, at, &found));
     struct record end = {.type = RECORD_END, .arg_count = 1, .args = {END_KILLED}};
     return r->process.end_reason ? at : add(r, e, room, at, &end);
 }

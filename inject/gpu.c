@@ -17,6 +17,7 @@
 #include "gpu_guest.h"
 #include "gpu_parse.h"
 #include "gpu_rival.h"
+#include "identity.h"
 #include "objects.h"
 #include "say.h"
 #include "signals.h"
@@ -391,6 +392,7 @@ static void start(bool subscribed)
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
             tell_source();
+            identity_tell_gpu(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
         } else {

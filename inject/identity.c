@@ -128,12 +128,12 @@ void identity_fill(struct stream_header *h)
             *p = '_';
 }
 
-static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
+static void append_meta_with(struct thread *t, const char *key, const char *value, size_t length,
+                             char *text, size_t bytes)
 {
-    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
     size_t head = strlen(key) + 1;
-    if (length > sizeof text - head)
-        length = sizeof text - head;
+    if (length > bytes - head)
+        length = bytes - head;
     memcpy(text, key, head - 1);
     text[head - 1] = '=';
     memcpy(text + head, value, length);
@@ -142,6 +142,12 @@ static void append_meta(struct thread *t, const char *key, const char *value, si
                        .bytes = (const uint8_t *)text,
                        .byte_count = (uint32_t)(head + length)};
     thread_append(t, &r);
+}
+
+static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
+{
+    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
+    append_meta_with(t, key, value, length, text, sizeof text);
 }
 
 static void append_text(struct thread *t, const char *key, const char *value)
@@ -323,6 +329,13 @@ void identity_append_gpu(struct thread *writer)
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
+}
+
+void identity_tell_gpu(struct thread *t)
+{
+    char text[GPU_STATUS_BYTES_MAX + 16];
+    if (thread_takes_part(t))
+        append_meta_with(t, "gpu_rows", gpu.status, strlen(gpu.status), text, sizeof text);
 }
 
 void identity_append_stacks(struct thread *writer, bool is_last)
