@@ -164,7 +164,8 @@ def test_errors_have_names(run_collector):
     tables = run_collector("report", "--keep-live", *paths).stdout.split("\n\n")
     [table] = [table for table in tables if table.startswith("calls that returned an error\n")]
     assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  "
-                     r"cudaErrorMemoryAllocation of cudaMalloc, in thread \d+( \(.*\))? of train \(testhost, pid 1000\)", table), table
+                     r"cudaErrorMemoryAllocation of cudaMalloc, in thread \d+( \(.*\))? of train "
+                     r"\(testhost, pid 1000\)", table), table
     rows = {row["function"]: row["count"] for row in csv_report(run_collector, *paths)
             if row["kind"] == "error"}
     assert rows["cudaErrorMemoryAllocation of cudaMalloc"] == str(row["count"])

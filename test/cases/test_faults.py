@@ -100,7 +100,8 @@ def test_writing_hangs(faulty, on_full, skip):
     (f"pwrite={errno.ENOSPC}@0", OFF + ".*No space left"),
     (f"mkdir={errno.EROFS}@0", OFF + "cannot make the folder '.*': Read-only file system; "
      "GPUPROF_OUT names another folder"),
-    (f"open={errno.EACCES}@0", OFF + "cannot create '.*': Permission denied; GPUPROF_OUT names another")])
+    (f"open={errno.EACCES}@0", OFF + "cannot create '.*': Permission denied; "
+     "GPUPROF_OUT names another folder")])
 def test_cannot_begin(faulty, fault, line):
     stderr = faulty("slowly", "5", IO_FAULT=fault)
     said(*[stderr] if stderr.count("\n") == 1 else [stderr.partition("\n")[2]], line)

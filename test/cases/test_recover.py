@@ -108,7 +108,8 @@ def test_report_names_open_calls(run_collector, killed):
         assert lines[0].startswith("calls that had not returned ") and len(lines) == 2 + 3
         stacks = run_collector("report", "--by=stack", "--symbols=none", folder).stdout
         assert stacks.split("\n\n")[1].splitlines() == lines
-        row = r" +[0-9.]+ m?s  cudaMemset ptr=0x0 .*, in thread (\d+) \([^)]+\) of .*, pid \d+\)"
+        row = r" +[0-9.]+ [mun]?s  cudaMemset ptr=0x0 .*, " \
+              r"in thread (\d+) \([^)]+\) of .*, pid \d+\)"
         threads = {int(re.fullmatch(row, line)[1]) for line in lines[2:]}
         report = json.loads(run_collector("report", "--format=json", folder).stdout)
         assert {row["tid"] for row in report["open_calls"]} == threads and len(threads) == 3
