@@ -199,9 +199,11 @@ static int look_into(struct loader *l, struct block_place *place)
     /* Damage is counted where the block's events are read, not here. */
     if (error < 0)
         return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
-    while (error == 0 && block_decoder_next(&decoder, &record) > 0)
+    int more = 0;
+    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
         error = take_record(l, place->header.thread, &record);
     block_decoder_release(&decoder);
+    place->is_taken = more == 0 && place->header.thread == 0 && place->header.max_ns == 0;
     return error;
 }
 
@@ -268,6 +270,7 @@ static int take_stream(struct loader *l)
         int error = apart ? 0 : take_block(l, &place);
         if (error < 0)
             return error;
+        apart |= place.is_taken;
     }
     p->losses.skipped_bytes = l->scan->skipped;
     return more;

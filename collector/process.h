@@ -60,7 +60,8 @@ struct losses {
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
-    bool apart; /* the block before it in the file is left out */
+    bool is_taken; /* it has no events: functions are described in it, no more */
+    bool apart;    /* the block before it in the file is left out */
 };
 #define LIVE_BLOCK (1ull << 63)
 

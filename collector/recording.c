@@ -19,6 +19,8 @@
 static int add_block(void *context, struct process *p, struct block_place *place)
 {
     struct recording *rec = context;
+    if (place->is_taken)
+        return 0;
     return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns,
                            place->apart);
 }

@@ -293,13 +293,23 @@ def test_partial_file_is_removed(make_stream, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["data", name])
 
 
-def test_more_files_than_descriptors(run_collector, make_stream):
+@pytest.mark.parametrize("descriptors", [12, 100])
+def test_more_files_than_descriptors(run_collector, make_stream, descriptors):
     folder = make_stream(6000, 300)
-    limit = (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    limit = (descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     result = run_collector("merge", "--strict", folder, preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_NOFILE, limit))
     assert result.returncode == 0, result.stderr
     assert len(calls_of(json.loads(result.stdout))) == 6000
+    assert run_collector("merge", folder, "-o", "trace.json.gz", preexec_fn=lambda:
+                         resource.setrlimit(resource.RLIMIT_NOFILE, limit)).returncode == 0
+
+
+def test_a_process_takes_little_memory(collector, make_stream):
+    """There may be thousands; payloads that are open at a time have a bound of their own."""
+    few = peak_kib(collector, make_stream(20_000, 100, 1, "few"))
+    many = peak_kib(collector, make_stream(200_000, 1000, 1, "many"))
+    assert many - few < 900 * 40
 
 
 def peak_kib(collector, folder):
