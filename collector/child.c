@@ -13,11 +13,13 @@
 
 #define CHILD_LOST_EXIT 127 /* seen by nobody: the launcher is gone, or knows the reason */
 
+/* When `go` has a byte: before that there is no witness of a signal to the group. */
 static _Noreturn void become_program(const struct child *c, pid_t launcher, const char *path,
-                                     char **argv, int failed)
+                                     char **argv, int go, int failed)
 {
+    char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher)
+    if (getppid() != launcher || read(go, &byte, 1) < 0)
         _exit(CHILD_LOST_EXIT); /* it was killed before the line above */
     sigaction(SIGCHLD, &c->on_child, NULL);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
@@ -28,42 +30,45 @@ static _Noreturn void become_program(const struct child *c, pid_t launcher, cons
     _exit(CHILD_LOST_EXIT);
 }
 
-/* A pipe must see its end when the program closes it, not when the launcher ends. */
-static void let_files_go(void)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, STDIN_FILENO);
-        dup2(null, STDOUT_FILENO);
-    }
-    close_range(STDERR_FILENO + 1, ~0u, 0);
-}
-
 int child_start(struct child *c, const char *path, char **argv)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t all;
-    int failed[2];
+    int failed[2], go[2];
     int error = 0;
     if (pipe2(failed, O_CLOEXEC) != 0)
         return errno;
+    if (pipe2(go, O_CLOEXEC) != 0) {
+        error = errno;
+        close(failed[0]);
+        close(failed[1]);
+        return error;
+    }
+    c->witness = (struct witness){0};
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &c->mask);
     sigaction(SIGCHLD, &standard, &c->on_child); /* ignored, it would reap the program */
     pid_t launcher = getpid();
     c->pid = fork();
     if (c->pid == 0)
-        become_program(c, launcher, path, argv, failed[1]);
+        become_program(c, launcher, path, argv, go[0], failed[1]);
     if (c->pid < 0)
         error = errno;
     close(failed[1]);
+    if (c->pid > 0)
+        witness_init(&c->witness);
+    if (c->pid > 0 && write(go[1], "", 1) < 0)
+        error = errno;
     if (c->pid > 0 && read(failed[0], &error, sizeof error) == (ssize_t)sizeof error)
         waitpid(c->pid, NULL, 0);
-    close(failed[0]);
-    if (error)
+    if (error) {
+        witness_release(&c->witness);
+        close(failed[0]);
+        close(go[0]);
+        close(go[1]);
         return error;
-    let_files_go();
-    witness_init(&c->witness);
+    }
+    witness_let_files_go(c->witness.reports, c->witness.orders);
     return 0;
 }
 

@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WITNESS_SETTLE_NS  2000000 /* the kernel signals a group's members one after another */
+/* The kernel signals a group's members one after another, and a machine may rest meanwhile. */
+#define WITNESS_SETTLE_NS  20000000
 #define WITNESS_ANSWER_MS  1000
 #define WITNESS_LOOK_MS    50
 #define WITNESS_KEEP_MS    1000 /* two quick signals may be one for the launcher: forget the rest */
@@ -59,9 +60,30 @@ static bool report_signals(int signals, int reports)
     return write(reports, &seen, sizeof seen) > 0;
 }
 
+void witness_let_files_go(int one, int other)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+    }
+    unsigned first = STDERR_FILENO + 1, low = (unsigned)(one < other ? one : other);
+    unsigned high = (unsigned)(one < other ? other : one);
+    if (low > first)
+        close_range(first, low - 1, 0);
+    if (low >= first)
+        first = low + 1;
+    if (high > first)
+        close_range(first, high - 1, 0);
+    if (high >= first)
+        first = high + 1;
+    close_range(first, ~0u, 0);
+}
+
 static _Noreturn void witness_main(int reports, int orders, pid_t launcher)
 {
     sigset_t all;
+    witness_let_files_go(reports, orders);
     sigfillset(&all);
     int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     prctl(PR_SET_NAME, "gpuprof-witness");
@@ -95,8 +117,6 @@ void witness_init(struct witness *w)
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        close(reports[0]);
-        close(orders[1]);
         witness_main(reports[1], orders[0], launcher);
     }
     close(reports[1]);

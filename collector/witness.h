@@ -35,11 +35,17 @@ struct witness {
 void witness_init(struct witness *w);
 void witness_release(struct witness *w);
 
-/* Was the signal that `info` tells of sent to the whole group? Takes about 2 ms, at most 1 s. */
+/* Was the signal that `info` tells of sent to the whole group? Takes about 20 ms, at most 1 s. */
 bool witness_saw(struct witness *w, const siginfo_t *info);
 
 /* Watches over the launcher's stop: continue the launcher when `program` is no longer stopped. */
 void witness_watch(struct witness *w, pid_t program);
 void witness_unwatch(struct witness *w);
+
+/*
+ * Closes all files but stderr and two others (0: none), reading and writing /dev/null instead: a
+ * pipe must see its end when the program closes it, not when the launcher or the witness ends.
+ */
+void witness_let_files_go(int one, int other);
 
 #endif
