@@ -317,7 +317,7 @@ static void set_attributes(void)
                                         &off);
 }
 
-static bool start_records(bool yielded)
+static bool start_records(bool yielded, bool paused)
 {
     if (!yielded) /* else the other client's buffers are as it thinks that they are */
         set_attributes();
@@ -333,7 +333,6 @@ static bool start_records(bool yielded)
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.has_latency = gpu.cupti.cuptiActivityEnableLatencyTimestamps(1) == CUPTI_SUCCESS;
-    bool paused = atomic_load(&gp.paused);
     if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
@@ -378,10 +377,10 @@ static void at_exit(void)
 
 static void start(bool subscribed)
 {
-    bool yielded = gpu_rival_is_at_work();
+    bool yielded = gpu_rival_is_at_work(), paused = atomic_load(&gp.paused);
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
-    } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
+    } else if ((subscribed || find_and_subscribe()) && start_records(yielded, paused)) {
         if (!subscribed)
             enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
@@ -390,6 +389,8 @@ static void start(bool subscribed)
             tell_source();
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
+            if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
+                gpu_enable_kinds(paused);
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }

@@ -313,6 +313,21 @@ void identity_append_libraries(struct thread *writer)
     seen = loaded;
 }
 
+/* The words of --kinds that are wanted, with commas. */
+static void append_kinds(struct thread *writer)
+{
+    char text[SETTING_TEXT_BYTES_MAX + 1] = "";
+    const char *word = setting_infos[SETTING_KINDS].value;
+    for (unsigned bit = 0; word; bit++) {
+        int length = (int)strcspn(word, "|");
+        size_t used = strlen(text);
+        if (gp.settings.numbers[SETTING_KINDS] >> bit & 1)
+            snprintf(text + used, sizeof text - used, "%s%.*s", used ? "," : "", length, word);
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    append_text(writer, "gpu_kinds", text);
+}
+
 void identity_append_gpu(struct thread *writer)
 {
     static uint32_t written;
@@ -320,6 +335,8 @@ void identity_append_gpu(struct thread *writer)
     uint32_t version = atomic_load(&gpu.status_version);
     if (epoch == writer->epoch && written == version)
         return;
+    if (epoch != writer->epoch)
+        append_kinds(writer);
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
