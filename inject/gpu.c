@@ -345,9 +345,12 @@ void gpu_pause(bool paused)
     if (!gpu_is_active())
         return;
     struct quiet quiet = quiet_begin();
-    if (!gpu_enable_kinds(!paused) && !paused) {
+    bool enables = gpu_enable_kinds(!paused);
+    if (!enables && !paused) {
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
         gpu_fail("CUPTI enables no records any more after a pause");
+    } else if (!paused && atomic_load(&gpu.phase) == GPU_DEAD) { /* given up meanwhile */
+        gpu_enable_kinds(false);
     }
     quiet_end(&quiet);
 }
