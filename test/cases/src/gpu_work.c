@@ -20,7 +20,7 @@
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4, HOST_FUNCTIONS = 5 };
-enum { PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3 };
+enum { STOP_US = 100000, PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3 };
 
 static volatile sig_atomic_t signals;
 static _Atomic int threads_end;
@@ -153,6 +153,16 @@ static void pauses(void)
     threads_end = 1;
     for (unsigned i = 0; i < PAUSED_THREADS; i++)
         pthread_join(ids[i], NULL);
+}
+
+/* While another thread's first launch starts CUPTI. */
+static void stop_early(void)
+{
+    pthread_t id;
+    pthread_create(&id, NULL, one_launch, NULL);
+    usleep(STOP_US);
+    gpuprof_stop();
+    pthread_join(id, NULL);
 }
 
 static void in_child(void (*body)(void), int status)
@@ -296,6 +306,7 @@ static const struct {
     {"busy", keep_busy},
     {"host-functions", host_functions},
     {"pauses", pauses},
+    {"stop-early", stop_early},
     {"interrupted", interrupted},
     {"left", left},
     {"destroy", destroy_context},
