@@ -6,22 +6,35 @@
 
 #define MARK "absent: "
 
+static unsigned add(struct absence *found, unsigned count, const char *text)
+{
+    unsigned at = 0;
+    while (at < count && strcmp(found[at].reason, text) != 0)
+        at++;
+    if (at == ABSENCES_MAX)
+        return count;
+    if (at == count)
+        found[count++] = (struct absence){.reason = text};
+    found[at].processes++;
+    return count;
+}
+
 unsigned absences_find(const struct recording *rec, const char *key, struct absence *found)
 {
-    unsigned count = 0, at;
+    unsigned count = 0;
     for (uint32_t i = 0; i < rec->count; i++) {
         const char *text = process_meta(rec->processes[i], key);
-        if (!text || strncmp(text, MARK, sizeof MARK - 1) != 0)
-            continue;
-        text += sizeof MARK - 1;
-        for (at = 0; at < count && strcmp(found[at].reason, text) != 0;)
-            at++;
-        if (at == ABSENCES_MAX)
-            continue;
-        if (at == count)
-            found[count++] = (struct absence){.reason = text};
-        found[at].processes++;
+        if (text && strncmp(text, MARK, sizeof MARK - 1) == 0)
+            count = add(found, count, text + sizeof MARK - 1);
     }
+    return count;
+}
+
+unsigned gpu_statuses_find(const struct recording *rec, struct absence *found)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        count = add(found, count, process_gpu_rows(rec->processes[i]));
     return count;
 }
 

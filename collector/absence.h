@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why processes have no stacks, or none with Python frames: what they said in a META record, each
- * reason once.
+ * Why processes have no stacks, none with Python frames, or no rows of the GPU: what they said in a
+ * META record, each reason once.
  */
 #ifndef GPUPROF_COLLECTOR_ABSENCE_H
 #define GPUPROF_COLLECTOR_ABSENCE_H
@@ -17,6 +17,9 @@ struct absence {
 
 /* The reasons under that key ("stacks", "python") into `found`, of ABSENCES_MAX; their number. */
 unsigned absences_find(const struct recording *rec, const char *key, struct absence *found);
+
+/* The same for how each process got its rows of the GPU, or why it has none ("absent: REASON"). */
+unsigned gpu_statuses_find(const struct recording *rec, struct absence *found);
 
 /* "Python frames absent: REASON", and in how many processes, in new memory; NULL: no memory. */
 char *absence_text(const struct absence *a, const struct recording *rec, const char *what);

@@ -4,24 +4,35 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "array.h"
 #include "error.h"
 
-#define SLOPE_ONE (1ull << CLOCK_SCALE_SHIFT)
+#define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
+#define FIRST_ANCHORS 8
 
 static uint64_t limited(uint64_t ns)
 {
     return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
 }
 
+/* For the next anchor, and the last one behind it. False: no memory. */
+static bool make_room(struct clock_map *m)
+{
+    struct clock_anchor *anchors =
+        array_room(m->anchors, m->count + 1, &m->capacity, sizeof *anchors, FIRST_ANCHORS);
+    if (anchors)
+        m->anchors = anchors;
+    return anchors;
+}
+
 int clock_map_init(struct clock_map *m, const struct stream_header *h)
 {
     *m = (struct clock_map){.stride = 1};
-    m->anchors = calloc(CLOCK_ANCHORS_MAX + 1, sizeof *m->anchors);
-    if (!m->anchors)
+    if (!make_room(m))
         return GPUPROF_NO_MEMORY;
     m->offset = limited(h->realtime_zero_ns) - limited(h->monotonic_zero_ns);
-    m->anchors[0].shared_ns = limited(h->monotonic_zero_ns);
-    m->anchors[0].slope = SLOPE_ONE;
+    m->anchors[0] =
+        (struct clock_anchor){.shared_ns = limited(h->monotonic_zero_ns), .slope = SLOPE_ONE};
     m->last = m->anchors[0];
     m->count = 1;
     m->segment_end = CLOCK_NS_MAX;
@@ -63,7 +74,7 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
     m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};
     if (++m->offered % m->stride != 0)
         return;
-    if (m->count == CLOCK_ANCHORS_MAX)
+    if (m->count == CLOCK_ANCHORS_MAX || !make_room(m))
         halve(m);
     m->anchors[m->count++] = m->last;
 }

@@ -25,6 +25,7 @@ struct clock_anchor {
 struct clock_map {
     struct clock_anchor *anchors; /* owned */
     uint32_t count;
+    uint32_t capacity;
     uint32_t stride;  /* every stride-th anchor offered is kept ... */
     uint32_t offered; /* ... counted here; the last one always */
     uint32_t hint;    /* the segment of the last look-up */

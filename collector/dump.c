@@ -148,24 +148,8 @@ static void print_arg(const struct dump *d, const struct record *r, const char *
                       unsigned kind, uint64_t value)
 {
     FILE *out = d->text;
-    static const char *const kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
     print_name(" ", label, "=", out);
-    switch (kind) {
-    case API_BYTES:
-    case API_COUNT: fprintf(out, "%llu", (unsigned long long)value); break;
-    case API_DEVICE: fprintf(out, "%d", (int)(int32_t)(uint32_t)value); break;
-    case API_DIM3:
-        fprintf(out, "%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
-                (unsigned)(value >> 48));
-        break;
-    case API_KIND:
-        if (value < sizeof kinds / sizeof kinds[0])
-            fprintf(out, "%s", kinds[value]);
-        else
-            fprintf(out, "%llu", (unsigned long long)value);
-        break;
-    default: fprintf(out, "0x%llx", (unsigned long long)value); break;
-    }
+    dump_value(kind, value, out);
     const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
     if (name) {
         print_name(" ", label, "_name=", out);

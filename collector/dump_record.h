@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How dump shows the arguments of records other than calls: numbers, 0x and hex for addresses and
- * handles, x,y,z for grids, and words for the kinds that CUPTI and NVTX number. */
+/* How dump shows the arguments of records: numbers, 0x and hex for addresses and handles, x,y,z for
+ * grids, and words for the kinds of copies and those that CUPTI and NVTX number. */
 #ifndef GPUPROF_COLLECTOR_DUMP_RECORD_H
 #define GPUPROF_COLLECTOR_DUMP_RECORD_H
 
 #include <stdio.h>
 
 #include "record.h"
+
+/* Prints an argument of a call; `kind` is its enum api_arg_kind. */
+void dump_value(unsigned kind, uint64_t value, FILE *out);
 
 /* Prints argument `index` of the record, without its label. A kind that has no word is a number. */
 void dump_argument(const struct record *r, unsigned index, FILE *out);

@@ -186,6 +186,19 @@ static enum flame_format format_of(const struct options *options)
     return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
+/* What is written would be another thing than its name says. */
+static bool is_of_another_kind(const struct options *options)
+{
+    static const char *const endings[] = {".html", ".htm", ".png", ".pdf", ".pb", ".perf"};
+    const char *path = options->output;
+    if (options->flame_format != FLAME_BY_NAME || !path)
+        return false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (ends_with(path, strlen(path), endings[i]))
+            return true;
+    return false;
+}
+
 static int write_out(const struct flame *f, const struct options *options)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
@@ -236,6 +249,10 @@ int flame_verb(const struct options *options)
     if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");
+    if (is_of_another_kind(options))
+        return usage_error("flame: %s: not a kind that can be written; name it .svg (for a "
+                           "browser), .json (speedscope) or .folded",
+                           options->output);
     int code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options);

@@ -346,7 +346,7 @@ int gpu_report_take(struct gpu_report *g, const struct event *e)
 
 /* A row of TABLE_DEVICES or TABLE_MEMORY: one number, in the order in which it is added. */
 static int add_number(struct gpu_report *g, enum gpu_table table, const struct device_use *use,
-                      const char *what, uint64_t ns, uint64_t bytes)
+                      const char *what, uint64_t ns, uint64_t of_ns, uint64_t bytes)
 {
     char name[160];
     char rank[32] = "";
@@ -360,6 +360,7 @@ static int add_number(struct gpu_report *g, enum gpu_table table, const struct d
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->order = g->count;
+    row->of_ns = of_ns;
     return count_in(row, ns, bytes);
 }
 
@@ -381,12 +382,12 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
             {"copies and sets during kernels", both_ns},
         };
         for (size_t i = 0; error == 0 && i < sizeof rows / sizeof rows[0]; i++)
-            error = add_number(g, TABLE_DEVICES, use, rows[i].what, rows[i].ns, 0);
+            error = add_number(g, TABLE_DEVICES, use, rows[i].what, rows[i].ns, i ? span_ns : 0, 0);
     }
     if (error == 0 && use->allocated_peak)
-        error = add_number(g, TABLE_MEMORY, use, "most allocated", 0, use->allocated_peak);
+        error = add_number(g, TABLE_MEMORY, use, "most allocated", 0, 0, use->allocated_peak);
     if (error == 0 && use->reserved_peak)
-        error = add_number(g, TABLE_MEMORY, use, "most reserved, pools included", 0,
+        error = add_number(g, TABLE_MEMORY, use, "most reserved, pools included", 0, 0,
                            use->reserved_peak);
     return error;
 }

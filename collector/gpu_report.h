@@ -41,6 +41,7 @@ struct gpu_stat {
     uint64_t min_ns;
     uint64_t max_ns;
     uint64_t bytes; /* in all; of TABLE_MEMORY the largest sum at a time */
+    uint64_t of_ns; /* of TABLE_DEVICES: what total_ns is a part of; 0: of nothing */
     struct histogram durations;
 };
 

@@ -93,8 +93,11 @@ static void print_row(const struct gpu_stat *row, uint64_t total_ns, FILE *out)
 static void print_number(const struct gpu_stat *row, FILE *out)
 {
     char text[UNIT_TEXT_BYTES];
+    char share[16] = "";
     char *name = json_line(row->name);
-    fprintf(out, "%20s  %s\n",
+    if (row->of_ns)
+        snprintf(share, sizeof share, "%.1f%%", 100.0 * (double)row->total_ns / (double)row->of_ns);
+    fprintf(out, "%7s %12s  %s\n", share,
             tables[row->table].bytes ? bytes_text(text, row->bytes)
                                      : time_text(text, row->total_ns),
             name ? name : "?");
@@ -131,9 +134,12 @@ static void print_json_row(const struct gpu_stat *row, uint64_t total_ns, FILE *
     free(name);
     if (tables[row->table].numbers) {
         if (tables[row->table].bytes)
-            fprintf(out, ", \"bytes\": %llu}", (unsigned long long)row->bytes);
+            fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
         else
-            fprintf(out, ", \"total_ns\": %llu}", (unsigned long long)row->total_ns);
+            fprintf(out, ", \"total_ns\": %llu", (unsigned long long)row->total_ns);
+        if (row->of_ns)
+            fprintf(out, ", \"share\": %.4f", (double)row->total_ns / (double)row->of_ns);
+        fputc('}', out);
         return;
     }
     if (tables[row->table].share)

@@ -16,6 +16,8 @@
 #include "error.h"
 #include "live_file.h"
 #include "message.h"
+#include "nearest.h"
+#include "options.h"
 #include "program.h"
 #include "rank.h"
 #include "report.h"
@@ -27,6 +29,10 @@
 #define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
+#define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP)
+#define SETTING_PREFIX         "GPUPROF_"
+#define SHELL_PLAIN            /* what means itself to every shell */                              \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
 
 struct launch {
     const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
@@ -70,7 +76,7 @@ static int read_setting(struct launch *l, char **argv, int *at)
     size_t length = option[1] == '-' ? strcspn(name, "=") : 0;
     enum setting_index index = length ? find_setting(name, length) : SETTING_COUNT;
     if (index == SETTING_COUNT)
-        return usage_error("run: unknown option '%s'; try 'gpuprof help run'", option);
+        return option_unknown("run", RUN_OPTIONS | OPTION_SETTINGS, option);
     const struct setting_info *info = &setting_infos[index];
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (!value && info->kind == SETTING_KIND_SWITCH)
@@ -92,8 +98,7 @@ static int read_options(struct launch *l, char **argv)
         }
         const char *word = argv[at];
         char *value = NULL;
-        const struct option_info *info =
-            option_take(OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP, argv, &at, &value);
+        const struct option_info *info = option_take(RUN_OPTIONS, argv, &at, &value);
         int code = 0;
         switch (info ? info->bit : 0) {
         case OPTION_QUIET: l->quiet = true; break;
@@ -307,6 +312,24 @@ static int export_settings(struct launch *l)
     return 0;
 }
 
+/* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
+static void warn_of_variables(void)
+{
+    const size_t head = strlen(SETTING_PREFIX);
+    for (char **at = environ; *at; at++) {
+        if (strncmp(*at, SETTING_PREFIX, head) != 0)
+            continue;
+        char text[NEAREST_TEXT_BYTES];
+        size_t length = strcspn(*at, "=");
+        struct nearest nearest = nearest_to(*at + head, length - head);
+        for (int i = 0; i < SETTING_COUNT; i++)
+            nearest_offer(&nearest, setting_infos[i].variable + head);
+        if (nearest.found && nearest.distance)
+            message("run: %.*s is no setting%s", (int)length, *at,
+                    nearest_text(&nearest, SETTING_PREFIX, text));
+    }
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void adopt_one(const char *path)
@@ -330,6 +353,22 @@ static int work_summary(void *context)
     return report_summary(l->out, stderr);
 }
 
+/* As a shell wants it that is to read `text` back. `word` has room for four times as much. */
+static void shell_word(const char *text, char *word)
+{
+    bool is_plain = text[0] != '-' && text[strspn(text, SHELL_PLAIN)] == '\0';
+    if (!is_plain)
+        *word++ = '\'';
+    for (; *text; text++) {
+        if (*text == '\'')
+            word = stpcpy(word, "'\\'");
+        *word++ = *text;
+    }
+    if (!is_plain)
+        *word++ = '\'';
+    *word = '\0';
+}
+
 static void tell(struct launch *l, const struct child *c)
 {
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
@@ -345,8 +384,15 @@ static void tell(struct launch *l, const struct child *c)
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
         message("the summary was cut short; 'gpuprof report' prints all of it");
+    char word[4 * sizeof l->out];
+    shell_word(l->out_shown, word);
     message("data in %s", l->out_shown);
-    message("next: gpuprof merge %s -o trace.json", l->out_shown);
+    if (l->streams_before)
+        message(
+            "recordings that were there before: %zu; they count in these figures, too (-o names "
+            "another folder)",
+            l->streams_before);
+    message("next: gpuprof report %s; gpuprof merge %s -o trace.json", word, word);
 }
 
 static int prepare(struct launch *l)
@@ -363,6 +409,8 @@ static int prepare(struct launch *l)
         code = check_folder(l);
     if (code == 0)
         code = export_library();
+    if (code == 0)
+        warn_of_variables();
     if (code == 0 && l->program.obstacle)
         message("%s: %s; nothing can be recorded", l->argv[0], l->program.obstacle);
     return code;

@@ -57,6 +57,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < verb_count; i++)
         if (strcmp(verbs[i].name, argv[1]) == 0)
             return run(&verbs[i], argc - 1, argv + 1);
-    return usage_error("unknown %s '%s'; try 'gpuprof help'", argv[1][0] == '-' ? "option" : "verb",
-                       argv[1]);
+    return verb_unknown("", argv[1]);
 }

@@ -5,6 +5,7 @@
 
 #include "launch.h"
 #include "message.h"
+#include "nearest.h"
 #include "settings.h"
 #include "standard_files.h"
 #include "verbs.h"
@@ -169,11 +170,24 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
+int verb_unknown(const char *before, const char *name)
+{
+    char text[NEAREST_TEXT_BYTES];
+    struct nearest nearest = nearest_to(name, strlen(name));
+    nearest_offer(&nearest, "--version");
+    for (size_t i = 0; i < verb_count; i++)
+        nearest_offer(&nearest, verbs[i].name);
+    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++)
+        nearest_offer(&nearest, front_verbs[i].name);
+    return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
+                       name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
+}
+
 int verb_help(const char *name)
 {
     const struct verb *verb = name ? find_verb(name) : NULL;
     if (name && !verb)
-        return usage_error("help: unknown verb '%s'; try 'gpuprof help'", name);
+        return verb_unknown("help: ", name);
     if (verb)
         help_one(verb);
     else

@@ -116,7 +116,7 @@ static int make_folder(const char *path)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST)
         return EXIT_OK;
-    message("%s: %s%s", path, strerror(errno), writing_advice(errno));
+    message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
     return EXIT_ENVIRONMENT;
 }
 
@@ -173,7 +173,8 @@ static int write_manifest(struct merge *m, struct zip_writer *zip, const struct 
     return zip_writer_end(zip, &member);
 }
 
-static int write_members(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
+static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
+                         const struct rank_file *files)
 {
     int error = write_manifest(m, zip, files);
     for (uint32_t i = 0; error == 0 && i < m->rec.count; i++) {
@@ -189,7 +190,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const struct r
             return failed;
     }
     if (error < 0)
-        verb_output_failed("the archive's next member", error);
+        verb_output_failed(path, error);
     else
         zip_writer_finish(zip);
     return error;
@@ -203,7 +204,7 @@ static int write_archive(struct merge *m, const char *path, const struct rank_fi
     if (code != EXIT_OK)
         return code;
     zip_writer_init(&zip, &out);
-    int error = write_members(m, &zip, files);
+    int error = write_members(m, &zip, path, files);
     zip_writer_release(&zip);
     return verb_output_close(&out, path, error);
 }

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json_text.h"
 #include "verbs.h"
@@ -51,7 +53,13 @@ const char *reading_advice(int number)
     }
 }
 
-const char *writing_advice(int number)
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length >= tail && strcmp(path + length - tail, suffix) == 0;
+}
+
+const char *writing_advice(int number, const char *path)
 {
     switch (number) {
     case ENOENT:
@@ -63,7 +71,9 @@ const char *writing_advice(int number)
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
-        return "; nothing is kept: name a file where there is room, or one that ends in .gz";
+        return ends_in(path, ".gz") || ends_in(path, ".zip")
+                   ? "; nothing is kept: name a file where there is room"
+                   : "; nothing is kept: name a file where there is room, or one that ends in .gz";
     default: return "";
     }
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "message.h"
+#include "nearest.h"
+#include "settings.h"
 #include "verbs.h"
 
 const struct option_info option_infos[] = {
@@ -82,6 +84,20 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
     return NULL;
 }
 
+int option_unknown(const char *verb, unsigned set, const char *word)
+{
+    char text[NEAREST_TEXT_BYTES];
+    bool is_long = word[0] == '-' && word[1] == '-';
+    struct nearest nearest = nearest_to(word + 2, is_long ? strcspn(word + 2, "=") : 0);
+    for (const struct option_info *info = option_infos; info->bit; info++)
+        if (set & info->bit && info->name)
+            nearest_offer(&nearest, info->name);
+    for (int i = 0; set & OPTION_SETTINGS && i < SETTING_COUNT; i++)
+        nearest_offer(&nearest, setting_infos[i].option);
+    return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", verb, word,
+                       nearest_text(&nearest, "--", text), verb);
+}
+
 /* The index of `text` among the words of `choices`, a|b|c; -1: it is none of them. */
 static int choice_index(const char *choices, const char *text)
 {
@@ -101,8 +117,7 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
     char *value;
     const struct option_info *info = option_take(set, argv, at, &value);
     if (!info)
-        return usage_error("%s: unknown option '%s'; try 'gpuprof help %s'", argv[0], word,
-                           argv[0]);
+        return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
     switch (info->bit) {

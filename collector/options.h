@@ -50,6 +50,10 @@ extern const struct option_info option_infos[];
  */
 const struct option_info *option_take(unsigned set, char **argv, int *at, char **value);
 
+/* Says that `word` is no option of the verb, which accepts `set`, and what it may have been.
+ * Returns EXIT_USAGE. */
+int option_unknown(const char *verb, unsigned set, const char *word);
+
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
 
 enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order of the table */

@@ -114,6 +114,14 @@ static void take_meta(struct process *p, const struct record *r)
     for (uint32_t i = 0; i < r->byte_count; i++)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
     text[r->byte_count] = '\0';
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strcmp(p->meta[i], text) == 0) { /* by the thread that knew it first, and the writer */
+            if (p->meta_begins[i] < r->begin)
+                p->meta_begins[i] = r->begin;
+            free(text);
+            return;
+        }
+    p->meta_begins[p->meta_count] = r->begin;
     p->meta[p->meta_count++] = text;
     p->meta_bytes += r->byte_count;
 }
@@ -191,9 +199,11 @@ static int look_into(struct loader *l, struct block_place *place)
     /* Damage is counted where the block's events are read, not here. */
     if (error < 0)
         return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
-    while (error == 0 && block_decoder_next(&decoder, &record) > 0)
+    int more = 0;
+    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
         error = take_record(l, place->header.thread, &record);
     block_decoder_release(&decoder);
+    place->is_taken = more == 0 && place->header.thread == 0 && place->header.max_ns == 0;
     return error;
 }
 
@@ -209,7 +219,9 @@ static int take_block(struct loader *l, struct block_place *place)
     p->block_count++;
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
-    int error = first || h->thread == 0 ? look_into(l, place) : 0;
+    /* After a kill a thread may have said what the writer had not heard of yet. */
+    bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK);
+    int error = is_told ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->gpu) {
         p->record_count += h->record_count;
         if (h->min_ns < p->min_ns)
@@ -258,6 +270,7 @@ static int take_stream(struct loader *l)
         int error = apart ? 0 : take_block(l, &place);
         if (error < 0)
             return error;
+        apart |= place.is_taken;
     }
     p->losses.skipped_bytes = l->scan->skipped;
     return more;
@@ -397,10 +410,15 @@ bool process_wants_kernels(const struct process *p)
 const char *process_meta(const struct process *p, const char *key)
 {
     size_t length = strlen(key);
-    for (uint32_t i = p->meta_count; i > 0; i--)
-        if (strncmp(p->meta[i - 1], key, length) == 0 && p->meta[i - 1][length] == '=')
-            return p->meta[i - 1] + length + 1;
-    return NULL;
+    const char *value = NULL;
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strncmp(p->meta[i], key, length) == 0 && p->meta[i][length] == '=' &&
+            p->meta_begins[i] >= begin) {
+            value = p->meta[i] + length + 1;
+            begin = p->meta_begins[i];
+        }
+    return value;
 }
 
 void process_count_unpaired(struct process *p, uint64_t begin_ns)

@@ -60,7 +60,8 @@ struct losses {
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
-    bool apart; /* the block before it in the file is left out */
+    bool is_taken; /* it has no events: functions are described in it, no more */
+    bool apart;    /* the block before it in the file is left out */
 };
 #define LIVE_BLOCK (1ull << 63)
 
@@ -84,8 +85,9 @@ struct process {
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
     uint64_t max_ns;
-    uint64_t end_reason;          /* of the END record; 0 = none */
-    char *meta[META_ENTRIES_MAX]; /* owned "key=value" */
+    uint64_t end_reason;                    /* of the END record; 0 = none */
+    char *meta[META_ENTRIES_MAX];           /* owned "key=value" */
+    uint64_t meta_begins[META_ENTRIES_MAX]; /* when it was last said: ticks */
     uint32_t meta_count;
     uint32_t meta_bytes;
     char *notes[NOTES_MAX]; /* owned */
@@ -143,7 +145,7 @@ bool process_expects_gpu(const struct process *p);
 /* Were kernels to be recorded (--kinds)? */
 bool process_wants_kernels(const struct process *p);
 
-/* The value of the last META record of that key, or NULL. */
+/* The value of the META record of that key that was said last, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 
 #endif

@@ -47,3 +47,12 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
              behind);
     return text;
 }
+
+char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity)
+{
+    char title[1024];
+    snprintf(text, capacity, "thread %u%s%s%s of %s", t->tid ? t->tid : t->number,
+             t->name[0] ? " (" : "", t->name, t->name[0] ? ")" : "",
+             process_title(p, true, title, sizeof title));
+    return text;
+}

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 struct process;
+struct thread;
 
 /*
  * "rank 3: train.py --x (host, pid 12)". Viewers put the pid that a trace gives to a process behind
@@ -14,6 +15,9 @@ struct process;
  * `text`.
  */
 char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
+
+/* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
+char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 
 /* The value of the first rank variable (rank.h) that the process had, or NULL. */
 const char *process_rank(const struct process *p);

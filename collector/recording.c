@@ -13,9 +13,14 @@
 #include "path_list.h"
 #include "verbs.h"
 
+#define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
+#define GPU_ROWS_ABSENT  "absent: this version records host calls only"
+
 static int add_block(void *context, struct process *p, struct block_place *place)
 {
     struct recording *rec = context;
+    if (place->is_taken)
+        return 0;
     return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns,
                            place->apart);
 }
@@ -174,9 +179,15 @@ const char *recording_gpu_rows(const struct recording *rec)
         if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
             return text;
     }
-    if (has_gpu)
-        return "present";
-    return "absent: this version records host calls only";
+    return has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
+}
+
+const char *process_gpu_rows(const struct process *p)
+{
+    const char *text = process_meta(p, "gpu_rows");
+    if (text && text[0])
+        return text;
+    return p->has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
 }
 
 int recording_verdict(const struct recording *rec, bool strict)

@@ -60,6 +60,9 @@ bool recording_expects_gpu(const struct recording *rec);
 /* Does any of the processes say that its calls may have stacks? */
 bool recording_has_stacks(const struct recording *rec);
 
+/* Where the process's rows of the GPU come from, or "absent: " and why. */
+const char *process_gpu_rows(const struct process *p);
+
 /* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
 

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -112,6 +113,19 @@ static size_t add(struct recover *r, struct block_encoder *e, uint8_t *room, siz
     return bytes > 0 ? at + (size_t)bytes : at;
 }
 
+/* Where the GPU's rows come from: a thread may have said it in the midst of its calls. */
+static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at)
+{
+    const char *rows = process_meta(&r->process, "gpu_rows");
+    char text[FOUND_BYTES_MAX];
+    int length = rows ? snprintf(text, sizeof text, "gpu_rows=%s", rows) : 0;
+    if (length <= 0 || length >= (int)sizeof text)
+        return at;
+    struct record its = {
+        .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
+    return add(r, e, room, at, &its);
+}
+
 /* What the process could not write any more: its counters, what was found, and that it ended. */
 static size_t make_last_records(struct recover *r, struct block_encoder *e, uint8_t *room)
 {
@@ -131,7 +145,7 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
     losses_found_text(l, text + sizeof PROCESS_RECOVERED, FOUND_BYTES_MAX);
     struct record found = {
         .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)strlen(text)};
-    at = add(r, e, room, at, &found);
+    at = add_gpu_rows(r, e, room, add(r, e, room, at, &found));
     struct record end = {.type = RECORD_END, .arg_count = 1, .args = {END_KILLED}};
     return r->process.end_reason ? at : add(r, e, room, at, &end);
 }
@@ -200,10 +214,24 @@ static int replace(struct recover *r, const char *path, const struct live_file *
     return error;
 }
 
+/* The new file lies beside the old one until it is whole. */
+static const char *advice(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return "; all is left as it was: make room for a second file of its size there";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; only who may write to its folder can recover it";
+    default: return "";
+    }
+}
+
 static int failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO ? writing_advice(errno) : "");
+            error == GPUPROF_IO ? advice(errno) : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
 }
 
@@ -233,8 +261,8 @@ static int recover_from(struct recover *r, const char *path, const struct live_f
     return error < 0 ? failed(path, error) : EXIT_OK;
 }
 
-/* One stream file; nothing to do is well. */
-static int recover_file(struct recover *r, const char *path)
+/* One stream file; nothing to do is well, and not counted. */
+static int recover_file(struct recover *r, const char *path, uint32_t *count)
 {
     struct live_file live;
     struct stream_file file;
@@ -253,6 +281,7 @@ static int recover_file(struct recover *r, const char *path)
         return EXIT_OK;
     }
     int code = EXIT_OK;
+    ++*count;
     bool is_over = live.owner == LIVE_OWNER_ENDED || live.beside;
     if (is_over && live.owner != LIVE_OWNER_RUNNING)
         code = recover_from(r, path, &live);
@@ -266,7 +295,7 @@ static int recover_file(struct recover *r, const char *path)
 }
 
 /* Each with a state of its own, so that what is wrong with one is not in the others' way. */
-static int recover_alone(const char *path)
+static int recover_alone(const char *path, uint32_t *count)
 {
     struct recover *r = calloc(1, sizeof *r);
     if (!r || reader_init(&r->reader) < 0) {
@@ -274,7 +303,7 @@ static int recover_alone(const char *path)
         return failed(path, GPUPROF_NO_MEMORY);
     }
     r->reader.keep_live = true; /* it is removed, not moved */
-    int code = recover_file(r, path);
+    int code = recover_file(r, path, count);
     if (r->is_loaded)
         process_release(&r->process, &r->reader);
     reader_release(&r->reader);
@@ -282,26 +311,36 @@ static int recover_alone(const char *path)
     return code;
 }
 
+static int done(const char *path, int code, uint32_t count)
+{
+    if (code == EXIT_OK && count == 0)
+        message("%s: nothing to recover; it has no live file", path);
+    return code;
+}
+
 static int recover_path(const char *path)
 {
     struct stat status;
     struct path_list list;
+    uint32_t count = 0;
     if (stat(path, &status) < 0) {
         message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
-    if (!S_ISDIR(status.st_mode))
-        return recover_alone(path);
+    if (!S_ISDIR(status.st_mode)) {
+        int its = recover_alone(path, &count);
+        return done(path, its, count);
+    }
     int error = path_list_read(&list, path);
     int code = error < 0 ? failed(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
-        int its = recover_alone(list.paths[i]);
+        int its = recover_alone(list.paths[i], &count);
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);
-    return code;
+    return done(path, code, count);
 }
 
 int recover_verb(const struct options *options)

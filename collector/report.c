@@ -82,12 +82,14 @@ static int take_call(struct report *r, const struct event *e)
         r->begin_ns = e->begin_ns;
     if (e->end_ns > r->end_ns)
         r->end_ns = e->end_ns;
+    open_calls_take(&r->open, e);
     r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
     if (e->record->result && e->record->result != RESULT_NOT_READY) {
         row->errors += weight;
         r->errors += weight;
+        failures_take(&r->failures, e, row->function, weight);
     } else {
         uint64_t bytes = call_bytes(e) * weight;
         row->bytes += bytes;

@@ -8,8 +8,10 @@
 
 #include <stdio.h>
 
+#include "failures.h"
 #include "histogram.h"
 #include "losses.h"
+#include "open_calls.h"
 #include "options.h"
 #include "recording.h"
 
@@ -44,6 +46,8 @@ struct report {
     uint64_t end_ns;             /* of the last */
     uint64_t *process_calls;     /* owned, by process index */
     struct losses losses;        /* of all processes together */
+    struct open_calls open;      /* that had not returned */
+    struct failures failures;    /* calls that returned an error */
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
     struct stack_report *stacks; /* owned; NULL: not asked for */
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "absence.h"
 #include "api.h"
 #include "cost_report.h"
 #include "gpu_report.h"
@@ -83,6 +84,26 @@ static void print_losses(const struct report *r, FILE *out)
                 heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
 }
 
+/* A rank without rows must not hide behind the others, which have some. */
+static void print_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found), left = rec->count;
+    for (unsigned i = 0; i < count; i++) {
+        char *clean = json_line(found[i].reason);
+        if (found[i].processes < rec->count)
+            fprintf(out, "GPU rows in %u of %u processes: %s\n", found[i].processes, rec->count,
+                    clean ? clean : "?");
+        else
+            fprintf(out, "GPU rows %s\n", clean ? clean : "?");
+        left -= found[i].processes;
+        free(clean);
+    }
+    if (left)
+        fprintf(out, "GPU rows in %u of %u processes: as the trace says of each\n", left,
+                rec->count);
+}
+
 /* What was read: processes, threads, calls, and whether there are GPU rows. */
 static void print_recording(const struct report *r, FILE *out)
 {
@@ -92,9 +113,7 @@ static void print_recording(const struct report *r, FILE *out)
             r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
             count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
     print_processes(r, out);
-    char *gpu_rows = json_line(recording_gpu_rows(r->rec));
-    fprintf(out, "GPU rows %s\n", gpu_rows ? gpu_rows : "?");
-    free(gpu_rows);
+    print_gpu_rows(r->rec, out);
 }
 
 static void print_functions(const struct report *r, FILE *out)
@@ -123,6 +142,8 @@ static void print_functions(const struct report *r, FILE *out)
 void report_print_text(const struct report *r, FILE *out)
 {
     print_recording(r, out);
+    open_calls_print_text(&r->open, out);
+    failures_print_text(&r->failures, r->begin_ns, out);
     if (r->stacks) {
         stack_report_print_text(r->stacks, out);
     } else {
@@ -172,6 +193,8 @@ void report_print_csv(const struct report *r, FILE *out)
                 (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
                 (unsigned long long)row->bytes, (unsigned long long)row->errors);
     }
+    open_calls_print_csv(&r->open, out);
+    failures_print_csv(&r->failures, out);
     if (r->stacks)
         stack_report_print_csv(r->stacks, out);
     gpu_report_print_csv(r->gpu, out);
@@ -202,6 +225,20 @@ static void print_json_row(const struct report_row *row, FILE *out)
     free(name);
 }
 
+static void print_json_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found);
+    fprintf(out, "\"gpu_rows_of\": [");
+    for (unsigned i = 0; i < count; i++) {
+        char *status = json_string(found[i].reason, strlen(found[i].reason));
+        fprintf(out, "%s{\"status\": %s, \"processes\": %u}", i ? ", " : "",
+                status ? status : "null", found[i].processes);
+        free(status);
+    }
+    fprintf(out, "],\n");
+}
+
 void report_print_json(const struct report *r, FILE *out)
 {
     const char *separator = "";
@@ -212,6 +249,7 @@ void report_print_json(const struct report *r, FILE *out)
             (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files,
             gpu_rows ? gpu_rows : "null");
     free(gpu_rows);
+    print_json_gpu_rows(r->rec, out);
     fprintf(out, "\"losses\": {");
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         if (!loss_value(&r->losses, i))
@@ -226,6 +264,8 @@ void report_print_json(const struct report *r, FILE *out)
         print_json_row(&r->rows[i], out);
     }
     fprintf(out, "\n]");
+    open_calls_print_json(&r->open, out);
+    failures_print_json(&r->failures, r->begin_ns, out);
     if (r->stacks)
         stack_report_print_json(r->stacks, out);
     gpu_report_print_json(r->gpu, out);
@@ -250,6 +290,15 @@ static void print_gpu_summary(const struct report *r, FILE *out)
         fprintf(out, "busy %.1f%% of the time from first to last work\n",
                 100.0 * (double)t.busy_ns / (double)t.span_ns);
     }
+    struct absence found[ABSENCES_MAX];
+    unsigned count = recording_has_gpu(r->rec) ? absences_find(r->rec, "gpu_rows", found) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->rec, "rows");
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "  GPU        %s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
+    }
 }
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
@@ -263,6 +312,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
             r->rows && !r->is_estimated ? "" : " (about)");
     if (r->errors)
         fprintf(out, ", %s returned an error", count_text(a, r->errors));
+    failures_print_summary(&r->failures, out);
     fprintf(out, "\n");
     if (r->copy_calls)
         fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
@@ -273,6 +323,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
         fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
+    open_calls_print_summary(&r->open, out);
     cost_report_print_summary(r->rec, out);
     if (losses_weight(&r->losses) != LOSS_NONE)
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,10 +28,19 @@ static void pool_close_oldest(struct file_pool *pool)
     pool_remove(pool, oldest);
 }
 
+/* The other half is for output, and for what does not fit into memory. */
+static unsigned pool_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 >= FILE_POOL_MAX)
+        return FILE_POOL_MAX;
+    return limit.rlim_cur < 4 ? 1 : (unsigned)(limit.rlim_cur / 2);
+}
+
 /* O_NONBLOCK so that a FIFO in the place of a file does not hold us up. */
 static int pool_open(struct stream_file *f, struct file_pool *pool, struct stat *status)
 {
-    if (pool->count == FILE_POOL_MAX)
+    if (pool->count >= pool_max())
         pool_close_oldest(pool);
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && (errno == EMFILE || errno == ENFILE) && pool->count) {

@@ -38,7 +38,7 @@ int verb_output_failed(const char *path, int error)
     else
         message("%s: %s%s", shown,
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO && named ? writing_advice(errno) : "");
+                error == GPUPROF_IO && named ? writing_advice(errno, path) : "");
     return EXIT_ENVIRONMENT;
 }
 

@@ -41,4 +41,7 @@ int help_verb(const struct options *options);    /* manual.c: `help` and `help V
 /* Prints what the verb of that name does and its options (manual.c). */
 int verb_help(const char *name);
 
+/* Says, behind `before`, that there is no such verb, and what it may have been. EXIT_USAGE. */
+int verb_unknown(const char *before, const char *name);
+
 #endif

@@ -17,6 +17,7 @@
 #include "gpu_guest.h"
 #include "gpu_parse.h"
 #include "gpu_rival.h"
+#include "identity.h"
 #include "objects.h"
 #include "say.h"
 #include "signals.h"
@@ -120,7 +121,9 @@ void gpu_fail(const char *format, ...)
     va_end(arguments);
     let_go();
     set_status("absent: %s", reason);
-    say(SAY_GPU, "GPU rows absent: %s; host calls are recorded", reason);
+    say(SAY_GPU, "GPU rows absent: %s; %s", reason,
+        gpu.past_hooks ? "calls that go past LD_PRELOAD are not recorded"
+                       : "host calls are recorded");
 }
 
 const char *gpu_result_text(CUptiResult result)
@@ -177,6 +180,7 @@ static bool find_and_subscribe(void)
     char reason[CUPTI_REASON_BYTES_MAX];
     char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
     char refused[CUPTI_PATH_BYTES_MAX] = "";
+    dlsym_find_real(); /* nobody may have asked our dlsym yet, or ever will */
     struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
                                   .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
                                   .driver_major = driver_major(),
@@ -390,6 +394,7 @@ static void start(bool subscribed)
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
             tell_source();
+            identity_tell_gpu(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
             if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
@@ -436,6 +441,7 @@ void gpu_watch(void)
         !atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
         return;
     struct quiet quiet = quiet_begin();
+    gpu.past_hooks = true;
     if (find_and_subscribe()) {
         enable_callbacks(true);
         atomic_store(&gpu.phase, GPU_WATCHING);

@@ -38,6 +38,7 @@ enum gpu_deafness {
 struct gpu {
     _Atomic uint32_t phase;    /* enum gpu_phase */
     _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
+    bool past_hooks;           /* gpu_watch: only callbacks show the program's calls */
     _Atomic uint64_t epoch;    /* of the recording that it was started in */
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;

@@ -19,8 +19,9 @@
 #include "stack.h"
 #include "ticks.h"
 
-#define LIBRARIES_MAX 16
-#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+#define LIBRARIES_MAX   16
+#define MAPS_BYTES      8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+#define KINDS_BYTES_MAX 128
 
 /* CUDA's libraries that were met so far. */
 struct libraries {
@@ -128,12 +129,12 @@ void identity_fill(struct stream_header *h)
             *p = '_';
 }
 
-static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
+static void append_meta_with(struct thread *t, const char *key, const char *value, size_t length,
+                             char *text, size_t bytes)
 {
-    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
     size_t head = strlen(key) + 1;
-    if (length > sizeof text - head)
-        length = sizeof text - head;
+    if (length > bytes - head)
+        length = bytes - head;
     memcpy(text, key, head - 1);
     text[head - 1] = '=';
     memcpy(text + head, value, length);
@@ -142,6 +143,12 @@ static void append_meta(struct thread *t, const char *key, const char *value, si
                        .bytes = (const uint8_t *)text,
                        .byte_count = (uint32_t)(head + length)};
     thread_append(t, &r);
+}
+
+static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
+{
+    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
+    append_meta_with(t, key, value, length, text, sizeof text);
 }
 
 static void append_text(struct thread *t, const char *key, const char *value)
@@ -314,18 +321,18 @@ void identity_append_libraries(struct thread *writer)
 }
 
 /* The words of --kinds that are wanted, with commas. */
-static void append_kinds(struct thread *writer)
+static void append_kinds(struct thread *t)
 {
-    char text[SETTING_TEXT_BYTES_MAX + 1] = "";
+    char words[KINDS_BYTES_MAX] = "", text[KINDS_BYTES_MAX + 16];
     const char *word = setting_infos[SETTING_KINDS].value;
     for (unsigned bit = 0; word; bit++) {
         int length = (int)strcspn(word, "|");
-        size_t used = strlen(text);
+        size_t used = strlen(words);
         if (gp.settings.numbers[SETTING_KINDS] >> bit & 1)
-            snprintf(text + used, sizeof text - used, "%s%.*s", used ? "," : "", length, word);
+            snprintf(words + used, sizeof words - used, "%s%.*s", used ? "," : "", length, word);
         word = word[length] ? word + length + 1 : NULL;
     }
-    append_text(writer, "gpu_kinds", text);
+    append_meta_with(t, "gpu_kinds", words, strlen(words), text, sizeof text);
 }
 
 void identity_append_gpu(struct thread *writer)
@@ -340,6 +347,15 @@ void identity_append_gpu(struct thread *writer)
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
+}
+
+void identity_tell_gpu(struct thread *t)
+{
+    char text[GPU_STATUS_BYTES_MAX + 16];
+    if (!thread_takes_part(t))
+        return;
+    append_kinds(t);
+    append_meta_with(t, "gpu_rows", gpu.status, strlen(gpu.status), text, sizeof text);
 }
 
 void identity_append_stacks(struct thread *writer, bool is_last)

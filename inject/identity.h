@@ -27,8 +27,12 @@ void identity_append_libraries(struct thread *writer);
 /* META record "stacks": where they come from, once that is settled, or at last. */
 void identity_append_stacks(struct thread *writer, bool is_last);
 
-/* META record "gpu_rows": where they come from, and again when that changes. */
+/* META records "gpu_kinds" and "gpu_rows": where they come from, and again when that changes. */
 void identity_append_gpu(struct thread *writer);
+
+/* The same, from the thread that has just started CUPTI: after a kill in the next moment, it is
+ * what tells that its launches' work is missing. */
+void identity_tell_gpu(struct thread *t);
 
 /* META record "python", when there is an interpreter, and again when there is more to say of it. */
 void identity_append_python(struct thread *writer);

@@ -15,13 +15,16 @@ int ladder_look(struct ladder *l, const struct ladder_window *w)
     l->over_count = w->share > w->budget ? l->over_count + 1 : 0;
     if (l->over_count < LADDER_WINDOWS)
         return LADDER_NONE;
-    l->over_count = 0;
     for (unsigned step = 0; step < LADDER_STEP_COUNT; step++) {
         if (!is_worth_it(l, w, step))
             continue;
         l->taken |= 1u << step;
+        l->over_count = 0;
         return (int)step;
     }
+    if (l->over_count < LADDER_WINDOWS_LAST && w->possible & ~l->taken)
+        return LADDER_NONE;
+    l->over_count = 0;
     if (l->is_at_bottom)
         return LADDER_NONE;
     l->is_at_bottom = true;

@@ -11,8 +11,9 @@
 
 #include "cost.h"
 
-#define LADDER_WINDOWS 2  /* over the budget one after another, before a step is taken */
-#define LADDER_NONE    -1 /* nothing is to be done */
+#define LADDER_WINDOWS      2  /* over the budget one after another, before a step is taken */
+#define LADDER_WINDOWS_LAST 10 /* ... before it is said that none helps, while some are left */
+#define LADDER_NONE         -1 /* nothing is to be done */
 
 /* One for each recording; all zero at first. */
 struct ladder {

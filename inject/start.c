@@ -51,7 +51,7 @@ static void make_absolute(enum setting_index index)
     const char *text = gp.settings.texts[index];
     if (text[0] == '/' || !getcwd(cwd, sizeof cwd))
         return;
-    size_t head = strlen(cwd), tail = strlen(text);
+    size_t head = cwd[1] ? strlen(cwd) : 0, tail = strlen(text);
     if (head + 1 + tail >= sizeof cwd)
         return;
     cwd[head] = '/';

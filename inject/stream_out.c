@@ -14,6 +14,7 @@
 #include "unnamed.h"
 
 #define HIGH_FD 200
+#define ADVICE  "; GPUPROF_OUT names another folder"
 
 static struct {
     char path[STREAM_PATH_BYTES_MAX + 1];
@@ -70,7 +71,8 @@ int stream_out_prepare(const char *dir)
     if (error == 0 || error == EEXIST)
         return 0;
 fail:
-    say(SAY_START, "recording is off: cannot make the folder '%s': %s", dir, error_text(error));
+    say(SAY_START, "recording is off: cannot make the folder '%s': %s" ADVICE, dir,
+        error_text(error));
     return -1;
 }
 
@@ -198,7 +200,7 @@ int stream_out_create(const struct stream_header *header, const char *dir)
         if (create_named(head, (size_t)bytes))
             return 0;
     }
-    say(SAY_START, "recording is off: cannot create '%s': %s", out.path, error_text(errno));
+    say(SAY_START, "recording is off: cannot create '%s': %s" ADVICE, out.path, error_text(errno));
     return -1;
 }
 

@@ -182,7 +182,7 @@ class Process:
     @property
     def metas(self):
         return [tuple(r.text.decode("utf-8", "replace").partition("=")[::2])
-                for r in self.of_type(META)]
+                for r in sorted(self.of_type(META), key=lambda r: r.begin)]
 
     @property
     def meta(self):

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -152,6 +153,41 @@ def test_processes_in_order_of_rank(run_collector, program, tmp_path):
     assert [line for line in text.splitlines() if " pid " in line] == titles
 
 
+def test_errors_have_names(run_collector):
+    """Which error, of which function, and where it came first."""
+    paths = CORPUS / "good.gpuprof", CORPUS / "live-good.gpuprof"
+    report = json.loads(run_collector("report", "--keep-live", "--format=json", *paths).stdout)
+    assert sum(row["errors"] for row in report["functions"]) == \
+        sum(row["count"] for row in report["failures"]) > 0
+    [row] = [row for row in report["failures"] if row["error"] == "cudaErrorMemoryAllocation"]
+    assert (row["function"], row["result"], row["pid"]) == ("cudaMalloc", 2, 1000)
+    tables = run_collector("report", "--keep-live", *paths).stdout.split("\n\n")
+    [table] = [table for table in tables if table.startswith("calls that returned an error\n")]
+    assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  "
+                     r"cudaErrorMemoryAllocation of cudaMalloc, in thread \d+( \(.*\))? of train "
+                     r"\(testhost, pid 1000\)", table), table
+    rows = {row["function"]: row["count"] for row in csv_report(run_collector, *paths)
+            if row["kind"] == "error"}
+    assert rows["cudaErrorMemoryAllocation of cudaMalloc"] == str(row["count"])
+
+
+def test_processes_without_gpu_rows_are_named(run_collector, program):
+    """They must not hide behind those that have some."""
+    for option in ("--gpu=on", "--cupti=/nonesuch", "--gpu=off", "--gpu=off"):
+        done = run_collector("run", "-o", "data", option, program("one_call"))
+        assert done.returncode == 0, done.stderr
+    off = "absent in 2 of 4 processes: turned off (GPUPROF_GPU)"
+    assert f"\n  GPU        rows {off}\n" in done.stderr
+    lines = [line for line in run_collector("report", "data").stdout.splitlines()
+             if line.startswith("GPU rows ")]
+    assert len(lines) == 3
+    assert "GPU rows in 2 of 4 processes: absent: turned off (GPUPROF_GPU)" in lines
+    assert sum(line.startswith("GPU rows in 1 of 4 processes: from CUPTI ") for line in lines) == 1
+    rows = json.loads(run_collector("report", "--format=json", "data").stdout)["gpu_rows_of"]
+    assert sorted(row["processes"] for row in rows) == [1, 1, 2]
+    assert {"status": "absent: turned off (GPUPROF_GPU)", "processes": 2} in rows
+
+
 def csv_report(run_collector, *paths):
     text = run_collector("report", "--keep-live", "--format", "csv", *paths).stdout
     return list(csv.DictReader(io.StringIO(text), strict=True))
@@ -198,7 +234,7 @@ def test_csv_shows_losses(run_collector, paths, rows):
         assert result.returncode == 3
     table = csv_report(run_collector, *files)
     report = json.loads(run_collector("report", "--keep-live", "--format=json", *files).stdout)
-    others = [row for row in table if row["kind"] != "function"]
+    others = [row for row in table if row["kind"] not in ("function", "open_call", "error")]
     assert {(row["kind"], row["function"]): int(row["count"]) for row in others} == rows
     assert {key: value for (kind, key), value in rows.items() if key != "unread_files"} == \
         report["losses"]
@@ -257,13 +293,23 @@ def test_partial_file_is_removed(make_stream, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["data", name])
 
 
-def test_more_files_than_descriptors(run_collector, make_stream):
+@pytest.mark.parametrize("descriptors", [12, 100])
+def test_more_files_than_descriptors(run_collector, make_stream, descriptors):
     folder = make_stream(6000, 300)
-    limit = (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    limit = (descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     result = run_collector("merge", "--strict", folder, preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_NOFILE, limit))
     assert result.returncode == 0, result.stderr
     assert len(calls_of(json.loads(result.stdout))) == 6000
+    assert run_collector("merge", folder, "-o", "trace.json.gz", preexec_fn=lambda:
+                         resource.setrlimit(resource.RLIMIT_NOFILE, limit)).returncode == 0
+
+
+def test_a_process_takes_little_memory(collector, make_stream):
+    """There may be thousands; payloads that are open at a time have a bound of their own."""
+    few = peak_kib(collector, make_stream(20_000, 100, 1, "few"))
+    many = peak_kib(collector, make_stream(200_000, 1000, 1, "many"))
+    assert many - few < 900 * 40
 
 
 def peak_kib(collector, folder):

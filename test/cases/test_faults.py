@@ -98,12 +98,23 @@ def test_writing_hangs(faulty, on_full, skip):
 
 @pytest.mark.parametrize("fault, line", [
     (f"pwrite={errno.ENOSPC}@0", OFF + ".*No space left"),
-    (f"mkdir={errno.EROFS}@0", OFF + "cannot make the folder '.*': Read-only file system"),
-    (f"open={errno.EACCES}@0", OFF + "cannot create '.*': Permission denied")])
+    (f"mkdir={errno.EROFS}@0", OFF + "cannot make the folder '.*': Read-only file system; "
+     "GPUPROF_OUT names another folder"),
+    (f"open={errno.EACCES}@0", OFF + "cannot create '.*': Permission denied; "
+     "GPUPROF_OUT names another folder")])
 def test_cannot_begin(faulty, fault, line):
     stderr = faulty("slowly", "5", IO_FAULT=fault)
     said(*[stderr] if stderr.count("\n") == 1 else [stderr.partition("\n")[2]], line)
     assert not faulty.readable() and not list(faulty.folder.glob("gpuprof-*.live"))
+
+
+def test_folder_below_the_root(library):
+    """It is not named with two slashes."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment("none", library, LD_LIBRARY_PATH=folder, GPUPROF_OUT="proc/none")
+    done = toolchain.run([toolchain.build("life.c", *link), "calls", "1"], env, status=None,
+                         cwd="/")
+    assert "'/proc/none'" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("fault", [

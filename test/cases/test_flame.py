@@ -43,6 +43,18 @@ def test_nothing_to_show(run_verb, make_stacks):
         assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
 
 
+def test_name_of_another_kind(run_collector, make_stacks, tmp_path):
+    """Folded stacks are not to pass for a page or a picture."""
+    folder = make_stacks(*TRAIN)
+    for name in ("x.html", "x.png"):
+        result = run_collector("flame", folder, "-o", name)
+        assert (result.returncode, result.stdout, result.stderr) == (
+            2, "", f"gpuprof: flame: {name}: not a kind that can be written; name it .svg (for a"
+            " browser), .json (speedscope) or .folded\n")
+        assert not (tmp_path / name).exists()
+        assert run_collector("flame", folder, "-o", name, "--format=svg").returncode == 0
+
+
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     run_verb("flame", make_stacks(*TRAIN), "-o", "x.speedscope.json", "--weight", weight)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,22 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("arguments,meant", [
+    (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], None),
+    (["nonesuch"], None), (["-version"], "--version"), (["x"], None), (["dmeo"], "demo"),
+    (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
+    (["run", "--backtrace-thr=1us", "true"], "--backtrace-threshold"),
+    (["run", "-x", "true"], None), (["run", "--" + 5000 * "q", "true"], None),
+    (["report", "--formt=csv", "x"], "--format"), (["report", "--outptu=x", "x"], None),
+    (["merge", "--per-ranks", "x"], "--per-rank"), (["help", "mrege"], "merge"),
+], ids=lambda value: str(value)[:40])
+def test_misspelt_word(collector, tmp_path, arguments, meant):
+    result = run(collector, *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    found = re.search(r"' \(did you mean ([^ ]+)\?\); try ", result.stderr)
+    assert (found and found[1]) == meant, result.stderr
+
+
 def as_anyone():
     if os.geteuid() == 0:
         os.setgroups([])
@@ -145,6 +162,20 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     result = run(open_folder / "gpuprof-collector", *arguments, cwd=open_folder,
                  preexec_fn=as_anyone)
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
+
+
+@pytest.mark.parametrize("name,advice", [
+    ("a.json", ", or one that ends in .gz"), ("a.json.gz", ""), ("a.zip", "")])
+def test_no_room(collector, root, tmp_path, name, advice):
+    """What is compressed already is not to be compressed."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    result = run(collector, "merge", root / "test" / "corpus" / "good.gpuprof", "-o", name,
+                 cwd=tmp_path, preexec_fn=limit)
+    assert result.returncode == 1 and result.stderr == (
+        f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
+        f"{advice}\n")
 
 
 @in_the_tree

@@ -120,6 +120,13 @@ def test_summary_of_a_run(run_collector, program, library):
     busy, span = (sum(row["total_ns"] for row in rows if row["name"].endswith(what))
                   for what in (": busy", ": from first to last work"))
     assert share and abs(float(share[1]) - 100 * busy / span) < 0.06
+    idle, = [row for row in rows if re.search("GPU 0: idle$", row["name"])]
+    whole, = [row for row in rows if re.search("GPU 0: from first to last work$", row["name"])]
+    assert abs(idle["share"] - idle["total_ns"] / whole["total_ns"]) < 0.0001
+    assert "share" not in whole
+    text = run_collector("report", "on").stdout
+    shown = re.search(r"^ +([0-9.]+)% .*GPU 0: idle$", text, re.MULTILINE)
+    assert shown and abs(float(shown[1]) - 100 * idle["share"]) < 0.06
     done = run_collector("run", "-o", "off", "--gpu=off", program("demo"))
     assert done.returncode == 0
     assert "\n  GPU        rows absent: turned off (GPUPROF_GPU)\n" in done.stderr

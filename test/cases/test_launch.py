@@ -6,6 +6,7 @@ import re
 import resource
 import select
 import shutil
+import shlex
 import signal
 import subprocess
 import time
@@ -340,10 +341,41 @@ def test_summary_and_next_step(run_collector, program, tmp_path):
     assert result.returncode == 0
     lines = result.stderr.splitlines()
     assert lines[-2:] == ["gpuprof: data in data",
-                          "gpuprof: next: gpuprof merge data -o trace.json"]
+                          "gpuprof: next: gpuprof report data; gpuprof merge data -o trace.json"]
     assert 1 <= len(lines) - 2 <= 15
     assert streams(tmp_path / "data") == [".gpuprof"]
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_earlier_recordings_are_named(run_collector, program):
+    """Figures of two runs together must not pass for those of the last."""
+    said = "gpuprof: recordings that were there before: 1; they count in these figures, too" \
+           " (-o names another folder)\n"
+    for earlier in (False, True):
+        result = run_collector("run", "-o", "data", program("one_call"))
+        assert (said in result.stderr) == earlier
+
+
+def test_next_step_can_be_pasted(run_collector, program, collector, tmp_path):
+    folder = "-it's a \"folder\" of $HOME"
+    result = run_collector("run", "-o", "./" + folder, program("one_call"))
+    line = result.stderr.splitlines()[-1].removeprefix("gpuprof: next: gpuprof ")
+    path, = tmp_path.glob("*folder*")
+    first, second = line.split("; gpuprof ")
+    for command in (first, second):
+        assert subprocess.run(["sh", "-c", f"{shlex.quote(str(collector))} {command}"],
+                              cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert path.is_dir() and (tmp_path / "trace.json").exists()
+
+
+@pytest.mark.parametrize("name,meant", [
+    ("GPUPROF_BACKTRACE_TRESHOLD", "GPUPROF_BACKTRACE_THRESHOLD"), ("GPUPROF_OUTT", "GPUPROF_OUT"),
+    ("GPUPROF_OUT", None), ("GPUPROF_HOME_OF_MINE", None), ("GPUPRO_OUT", None),
+])
+def test_misspelt_variable(run_collector, name, meant):
+    result = run_collector("run", "--quiet", "true", env={**os.environ, name: "1ms"})
+    assert result.stderr == (f"gpuprof: run: {name} is no setting (did you mean {meant}?)\n"
+                             if meant else "")
 
 
 def test_quiet(run_collector, program, tmp_path):
@@ -405,8 +437,9 @@ def test_folder_of_the_same_second(run_collector, program, tmp_path):
 
 
 def test_ranks_of_one_second_share_a_folder(run_collector, program, tmp_path):
+    now = time.time()
     for n in range(30):
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(time.time() + n))
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now + n))
         (tmp_path / f"gpuprof.one_call.{stamp}").mkdir()
     run_collector("run", program("one_call"), env={**os.environ, "RANK": "1"})
     assert sum(len(list(path.iterdir())) for path in tmp_path.iterdir()) == 1

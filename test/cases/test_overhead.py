@@ -109,19 +109,20 @@ def is_sampled(symbol):
 
 
 def check_counts(done, process, threads=1, in_flight=0):
-    """Recorded and passed by are all that were made; the weights stand for the latter."""
+    """Recorded and passed by are all that were made; the weights stand for the latter. So many in
+    flight are known to one side and not yet to the other."""
     made = done.made(process)
     recorded, weights = counted(process)
     passed = process.counters["passed_by"]
-    assert 0 <= made.total() - recorded.total() - passed <= in_flight
+    assert abs(made.total() - recorded.total() - passed) <= in_flight
     queries = sum(made[s] - recorded[s] for s in made if QUERY.search(s))
     for symbol in made:
         if not QUERY.search(symbol) and not is_sampled(symbol):
-            assert 0 <= made[symbol] - recorded[symbol] <= in_flight, symbol
+            assert abs(made[symbol] - recorded[symbol]) <= in_flight, symbol
     for wanted in ("Launch", "Memcpy|Memset"):
         of_class = sum(count for s, count in made.items() if re.search(wanted, s))
         stand_for = sum(count for s, count in weights.items() if re.search(wanted, s))
-        assert 0 <= of_class - stand_for <= 198 * threads + in_flight, wanted
+        assert -in_flight <= of_class - stand_for <= 198 * threads + in_flight, wanted
     return passed, queries
 
 
@@ -220,7 +221,8 @@ def test_cost_without_a_budget(overhead, run_collector):
     assert costs["nested"][0] > costs["launch"][0] and "passed" not in costs
     (threads, wall_ns, cost_ns, worst, worst_wall_ns, worst_cost_ns, own_ns, span_ns, _,
      budget) = process.of_type(stream_reader.COST_SUM)[-1].args
-    assert threads == 2 and worst in (1, 2) and budget == 0
+    assert threads == 2 and budget == 0
+    assert worst in (1, 2, 3)  # the thread that reads CUPTI's records has a number, too
     assert 0 < worst_cost_ns < worst_wall_ns <= span_ns and 0 < cost_ns < wall_ns and own_ns > 0
     in_callers = sum(c[3] for n, c in costs.items() if n not in ("start", "writer", "gpu", "flush"))
     assert abs(in_callers - cost_ns) < len(costs)  # each is rounded

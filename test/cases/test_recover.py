@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -92,8 +93,35 @@ def test_says_the_same(run_collector, killed):
 
     whole = stream.read_bytes()
     again = run_collector("recover", folder)
-    assert (again.returncode, again.stderr) == (0, "")
+    assert again.returncode == 0 and "nothing to recover" in again.stderr
     assert stream.read_bytes() == whole
+
+
+def test_report_names_open_calls(run_collector, killed):
+    """Where a program hung: in which call, thread and process, and for how long."""
+    folder, _ = killed
+    run_collector("report", folder)  # moves the live file beside the other
+    for recovered in (False, True):
+        if recovered:
+            assert run_collector("recover", folder).returncode == 0
+        lines = run_collector("report", folder).stdout.split("\n\n")[1].splitlines()
+        assert lines[0].startswith("calls that had not returned ") and len(lines) == 2 + 3
+        stacks = run_collector("report", "--by=stack", "--symbols=none", folder).stdout
+        assert stacks.split("\n\n")[1].splitlines() == lines
+        row = r" +[0-9.]+ [mun]?s  cudaMemset ptr=0x0 .*, " \
+              r"in thread (\d+) \([^)]+\) of .*, pid \d+\)"
+        threads = {int(re.fullmatch(row, line)[1]) for line in lines[2:]}
+        report = json.loads(run_collector("report", "--format=json", folder).stdout)
+        assert {row["tid"] for row in report["open_calls"]} == threads and len(threads) == 3
+        longest = max(row["max_ns"] for row in report["functions"]
+                      if row["function"] == "cudaMemset")
+        lasted = [row["lasted_ns"] for row in report["open_calls"]]
+        assert lasted == sorted(lasted, reverse=True) and lasted[0] == longest
+        assert {row["function"] for row in report["open_calls"]} == {"cudaMemset"}
+        text = run_collector("report", "--format=csv", folder).stdout
+        rows = [row for row in csv.DictReader(io.StringIO(text)) if row["kind"] == "open_call"]
+        assert [(row["function"], int(row["max_ns"]), row["calls"], row["count"]) for row in rows] \
+            == [("cudaMemset", ns, "0", "1") for ns in lasted]
 
 
 def test_killed_before_the_live_file_was_removed(run_collector, killed, tmp_path):
@@ -184,6 +212,28 @@ def test_torn(run_collector, killed, cut):
     assert run_collector("recover", folder).returncode == 0
     assert losses(run_collector, folder) == before
     subprocess.run(["zstd", "-tq", stream], check=True)
+
+
+def test_nothing_to_recover(run_collector, killed):
+    folder, _ = killed
+    [stream] = folder.iterdir()
+    assert "recovered: " in run_collector("recover", folder).stderr
+    for path in (folder, stream):
+        done = run_collector("recover", path)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"gpuprof: {path}: nothing to recover; it has no live file\n"
+
+
+def test_no_room_is_not_answered_with_another_name(run_collector, killed):
+    """It writes beside the file, and takes no name."""
+    folder, _ = killed
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    done = run_collector("recover", folder, preexec_fn=limit)
+    assert done.returncode == 1 and done.stderr.endswith(
+        ": File too large; all is left as it was: make room for a second file of its size there\n")
 
 
 def test_wrong_usage(run_collector, tmp_path):

@@ -24,7 +24,7 @@ class Process:
 
     def __init__(self, header):
         self.pid = int(header["pid"])
-        self.gpu_rows = "absent: the recording does not say"
+        self.gpu_rows_at, self.gpu_rows = -1, "absent: the recording does not say"
         self.calls, self.work, self.notes, self.steps = [], [], [], []
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
@@ -52,7 +52,9 @@ class Process:
         elif what == "push":
             self.texts[fields.get("text", "").strip('"')] += 1
         elif what == "meta" and fields["text"].startswith('"gpu_rows='):
-            self.gpu_rows = fields["text"][len('"gpu_rows='):-1]
+            self.gpu_rows_at, self.gpu_rows = max(
+                (self.gpu_rows_at, self.gpu_rows),
+                (int(fields["begin"]), fields["text"][len('"gpu_rows='):-1]))
         elif what == "device" and self.capability is None:
             self.capability = int(fields["major"]), int(fields["minor"])
 

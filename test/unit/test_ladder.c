@@ -85,20 +85,30 @@ static void what_saves_nothing_waits(void **state)
     window.saves[LADDER_CALLBACKS] = 0;
     assert_string_equal(looks(4), ".1.3");
     window.saves[LADDER_STACKS] = 1;
-    assert_string_equal(looks(10), ".0.4.5.6..");
+    assert_string_equal(looks(18), ".0.4.5.........6..");
     window.saves[LADDER_CALLBACKS] = 1; /* even after it was said that nothing is left */
-    assert_string_equal(looks(6), ".2....");
+    assert_string_equal(looks(6), "2.....");
+}
+
+static void what_is_left_may_help_yet(void **state)
+{
+    (void)state;
+    start(1u << LADDER_QUERIES, 50000);
+    window.saves[LADDER_QUERIES] = 0;
+    assert_string_equal(looks(9), ".........");
+    window.saves[LADDER_QUERIES] = 1;
+    assert_string_equal(looks(5), "1.6..");
 }
 
 static void a_hundredth_comes_after_a_tenth(void **state)
 {
     (void)state;
     start(1u << LADDER_HUNDREDTH, 50000);
-    assert_string_equal(looks(4), ".6..");
+    assert_string_equal(looks(12), ".........6..");
     start(1u << LADDER_TENTH | 1u << LADDER_HUNDREDTH, 50000);
     window.saves[LADDER_TENTH] = 0; /* both save the same, or nothing */
     window.saves[LADDER_HUNDREDTH] = 0;
-    assert_string_equal(looks(4), ".6..");
+    assert_string_equal(looks(12), ".........6..");
 }
 
 static void nothing_is_possible(void **state)
@@ -125,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_step_that_helps_is_the_last),
         cmocka_unit_test(what_changes_nothing_is_left_out),
         cmocka_unit_test(what_saves_nothing_waits),
+        cmocka_unit_test(what_is_left_may_help_yet),
         cmocka_unit_test(a_hundredth_comes_after_a_tenth),
         cmocka_unit_test(nothing_is_possible),
         cmocka_unit_test(texts),

@@ -54,7 +54,8 @@ static void test_summary(void **state)
     assert_int_equal(code, EXIT_OK);
     assert_string_equal(text, "  wall time  99.400 us\n"
                               "  processes  1 (2 threads)\n"
-                              "  calls      200, 1 returned an error\n"
+                              "  calls      200, 1 returned an error (first "
+                              "cudaErrorMemoryAllocation of cudaMalloc)\n"
                               "  copied     100.0 MiB in 100 calls\n"
                               "  GPU        rows absent: this version records host calls only\n"
                               "   80.0%   40.000 us  100 x cudaMemcpyAsync\n"
@@ -88,11 +89,90 @@ static void test_large(void **state)
     scratch_remove(folder);
 }
 
+/* What an event is made of. */
+struct made {
+    struct function function;
+    struct process *process; /* owned */
+    struct thread thread;
+    struct record record;
+};
+
+static struct event make_event(struct made *m)
+{
+    *m = (struct made){.function = {.symbol = "cudaFree", .name = "cudaFree"},
+                       .process = calloc(1, sizeof *m->process),
+                       .thread = {.number = 1},
+                       .record = {.type = RECORD_CALL}};
+    assert_non_null(m->process);
+    return (struct event){.record = &m->record,
+                          .process = m->process,
+                          .thread = &m->thread,
+                          .function = &m->function};
+}
+
+/* Of many, those that have lasted longest are kept. */
+static void test_open_calls(void **state)
+{
+    (void)state;
+    struct open_calls open = {0};
+    struct made m;
+    struct event event = make_event(&m);
+    open_calls_take(&open, &event);
+    assert_int_equal(open.total, 0);
+    m.record.flags = RECORD_OPEN;
+    for (unsigned i = 0; i < 40; i++) {
+        event.end_ns = 1 + i * 7 % 40;
+        open_calls_take(&open, &event);
+    }
+    assert_int_equal(open.total, 40);
+    assert_int_equal(open.count, OPEN_CALLS_MAX);
+    for (unsigned i = 0; i < open.count; i++)
+        assert_int_equal(open.calls[i].duration_ns, 40 - i);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    open_calls_print_summary(&open, out);
+    open_calls_print_text(&open, out);
+    fclose(out);
+    assert_memory_equal(text,
+                        "  open       cudaFree had not returned after 40 ns, in process 0; "
+                        "nor had 39 more\n",
+                        81);
+    assert_non_null(strstr(text, "        40 ns  cudaFree, in thread 1 of process (pid 0)\n"));
+    assert_non_null(strstr(text, "  ... and 8 more\n"));
+    free(text);
+    free(m.process);
+}
+
+/* In the order of their first coming, up to a number. */
+static void test_failures(void **state)
+{
+    (void)state;
+    struct failures failures = {0};
+    struct made m;
+    struct event event = make_event(&m);
+    for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
+        m.record.result = (int)(1000 + i / 2);
+        event.end_ns = 10 + i;
+        failures_take(&failures, &event, &m.function, 2);
+    }
+    assert_int_equal(failures.count, FAILURES_MAX);
+    assert_int_equal(failures.others, 3 * 2 * 2);
+    for (unsigned i = 0; i < failures.count; i++) {
+        assert_int_equal(failures.rows[i].result, 1000 + i);
+        assert_int_equal(failures.rows[i].count, 2 * 2);
+        assert_int_equal(failures.rows[i].first_ns, 10 + 2 * i);
+    }
+    free(m.process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_open_calls),
+        cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

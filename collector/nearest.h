@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which word may have been meant by one that is unknown. */
+#ifndef GPUPROF_COLLECTOR_NEAREST_H
+#define GPUPROF_COLLECTOR_NEAREST_H
+
+#include <stddef.h>
+
+struct nearest {
+    const char *word; /* a view; not terminated */
+    size_t length;
+    const char *found; /* the nearest of those offered; NULL: none is near */
+    size_t distance;   /* fewest letters to change, swap, add or leave out */
+};
+
+struct nearest nearest_to(const char *word, size_t length);
+void nearest_offer(struct nearest *n, const char *candidate);
+
+/* " (did you mean BEFOREfound?)" or "". Returns `text`. */
+#define NEAREST_TEXT_BYTES 96
+const char *nearest_text(const struct nearest *n, const char *before, char *text);
+
+#endif
