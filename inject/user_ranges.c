@@ -383,28 +383,35 @@ static void change_pause(bool paused)
     }
 }
 
+/* False: it is so already, or another thread is changing it: this one might have come before. */
+static bool set_paused(bool paused)
+{
+    uint32_t changes = 0;
+    bool changed = false;
+    uint64_t mask = block_signals(); /* a handler that never returned would leave it changing */
+    if (atomic_compare_exchange_strong(&fork_page.pausing, &changes, 1)) {
+        changed = atomic_load(&gp.paused) != (uint32_t)paused;
+        if (changed)
+            change_pause(paused);
+        atomic_store(&fork_page.pausing, 0);
+    }
+    restore_signals(mask);
+    return changed;
+}
+
 void range_pause(bool paused)
 {
     struct thread *t = &this_thread;
     struct call c;
-    uint32_t changes = 0;
     if (!call_enter_own(t, &c))
         return;
-    uint64_t mask = block_signals(); /* a handler that never returned would leave it changing */
-    /* Of two threads that change it at once, the second one might have come before the first. */
-    if (start_is_possible() && atomic_compare_exchange_strong(&fork_page.pausing, &changes, 1)) {
-        bool changed = atomic_load(&gp.paused) != (uint32_t)paused;
-        uint64_t begin = ticks_now();
-        if (changed)
-            change_pause(paused);
-        atomic_store(&fork_page.pausing, 0);
-        if (changed && epoch_now() != EPOCH_NONE && thread_attach(t)) {
-            append_numbers(t, RECORD_PAUSE, paused ? begin : ticks_now(), 1, paused, 0);
-            if (!paused)
-                write_what_waits(t);
-        }
+    uint64_t begin = ticks_now(); /* what is open from here on may lack its work */
+    if (start_is_possible() && set_paused(paused) && epoch_now() != EPOCH_NONE &&
+        thread_attach(t)) {
+        append_numbers(t, RECORD_PAUSE, paused ? begin : ticks_now(), 1, paused, 0);
+        if (!paused)
+            write_what_waits(t);
     }
-    restore_signals(mask);
     leave(t);
 }
 
