@@ -54,16 +54,18 @@ static bool others_stay(void)
     return false;
 }
 
-static void flush(enum end_reason reason)
+/* True if all that was recorded is stored. */
+static bool flush(enum end_reason reason)
 {
     if (!is_recorder())
-        return;
-    if (!writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]) &&
-        atomic_load(&gp.writer.running))
+        return false;
+    bool flushed = writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]);
+    if (!flushed && atomic_load(&gp.writer.running))
         say(SAY_EXIT,
             "the last events could not be stored within %s; `gpuprof merge` finds them in "
             "the live file",
             setting_infos[SETTING_EXIT_WAIT].variable);
+    return flushed;
 }
 
 /*
@@ -76,8 +78,9 @@ static void close_down(enum end_reason reason)
         return;
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
-    flush(reason);
-    if (atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) && !others_stay())
+    bool flushed = flush(reason);
+    if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&
+        !others_stay())
         pool_unlink(&gp.header);
     else
         atomic_fetch_and(&fork_page.recording, ~ATTENTION_LATE);

@@ -182,6 +182,8 @@ static bool start(const sigset_t *mask)
     finish_register();
     forked_register();
     atomic_fetch_or(&fork_page.recording, epoch);
+    if (!atomic_load(&gp.writer.running)) /* it could not write, and ended what had not begun */
+        start_end();
     return true;
 }
 
@@ -192,8 +194,12 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
         leave_parent();
     gp.used = true;
     atomic_store(&fork_page.owner, pid);
-    uint32_t phase = start(mask) ? START_DONE : START_FAILED;
-    atomic_store(&fork_page.phase, phase);
+    uint32_t phase = START_RUNNING;
+    if (!start(mask))
+        atomic_store(&fork_page.phase, START_FAILED);
+    else
+        atomic_compare_exchange_strong(&fork_page.phase, &phase, START_DONE); /* or it has ended */
+    phase = atomic_load(&fork_page.phase);
     futex_wake_all(&fork_page.phase);
     if (phase == START_DONE) {
         stacks_load();

@@ -121,8 +121,8 @@ static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
             futex_wait(&gp.writer.wake, wake, TICK_NS);
         atomic_store(&gp.writer.asleep, 0);
     }
+    atomic_store(&gp.writer.running, 0); /* first: start.c looks */
     start_end();
-    atomic_store(&gp.writer.running, 0);
     futex_wake_all(&gp.writer.done);
     futex_wake_all(&gp.pool.free_event);
     return false;

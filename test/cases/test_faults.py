@@ -81,6 +81,16 @@ def test_writing_fails(faulty, number, text, skip):
     assert process.counters["ended"] == 1
 
 
+def test_writing_fails_before_the_start_is_over(faulty):
+    """The writer is faster than the thread that starts it, as on a busy machine."""
+    said(faulty("slowly", "10", IO_FAULT=f"pthread_create=-100@0,pwrite={errno.ENOSPC}@1",
+                GPUPROF_CHUNK="64K"), ENDED + "No space left on device")
+    [(recorded, lost)] = faulty.readable()
+    assert recorded + lost == 10 * 100 + 1
+    [process] = stream_reader.read_folder(faulty.out)
+    assert process.counters["ended"] == 1
+
+
 @pytest.mark.parametrize("on_full", ["wait", "drop"])
 @pytest.mark.parametrize("skip", [1, 4])
 def test_writing_hangs(faulty, on_full, skip):

@@ -19,6 +19,9 @@ import web_server
 
 PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
 WIDTH, HEIGHT = 1400, 220
+# A page's budget is of its own time, which on a busy machine is over before the page is.
+BUDGETS_MS = 30000, 120000, 480000
+BLANK_BYTES_MAX = 5000
 STATIC_FOLDERS = "/usr/share/go-*/src/cmd/trace/static"
 
 
@@ -65,8 +68,7 @@ def run_chromium(url, *options, height=HEIGHT, budget_ms=30000, seconds=120):
 
 def open_trace(trace):
     """What the viewer's model holds after loading `trace` (bytes), as viewer_page.html says it."""
-    # Its budget is of the page's own time, which on a busy machine is over before the page is.
-    for budget_ms in (30000, 120000, 480000):
+    for budget_ms in BUDGETS_MS:
         with serve_viewer(trace) as url:
             result = run_chromium(url, "--dump-dom", budget_ms=budget_ms)
         found = re.search(r'<pre id="model">(.*?)</pre>', result.stdout, re.DOTALL)
@@ -76,8 +78,12 @@ def open_trace(trace):
 
 
 def take_picture(trace, picture, part="", height=HEIGHT):
-    with serve_viewer(trace) as url:
-        run_chromium(f"{url}#{part}", f"--screenshot={picture}", height=height)
+    for budget_ms in BUDGETS_MS:
+        with serve_viewer(trace) as url:
+            run_chromium(f"{url}#{part}", f"--screenshot={picture}", height=height,
+                         budget_ms=budget_ms)
+        if pathlib.Path(picture).stat().st_size > BLANK_BYTES_MAX:
+            return
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 /*
  * A library to preload before libgpuprof.so, under which system calls fail as the variable IO_FAULT
  * says: "name=errno@skip" from the call after so many on, "name=errno%n" all but each n-th, with
- * commas between. An errno below 0: pwrite takes so many milliseconds, and succeeds. Only calls
- * that libgpuprof.so makes count and fail. IO_TRACE names a file for lines "flags mode path" of
- * each file that it opens.
+ * commas between. An errno below 0: pwrite and pthread_create take so many milliseconds, the latter
+ * after the thread was made, and succeed. Only calls that libgpuprof.so makes count and fail.
+ * IO_TRACE names a file for lines "flags mode path" of each file that it opens.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -96,6 +98,12 @@ static void trace_open(const char *path, int flags, mode_t mode, void *caller)
         }                                                                                          \
     } while (0)
 
+static void wait_ms(int ms)
+{
+    for (int i = 0; i < ms; i++)
+        usleep(1000);
+}
+
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
     int error = fault("pwrite", __builtin_return_address(0));
@@ -103,9 +111,21 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
         errno = error;
         return -1;
     }
-    for (int i = 0; i > error; i--)
-        usleep(1000);
+    wait_ms(-error);
     return syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
+                   void *data)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    int error = fault("pthread_create", __builtin_return_address(0));
+    if (error > 0)
+        return error;
+    int result = real(thread, attributes, body, data);
+    wait_ms(-error);
+    return result;
 }
 
 int open(const char *path, int flags, ...)
