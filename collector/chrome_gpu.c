@@ -54,7 +54,7 @@ static int place(struct trace_writer *w, const struct event *e, enum row_kind ki
                  uint64_t stream, struct gpu_slice *s)
 {
     int more = correlation_find(&w->scope.survey->calls, e->process->index, e->record->correlation,
-                                e->begin_ns, &s->call);
+                                e->begin_ns, kind == ROW_STREAM, &s->call);
     if (more < 0)
         return more;
     if (!more && e->record->correlation && kind != ROW_OVERHEAD)
@@ -394,7 +394,7 @@ static int put_memory(struct trace_writer *w, const struct event *e)
     int more = device_memory_take(&w->memory, e, &totals);
     if (more == 0 && r->type == RECORD_MEMORY)
         more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation,
-                                e->begin_ns, &call);
+                                e->begin_ns, false, &call);
     if (more < 0 || r->type == RECORD_POOL)
         return more;
     uint64_t at_ns = chrome_time(w, e->begin_ns);

@@ -208,7 +208,7 @@ static bool is_sure(const struct match *best, uint64_t at_ns)
 }
 
 /* 1 and the best entry of that key, marked, 0 or an error. */
-static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns,
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, bool work,
                     struct correlated_call *found)
 {
     struct match best = {.run = NULL};
@@ -220,20 +220,21 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns,
     }
     if (!best.run)
         return 0;
-    struct correlated_call *e = entry_at(c, best.run, best.index, true, &error);
+    struct correlated_call *e = entry_at(c, best.run, best.index, work, &error);
     if (!e)
         return error;
-    e->flags |= CORRELATION_MATCHED;
+    if (work)
+        e->flags |= CORRELATION_MATCHED;
     c->last_run = (uint32_t)(best.run - c->runs);
     *found = *e;
     return 1;
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     struct correlated_call *found)
+                     bool work, struct correlated_call *found)
 {
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
-        int more = find_key(c, key_of(process, id), at_ns, found);
+        int more = find_key(c, key_of(process, id), at_ns, work, found);
         if (more <= 0)
             return more;
         if (!(found->flags & CORRELATION_LINK))
@@ -243,7 +244,22 @@ int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint6
     return 0;
 }
 
-int correlation_unmatched(struct correlation *c, uint32_t process, uint64_t *count)
+static bool meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
+                      uint32_t count)
+{
+    uint32_t low = 0; /* the first one that ends after the call began */
+    for (uint32_t high = count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (gaps[middle].end_ns < e->begin_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && gaps[low].begin_ns <= e->end_ns;
+}
+
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count, uint64_t *count)
 {
     int error = 0;
     *count = 0;
@@ -257,7 +273,8 @@ int correlation_unmatched(struct correlation *c, uint32_t process, uint64_t *cou
                 return error;
             *count += e->process == process &&
                       (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
-                                   CORRELATION_NESTED)) == CORRELATION_LAUNCH;
+                                   CORRELATION_NESTED)) == CORRELATION_LAUNCH &&
+                      !meets_gap(e, gaps, gap_count);
         }
     }
     return 0;

@@ -14,6 +14,7 @@
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "spool.h"
@@ -27,7 +28,7 @@
 enum correlation_flag {
     CORRELATION_LINK = 1,    /* no call: stands for the one with the id in `target` */
     CORRELATION_LAUNCH = 2,  /* a launch that should have made work of its own */
-    CORRELATION_MATCHED = 4, /* some GPU record has found it */
+    CORRELATION_MATCHED = 4, /* its work has found it */
     CORRELATION_NESTED = 8,  /* inside another call, which goes before */
 };
 
@@ -43,6 +44,13 @@ struct correlated_call {
     uint16_t reserved;
     uint32_t target; /* of a link */
     uint32_t stack;  /* its stack id; 0 = none */
+};
+
+/* A time in which launches may have left no work: of what came to pass in it, little is recorded.
+ */
+struct correlation_gap {
+    uint64_t begin_ns;
+    uint64_t end_ns;
 };
 
 struct correlation_run {
@@ -79,14 +87,18 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
 int correlation_finish(struct correlation *c);
 
 /*
- * Looks up the call of that id and marks it as matched. Of several (a driver call inside a runtime
- * call) the outermost; of two uses of the id the last one before `at_ns`, when the work began. 1
- * and a copy in *found, 0 if there is none, or an error.
+ * Looks up the call of that id and, for `work` of the device, marks it as matched. Of several (a
+ * driver call inside a runtime call) the outermost; of two uses of the id the last one before
+ * `at_ns`, when the work began. 1 and a copy in *found, 0 if there is none, or an error.
  */
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     struct correlated_call *found);
+                     bool work, struct correlated_call *found);
 
-/* Launches of `process` that no GPU record has found, *count. 0 or an error. */
-int correlation_unmatched(struct correlation *c, uint32_t process, uint64_t *count);
+/*
+ * Launches of `process` that no work has found, *count, but for those that met one of the gaps,
+ * which are sorted. 0 or an error.
+ */
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count, uint64_t *count);
 
 #endif

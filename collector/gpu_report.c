@@ -250,7 +250,7 @@ static int take_launch(struct gpu_report *g, const struct event *e,
 static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
 {
     int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, call);
+                                 e->begin_ns, true, call);
     if (!found && e->record->correlation)
         process_count_unpaired(e->process, e->begin_ns);
     return found;

@@ -400,6 +400,13 @@ bool process_expects_gpu(const struct process *p)
     return p->has_gpu || (rows && strncmp(rows, "from ", 5) == 0);
 }
 
+bool process_wants_kernels(const struct process *p)
+{
+    const char *kinds = process_meta(p, "gpu_kinds");
+    /* An older recording does not say; no other kind has a name that begins so. */
+    return !kinds || strstr(kinds, "kernel");
+}
+
 const char *process_meta(const struct process *p, const char *key)
 {
     size_t length = strlen(key);

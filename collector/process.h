@@ -142,6 +142,9 @@ void process_count_unmatched(struct process *p, uint64_t count);
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);
 
+/* Were kernels to be recorded (--kinds)? */
+bool process_wants_kernels(const struct process *p);
+
 /* The value of the META record of that key that was said last, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 

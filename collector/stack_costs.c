@@ -180,7 +180,7 @@ static int take_work(struct stack_costs *s, const struct event *e)
     const struct function_table *functions = &s->rec->reader.functions;
     int error = 0;
     int found = correlation_find(&s->survey->calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, &call);
+                                 e->begin_ns, true, &call);
     if (found < 0)
         return found;
     if (found && call.range && !(range = survey_range(s->survey, call.range, &error)))

@@ -42,7 +42,7 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
 static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
-    bool launches = e->function->class == API_LAUNCH && r->result == 0 &&
+    bool launches = e->function->launches && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
     if (!r->correlation) {
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
@@ -98,6 +98,21 @@ static int take_device(struct survey *s, const struct event *e)
     return key_map_set(&s->indexes, key, ++s->device_count);
 }
 
+/* Beyond so many, launches that a pause met count as missing. */
+static int take_pause(struct survey *s, const struct event *e)
+{
+    if (s->pause_count == SURVEY_PAUSES_MAX)
+        return 0;
+    struct surveyed_pause *pauses =
+        array_room(s->pauses, s->pause_count, &s->pause_capacity, sizeof *pauses, 16);
+    if (!pauses)
+        return GPUPROF_NO_MEMORY;
+    s->pauses = pauses;
+    pauses[s->pause_count++] = (struct surveyed_pause){
+        .process = e->process->index, .begins = record_arg(e->record, 0), .at_ns = e->begin_ns};
+    return 0;
+}
+
 static int take(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
@@ -121,6 +136,7 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK: return stack_table_take(&s->stacks, e);
+    case RECORD_PAUSE: return take_pause(s, e);
     case RECORD_STEP: s->stepped[e->process->index] = true; return 0;
     default: return take_range(s, ranges, e);
     }
@@ -177,6 +193,7 @@ void survey_release(struct survey *s)
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
     free(s->devices);
+    free(s->pauses);
     free(s->stepped);
     free(s->untied);
 }
@@ -218,10 +235,37 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
     return 0;
 }
 
+/* When `process` recorded nothing: *gaps is the caller's to free. How many, or an error. */
+static int64_t find_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
+{
+    uint32_t count = 0;
+    *gaps = calloc(s->pause_count + 1u, sizeof **gaps);
+    if (!*gaps)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < s->pause_count; i++) {
+        const struct surveyed_pause *p = &s->pauses[i];
+        bool is_open = count && (*gaps)[count - 1].end_ns == UINT64_MAX;
+        if (p->process != process || p->begins == is_open)
+            continue;
+        if (is_open)
+            (*gaps)[count - 1].end_ns = p->at_ns;
+        else
+            (*gaps)[count++] = (struct correlation_gap){p->at_ns, UINT64_MAX};
+    }
+    return count;
+}
+
 int survey_tell(struct survey *s, struct process *p)
 {
     uint64_t unmatched = 0;
-    int error = correlation_unmatched(&s->calls, p->index, &unmatched);
+    if (!process_wants_kernels(p))
+        return 0;
+    struct correlation_gap *gaps;
+    int64_t count = find_gaps(s, p->index, &gaps);
+    int error = count < 0
+                    ? (int)count
+                    : correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count, &unmatched);
+    free(gaps);
     p->losses.gpu_untied = s->untied[p->index];
     process_count_unmatched(p, unmatched);
     return error;

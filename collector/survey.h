@@ -18,6 +18,7 @@
 #include "stack_table.h"
 
 #define SURVEY_DEVICES_MAX 4096
+#define SURVEY_PAUSES_MAX  (1u << 17)
 #define DEVICE_NAME_BYTES  128
 
 struct surveyed_device {
@@ -26,6 +27,13 @@ struct surveyed_device {
     uint64_t uuid_high; /* its UUID, 0: not known */
     uint64_t uuid_low;
     char name[DEVICE_NAME_BYTES];
+};
+
+/* gpuprof_stop(), or gpuprof_start(). */
+struct surveyed_pause {
+    uint32_t process;
+    bool begins;
+    uint64_t at_ns;
 };
 
 /* A range as the survey has seen it, from its number on. */
@@ -49,6 +57,9 @@ struct survey {
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
+    struct surveyed_pause *pauses; /* owned, of all processes, in the order of time */
+    uint32_t pause_count;
+    uint32_t pause_capacity;
     bool *stepped;      /* owned, by process index: it has STEP records */
     uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */

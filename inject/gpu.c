@@ -321,7 +321,7 @@ static void set_attributes(void)
                                         &off);
 }
 
-static bool start_records(bool yielded)
+static bool start_records(bool yielded, bool paused)
 {
     if (!yielded) /* else the other client's buffers are as it thinks that they are */
         set_attributes();
@@ -337,7 +337,6 @@ static bool start_records(bool yielded)
     }
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.has_latency = gpu.cupti.cuptiActivityEnableLatencyTimestamps(1) == CUPTI_SUCCESS;
-    bool paused = atomic_load(&gp.paused);
     if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
@@ -350,9 +349,12 @@ void gpu_pause(bool paused)
     if (!gpu_is_active())
         return;
     struct quiet quiet = quiet_begin();
-    if (!gpu_enable_kinds(!paused) && !paused) {
+    bool enables = gpu_enable_kinds(!paused);
+    if (!enables && !paused) {
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
         gpu_fail("CUPTI enables no records any more after a pause");
+    } else if (!paused && atomic_load(&gpu.phase) == GPU_DEAD) { /* given up meanwhile */
+        gpu_enable_kinds(false);
     }
     quiet_end(&quiet);
 }
@@ -382,10 +384,10 @@ static void at_exit(void)
 
 static void start(bool subscribed)
 {
-    bool yielded = gpu_rival_is_at_work();
+    bool yielded = gpu_rival_is_at_work(), paused = atomic_load(&gp.paused);
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
-    } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
+    } else if ((subscribed || find_and_subscribe()) && start_records(yielded, paused)) {
         if (!subscribed)
             enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
@@ -395,6 +397,8 @@ static void start(bool subscribed)
             identity_tell_gpu(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
+            if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
+                gpu_enable_kinds(paused);
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }

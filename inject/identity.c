@@ -19,8 +19,9 @@
 #include "stack.h"
 #include "ticks.h"
 
-#define LIBRARIES_MAX 16
-#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+#define LIBRARIES_MAX   16
+#define MAPS_BYTES      8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+#define KINDS_BYTES_MAX 128
 
 /* CUDA's libraries that were met so far. */
 struct libraries {
@@ -319,6 +320,21 @@ void identity_append_libraries(struct thread *writer)
     seen = loaded;
 }
 
+/* The words of --kinds that are wanted, with commas. */
+static void append_kinds(struct thread *t)
+{
+    char words[KINDS_BYTES_MAX] = "", text[KINDS_BYTES_MAX + 16];
+    const char *word = setting_infos[SETTING_KINDS].value;
+    for (unsigned bit = 0; word; bit++) {
+        int length = (int)strcspn(word, "|");
+        size_t used = strlen(words);
+        if (gp.settings.numbers[SETTING_KINDS] >> bit & 1)
+            snprintf(words + used, sizeof words - used, "%s%.*s", used ? "," : "", length, word);
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    append_meta_with(t, "gpu_kinds", words, strlen(words), text, sizeof text);
+}
+
 void identity_append_gpu(struct thread *writer)
 {
     static uint32_t written;
@@ -326,6 +342,8 @@ void identity_append_gpu(struct thread *writer)
     uint32_t version = atomic_load(&gpu.status_version);
     if (epoch == writer->epoch && written == version)
         return;
+    if (epoch != writer->epoch)
+        append_kinds(writer);
     epoch = writer->epoch;
     written = version;
     append_text(writer, "gpu_rows", gpu.status);
@@ -334,8 +352,10 @@ void identity_append_gpu(struct thread *writer)
 void identity_tell_gpu(struct thread *t)
 {
     char text[GPU_STATUS_BYTES_MAX + 16];
-    if (thread_takes_part(t))
-        append_meta_with(t, "gpu_rows", gpu.status, strlen(gpu.status), text, sizeof text);
+    if (!thread_takes_part(t))
+        return;
+    append_kinds(t);
+    append_meta_with(t, "gpu_rows", gpu.status, strlen(gpu.status), text, sizeof text);
 }
 
 void identity_append_stacks(struct thread *writer, bool is_last)

@@ -27,7 +27,7 @@ void identity_append_libraries(struct thread *writer);
 /* META record "stacks": where they come from, once that is settled, or at last. */
 void identity_append_stacks(struct thread *writer, bool is_last);
 
-/* META record "gpu_rows": where they come from, and again when that changes. */
+/* META records "gpu_kinds" and "gpu_rows": where they come from, and again when that changes. */
 void identity_append_gpu(struct thread *writer);
 
 /* The same, from the thread that has just started CUPTI: after a kill in the next moment, it is

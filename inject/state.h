@@ -59,6 +59,7 @@ struct fork_page {
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
     _Atomic uint32_t passing; /* which calls are passed by: PASSING_QUERIES, and one of how many */
     _Atomic uint32_t waited;  /* a thread has waited in vain for the start: no other one does */
+    _Atomic uint32_t pausing; /* a thread is about to change gp.paused */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 
 #define PASSING_QUERIES   1u          /* event records and queries: all */

@@ -7,6 +7,7 @@
 #include "gpu.h"
 #include "kept.h"
 #include "labels.h"
+#include "signals.h"
 #include "start.h"
 #include "thread.h"
 #include "ticks.h"
@@ -365,23 +366,51 @@ void range_step(uint64_t number)
     leave(t);
 }
 
+/*
+ * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
+ * device) takes long enough for others to launch.
+ */
+static void change_pause(bool paused)
+{
+    if (paused) {
+        atomic_store(&gp.paused, 1);
+        atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
+    }
+    gpu_pause(paused);
+    if (!paused) {
+        atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
+        atomic_store(&gp.paused, 0);
+    }
+}
+
+/* False: it is so already, or another thread is changing it: this one might have come before. */
+static bool set_paused(bool paused)
+{
+    uint32_t changes = 0;
+    bool changed = false;
+    uint64_t mask = block_signals(); /* a handler that never returned would leave it changing */
+    if (atomic_compare_exchange_strong(&fork_page.pausing, &changes, 1)) {
+        changed = atomic_load(&gp.paused) != (uint32_t)paused;
+        if (changed)
+            change_pause(paused);
+        atomic_store(&fork_page.pausing, 0);
+    }
+    restore_signals(mask);
+    return changed;
+}
+
 void range_pause(bool paused)
 {
     struct thread *t = &this_thread;
     struct call c;
     if (!call_enter_own(t, &c))
         return;
-    if (start_is_possible() && atomic_exchange(&gp.paused, paused) != (uint32_t)paused) {
-        gpu_pause(paused);
-        if (paused)
-            atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
-        else
-            atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
-        if (epoch_now() != EPOCH_NONE && thread_attach(t)) {
-            append_numbers(t, RECORD_PAUSE, ticks_now(), 1, paused, 0);
-            if (!paused)
-                write_what_waits(t);
-        }
+    uint64_t begin = ticks_now(); /* what is open from here on may lack its work */
+    if (start_is_possible() && set_paused(paused) && epoch_now() != EPOCH_NONE &&
+        thread_attach(t)) {
+        append_numbers(t, RECORD_PAUSE, paused ? begin : ticks_now(), 1, paused, 0);
+        if (!paused)
+            write_what_waits(t);
     }
     leave(t);
 }

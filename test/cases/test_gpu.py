@@ -216,6 +216,61 @@ def test_killed_before_any_record_came(run, run_collector, tmp_path, count):
         assert run_collector("recover", tmp_path / "out").returncode == 0
 
 
+@pytest.fixture(name="missing")
+def fixture_missing(run_collector, tmp_path):
+    """missing(): launches that report and merge say to be without work; both agree."""
+    def missing():
+        report = run_collector("report", "--format=json", tmp_path / "out")
+        losses = json.loads(report.stdout)["losses"]
+        merged = run_collector("merge", "--strict", tmp_path / "out", "-o",
+                               tmp_path / "trace.json")
+        trace = json.loads((tmp_path / "trace.json").read_text())
+        assert trace["otherData"]["losses"] == losses
+        assert merged.returncode == (3 if losses.get("gpu_missing") else 0), merged.stderr
+        return losses.get("gpu_missing", 0)
+    return missing
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_host_functions_are_no_work_of_the_device(run, missing, static):
+    done = run(gpu_work(static=static), "launch", "host-functions", "launch", "sync")
+    launches = collections.Counter(c.symbol for c in done.process.calls() if c.cls == "launch")
+    assert launches["cuLaunchHostFunc"] == launches["cudaLaunchHostFunc"] == 5
+    assert launches.total() == 12 and missing() == 0
+
+
+@pytest.mark.parametrize("kinds", ["copy", "info", "set,graph,overhead"])
+@pytest.mark.parametrize("graphs", ["nodes", "whole"])
+def test_kernels_that_nobody_wants_are_not_missing(run, missing, kinds, graphs):
+    done = run(gpu_work(), *WORK, GPUPROF_KINDS=kinds, GPUPROF_GRAPHS=graphs)
+    assert done.process.meta["gpu_kinds"] == kinds
+    assert missing() == 0
+
+
+def test_kernels_that_are_not_to_be_had_are_missing(run, missing):
+    """What else CUPTI says of a launch, as that its code was loaded, is not its work."""
+    done = run(gpu_work(), *WORK, stderr=None, SIMCUPTI_UNSUPPORTED=10)
+    assert done.status.endswith(", without kernels: not supported here")
+    assert any(what == "overhead" for what, *_ in gpu_truth.rows(done.process))
+    launches = [c for c in done.process.calls()
+                if c.cls == "launch" and not c.flags & stream_reader.CAPTURED]
+    assert missing() == len(launches) > 200
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_pauses_among_launches(run, missing, static):
+    """No launch is recorded while kernels are not, but one that was open when they ended."""
+    done = run(gpu_work(static=static), "launch", "pauses", "sync", SIMCUDA_LOG_MODE="counts")
+    kind = stream_reader.TYPE_NUMBERS["pause"]
+    pauses = sorted((r.begin, r.args[0]) for r in done.process.of_type(kind))
+    assert [paused for _, paused in pauses] == [1, 0] * 50
+    there = {correlation for what, correlation, *_ in gpu_truth.rows(done.process)
+             if what == "kernel"}
+    assert sum(c.cls == "launch" and c.correlation not in there
+               for c in done.process.calls()) <= 50 * 3
+    assert missing() == 0
+
+
 def test_kill_among_calls(run):
     done = run(gpu_work(), "launch", "churn", "kill", status=-signal.SIGKILL,
                GPUPROF_GPU_FLUSH="50ms", SIMCUDA_LOG_MODE="counts")

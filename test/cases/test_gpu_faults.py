@@ -145,6 +145,17 @@ def test_pause(run, static):
     assert kernels == collections.Counter(c.correlation for c in launches)
 
 
+def test_pause_while_cupti_starts(run):
+    """What is launched in it is nobody's; what comes after it is whole."""
+    done = run(gpu_work(), "stop-early", "launches", "sync", "start", "launch", "sync",
+               SIMCUPTI_ENABLE_US=20000)
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    assert len(launches) == 2 and launches[1].correlation in kernels
+    assert set(kernels) <= {c.correlation for c in launches}
+
+
 def test_no_records_after_a_pause(run):
     """CUPTI that enables nothing any more is at its end, and that is said."""
     refused = ",".join(f"cuptiActivityEnable:{i}=999" for i in range(12, 23))

@@ -13,6 +13,7 @@ import time
 
 import conftest
 import cupti_client as cupti
+import gpu_truth
 import pytest
 import stream_reader
 import toolchain
@@ -264,6 +265,17 @@ def test_threads_that_end(overhead):
     assert threads > 3
     check_counts(done, process, threads=len(process.of_type(stream_reader.THREAD)))
     check_classes(process)
+
+
+def test_cupti_is_given_up_among_pauses(overhead):
+    """A recording that goes on at that moment does not turn it on again, for nobody."""
+    done = overhead(1, "pauses", until=LAST, GPUPROF_OVERHEAD_MAX=TINY, SIMCUDA_LOG_MODE="calls",
+                    SIMCUPTI_LOG=1, SIMCUPTI_ENABLE_US=5000)
+    assert done.step(CUPTI)
+    lines = gpu_truth.read_log(done.logs[done.process.header.pid])
+    last = {line.values["kind"]: line.what for line in sorted(lines, key=lambda line: line.end)
+            if line.what in ("cuptiActivityEnable", "cuptiActivityDisable")}
+    assert len(last) == 11 and set(last.values()) == {"cuptiActivityDisable"}
 
 
 @pytest.mark.parametrize("static", ["hooks", "cupti"])

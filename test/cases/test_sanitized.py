@@ -63,23 +63,41 @@ def environment(tmp_path, **settings):
             **settings}
 
 
+def build_buffers(target, kind, source):
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
+                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{conftest.ROOT}/inject",
+                    f"-I{conftest.ROOT}/formats", toolchain.SOURCES / source,
+                    conftest.ROOT / "inject" / "gpu_buffers.c", "-o", target, "-pthread"],
+                   check=True)
+
+
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("version, megabytes, lead, refuses", [
     (22, 4, 40, False), (22, 64, 16, False), (130000, 4, 1000, True), (130000, 64, 16, False)])
 def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
     """Threads fill CUPTI's buffers while one parses; a buffer is never two owners' at a time."""
     target = tmp_path / "buffers"
-    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
-                    "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{conftest.ROOT}/inject",
-                    f"-I{conftest.ROOT}/formats", toolchain.SOURCES / "buffers_stress.c",
-                    conftest.ROOT / "inject" / "gpu_buffers.c", "-o", target, "-pthread"],
-                   check=True)
+    build_buffers(target, kind, "buffers_stress.c")
     done = subprocess.run([target, str(version), str(megabytes), str(lead), "8", "3000"],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == "", done.stderr[:5000]
     filled, taken, refused = map(int, done.stdout.split())
     assert filled == taken and filled + refused == 8 * 3000
     assert (refused > 0) == refuses
+
+
+@pytest.mark.parametrize("megabytes, fill_us, rounds, most", [
+    (4, 40_000, 1, 128), (4, 10_000, 2, 64), (128, 0, 3, 520), (4096, 0, 2, 16400)])
+def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, most):
+    """Where the parser is held up, all of the memory holds records, however small its buffers."""
+    target = tmp_path / "buffers"
+    build_buffers(target, "undefined", "buffers_fit.c")
+    done = subprocess.run([target, str(megabytes), str(fill_us), str(rounds)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr[:5000]
+    sums = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert len(sums) == rounds
+    assert all(bytes_sum == megabytes << 20 and count <= most for bytes_sum, count in sums), sums
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])

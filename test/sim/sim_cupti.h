@@ -25,7 +25,7 @@ struct cupti_switches {
     int subscribe_code;
     const char *holder;
     uint64_t flush_hang, late, disorder, zero, strange, damage, drop;
-    uint64_t buffer_bytes, command_buffer, lock_ms;
+    uint64_t buffer_bytes, command_buffer, lock_ms, enable_us;
     int64_t drift_ppm;
     bool is_realtime, has_early_domain, is_newer, log, may_finalize;
     uint8_t unsupported[SIM_CUPTI_KIND_COUNT];

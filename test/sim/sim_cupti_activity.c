@@ -81,6 +81,7 @@ static CUptiResult kind_check(int kind, const char *function)
 CUPTI_EXPORT CUptiResult cuptiActivityEnable(int kind)
 {
     CUptiResult result = kind_check(kind, __func__);
+    usleep((useconds_t)cupti_switches.enable_us);
     if (result == CUPTI_SUCCESS && kind == CUPTI_ACTIVITY_KIND_KERNEL)
         cupti_misuse("kind KERNEL serialises all kernels; CONCURRENT_KERNEL does not");
     if (result == CUPTI_SUCCESS) {

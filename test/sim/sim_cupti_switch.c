@@ -53,6 +53,7 @@ __attribute__((constructor)) static void switches_read(void)
     cupti_switches.drop = (uint64_t)number("SIMCUPTI_DROP", 0);
     cupti_switches.buffer_bytes = (uint64_t)number("SIMCUPTI_BUFFER_BYTES", 0);
     cupti_switches.command_buffer = (uint64_t)number("SIMCUPTI_COMMAND_BUFFER", 1024);
+    cupti_switches.enable_us = (uint64_t)number("SIMCUPTI_ENABLE_US", 0);
     cupti_switches.lock_ms = (uint64_t)number("SIMCUPTI_LOCK_MS", 10000);
     cupti_switches.drift_ppm = number("SIMCUPTI_DRIFT_PPM", 0);
     cupti_switches.is_realtime = is_word("SIMCUPTI_CLOCK", "realtime");

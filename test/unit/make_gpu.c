@@ -143,6 +143,7 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
     ADD(&b, DEVICE, RECORD_MEMORY, end + 50, 0, 90000, NULL, 2, 3, 0x7f0000000000u + STEP_NS,
         1 << 20, device, 1, 0, 0, 0, 0);
     if (loss) {
+        ADD(&b, WORKER, RECORD_PAUSE, end + 199, 0, 0, NULL, 0);
         builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 200, 100, 90001);
         builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 350, 10, 0);
         kernel(&b, device, 7, 1, end + 400, 100, 90002, 0);

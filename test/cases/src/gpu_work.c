@@ -19,9 +19,11 @@
 
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
-enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4 };
+enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4, HOST_FUNCTIONS = 5 };
+enum { STOP_US = 100000, PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3 };
 
 static volatile sig_atomic_t signals;
+static _Atomic int threads_end;
 static sigjmp_buf back;
 
 static void query(void)
@@ -108,6 +110,59 @@ static void keep_busy(void)
         launch(gemm, 1 + i, 32, 0, NULL);
         cudaEventRecord(events[i % BUSY_AHEAD], NULL);
     }
+}
+
+static void host_function(void *unused)
+{
+    (void)unused;
+}
+
+static void host_functions(void)
+{
+    CUstream stream;
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    for (unsigned i = 0; i < HOST_FUNCTIONS; i++) {
+        cudaLaunchHostFunc(NULL, host_function, NULL);
+        cuLaunchHostFunc(stream, host_function, NULL);
+    }
+    cuStreamSynchronize(stream);
+}
+
+static void *launch_to_end(void *unused)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    while (!threads_end)
+        launch(gemm, 1, 32, 0, stream);
+    cudaStreamSynchronize(stream);
+    return unused;
+}
+
+/* The recording stops and goes on while others launch. */
+static void pauses(void)
+{
+    pthread_t ids[PAUSED_THREADS];
+    for (unsigned i = 0; i < PAUSED_THREADS; i++)
+        pthread_create(&ids[i], NULL, launch_to_end, NULL);
+    for (unsigned i = 0; i < PAUSES; i++) {
+        usleep(PAUSE_US);
+        gpuprof_stop();
+        usleep(PAUSE_US);
+        gpuprof_start();
+    }
+    threads_end = 1;
+    for (unsigned i = 0; i < PAUSED_THREADS; i++)
+        pthread_join(ids[i], NULL);
+}
+
+/* While another thread's first launch starts CUPTI. */
+static void stop_early(void)
+{
+    pthread_t id;
+    pthread_create(&id, NULL, one_launch, NULL);
+    usleep(STOP_US);
+    gpuprof_stop();
+    pthread_join(id, NULL);
 }
 
 static void in_child(void (*body)(void), int status)
@@ -249,6 +304,9 @@ static const struct {
     {"short-lived", short_lived},
     {"churn", churn},
     {"busy", keep_busy},
+    {"host-functions", host_functions},
+    {"pauses", pauses},
+    {"stop-early", stop_early},
     {"interrupted", interrupted},
     {"left", left},
     {"destroy", destroy_context},

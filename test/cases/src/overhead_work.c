@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that launches a lot: overhead_work THREADS [capture|churn|fork]. It goes on until its
- * stdin ends, in each thread: launches, copies, fills, event records, queries and some waits.
- *   capture  now and then the same in a graph
- *   churn    besides, threads that end soon
- *   fork     at the end a child makes calls, which CUDA refuses there
- * It prints how many calls did not return what they should.
+ * A program that launches a lot: overhead_work THREADS [capture|churn|fork|pauses]. It goes on
+ * until its stdin ends, in each thread: launches, copies, fills, event records, queries and some
+ * waits. capture  now and then the same in a graph churn    besides, threads that end soon fork at
+ * the end a child makes calls, which CUDA refuses there pauses   besides, a thread stops the
+ * recording, and lets it go on It prints how many calls did not return what they should.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "cupti_work.h"
+#include "gpuprof.h"
 
 enum { THREADS_MAX = 64, INNER = 50, CHURN_ROUNDS = 20, CHILD_CALLS = 20000, PAUSE_US = 5000 };
 
@@ -91,6 +91,16 @@ static void *churn(void *unused)
     return unused;
 }
 
+static void *pauses(void *unused)
+{
+    while (!atomic_load(&is_over)) {
+        usleep(PAUSE_US);
+        gpuprof_stop();
+        gpuprof_start();
+    }
+    return unused;
+}
+
 static void fork_child(void)
 {
     pid_t child = fork();
@@ -109,19 +119,22 @@ static void fork_child(void)
 int main(int argc, char **argv)
 {
     unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) % THREADS_MAX : 1;
-    bool forks = false;
-    pthread_t ids[THREADS_MAX + 1];
+    bool forks = false, has_pauses = false;
+    pthread_t ids[THREADS_MAX + 2];
     struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
     bool churns = false;
     for (int i = 2; i < argc; i++) {
         captures |= strcmp(argv[i], "capture") == 0;
         churns |= strcmp(argv[i], "churn") == 0;
         forks |= strcmp(argv[i], "fork") == 0;
+        has_pauses |= strcmp(argv[i], "pauses") == 0;
     }
     for (unsigned i = 0; i < threads; i++)
         pthread_create(&ids[i], NULL, work, NULL);
     if (churns)
         pthread_create(&ids[threads++], NULL, churn, NULL);
+    if (has_pauses)
+        pthread_create(&ids[threads++], NULL, pauses, NULL);
     while (poll(&end, 1, -1) < 0)
         ;
     atomic_store(&is_over, true);

@@ -15,7 +15,7 @@
 
 #include "tiny_cudart.h"
 
-#define LOG_WORDS   (8u << 20)
+#define LOG_WORDS   (16u << 20)
 #define FILL_CALLS  25000 /* two chunks of 512 KiB and more */
 #define FEW_CALLS   2500  /* some chunks of 16 KiB */
 #define FILL_WAIT   50000
