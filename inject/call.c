@@ -320,7 +320,9 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
-        uint32_t stack = call_is_slow(site, record[2]) ? take_stack(t) : 0;
+        bool has_stack = call_is_slow(site, record[2]) ||
+                         (call_has_failed(result) && stack_of_failure(site->class));
+        uint32_t stack = has_stack ? take_stack(t) : 0;
         uint32_t weight = t->weighed == c ? t->weight : 0;
         /* Taking it may have taken the room that the record was in. */
         if (call_newest_record(t) && !stack && !weight)
@@ -376,7 +378,7 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
     if (call_mode(c) == CALL_PASS)
         return result;
     if (call_mode(c) == CALL_PASSED) {
-        pass_end(t, c, site, result);
+        pass_end(t, c, result);
         return result;
     }
     if (unlikely(t->timed == c))

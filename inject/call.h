@@ -13,6 +13,7 @@
 
 #include "api.h"
 #include "capture.h"
+#include "cuda_abi.h"
 #include "names.h"
 #include "thread.h"
 #include "ticks.h"
@@ -208,6 +209,12 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
     return true;
 }
 
+/* "Not ready" is what queries are asked for. */
+static inline __attribute__((always_inline)) bool call_has_failed(int result)
+{
+    return result != 0 && result != cudaErrorNotReady;
+}
+
 /* Has a call of this class lasted so long that its stack is to be taken? */
 static inline __attribute__((always_inline)) bool call_is_slow(const struct call_site *site,
                                                                uint64_t ticks)
@@ -223,7 +230,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
 {
     struct thread *t = &this_thread;
     call_enter(t, c); /* before we look, as in call_open */
-    if (unlikely(t->open != c) ||
+    if (unlikely(t->open != c) || unlikely(call_has_failed(result)) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */

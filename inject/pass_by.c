@@ -54,16 +54,10 @@ static bool can_pass(const struct thread *t)
            !atomic_load_explicit(&gp.paused, memory_order_relaxed);
 }
 
-/* "Not ready" is what queries are asked for. */
-static bool is_failure(const struct call_site *site, int result)
-{
-    return result != 0 && !(result == cudaErrorNotReady && cost_classes[site->code] == COST_QUERY);
-}
-
-void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result)
+void pass_end(struct thread *t, struct call *c, int result)
 {
     t->passed = c->below; /* with what was passed by inside it, and left by an exception */
-    if (is_failure(site, result) && thread_takes_part(t))
+    if (call_has_failed(result) && thread_takes_part(t))
         counter_add(COUNTER_PASSED_FAILED, 1);
 }
 

@@ -53,10 +53,11 @@ struct table {
     struct room rooms[ROOMS];
 };
 
-static struct table *table;          /* mmap'ed */
-static _Atomic uint32_t stack_count; /* slots claimed */
-static _Atomic uint32_t last_stack;  /* the newest number */
-static const char *absent;           /* why there are none */
+static struct table *table;            /* mmap'ed */
+static _Atomic uint32_t stack_count;   /* slots claimed */
+static _Atomic uint32_t failure_count; /* stack_of_failure */
+static _Atomic uint32_t last_stack;    /* the newest number */
+static const char *absent;             /* why there are none */
 
 static inline uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -237,6 +238,13 @@ uint32_t stack_take(struct thread *t)
     return stack;
 }
 
+bool stack_of_failure(unsigned class)
+{
+    return atomic_load(&fork_page.slow_ticks[class]) != UINT64_MAX &&
+           atomic_load(&failure_count) < STACK_FAILURES_MAX &&
+           atomic_fetch_add(&failure_count, 1) < STACK_FAILURES_MAX;
+}
+
 static void set_slow(uint64_t ticks, uint64_t always)
 {
     for (unsigned i = 0; i < API_CLASS_COUNT; i++)
@@ -286,6 +294,7 @@ void stacks_reset(void)
     table = NULL;
     atomic_store(&stack_count, 0);
     atomic_store(&last_stack, 0);
+    atomic_store(&failure_count, 0);
 }
 
 bool stacks_are_on(void)

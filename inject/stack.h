@@ -26,6 +26,14 @@ struct thread;
  */
 uint32_t stack_take(struct thread *t);
 
+/*
+ * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,
+ * those of the first STACK_FAILURES_MAX of a process: some programs probe, or go on after an error
+ * that all further calls return.
+ */
+#define STACK_FAILURES_MAX 1000
+bool stack_of_failure(unsigned class);
+
 /* At the start of a recording, with the settings read: what is slow. */
 void stacks_start(void);
 

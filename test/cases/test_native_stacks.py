@@ -81,6 +81,8 @@ class Stacks:
         return [r.stack for r in self.process.of_type(stream_reader.CALL)]
 
 
+NOT_READY = 600
+
 OWN = "call frame information (libunwind: {})"
 READY, UNLOADED = OWN.format("for what it does not follow"), OWN.format("an object was unloaded")
 SOURCES = {"libunwind": ["libunwind", UNLOADED], "own-first": [READY, UNLOADED],
@@ -409,6 +411,27 @@ def test_settings(library, tmp_path, settings, expected):
     assert len([n for n in stacks.of_calls() if n]) == expected
     is_off = settings == {"GPUPROF_BACKTRACE_THRESHOLD": "off"}
     assert process.meta["stacks"].startswith("absent: ") == is_off
+
+
+def test_calls_that_fail(library, tmp_path):
+    """However short, but not for ever: an error may be all that comes from there on."""
+    for settings, expected in (({}, 1000), ({"GPUPROF_BACKTRACE_THRESHOLD": "off"}, 0),
+                               ({"GPUPROF_BACKTRACE_THRESHOLD": "off",
+                                 "GPUPROF_BACKTRACE": "graph"}, 0)):
+        out = tmp_path / "-".join(("out", *settings))
+        env = toolchain.environment(out, library, **{"GPUPROF_BACKTRACE_THRESHOLD": "60s",
+                                                     **settings})
+        toolchain.run([build("-O2"), "failing", "1100"], env)
+        [process] = stream_reader.read_folder(out)
+        stacks = Stacks(process)
+        calls = process.of_type(stream_reader.CALL)
+        failed = [c for c in calls if c.result not in (0, NOT_READY)]
+        assert len(failed) == 1100 and len(calls) >= 3300
+        assert sum(c.result == NOT_READY for c in calls) == 1100
+        assert {bool(c.stack) for c in calls if c.result in (0, NOT_READY)} == {False}
+        assert [bool(c.stack) for c in failed] == [True] * expected + [False] * (1100 - expected)
+        for number in {c.stack for c in failed if c.stack}:
+            assert list(stacks.names(number, "stacks-"))[:2] == ["failing", "main"]
 
 
 def test_slow_calls_only(library, tmp_path):

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,6 +269,32 @@ __attribute__((noinline)) static void reloaded(const char *path, int times)
     HERE;
 }
 
+static void hold(void *may_end)
+{
+    while (!*(volatile bool *)may_end)
+        usleep(1000);
+}
+
+/* Of three calls in turn one fails, one is not ready, which is no failure, and one succeeds. */
+__attribute__((noinline)) static void failing(int count)
+{
+    cudaStream_t stream;
+    volatile bool may_end = false;
+    cudaStreamCreate(&stream);
+    cudaLaunchHostFunc(stream, hold, (void *)&may_end);
+    for (int i = 0; i < count; i++) {
+        void *memory;
+        if (cudaMalloc(&memory, SIZE_MAX / 2) == cudaSuccess)
+            abort();
+        cudaMemsetAsync(NULL, 0, 0, stream);
+        if (cudaStreamQuery(stream) != cudaErrorNotReady)
+            abort();
+    }
+    may_end = true;
+    cudaStreamSynchronize(stream);
+    HERE;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -303,6 +330,8 @@ int main(int argc, char **argv)
     else if (strcmp(way, "altstack") == 0) {
         on_other_stack();
         middle(8);
+    } else if (strcmp(way, "failing") == 0) {
+        failing(atoi(argv[2]));
     } else if (strcmp(way, "signal") == 0) {
         signal(SIGUSR1, on_signal);
         raise(SIGUSR1);
