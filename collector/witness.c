@@ -15,7 +15,7 @@
 #define WITNESS_SETTLE_NS  20000000
 #define WITNESS_ANSWER_MS  1000
 #define WITNESS_LOOK_MS    50
-#define WITNESS_KEEP_MS    1000 /* two quick signals may be one for the launcher: forget the rest */
+#define WITNESS_KEEP_MS    1000
 #define WITNESS_STAT_BYTES 512
 #define WITNESS_REPORT     -1 /* an order; others are the process to watch, 0 = none */
 
@@ -146,17 +146,24 @@ void witness_release(struct witness *w)
     w->pid = 0;
 }
 
+/*
+ * What is one signal for the one may be two for the other: while a further one waits for the
+ * launcher, what the witness has seen counts for that, too, and after it no more.
+ */
 static bool take_seen(struct witness *w, const siginfo_t *info, int64_t now)
 {
+    bool found = false;
+    sigset_t waiting;
+    sigpending(&waiting);
     for (unsigned i = 0; i < WITNESS_SEEN_MAX; i++) {
         struct witness_seen *seen = &w->seen[i];
-        if (seen->signal_number == info->si_signo && seen->sender == info->si_pid &&
-            now - seen->time_ms < WITNESS_KEEP_MS) {
+        if (seen->signal_number != info->si_signo || seen->sender != info->si_pid)
+            continue;
+        found |= now - seen->time_ms < WITNESS_KEEP_MS;
+        if (!sigismember(&waiting, info->si_signo))
             seen->signal_number = 0;
-            return true;
-        }
     }
-    return false;
+    return found;
 }
 
 static void give_order(struct witness *w, pid_t program)

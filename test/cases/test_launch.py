@@ -149,6 +149,15 @@ def test_signal_to_the_group_arrives_once(launch, number):
     assert running.end() == []
 
 
+def test_signals_to_the_group_in_quick_succession(launch):
+    """What are two for the launcher may be one for the witness."""
+    running = launch(*PYTHON, LISTENER, "20", start_new_session=True)
+    for _ in range(10):
+        os.killpg(running.process.pid, signal.SIGINT)
+        assert running.next_signal() == signal.SIGINT
+    assert running.end() == []
+
+
 def test_default_actions(launch):
     running = launch("sh", "-c", "echo ready $$; exec sleep 30")
     os.kill(running.process.pid, signal.SIGTERM)
