@@ -237,4 +237,5 @@ def test_passed_calls(steps, handler, stride):
     assert not [k for k in lost if k[0] == "cudaMalloc" and "inner" not in handler]
     weights = [r.weight for r in process.of_type(stream_reader.CALL) if r.weight]
     assert all(weight > 1 for weight in weights)
-    assert -200 <= sum(weight - 1 for weight in weights) - passed <= 0
+    # The last launch and the last copy that are recorded stand for nobody after them.
+    assert -198 * 2 - jumps <= sum(weight - 1 for weight in weights) - passed <= 0
