@@ -2,7 +2,10 @@
 #include "absence.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "json_text.h"
 
 #define MARK "absent: "
 
@@ -45,4 +48,16 @@ char *absence_text(const struct absence *a, const struct recording *rec, const c
                                            a->processes, rec->count, a->reason)
                                 : asprintf(&text, "%s absent: %s", what, a->reason);
     return length < 0 ? NULL : text;
+}
+
+void absences_print_json(const struct absence *found, unsigned count, const char *word, FILE *out)
+{
+    fprintf(out, "[");
+    for (unsigned i = 0; i < count; i++) {
+        char *reason = json_string(found[i].reason, strlen(found[i].reason));
+        fprintf(out, "%s{\"%s\": %s, \"processes\": %u}", i ? ", " : "", word,
+                reason ? reason : "null", found[i].processes);
+        free(reason);
+    }
+    fprintf(out, "]");
 }

@@ -6,6 +6,8 @@
 #ifndef GPUPROF_COLLECTOR_ABSENCE_H
 #define GPUPROF_COLLECTOR_ABSENCE_H
 
+#include <stdio.h>
+
 #include "recording.h"
 
 #define ABSENCES_MAX 4 /* different reasons */
@@ -20,6 +22,9 @@ unsigned absences_find(const struct recording *rec, const char *key, struct abse
 
 /* The same for how each process got its rows of the GPU, or why it has none ("absent: REASON"). */
 unsigned gpu_statuses_find(const struct recording *rec, struct absence *found);
+
+/* As a JSON list: `word` is the name of the reason in it. */
+void absences_print_json(const struct absence *found, unsigned count, const char *word, FILE *out);
 
 /* "Python frames absent: REASON", and in how many processes, in new memory; NULL: no memory. */
 char *absence_text(const struct absence *a, const struct recording *rec, const char *what);

@@ -229,14 +229,9 @@ static void print_json_gpu_rows(const struct recording *rec, FILE *out)
 {
     struct absence found[ABSENCES_MAX];
     unsigned count = gpu_statuses_find(rec, found);
-    fprintf(out, "\"gpu_rows_of\": [");
-    for (unsigned i = 0; i < count; i++) {
-        char *status = json_string(found[i].reason, strlen(found[i].reason));
-        fprintf(out, "%s{\"status\": %s, \"processes\": %u}", i ? ", " : "",
-                status ? status : "null", found[i].processes);
-        free(status);
-    }
-    fprintf(out, "],\n");
+    fprintf(out, "\"gpu_rows_of\": ");
+    absences_print_json(found, count, "status", out);
+    fprintf(out, ",\n");
 }
 
 void report_print_json(const struct report *r, FILE *out)

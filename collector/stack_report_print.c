@@ -206,14 +206,8 @@ static void print_json_absences(const struct stack_report *r, const char *key, F
 {
     struct absence found[ABSENCES_MAX];
     unsigned count = absences_find(r->costs.rec, key, found);
-    fprintf(out, ",\n\"%s_absent\": [", key);
-    for (unsigned i = 0; i < count; i++) {
-        char *reason = json_string(found[i].reason, strlen(found[i].reason));
-        fprintf(out, "%s{\"reason\": %s, \"processes\": %u}", i ? ", " : "",
-                reason ? reason : "null", found[i].processes);
-        free(reason);
-    }
-    fprintf(out, "]");
+    fprintf(out, ",\n\"%s_absent\": ", key);
+    absences_print_json(found, count, "reason", out);
 }
 
 void stack_report_print_json(const struct stack_report *r, FILE *out)
