@@ -44,7 +44,7 @@ endif
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check check-gpu check-consumers check-aarch64 bench fuzz style format install \
+.PHONY: all check check-long check-gpu check-consumers check-aarch64 bench fuzz style format install \
 	uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
@@ -124,6 +124,8 @@ $(BUILD)/gpuprof-collector: $(COLLECTOR_OBJ) $(FORMATS_OBJ)
 
 check:
 	./scripts/check --no-setup
+check-long:
+	./scripts/check --no-setup -m long
 
 fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
@@ -172,6 +174,7 @@ clean:
 help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
+	@echo 'check-long  the tests that take too long for every run'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
 	@echo 'check-torch  a real PyTorch, fetched from PyPI, on the simulated CUDA'
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
