@@ -377,9 +377,11 @@ static void tell(struct launch *l, const struct child *c)
     if (l->quiet || (*rank_text() && strcmp(rank_text(), "0") != 0))
         return;
     if (visit_streams(l, NULL) == l->streams_before) {
-        message("nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
-                "LD_PRELOAD, or is static or setuid, or recording could not start (said above)",
-                l->argv[0]);
+        message(
+            "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
+            "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
+            "no driver, too old a one, or no device, or recording could not start (said above)",
+            l->argv[0]);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)

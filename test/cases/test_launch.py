@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import toolchain
 from launched import LISTENER, PYTHON, Running, has_ended, state_of, wait_until
 
 
@@ -407,6 +408,18 @@ def test_only_rank_0_speaks(run_collector, program, variables, speaks):
 def test_nothing_recorded(run_collector, tmp_path):
     result = run_collector("run", "true")
     assert one_line(result.stderr) and "nothing was recorded" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", [{"LD_LIBRARY_PATH": ""}, {"SIMCUDA_DEVICES": "0"},
+                                     {"SIMCUDA_DRIVER_VERSION": "11000"}], ids=str)
+def test_linked_in_runtime_without_a_driver(run_collector, tmp_path, missing):
+    """All its calls fail before one of the driver's that is recorded: that is said, too."""
+    program = toolchain.build("runtime_work.c", *toolchain.STATIC)
+    result = run_collector("run", program, "basic", env={**os.environ, **missing})
+    assert "errno" in result.stdout and "\n0 errno" not in result.stdout.partition("cudaFree")[0]
+    assert one_line(result.stderr) and "has the CUDA runtime linked in, which found no driver, " \
+        "too old a one, or no device" in result.stderr
     assert not list(tmp_path.iterdir())
 
 
