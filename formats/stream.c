@@ -47,11 +47,28 @@ int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capa
     put_u64(&w, h->realtime_zero_ns);
     put_string(&w, h->host, STREAM_HOST_BYTES_MAX);
     put_string(&w, h->live_path, STREAM_PATH_BYTES_MAX);
+    put_u64(&w, (uint64_t)h->monotonic_shift_ns);
+    put_u16(&w, COUNTER_COUNT);
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        put_u64(&w, h->counters[i]);
     if (w.failed || w.length + 4 > w.capacity || w.length + 4 > STREAM_HEADER_BYTES_MAX)
         return GPUPROF_LIMIT;
     store_u32(out + 4, (uint32_t)(w.length + 4 - 8));
     put_u32(&w, crc32c(0, out, w.length));
     return (int)w.length;
+}
+
+/* What the first writers of this version did not say. A later one may have more counters. */
+static void get_further(struct byte_reader *r, struct stream_header *h)
+{
+    h->monotonic_shift_ns = 0;
+    memset(h->counters, 0, sizeof h->counters);
+    if (r->position == r->length)
+        return;
+    h->monotonic_shift_ns = (int64_t)get_u64(r);
+    unsigned count = get_u16(r);
+    for (unsigned i = 0; i < count && i < COUNTER_COUNT; i++)
+        h->counters[i] = get_u64(r);
 }
 
 int stream_header_read(struct stream_header *h, const uint8_t *data, size_t length)
@@ -91,6 +108,7 @@ int stream_header_read(struct stream_header *h, const uint8_t *data, size_t leng
     h->realtime_zero_ns = get_u64(&r);
     get_string(&r, h->host, STREAM_HOST_BYTES_MAX);
     get_string(&r, h->live_path, STREAM_PATH_BYTES_MAX);
+    get_further(&r, h);
     if (r.failed || h->scale.mult == 0 || load_u32(data + size - 4) != crc32c(0, data, size - 4))
         return GPUPROF_DAMAGED;
     return (int)size;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clock_scale.h"
+#include "record.h"
 
 #define STREAM_FRAME_MAGIC      0x184D2A5Au /* the skippable frame that holds the header */
 #define STREAM_MAGIC            0x00464F5250555047ull /* "GPUPROF\0" */
@@ -34,6 +35,8 @@ struct stream_header {
     uint64_t realtime_zero_ns;                 /* CLOCK_REALTIME then, since 1970 */
     char host[STREAM_HOST_BYTES_MAX + 1];      /* terminated */
     char live_path[STREAM_PATH_BYTES_MAX + 1]; /* of the live file; "" = memory without a file */
+    int64_t monotonic_shift_ns; /* by which a time namespace moved its CLOCK_MONOTONIC; 0 = none */
+    uint64_t counters[COUNTER_COUNT]; /* when the recording ended before its process; else 0 */
 };
 
 /* Writes the header's frame; returns its size, or GPUPROF_LIMIT. */

@@ -144,6 +144,8 @@ class Header:
     realtime_zero: int
     host: str
     live_path: str
+    monotonic_shift: int
+    counters: tuple  # of a recording that ended before its process
     bytes: int
 
     def ns(self, ticks):
@@ -194,6 +196,8 @@ class Process:
         for record in sorted(self.of_type(COUNTER), key=lambda r: r.begin):
             values[record.text.decode()] = record.args[0]
         values.update(self.live_counters)  # these are the newest
+        for name, value in zip(COUNTERS, self.header.counters):
+            values[name] = max(values[name], value)
         return values
 
     @property
@@ -283,8 +287,14 @@ def read_header(data):
         need(length <= most and at + 2 + length <= len(body), "stream header: text length")
         texts.append(os.fsdecode(body[at + 2:at + 2 + length]))
         at += 2 + length
+    shift, counters = 0, ()
+    if at < len(body):  # the first writers did not say these
+        need(at + 10 <= len(body), "stream header: shift cut off")
+        shift, count = struct.unpack_from("<qH", body, at)
+        need(at + 10 + 8 * count <= len(body), "stream header: counters cut off")
+        counters = struct.unpack_from(f"<{count}Q", body, at + 10)
     return Header(version, api_crc, body[24:40], body[40:56], namespace, start, pid, parent, source,
-                  ticks, mult, monotonic, realtime, texts[0], texts[1], end)
+                  ticks, mult, monotonic, realtime, *texts, shift, counters, end)
 
 
 # ---- Blocks ------------------------------------------------------------------------------------
@@ -583,9 +593,12 @@ def _read_live(read, header, afters):
 # ---- Whole processes ---------------------------------------------------------------------------
 
 def find_live(path, header):
-    beside = path.with_name(path.name.removesuffix(".gpuprof") + ".live")
-    for candidate in (beside, pathlib.Path(header.live_path) if header.live_path else None):
-        if candidate and candidate.is_file():
+    candidates = [path.with_name(path.name.removesuffix(".gpuprof") + ".live")]
+    if header.live_path:
+        recorded = pathlib.Path(header.live_path)
+        candidates += [path.with_name(recorded.name), recorded]
+    for candidate in candidates:
+        if candidate.is_file():
             return candidate
     return None
 

@@ -151,7 +151,7 @@ def test_live_layout():
     text = section("## The live file")
     head, chunk = table(text, 0), table(text, 1)
     assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
-        "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "BYTES", "COUNTERS")]
+        "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "BYTES", "ALIVE", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
         "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "PASSED",
         "COUNTED", "COST", "HEAD_BYTES")]
@@ -188,7 +188,9 @@ int main(void)
     unsigned char frame[STREAM_HEADER_BYTES_MAX];
     struct stream_header h = {.pid_namespace = 1001, .start_time = 1002, .pid = 1003,
         .parent_pid = 1004, .api_crc = 1005, .monotonic_zero_ns = 1006, .realtime_zero_ns = 1007,
-        .host = "a host", .live_path = "/a/path"};
+        .host = "a host", .live_path = "/a/path", .monotonic_shift_ns = -1010};
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        h.counters[i] = 3000 + (unsigned)i;
     memset(h.process_id, 0x11, 16);
     memset(h.boot_id, 0x22, 16);
     h.scale.source = 2;
@@ -224,6 +226,8 @@ def test_headers(written):
                 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 2)
     assert (h.process_id, h.boot_id) == (b"\x11" * 16, b"\x22" * 16)
     assert (h.host, h.live_path, h.version) == ("a host", "/a/path", 1)
+    assert h.monotonic_shift == -1010
+    assert h.counters == tuple(range(3000, 3000 + len(stream_reader.COUNTERS)))
     assert len(written) - h.bytes == BLOCK["BLOCK_HEADER_BYTES"]
     frame = written + bytes(2009)
     b = stream_reader._read_block(frame, h.bytes)  # pylint: disable=protected-access

@@ -283,6 +283,15 @@ static void save_extremes(void)
     save(&b, "extreme-clock.gpuprof");
     builder_release(&b);
 
+    builder_init(&b, 0);
+    b.header.monotonic_shift_ns = INT64_MIN;
+    memset(b.header.counters, 0xff, sizeof b.header.counters);
+    builder_api(&b);
+    builder_anchor(&b, 2000000, 1ull << 63);
+    add_calls(&b);
+    save(&b, "extreme-end.gpuprof");
+    builder_release(&b);
+
     /* Slices of a row that overlap or touch, as calls left by longjmp do. */
     begin(&b);
     static const uint64_t slices[][2] = {{100, 100}, {150, 100}, {200, 10}, {210, 10},
