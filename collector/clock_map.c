@@ -30,9 +30,10 @@ int clock_map_init(struct clock_map *m, const struct stream_header *h)
     *m = (struct clock_map){.stride = 1};
     if (!make_room(m))
         return GPUPROF_NO_MEMORY;
-    m->offset = limited(h->realtime_zero_ns) - limited(h->monotonic_zero_ns);
-    m->anchors[0] =
-        (struct clock_anchor){.shared_ns = limited(h->monotonic_zero_ns), .slope = SLOPE_ONE};
+    m->shift = (uint64_t)h->monotonic_shift_ns;
+    uint64_t zero_ns = limited(h->monotonic_zero_ns - m->shift);
+    m->offset = limited(h->realtime_zero_ns) - zero_ns;
+    m->anchors[0] = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
     m->last = m->anchors[0];
     m->count = 1;
     m->segment_end = CLOCK_NS_MAX;
@@ -68,6 +69,7 @@ static void halve(struct clock_map *m)
 
 void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
 {
+    monotonic_ns -= m->shift;
     /* Anchors closer than a millisecond say more about noise than about the clock's rate. */
     if (!plausible(&m->last, ns, monotonic_ns) || ns - m->last.ns < 1000000)
         return;

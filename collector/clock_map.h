@@ -2,9 +2,10 @@
 /*
  * From one process's nanoseconds (frozen scale) to the nanoseconds that all processes share:
  * piecewise linear through the process's ANCHOR records to CLOCK_MONOTONIC, which all processes of
- * one boot share, then by one offset per boot to CLOCK_REALTIME, which hosts have in common. The
- * map never decreases, so that order and nesting within a process stay. At most CLOCK_ANCHORS_MAX
- * anchors are kept; when there are more, every second one goes.
+ * one boot share (the shift of a time namespace is taken out), then by one offset per boot to
+ * CLOCK_REALTIME, which hosts have in common. The map never decreases, so that order and nesting
+ * within a process stay. At most CLOCK_ANCHORS_MAX anchors are kept; when there are more, every
+ * second one goes.
  */
 #ifndef GPUPROF_COLLECTOR_CLOCK_MAP_H
 #define GPUPROF_COLLECTOR_CLOCK_MAP_H
@@ -30,6 +31,7 @@ struct clock_map {
     uint32_t offered; /* ... counted here; the last one always */
     uint32_t hint;    /* the segment of the last look-up */
     uint64_t offset;  /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
+    uint64_t shift;   /* of the process's CLOCK_MONOTONIC by its time namespace; likewise */
     uint64_t segment_end;
     struct clock_anchor last;
 };

@@ -81,10 +81,21 @@ static uint64_t parse_start_time(void)
     return p ? strtoull(p, NULL, 10) : 0;
 }
 
-static uint64_t parse_pid_namespace(void)
+/* By which CLOCK_MONOTONIC is ahead of the kernel's own here. */
+static int64_t parse_monotonic_shift(void)
+{
+    char text[256];
+    read_file("/proc/self/timens_offsets", text, sizeof text);
+    const char *p = strstr(text, "monotonic");
+    char *end = NULL;
+    int64_t seconds = p ? strtoll(p + strlen("monotonic"), &end, 10) : 0;
+    return p ? seconds * 1000000000 + strtoll(end, NULL, 10) : 0;
+}
+
+static uint64_t parse_namespace(const char *path)
 {
     char text[64];
-    ssize_t n = readlink("/proc/self/ns/pid", text, sizeof text - 1);
+    ssize_t n = readlink(path, text, sizeof text - 1);
     if (n <= 0)
         return 0;
     text[n] = '\0';
@@ -117,7 +128,10 @@ void identity_fill(struct stream_header *h)
     }
     read_variables();
     parse_boot_id(h->boot_id);
-    h->pid_namespace = parse_pid_namespace();
+    h->pid_namespace = parse_namespace("/proc/self/ns/pid");
+    /* What is shown are the offsets of the children's namespace. */
+    if (parse_namespace("/proc/self/ns/time") == parse_namespace("/proc/self/ns/time_for_children"))
+        h->monotonic_shift_ns = parse_monotonic_shift();
     h->start_time = parse_start_time();
     h->pid = (uint32_t)syscall(SYS_getpid);
     h->parent_pid = (uint32_t)getppid();

@@ -121,16 +121,19 @@ static void test_histogram(void **state)
     }
 }
 
-static void test_clock_map(void **state)
+/* In a time namespace CLOCK_MONOTONIC is that of the others, moved. */
+static void check_clock_map(int64_t shift_ns)
 {
-    (void)state;
-    struct stream_header h = {.monotonic_zero_ns = 1000000000, .realtime_zero_ns = 5000000000};
+    uint64_t zero_ns = 1000000000 + (uint64_t)shift_ns;
+    struct stream_header h = {.monotonic_zero_ns = zero_ns,
+                              .realtime_zero_ns = 5000000000,
+                              .monotonic_shift_ns = shift_ns};
     struct clock_map m;
     assert_int_equal(clock_map_init(&m, &h), 0);
     /* 20 ppm fast, more anchors than are kept, and some that make no sense. */
     uint64_t seconds = 3 * CLOCK_ANCHORS_MAX;
     for (uint64_t s = 1; s <= seconds; s++) {
-        clock_map_add(&m, s * 1000000000, 1000000000 + s * 1000020000);
+        clock_map_add(&m, s * 1000000000, zero_ns + s * 1000020000);
         if (s % 100 == 0)
             clock_map_add(&m, s * 1000000000 + 500000000, 77);
     }
@@ -150,7 +153,16 @@ static void test_clock_map(void **state)
         before = now;
     }
     assert_true(clock_map_ns(&m, UINT64_MAX) >= before);
+    assert_int_equal(m.anchors[0].shared_ns, 1000000000);
     clock_map_release(&m);
+}
+
+static void test_clock_map(void **state)
+{
+    (void)state;
+    static const int64_t shifts_ns[] = {0, 100000000000000, -900000000};
+    for (unsigned i = 0; i < 3; i++)
+        check_clock_map(shifts_ns[i]);
 }
 
 static void test_functions(void **state)
