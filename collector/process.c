@@ -350,7 +350,12 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
         return error;
     if (l->scan->torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan->torn;
-    p->losses.not_ended = !p->end_reason && !*has_live && !found;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
+        if (p->header.counters[i] > p->losses.counters[i])
+            p->losses.counters[i] = p->header.counters[i];
+    /* Of a recording that ended before, and has no live file, the counters say what is missing. */
+    bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
+    p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);
     if (!p->codes.described && p->header.api_crc == api_table_crc())
         error = function_builtin(&l->reader->functions, &p->codes);

@@ -10,17 +10,23 @@
 #include "gpu.h"
 #include "pool.h"
 #include "say.h"
+#include "seal.h"
 #include "state.h"
 #include "writer.h"
 
 #define SETTLE_TRIES 5
 #define SETTLE_NS    1000000u
 
-/* Is this the process that records, and not a child of it by fork or vfork? Async-signal-safe. */
+/* Is this the process that started here, and not a child of it by fork or vfork? */
+static bool is_own_process(void)
+{
+    return atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
+}
+
+/* Does it record? Async-signal-safe, as is the above. */
 static bool is_recorder(void)
 {
-    return epoch_now() != EPOCH_NONE &&
-           atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
+    return epoch_now() != EPOCH_NONE && is_own_process();
 }
 
 /* May another thread still append? Then the live file must stay for what it appends. */
@@ -74,8 +80,11 @@ static bool flush(enum end_reason reason)
  */
 static void close_down(enum end_reason reason)
 {
-    if (!is_recorder())
+    if (!is_recorder()) {
+        if (is_own_process())
+            seal_tell_end(); /* again: now the calls that came since are counted */
         return;
+    }
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     bool flushed = flush(reason);

@@ -197,8 +197,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);
     if (!stream_out_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
-        if (!gp.pool.is_file ||
-            h->thread == 0) /* others are still in the live file, for the reader */
+        if (h->thread == 0) /* others are still in their chunks */
             counter_add(COUNTER_WRITE_LOST, records);
         block_encoder_reset(e);
         return false;
@@ -210,6 +209,18 @@ static bool store_block(struct sealer *s, struct block_header *h)
         cost_sums_reached(s->cost_index, h->max_ns);
     block_encoder_reset(e);
     return true;
+}
+
+/* Of parts[first..last), what lies before `position` is in the stream. */
+static void mark_stored(struct sealer *s, uint32_t first, uint32_t last, uint64_t position)
+{
+    for (uint32_t i = first; i < last; i++) {
+        struct part *p = &s->parts[i];
+        uint64_t stored = position > p->position ? position - p->position : 0;
+        if (stored > p->sealed)
+            chunk_set_u64(p->chunk, LIVE_CHUNK_SEALED,
+                          stored < p->committed ? stored : p->committed);
+    }
 }
 
 /* Seals parts[first..last) of one thread; what is stored is marked, and full chunks become free. */
@@ -230,8 +241,10 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
             uint64_t bytes = 8 * (uint64_t)record_word_count(load_u64(record));
             if (!block_encoder_add(&s->encoder, record)) {
                 h.position_end = position;
-                if (!store_block(s, &h))
+                if (!store_block(s, &h)) {
+                    mark_stored(s, first, last, h.position_begin);
                     return false;
+                }
                 h.position_begin = position;
                 continue;
             }
@@ -240,15 +253,12 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
         }
     }
     h.position_end = position;
-    if (s->encoder.record_count && !store_block(s, &h))
-        return false;
-    for (uint32_t i = first; i < last; i++) {
-        struct part *p = &s->parts[i];
-        chunk_set_u64(p->chunk, LIVE_CHUNK_SEALED, p->committed);
-        if (p->full)
-            pool_free(&gp.pool, p->chunk);
-    }
-    return true;
+    bool good = s->encoder.record_count == 0 || store_block(s, &h);
+    mark_stored(s, first, last, good ? position : h.position_begin);
+    for (uint32_t i = first; good && i < last; i++)
+        if (s->parts[i].full)
+            pool_free(&gp.pool, s->parts[i].chunk);
+    return good;
 }
 
 bool seal_own(struct sealer *s, struct thread *me)
@@ -294,4 +304,30 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
         futex_wake_all(&gp.pool.free_event);
     }
     return true;
+}
+
+/* Records that are in chunks only. */
+static uint64_t count_left(void)
+{
+    uint64_t records = 0;
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    for (uint32_t i = 0; i < allocated; i++) {
+        uint8_t *chunk = pool_chunk(&gp.pool, i);
+        uint32_t state = atomic_load(chunk_state(chunk));
+        uint64_t end = chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK;
+        uint64_t room = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+        if (state != LIVE_OWNED && state != LIVE_FULL)
+            continue;
+        for (uint64_t at = chunk_u64(chunk, LIVE_CHUNK_SEALED); at < end && at < room; records++) {
+            uint64_t words = record_word_count(load_u64(chunk + LIVE_CHUNK_HEAD_BYTES + at));
+            at += 8 * (words ? words : 1); /* 0: the program has written over it */
+        }
+    }
+    return records;
+}
+
+void seal_tell_end(void)
+{
+    if (atomic_load(&gp.counters[COUNTER_ENDED]))
+        stream_out_tell_end(gp.pool.is_file ? 0 : count_left());
 }

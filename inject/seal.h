@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From chunks to blocks: what the writer thread does in each pass. Used by that thread only. */
+/*
+ * From chunks to blocks: what the writer thread does in each pass. Used by that thread only, but
+ * for seal_tell_end.
+ */
 #ifndef GPUPROF_INJECT_SEAL_H
 #define GPUPROF_INJECT_SEAL_H
 
@@ -24,5 +27,12 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns);
 
 /* Stores the writer's own records only. False: likewise. */
 bool seal_own(struct sealer *s, struct thread *me);
+
+/*
+ * If the recording has ended before its process: says so in the stream's header, with all counters
+ * and what is left in chunks of which there is no file. By the writer then, and again by whoever
+ * ends the process.
+ */
+void seal_tell_end(void);
 
 #endif

@@ -21,7 +21,8 @@ static struct {
     int fd;
     dev_t device; /* of the file, to know it again */
     ino_t inode;
-    off_t end; /* of the last whole block */
+    off_t end;                   /* of the last whole block */
+    struct stream_header header; /* as it was written */
 } out = {.fd = -1};
 
 /*
@@ -192,6 +193,7 @@ int stream_out_create(const struct stream_header *header, const char *dir)
         out.path, sizeof out.path, "%s/%.*s.%u.%llu-%02x%02x%02x%02x%s", dir, STREAM_HOST_BYTES_MAX,
         header->host, header->pid, (unsigned long long)header->start_time, header->process_id[0],
         header->process_id[1], header->process_id[2], header->process_id[3], STREAM_SUFFIX);
+    out.header = *header;
     errno = ENAMETOOLONG;
     if (bytes > 0 && length > 0 && (size_t)length < sizeof out.path) {
         if (create_whole(head, (size_t)bytes))
@@ -215,6 +217,21 @@ bool stream_out_append(const uint8_t *data, size_t bytes)
         "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
         (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, out.path, error_text(error));
     return false;
+}
+
+void stream_out_tell_end(uint64_t lost)
+{
+    static uint8_t head[STREAM_HEADER_BYTES_MAX];
+    static _Atomic uint32_t busy; /* with threads that end the process at the same time */
+    if (atomic_exchange(&busy, 1))
+        return;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        out.header.counters[i] = atomic_load(&gp.counters[i]);
+    out.header.counters[COUNTER_WRITE_LOST] += lost;
+    int bytes = stream_header_write(&out.header, head, sizeof head);
+    if (bytes > 0 && reopen())
+        write_at(head, (size_t)bytes, 0);
+    atomic_store(&busy, 0);
 }
 
 void stream_out_forget(void)

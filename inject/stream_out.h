@@ -21,6 +21,12 @@ int stream_out_create(const struct stream_header *header, const char *dir);
 /* Appends a whole block. False: it is not there, and recording has ended (said). */
 bool stream_out_append(const uint8_t *data, size_t bytes);
 
+/*
+ * Of a recording that ended before its process: writes the counters into the header, in place,
+ * and `lost` records more as not written. A file that cannot grow has room for nothing else.
+ */
+void stream_out_tell_end(uint64_t lost);
+
 /* Takes the file away again: nothing was recorded. */
 void stream_out_remove(void);
 

@@ -123,6 +123,7 @@ static bool write_on(struct sealer *s, struct thread *me, bool may_be_left)
     }
     atomic_store(&gp.writer.running, 0); /* first: start.c looks */
     start_end();
+    seal_tell_end();
     futex_wake_all(&gp.writer.done);
     futex_wake_all(&gp.pool.free_event);
     return false;

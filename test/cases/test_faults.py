@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks, limits and system calls that fail: the program goes on, and what is there can be read."""
 
+import csv
 import errno
+import io
+import json
 import re
 import resource
 import shutil
@@ -89,6 +92,36 @@ def test_writing_fails_before_the_start_is_over(faulty):
     assert recorded + lost == 10 * 100 + 1
     [process] = stream_reader.read_folder(faulty.out)
     assert process.counters["ended"] == 1
+
+
+def test_file_size_limit(faulty, tmp_path):
+    """No file may grow further: the early end, and how many calls came after it, are told."""
+    limit = 9_000
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    stderr = faulty("slowly", "40", preexec_fn=prepare)
+    said(stderr, NO_LIVE, ENDED + "File too large")
+    [stream] = faulty.out.glob("*.gpuprof")
+    assert limit // 2 < stream.stat().st_size <= limit
+    [process] = stream_reader.read_folder(faulty.out)
+    recorded = len(process.of_type(stream_reader.CALL))
+    assert process.counters["ended"] == 1 and 0 < recorded < CALLS
+    lost = sum(process.counters[name] for name in ("unrecorded", "write_lost"))
+    assert recorded + lost == CALLS
+    trace = tmp_path / "trace.json"
+    done = faulty.collector("merge", "--strict", faulty.out, "-o", trace)
+    assert done.returncode == 3 and "recordings that ended before their program" in done.stderr
+    assert "second or so" not in done.stderr
+    wanted = {"ended": 1, "unrecorded": process.counters["unrecorded"]}
+    losses = json.loads(trace.read_text())["otherData"]["losses"]
+    assert wanted.items() <= losses.items()
+    text = faulty.collector("report", "--format=csv", faulty.out).stdout
+    rows = {row["function"]: int(row["count"]) for row in csv.DictReader(io.StringIO(text))
+            if row["kind"] == "loss"}
+    assert wanted.items() <= rows.items() and "not_ended" not in rows
+    assert f"{wanted['unrecorded']:,}  calls made after recording had ended" in \
+        faulty.collector("report", faulty.out).stdout
 
 
 @pytest.mark.parametrize("on_full", ["wait", "drop"])
