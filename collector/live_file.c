@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 #include "file_at.h"
 #include "new_file.h"
 
-#define PATH_BYTES_MAX 4096
 #define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
 
 /* "" if the text cannot be had. */
@@ -45,27 +45,60 @@ static bool is_this_boot(const struct stream_header *h)
     return digits == 32 && memcmp(id, h->boot_id, sizeof id) == 0;
 }
 
-enum live_owner live_owner(const struct stream_header *h)
+/* Are the numbers in /proc those of our own pid namespace, and is that the one of `h`? */
+static bool is_this_namespace(const struct stream_header *h)
 {
     struct stat status;
-    if (!is_this_boot(h) || stat("/proc/self/ns/pid", &status) < 0 ||
-        status.st_ino != h->pid_namespace)
+    char text[32] = "";
+    ssize_t length = readlink("/proc/self", text, sizeof text - 1);
+    return length > 0 && strtol(text, NULL, 10) == getpid() &&
+           stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == h->pid_namespace;
+}
+
+/*
+ * Is the time since boot the same to that process and to us? /proc shows start times as the
+ * reader's time namespace has them, and the header's is as its process saw it. False if it is not
+ * known.
+ */
+static bool shares_clock(uint32_t pid)
+{
+    char path[64];
+    struct stat own, its;
+    snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
+    if (stat("/proc/self/ns/time", &own) < 0)
+        return errno == ENOENT; /* a kernel without such namespaces */
+    return stat(path, &its) == 0 && own.st_ino == its.st_ino;
+}
+
+/* Of what stands behind the command's name in /proc/PID/stat; NULL if it is not there. */
+static const char *stat_field(const char *behind, int number)
+{
+    for (int field = 2; field < number && behind; field++)
+        behind = strchr(behind + 1, ' ');
+    return behind ? behind + 1 : NULL;
+}
+
+/* In doubt unknown: the live file of a process that goes on must stay where it is. */
+enum live_owner live_owner(const struct stream_header *h)
+{
+    if (!is_this_boot(h) || !is_this_namespace(h))
         return LIVE_OWNER_UNKNOWN;
     char path[64];
     char text[1024];
     snprintf(path, sizeof path, "/proc/%u/stat", h->pid);
     read_text(path, text, sizeof text);
     const char *p = strrchr(text, ')'); /* behind the command's name, which may hold anything */
-    if (!p)
-        return LIVE_OWNER_ENDED;
-    char state = p[1] ? p[2] : '\0';
-    if (state == 'Z' || state == 'X')
-        return LIVE_OWNER_ENDED; /* its memory is gone */
-    for (int field = 2; field < 22 && p; field++)
-        p = strchr(p + 1, ' ');
-    if (!p)
+    if (!p)                             /* /proc may hide what there is (hidepid) */
+        return kill((pid_t)h->pid, 0) < 0 && errno == ESRCH ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
+    const char *state = stat_field(p, 3), *threads = stat_field(p, 20), *start = stat_field(p, 22);
+    if (!state || !threads || !start)
         return LIVE_OWNER_UNKNOWN;
-    return strtoull(p + 1, NULL, 10) == h->start_time ? LIVE_OWNER_RUNNING : LIVE_OWNER_ENDED;
+    /* Its memory is gone, unless it is only the first thread that has ended. */
+    if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1)
+        return LIVE_OWNER_ENDED;
+    if (strtoull(start, NULL, 10) == h->start_time)
+        return LIVE_OWNER_RUNNING;
+    return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
 }
 
 /* Checks the first page; 0, GPUPROF_DAMAGED or GPUPROF_IO. */
@@ -95,6 +128,7 @@ static int read_head(struct live_file *l)
     uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
     if (there < l->chunk_count)
         l->chunk_count = (uint32_t)there;
+    l->alive = load_u64(head + LIVE_OFFSET_ALIVE);
     for (unsigned i = 0; i < COUNTER_COUNT; i++)
         l->counters[i] = load_u64(head + LIVE_OFFSET_COUNTERS + 8 * i);
     return 0;
@@ -134,27 +168,41 @@ static bool same_process(const struct live_file *l, const struct stream_header *
     return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
 }
 
+/* Where it may be, the likeliest first: its path, or GPUPROF_LIMIT, or 0 if there is none. */
+static int place_path(enum live_place place, char *path, const char *stream_path,
+                      const struct stream_header *h)
+{
+    if (place == LIVE_BESIDE)
+        return beside_path(path, LIVE_PATH_BYTES_MAX, stream_path) < 0 ? GPUPROF_LIMIT : 1;
+    if (!h || h->live_path[0] != '/')
+        return 0;
+    const char *slash = place == LIVE_IN_FOLDER ? strrchr(stream_path, '/') : NULL;
+    const char *name = place == LIVE_IN_FOLDER ? strrchr(h->live_path, '/') + 1 : h->live_path;
+    int length = slash ? (int)(slash + 1 - stream_path) : 0;
+    int put = snprintf(path, LIVE_PATH_BYTES_MAX, "%.*s%s", length, stream_path, name);
+    return put < 0 || put >= LIVE_PATH_BYTES_MAX ? GPUPROF_LIMIT : 1;
+}
+
 int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h)
 {
-    char path[PATH_BYTES_MAX];
-    *l = (struct live_file){.fd = -1};
-    int found = beside_path(path, sizeof path, stream_path) < 0 ? 0 : open_at(l, path, false);
-    if (found > 0 && (!h || same_process(l, h))) {
-        l->beside = true;
-    } else {
-        int beside = found;
-        live_file_release(l);
-        found = h && h->live_path[0] == '/' ? open_at(l, h->live_path, true) : 0;
-        if (found > 0 && !same_process(l, h)) {
-            live_file_release(l);
-            found = 0;
+    bool is_damaged = false;
+    for (enum live_place place = LIVE_BESIDE; place <= LIVE_AS_RECORDED; place++) {
+        *l = (struct live_file){.fd = -1, .place = place};
+        if (place_path(place, l->path, stream_path, h) <= 0)
+            continue;
+        int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
+        if (found > 0 && (!h || same_process(l, h))) {
+            l->owner = live_owner(&l->header);
+            /* It is moved there when its process has ended, which another machine cannot see. */
+            if (place == LIVE_BESIDE && l->owner == LIVE_OWNER_UNKNOWN)
+                l->owner = LIVE_OWNER_ENDED;
+            return 1;
         }
         /* What the header's path leads to is ours or nothing: a name may have been used again. */
-        if (found <= 0)
-            return beside == GPUPROF_DAMAGED ? GPUPROF_DAMAGED : 0;
+        is_damaged |= place == LIVE_BESIDE && found == GPUPROF_DAMAGED;
+        live_file_release(l);
     }
-    l->owner = live_owner(&l->header);
-    return 1;
+    return is_damaged ? GPUPROF_DAMAGED : 0;
 }
 
 void live_file_release(struct live_file *l)
@@ -294,7 +342,7 @@ int live_adopt(const char *stream_path)
 {
     struct stream_header h;
     struct live_file l;
-    char path[PATH_BYTES_MAX];
+    char path[LIVE_PATH_BYTES_MAX];
     int error = read_stream_header(stream_path, &h);
     if (error < 0)
         return error;
@@ -304,20 +352,16 @@ int live_adopt(const char *stream_path)
         return 0;
     int done = 0;
     /* Whatever another process's file does at that name, it stays. */
-    if (!l.beside && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
+    if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
         done = copy_beside(&l, path);
         if (done == 0)
-            done = unlink(h.live_path) < 0 ? GPUPROF_IO : 1;
+            done = unlink(l.path) < 0 ? GPUPROF_IO : 1;
     }
     live_file_release(&l);
     return done;
 }
 
-int live_file_remove(const struct live_file *l, const char *stream_path)
+int live_file_remove(const struct live_file *l)
 {
-    char path[PATH_BYTES_MAX];
-    if (l->beside && beside_path(path, sizeof path, stream_path) < 0)
-        return GPUPROF_LIMIT;
-    int failed = unlink(l->beside ? path : l->header.live_path);
-    return failed && errno != ENOENT ? GPUPROF_IO : 0;
+    return unlink(l->path) < 0 && errno != ENOENT ? GPUPROF_IO : 0;
 }

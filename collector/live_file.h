@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The live file of a process, found from its stream file: first beside it (kept there by
- * live_adopt), then where the stream header says. The latter is a path out of a file, so it must
- * lead to a regular file of the reader's own, which names the same process.
+ * live_adopt), then in the same folder under its own name (a container's folder has another path
+ * outside), then where the stream header says. The last is a path out of a file, so it must lead to
+ * a regular file of the reader's own; wherever it is, it must name the same process.
  */
 #ifndef GPUPROF_COLLECTOR_LIVE_FILE_H
 #define GPUPROF_COLLECTOR_LIVE_FILE_H
@@ -20,14 +21,24 @@ enum live_owner {
     LIVE_OWNER_UNKNOWN, /* another host or pid namespace */
 };
 
+#define LIVE_PATH_BYTES_MAX 4096 /* of where a live file is looked for */
+
+enum live_place {
+    LIVE_BESIDE, /* beside the stream file, and named as that is */
+    LIVE_IN_FOLDER,
+    LIVE_AS_RECORDED,
+};
+
 struct live_file {
     int fd;
-    bool beside; /* beside the stream file */
+    enum live_place place;
+    char path[LIVE_PATH_BYTES_MAX]; /* where it was found */
     enum live_owner owner;
     struct stream_header header;
     uint32_t chunk_bytes;
     uint32_t chunk_count; /* that lie within the file */
     uint32_t chunks_offset;
+    uint64_t alive;     /* ticks when its process was last seen alive; 0: not known */
     uint64_t cut_bytes; /* that the file should have and has not */
     uint64_t counters[COUNTER_COUNT];
 };
@@ -79,6 +90,6 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
 int live_adopt(const char *stream_path);
 
 /* Removes the open live file, whose events are all in the stream file now. 0 or GPUPROF_IO. */
-int live_file_remove(const struct live_file *l, const char *stream_path);
+int live_file_remove(const struct live_file *l);
 
 #endif

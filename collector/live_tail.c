@@ -174,7 +174,7 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
         int size = at < (size_t)length ? record_parse(r->data + at, (size_t)length - at, &record)
                                        : GPUPROF_TRUNCATED;
         if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
-            if (r->live->owner != LIVE_OWNER_RUNNING) /* else it went on while we copied */
+            if (r->live->owner == LIVE_OWNER_ENDED) /* else it may have gone on while we copied */
                 r->tail->damaged_bytes += 8;
             return 0;
         }
@@ -241,12 +241,13 @@ static int take_all_open_calls(struct tail_reader *r)
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
                    struct payload_codec *codec, uint64_t end_ns)
 {
+    uint64_t alive_ns = l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
     struct tail_reader r = {.tail = t,
                             .live = l,
                             .threads = threads,
                             .codec = codec,
                             .scale = &l->header.scale,
-                            .end_ns = end_ns};
+                            .end_ns = alive_ns > end_ns ? alive_ns : end_ns};
     *t = (struct live_tail){.damaged_bytes = l->cut_bytes};
     r.encoder = malloc(sizeof *r.encoder);
     r.data = malloc(l->chunk_bytes);

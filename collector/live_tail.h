@@ -33,7 +33,8 @@ struct live_tail {
 
 /*
  * Reads `l`. `threads` says what the stream holds (position_end) and learns live_end and tids. An
- * open call is shown up to the latest time known, in the live file or before `end_ns`. 0,
+ * open call is shown up to the latest time known: of a record in the live file, or when the process
+ * was last seen alive, or `end_ns`. 0,
  * GPUPROF_IO or GPUPROF_NO_MEMORY.
  */
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,

@@ -300,6 +300,7 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.live_damaged_bytes = p->live.damaged_bytes;
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.running = live->owner == LIVE_OWNER_RUNNING;
+    p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
     memcpy(p->losses.counters, live->counters, sizeof live->counters); /* newer than any record */
     p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
     return error;

@@ -46,6 +46,7 @@ struct losses {
     uint64_t live_records;       /* recovered from the live file: nothing is lost */
     uint64_t open_calls;         /* that had not returned */
     uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
+    uint64_t may_run;            /* 0 or 1: perhaps it does; nobody here can see it */
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */

@@ -202,11 +202,16 @@ int recording_verdict(const struct recording *rec, bool strict)
                     p->file.path, (unsigned long long)l->live_records,
                     (unsigned long long)l->open_calls,
                     l->running                    ? "the process still runs: this is a snapshot"
+                    : l->may_run                  ? "not known whether the process still runs: "
+                                                    "it is of another machine or PID namespace"
                     : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
                                                     "is recovered"
                     : p->end_reason               ? "they came while the process ended"
                     : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
                                                   : "the process was killed, or called exec");
+        if (l->not_ended && p->header.live_path[0])
+            message("%s: its live file is neither in the same folder nor here: '%s'", p->file.path,
+                    p->header.live_path);
         enum loss_weight weight = losses_weight(l);
         if (weight != LOSS_NONE)
             message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));

@@ -257,7 +257,7 @@ static int recover_from(struct recover *r, const char *path, const struct live_f
                     l->live_records, l->open_calls);
     }
     if (error >= 0)
-        error = live_file_remove(live, path);
+        error = live_file_remove(live);
     return error < 0 ? failed(path, error) : EXIT_OK;
 }
 
@@ -282,8 +282,7 @@ static int recover_file(struct recover *r, const char *path, uint32_t *count)
     }
     int code = EXIT_OK;
     ++*count;
-    bool is_over = live.owner == LIVE_OWNER_ENDED || live.beside;
-    if (is_over && live.owner != LIVE_OWNER_RUNNING)
+    if (live.owner == LIVE_OWNER_ENDED)
         code = recover_from(r, path, &live);
     else
         message("%s: left as it is: its process %s", path,
