@@ -68,6 +68,8 @@ static void note_state(struct thread *me, uint32_t reason)
 /* True while recording goes on. */
 static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
 {
+    /* A call that a kill ends had not returned then: nothing else is written while all wait. */
+    chunk_set_u64(gp.pool.base, LIVE_OFFSET_ALIVE, ticks_now());
     uint32_t requested = atomic_load(&gp.writer.requested);
     bool flush = requested != atomic_load(&gp.writer.done);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import conftest
+import launched
 import pytest
 import stream_reader
 import toolchain
@@ -28,6 +29,12 @@ def threads_stored(folder):
     data = stream.read_bytes()
     return {block.thread for block in
             stream_reader.read_blocks(data, stream_reader.read_header(data).bytes)[0]}
+
+
+def last_alive(live):
+    """When the process of a live file was last seen alive, in ns of its own."""
+    data = live.read_bytes()
+    return stream_reader.read_header(data).ns(int.from_bytes(data[2080:2088], "little"))
 
 
 @pytest.fixture(name="killed")
@@ -122,6 +129,28 @@ def test_report_names_open_calls(run_collector, killed):
         rows = [row for row in csv.DictReader(io.StringIO(text)) if row["kind"] == "open_call"]
         assert [(row["function"], int(row["max_ns"]), row["calls"], row["count"]) for row in rows] \
             == [("cudaMemset", ns, "0", "1") for ns in lasted]
+
+
+def test_open_call_until_the_kill(run_collector, library, tmp_path):
+    """Nothing is recorded while a program hangs; that it lived on is known all the same."""
+    tiny, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "data", library, GPUPROF_LIVE=tmp_path,
+                                LD_LIBRARY_PATH=tiny)
+    with subprocess.Popen([toolchain.build("life.c", *link), "stay", "1"], env=env,
+                          stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        [live] = tmp_path.glob("gpuprof-*.live")
+        times = []  # of gpuprof's thread; nothing else is recorded
+        try:
+            launched.wait_until(lambda: len(times) == 5 or last_alive(live) not in (0, *times)
+                                and times.append(last_alive(live)))
+        finally:
+            process.kill()
+    [recorded] = stream_reader.read_folder(tmp_path / "data")
+    begin = max(c.begin for c in recorded.calls() if c.flags & stream_reader.OPEN)
+    rows = json.loads(run_collector("report", "--format=json", tmp_path / "data").stdout)
+    assert len(rows["open_calls"]) == 3
+    assert min(row["lasted_ns"] for row in rows["open_calls"]) >= times[-1] - begin
 
 
 def test_killed_before_the_live_file_was_removed(run_collector, killed, tmp_path):

@@ -212,7 +212,10 @@ static void test_chunks(void **state)
 static void test_open_call(void **state)
 {
     (void)state;
-    for (unsigned recorded = 0; recorded < 2; recorded++) {
+    /* The last sign of life counts if it came behind all records; an old file has none. */
+    static const uint64_t alive_ns[] = {0, 4000, 9000};
+    for (unsigned i = 0; i < 6; i++) {
+        bool recorded = i % 2;
         struct both w;
         both_init(&w);
         fill(&w, 10, 4);
@@ -232,12 +235,13 @@ static void test_open_call(void **state)
         }
         builder_add(&w.b, 0, &(struct record){.type = RECORD_ANCHOR, .begin = 1000 + 4 * 5000});
         builder_save(&w.b, w.stream_path);
+        store_u64(w.l.data + LIVE_OFFSET_ALIVE, alive_ns[i / 2] ? 1000 + 4 * alive_ns[i / 2] : 0);
         live_builder_save(&w.l, w.live_path);
         read_all(w.stream_path, true);
         assert_each_once(recorded ? 11 : 10);
         assert_int_equal(seen.open_calls, recorded ? 0 : 1);
         if (!recorded)
-            assert_int_equal(seen.last_open_ns, 5000 - 1100);
+            assert_int_equal(seen.last_open_ns, (i / 2 == 2 ? 9000 : 5000) - 1100);
         both_release(&w);
     }
 }
