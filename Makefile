@@ -44,8 +44,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check check-long check-gpu check-consumers check-aarch64 bench fuzz style format install \
-	uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
+.PHONY: all check check-long check-gpu check-consumers check-aarch64 bench fuzz style format \
+	install uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
 UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
@@ -176,6 +176,7 @@ help:
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
 	@echo 'check-long  the tests that take too long for every run'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
+	@echo 'check-frameworks  CuPy, JAX, Numba, TensorFlow ... from PyPI, likewise'
 	@echo 'check-torch  a real PyTorch, fetched from PyPI, on the simulated CUDA'
 	@echo 'check-consumers  HTA, TensorBoard and Perfetto, from PyPI, on our traces'
 	@echo 'check-aarch64  the core of the suite, cross-built, under qemu-user'

@@ -14,9 +14,9 @@ TOLERANCE_NS = 50_000  # of two clocks that are tied together at the begin and t
 # are only made or destroyed. Everything else that a program calls must be in the recording.
 UNRECORDED = re.compile(r"""
     cuInit | cuDriverGetVersion | cuGetProcAddress(_v2)? | cuGetExportTable | cuGetError.* |
-    cuDevice.* | cuModule.* | cuLibrary.* | cuKernel.* | cuFunc.* | cuPointer.* | cuOccupancy.* |
-    cuCtx(?!Synchronize|RecordEvent|WaitEvent).* | cuIpcGet.* |
-    cuMem(Get(Info|Address|Access).*|HostGet.*|Advise.*|RangeGet.*|SetAccess) |
+    cuDevice.* | cuModule.* | cuLi(brary|nk).* | cuKernel.* | cuFunc.* | cuPointer.* |
+    cuOccupancy.* | cuCtx(?!Synchronize|RecordEvent|WaitEvent).* | cuIpcGet.* |
+    cuMem(Get(Info|Address|Access|Allocation).*|HostGet.*|Advise.*|RangeGet.*|SetAccess) |
     cu(da)?MemPool(Get|Set).* |
     cu(da)?Stream(Create|Destroy|Get|IsCapturing|CopyAttributes|SetAttribute).* |
     cu(da)?Event(Create|Destroy|ElapsedTime).* |

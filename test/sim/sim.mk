@@ -33,9 +33,10 @@ SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.
 
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
+SIM_NVML := $(SIM)/libnvidia-ml.so.1
 
 .PHONY: sim sim-cuda
-sim: sim-cuda $(SIM_CUPTI_LIBS)
+sim: sim-cuda $(SIM_CUPTI_LIBS) $(SIM_NVML)
 sim-cuda: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
@@ -89,6 +90,11 @@ $(SIM)/libcudart.so.12: $(SIM_RUNTIME12_OBJ) $(SIM_DIR)/sim_cudart12.map
 $(SIM)/libcudart.so.13: $(SIM_RUNTIME13_OBJ) $(SIM_DIR)/sim_cudart13.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM_DIR)/sim_cudart13.map $(SIM_RUNTIME13_OBJ) -o $@ -pthread -ldl
+
+$(SIM_NVML): $(SIM_DIR)/sim_nvml.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+		$(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $< -o $@
 
 $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
 	$(Q)ln -sf libcuda.so.1 $@

@@ -179,6 +179,14 @@
 #define SIM_NAMES_cuLibraryLoadFromFile library, path, jit, jit_values, jit_count, options, \
     values, count
 #define SIM_NAMES_cuLibraryUnload library
+#define SIM_NAMES_cuLinkAddData state, type, data, bytes, name, count, options, values
+#define SIM_NAMES_cuLinkAddData_v2 state, type, data, bytes, name, count, options, values
+#define SIM_NAMES_cuLinkAddFile state, type, path, count, options, values
+#define SIM_NAMES_cuLinkAddFile_v2 state, type, path, count, options, values
+#define SIM_NAMES_cuLinkComplete state, image, bytes
+#define SIM_NAMES_cuLinkCreate count, options, values, state
+#define SIM_NAMES_cuLinkCreate_v2 count, options, values, state
+#define SIM_NAMES_cuLinkDestroy state
 #define SIM_NAMES_cuMemAddressFree ptr, bytes
 #define SIM_NAMES_cuMemAddressReserve ptr, bytes, alignment, hint, flags
 #define SIM_NAMES_cuMemAdvise ptr, bytes, advice, device

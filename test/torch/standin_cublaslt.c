@@ -27,9 +27,13 @@ struct heuristic {
 };
 _Static_assert(sizeof(struct heuristic) == 96, "the size in cublasLt.h");
 
+/* By number, as in cublasLt.h. */
+enum layout_attribute { LAYOUT_TYPE = 0, LAYOUT_ROWS = 2, LAYOUT_COLUMNS = 3, LAYOUT_LEADING = 4 };
+
 struct layout {
     uint64_t rows, columns;
-    int32_t batch;
+    int64_t leading;
+    int32_t type, batch;
 };
 
 static struct {
@@ -85,6 +89,20 @@ static unsigned tiles(uint64_t size)
 STANDIN size_t cublasLtGetVersion(void)
 {
     return VERSION;
+}
+
+STANDIN int cublasLtCreate(void **handle)
+{
+    if (!handle)
+        return INVALID_VALUE;
+    *handle = malloc(1);
+    return *handle ? SUCCESS : ALLOC_FAILED;
+}
+
+STANDIN int cublasLtDestroy(void *handle)
+{
+    free(handle);
+    return SUCCESS;
 }
 
 STANDIN int cublasLtMatmul(void *handle, void *description, const void *alpha, const void *a,
@@ -150,6 +168,9 @@ STANDIN int cublasLtMatrixLayoutCreate(struct layout **made, int type, uint64_t 
         return ALLOC_FAILED;
     (*made)->rows = rows;
     (*made)->columns = columns;
+    (*made)->leading = leading;
+    (*made)->type = type;
+    (*made)->batch = 1;
     return SUCCESS;
 }
 
@@ -167,4 +188,36 @@ STANDIN int cublasLtMatrixLayoutSetAttribute(struct layout *made, int which, con
     if (which == LAYOUT_BATCH && bytes == sizeof made->batch)
         memcpy(&made->batch, value, bytes);
     return SUCCESS;
+}
+
+static int give(const void *from, size_t its_bytes, void *value, size_t bytes, size_t *written)
+{
+    if (written)
+        *written = its_bytes;
+    if (value && bytes >= its_bytes)
+        memcpy(value, from, its_bytes);
+    return !value || bytes >= its_bytes ? SUCCESS : INVALID_VALUE;
+}
+
+STANDIN int cublasLtMatrixLayoutGetAttribute(const struct layout *made, int which, void *value,
+                                             size_t bytes, size_t *written)
+{
+    if (!made)
+        return INVALID_VALUE;
+    switch (which) {
+    case LAYOUT_TYPE: return give(&made->type, sizeof made->type, value, bytes, written);
+    case LAYOUT_ROWS: return give(&made->rows, sizeof made->rows, value, bytes, written);
+    case LAYOUT_COLUMNS: return give(&made->columns, sizeof made->columns, value, bytes, written);
+    case LAYOUT_LEADING: return give(&made->leading, sizeof made->leading, value, bytes, written);
+    case LAYOUT_BATCH: return give(&made->batch, sizeof made->batch, value, bytes, written);
+    default: return INVALID_VALUE;
+    }
+}
+
+/* No descriptor keeps what it was told: each answers 0, the standard value of most. */
+STANDIN int cublasLtMatmulDescGetAttribute(const void *made, int which, void *value, size_t bytes,
+                                           size_t *written)
+{
+    static const uint64_t none;
+    return made && bytes <= sizeof none ? give(&none, bytes, value, bytes, written) : INVALID_VALUE;
 }

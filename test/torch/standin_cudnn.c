@@ -39,6 +39,12 @@ STANDIN int cudnnCreate(struct handle **handle)
     return *handle ? SUCCESS : BAD_PARAM;
 }
 
+STANDIN int cudnnDestroy(struct handle *handle)
+{
+    free(handle);
+    return SUCCESS;
+}
+
 STANDIN int cudnnSetStream(struct handle *handle, void *stream)
 {
     if (!handle)
