@@ -64,7 +64,7 @@ ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
 INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c, \
 	$(sort $(wildcard inject/*.c))) \
 	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
-FORMATS_INJECT := api block block_encode column cost crc32c record settings stream zframe
+FORMATS_INJECT := api block block_encode column cost crc32c record run_sort settings stream zframe
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
 INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats

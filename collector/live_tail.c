@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "live_tail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,15 +83,17 @@ static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_
 }
 
 /* Adds one record; `position` is its own, `size` its length. */
-static int take_record(struct tail_reader *r, const uint8_t *data, const struct record *record,
-                       uint64_t position)
+static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
+                       const struct record *record, uint64_t position)
 {
-    if (!block_encoder_add(r->encoder, data)) {
+    int added = block_encoder_add(r->encoder, data, size);
+    if (added == 0) {
         int error = flush(r, r->scale, position);
         if (error < 0)
             return error;
-        block_encoder_add(r->encoder, data);
+        added = block_encoder_add(r->encoder, data, size);
     }
+    assert(added == (int)size); /* record_parse has read it */
     uint64_t end = record->begin + record->duration;
     uint64_t end_ns = clock_scale_ns(r->scale, end < record->begin ? record->begin : end);
     if (end_ns > r->end_ns)
@@ -116,7 +119,9 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         thread->live_end = chunk.position;
     }
     r->block_begin = thread->live_end;
-    size_t at = 0;
+    /* What the stream file has is not looked at: the program may have written over it since. */
+    uint64_t stored = thread->live_end - chunk.position;
+    size_t at = stored < (uint64_t)length ? (size_t)stored : (size_t)length;
     while (at < (size_t)length) {
         struct record record;
         int size = record_parse(r->data + at, (size_t)length - at, &record);
@@ -126,9 +131,7 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         }
         uint64_t position = chunk.position + at;
         at += (size_t)size;
-        if (position < thread->live_end)
-            continue; /* in the stream file already */
-        error = take_record(r, r->data + at - size, &record, position);
+        error = take_record(r, r->data + at - size, (size_t)size, &record, position);
         if (error < 0)
             return error;
     }
@@ -148,11 +151,13 @@ static int take_open_call(struct tail_reader *r, const struct record *record)
     open.duration = r->end_ns > open.begin ? r->end_ns - open.begin : 0;
     memcpy(open.args, record->args, sizeof open.args);
     uint8_t raw[8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)];
-    if (record_write(&open, raw, sizeof raw) < 0)
+    int size = record_write(&open, raw, sizeof raw);
+    if (size < 0)
         return GPUPROF_LIMIT;
     raw[1] |= RECORD_OPEN;
     r->block_begin = r->thread->live_end;
-    block_encoder_add(r->encoder, raw);
+    size = block_encoder_add(r->encoder, raw, (size_t)size);
+    assert(size > 0); /* the encoder was empty */
     r->tail->open_calls++;
     return flush(r, &identity_scale, r->thread->live_end);
 }

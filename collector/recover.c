@@ -109,7 +109,7 @@ static size_t add(struct recover *r, struct block_encoder *e, uint8_t *room, siz
     its.begin = r->last_ns;
     int bytes = record_write(&its, room + at, FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX);
     if (bytes > 0)
-        block_encoder_add(e, room + at);
+        bytes = block_encoder_add(e, room + at, (size_t)bytes);
     return bytes > 0 ? at + (size_t)bytes : at;
 }
 

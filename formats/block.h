@@ -48,22 +48,34 @@ void block_header_write(const struct block_header *h, uint8_t *out);
  */
 int block_header_read(struct block_header *h, const uint8_t *data, size_t length);
 
-/* About 600 KB; the caller places it. One thread at a time. */
+/* What the head of a record says of where its parts are. */
+struct block_layout {
+    uint16_t shape;
+    uint16_t byte_count; /* of the byte string */
+    uint16_t text_at;    /* word index of the byte string's length; 0 = none */
+    uint16_t arguments_at;
+};
+
+/*
+ * About 500 KB; the caller places it. One thread at a time. What is in the records may change
+ * while they are here: they lie where a whole process can write. Nothing is read twice that says
+ * where something else is.
+ */
 struct block_encoder {
     const uint8_t *records[BLOCK_RECORDS_MAX]; /* raw records, views */
     uint64_t values[BLOCK_RECORDS_MAX];
     uint64_t scratch[BLOCK_RECORDS_MAX];
     uint64_t begin_ns[BLOCK_RECORDS_MAX];
     uint64_t duration_ns[BLOCK_RECORDS_MAX];
-    uint32_t text_at[BLOCK_RECORDS_MAX]; /* word index of the byte string's length; 0 = none */
-    uint16_t shape_of[BLOCK_RECORDS_MAX];
+    struct block_layout layouts[BLOCK_RECORDS_MAX];
+    uint16_t order[BLOCK_RECORDS_MAX]; /* of the records in time, and room to sort it */
+    uint16_t order_room[BLOCK_RECORDS_MAX];
     const uint8_t *arguments[BLOCK_RECORDS_MAX]; /* views, shape after shape */
     uint32_t shape_keys[BLOCK_SHAPES_MAX];
     uint32_t shape_counts[BLOCK_SHAPES_MAX];
     uint32_t record_count;
     uint32_t shape_count;
     uint32_t raw_bytes;
-    uint32_t text_bytes;
     uint64_t any_word0; /* all of them ORed: what is 0 in it is 0 in all */
     uint64_t any_word3;
 };
@@ -71,10 +83,11 @@ struct block_encoder {
 void block_encoder_reset(struct block_encoder *e);
 
 /*
- * Adds the raw record at `record` (kept as a view until block_encode). Returns 1, or 0 when the
- * block is full and must be encoded first. The record must be one that record_parse accepts.
+ * Adds the raw record at `record`, of which at most `length` bytes may be touched; it is kept as a
+ * view until block_encode. Returns its size in bytes; 0 when the block is full and must be encoded
+ * first; GPUPROF_TRUNCATED or GPUPROF_DAMAGED for what record_parse would not accept.
  */
-int block_encoder_add(struct block_encoder *e, const uint8_t *record);
+int block_encoder_add(struct block_encoder *e, const uint8_t *record, size_t length);
 
 /* The most bytes that block_encode can write for what was added. */
 size_t block_encode_bytes_max(const struct block_encoder *e);

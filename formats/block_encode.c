@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <string.h>
 
 #include "block.h"
 #include "block_layout.h"
 #include "error.h"
+#include "run_sort.h"
 
 void block_encoder_reset(struct block_encoder *e)
 {
     e->record_count = 0;
     e->shape_count = 0;
     e->raw_bytes = 0;
-    e->text_bytes = 0;
     e->any_word0 = 0;
     e->any_word3 = 0;
 }
@@ -19,7 +20,7 @@ void block_encoder_reset(struct block_encoder *e)
 static int shape_find(struct block_encoder *e, uint32_t key)
 {
     if (e->record_count) {
-        uint16_t last = e->shape_of[e->record_count - 1];
+        uint16_t last = e->layouts[e->record_count - 1].shape;
         if (e->shape_keys[last] == key)
             return last;
     }
@@ -33,31 +34,30 @@ static int shape_find(struct block_encoder *e, uint32_t key)
     return (int)e->shape_count++;
 }
 
-int block_encoder_add(struct block_encoder *e, const uint8_t *record)
+int block_encoder_add(struct block_encoder *e, const uint8_t *record, size_t length)
 {
-    uint64_t word0 = load_u64(record);
-    uint32_t words = record_word_count(word0);
+    struct record_layout l;
     uint32_t index = e->record_count;
-    if (index == BLOCK_RECORDS_MAX || e->raw_bytes + 8 * words > BLOCK_TEXT_BYTES_MAX)
+    if (length < 8 * RECORD_HEAD_WORDS)
+        return GPUPROF_TRUNCATED;
+    uint64_t word0 = load_u64(record);
+    int error = record_lay_out(record, length, word0, &l);
+    if (error < 0)
+        return error;
+    if (index == BLOCK_RECORDS_MAX || e->raw_bytes + 8 * l.words > BLOCK_TEXT_BYTES_MAX)
         return 0;
     int shape = shape_find(e, record_shape_key(word0));
     if (shape < 0)
         return 0;
-    e->text_at[index] = 0;
-    if (word0 >> 8 & RECORD_BYTES) {
-        uint32_t at =
-            RECORD_HEAD_WORDS + !!(word0 >> 8 & RECORD_EXTENDED) + (uint32_t)(word0 >> 48 & 0xff);
-        e->text_at[index] = at;
-        e->text_bytes += (uint32_t)load_u64(record + 8 * at);
-    }
     e->any_word0 |= word0;
     e->any_word3 |= load_u64(record + 24);
     e->records[index] = record;
-    e->shape_of[index] = (uint16_t)shape;
+    e->layouts[index] = (struct block_layout){(uint16_t)shape, (uint16_t)l.byte_count,
+                                              (uint16_t)l.text_at, (uint16_t)l.arguments_at};
     e->shape_counts[shape]++;
-    e->raw_bytes += 8 * words;
+    e->raw_bytes += 8 * l.words;
     e->record_count++;
-    return 1;
+    return (int)(8 * l.words);
 }
 
 size_t block_encode_bytes_max(const struct block_encoder *e)
@@ -70,50 +70,39 @@ size_t block_encode_bytes_max(const struct block_encoder *e)
            (size_t)e->record_count * 8 * BLOCK_COMMON_COLUMNS + e->raw_bytes;
 }
 
-/*
- * Which comes first of two records with one begin: what is not a call (a kernel's name before its
- * launch), then the longer call, which is the outer one.
- */
-static bool is_later(const struct block_encoder *e, uint32_t at, const uint8_t *record,
-                     uint64_t duration)
+/* Puts the items of `array`, `bytes` each, into `order`, with `room` for as many. */
+static inline __attribute__((always_inline)) void
+arrange(void *array, size_t bytes, const uint16_t *order, uint32_t count, void *room)
 {
-    bool call = record[0] == RECORD_CALL;
-    bool other_call = e->records[at][0] == RECORD_CALL;
-    return other_call && (!call || e->duration_ns[at] < duration);
+    for (uint32_t i = 0; i < count; i++)
+        memcpy((uint8_t *)room + i * bytes, (uint8_t *)array + order[i] * bytes, bytes);
+    memcpy(array, room, count * bytes);
 }
 
 /*
- * Records arrive in the order in which calls returned; a stable insertion sort by begin time is
- * linear but for a call with nested ones, which moves back over them.
+ * Of records with one begin, what is not a call comes first (a kernel's name before its launch),
+ * then the longer call, which is the outer one, then what came first.
  */
 static void sort_by_begin(struct block_encoder *e, const struct clock_scale *scale)
 {
-    for (uint32_t i = 0; i < e->record_count; i++) {
+    uint32_t n = e->record_count;
+    for (uint32_t i = 0; i < n; i++) {
         const uint8_t *record = e->records[i];
         uint64_t begin = load_u64(record + 8);
         uint64_t begin_ns = clock_scale_ns(scale, begin);
         uint64_t end_ns = clock_scale_ns(scale, begin + load_u64(record + 16));
+        bool is_call = e->shape_keys[e->layouts[i].shape] >> 24 == RECORD_CALL;
+        e->begin_ns[i] = begin_ns;
         /* Two processors' counters may differ a little: never an end before the begin. */
-        uint64_t duration = end_ns > begin_ns ? end_ns - begin_ns : 0;
-        uint32_t text_at = e->text_at[i];
-        uint16_t shape = e->shape_of[i];
-        uint32_t at = i;
-        while (at > 0 &&
-               (e->begin_ns[at - 1] > begin_ns ||
-                (e->begin_ns[at - 1] == begin_ns && is_later(e, at - 1, record, duration)))) {
-            e->records[at] = e->records[at - 1];
-            e->begin_ns[at] = e->begin_ns[at - 1];
-            e->duration_ns[at] = e->duration_ns[at - 1];
-            e->text_at[at] = e->text_at[at - 1];
-            e->shape_of[at] = e->shape_of[at - 1];
-            at--;
-        }
-        e->records[at] = record;
-        e->begin_ns[at] = begin_ns;
-        e->duration_ns[at] = duration;
-        e->text_at[at] = text_at;
-        e->shape_of[at] = shape;
+        e->duration_ns[i] = end_ns > begin_ns ? end_ns - begin_ns : 0;
+        e->values[i] = is_call ? ~e->duration_ns[i] : 0;
     }
+    if (!run_sort(e->begin_ns, e->values, n, e->order, e->order_room))
+        return;
+    arrange(e->records, sizeof *e->records, e->order, n, e->scratch);
+    arrange(e->begin_ns, sizeof *e->begin_ns, e->order, n, e->scratch);
+    arrange(e->duration_ns, sizeof *e->duration_ns, e->order, n, e->scratch);
+    arrange(e->layouts, sizeof *e->layouts, e->order, n, e->scratch);
 }
 
 enum word_part { PART_FLAGS, PART_RESULT, PART_CORRELATION, PART_STACK, PART_WEIGHT, PART_TEXT };
@@ -121,14 +110,16 @@ enum word_part { PART_FLAGS, PART_RESULT, PART_CORRELATION, PART_STACK, PART_WEI
 static uint64_t part_of(const struct block_encoder *e, uint32_t i, enum word_part part)
 {
     const uint8_t *record = e->records[i];
-    const uint8_t *extension = record[1] & RECORD_EXTENDED ? record + 8 * RECORD_HEAD_WORDS : NULL;
+    const struct block_layout *l = &e->layouts[i];
+    bool is_extended = l->arguments_at > RECORD_HEAD_WORDS;
+    const uint8_t *extension = is_extended ? record + 8 * RECORD_HEAD_WORDS : NULL;
     switch (part) {
     case PART_FLAGS: return record[1] & ~(RECORD_EXTENDED | RECORD_BYTES);
     case PART_RESULT: return zigzag((int32_t)load_u32(record + 24));
     case PART_CORRELATION: return load_u32(record + 28);
     case PART_STACK: return extension ? load_u32(extension) : 0;
     case PART_WEIGHT: return extension ? load_u32(extension + 4) : 0;
-    case PART_TEXT: return e->text_at[i] ? load_u64(record + 8 * e->text_at[i]) : 0;
+    case PART_TEXT: return l->byte_count;
     }
     return 0;
 }
@@ -151,7 +142,7 @@ static void put_common(struct block_encoder *e, struct byte_writer *w)
     uint32_t n = e->record_count;
     uint64_t flags = e->any_word0 >> 8 & 0xff;
     for (uint32_t i = 0; i < n; i++)
-        e->values[i] = e->shape_of[i];
+        e->values[i] = e->layouts[i].shape;
     column_put(w, e->values, e->scratch, n, COLUMN_ANY);
     put_part(e, w, PART_FLAGS, flags & ~(uint64_t)(RECORD_EXTENDED | RECORD_BYTES));
     column_put_begins(w, e->begin_ns, e->duration_ns, e->scratch, n);
@@ -173,9 +164,8 @@ static void group_by_shape(struct block_encoder *e)
         sum += e->shape_counts[i];
     }
     for (uint32_t i = 0; i < e->record_count; i++) {
-        const uint8_t *record = e->records[i];
-        unsigned head_words = RECORD_HEAD_WORDS + !!(record[1] & RECORD_EXTENDED);
-        e->arguments[next[e->shape_of[i]]++] = record + 8 * head_words;
+        const struct block_layout *l = &e->layouts[i];
+        e->arguments[next[l->shape]++] = e->records[i] + 8 * l->arguments_at;
     }
 }
 
@@ -212,7 +202,8 @@ static void put_arguments(struct block_encoder *e, struct byte_writer *w)
     for (uint32_t s = 0; s < e->shape_count; s++) {
         uint32_t count = e->shape_counts[s];
         unsigned arg_count = record_key_arg_count(e->shape_keys[s]);
-        const uint8_t *planes[UINT8_MAX + 1]; /* as many as a damaged record may claim */
+        const uint8_t *planes[RECORD_ARGS_MAX];
+        assert(arg_count <= RECORD_ARGS_MAX);
         for (unsigned arg = 0; arg < arg_count; arg++) {
             for (uint32_t i = 0; i < count; i++)
                 e->values[i] = load_u64(e->arguments[first + i] + 8 * arg);
@@ -240,10 +231,9 @@ int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8
     put_common(e, &w);
     put_arguments(e, &w);
     for (uint32_t i = 0; i < e->record_count; i++) {
-        if (!e->text_at[i])
-            continue;
-        const uint8_t *text = e->records[i] + 8 * e->text_at[i];
-        put_bytes(&w, text + 8, load_u64(text));
+        const struct block_layout *l = &e->layouts[i];
+        if (l->text_at)
+            put_bytes(&w, e->records[i] + 8 * (l->text_at + 1u), l->byte_count);
     }
     if (w.failed)
         return GPUPROF_LIMIT;

@@ -40,7 +40,7 @@
 #define LIVE_CHUNK_COMMITTED  16 /* u64 bytes of whole records | count of open ones behind them */
 #define LIVE_CHUNK_SEALED     24 /* u64 bytes that the writer has stored (a hint; see above) */
 #define LIVE_CHUNK_TID        32 /* u32 gettid() of the owner */
-#define LIVE_CHUNK_TAKE       36 /* u32 which take of a chunk it was; for the writer's own use */
+#define LIVE_CHUNK_TAKE       36 /* u32 not used any more */
 #define LIVE_CHUNK_PASSED     40 /* u64 calls that its owner passed by since it took the chunk */
 #define LIVE_CHUNK_COUNTED    48 /* u64 of these, how many are in the counter passed_by */
 #define LIVE_CHUNK_COST       56 /* u32 where the owner's costs are; for the writer's own use */

@@ -29,19 +29,39 @@ const struct event_info *event_info(unsigned type)
     return NULL;
 }
 
-int record_parse(const uint8_t *data, size_t length, struct record *r)
+int record_lay_out(const uint8_t *data, size_t length, uint64_t word0, struct record_layout *l)
 {
-    if (length < RECORD_HEAD_WORDS * 8)
-        return GPUPROF_TRUNCATED;
-    uint64_t word0 = load_u64(data);
-    size_t words = record_word_count(word0);
-    if (words < RECORD_HEAD_WORDS || words > RECORD_WORDS_MAX)
+    uint32_t words = record_word_count(word0), arg_count = word0 >> 48 & 0xff;
+    if (words < RECORD_HEAD_WORDS || words > RECORD_WORDS_MAX || !(word0 & 0xff) ||
+        arg_count > RECORD_ARGS_MAX)
         return GPUPROF_DAMAGED;
     if (words * 8 > length)
         return GPUPROF_TRUNCATED;
+    uint32_t at = RECORD_HEAD_WORDS + !!(word0 >> 8 & RECORD_EXTENDED);
+    *l = (struct record_layout){.words = words, .arguments_at = at};
+    at += arg_count;
+    if (at > words)
+        return GPUPROF_DAMAGED;
+    if (!(word0 >> 8 & RECORD_BYTES))
+        return 0;
+    uint64_t count = at < words ? load_u64(data + 8 * at) : UINT64_MAX;
+    if (count > RECORD_BYTES_MAX || count > 8 * (words - at - 1))
+        return GPUPROF_DAMAGED;
+    l->text_at = at;
+    l->byte_count = (uint32_t)count;
+    return 0;
+}
+
+int record_parse(const uint8_t *data, size_t length, struct record *r)
+{
+    struct record_layout l;
+    if (length < RECORD_HEAD_WORDS * 8)
+        return GPUPROF_TRUNCATED;
+    uint64_t word0 = load_u64(data);
+    int error = record_lay_out(data, length, word0, &l);
+    if (error < 0)
+        return error;
     memset(r, 0, offsetof(struct record, args));
-    r->bytes = NULL;
-    r->byte_count = 0;
     r->type = (uint8_t)word0;
     r->flags = (uint8_t)(word0 >> 8);
     r->code = (uint16_t)(word0 >> 32);
@@ -51,25 +71,16 @@ int record_parse(const uint8_t *data, size_t length, struct record *r)
     uint64_t word3 = load_u64(data + 24);
     r->result = (int32_t)(uint32_t)word3;
     r->correlation = (uint32_t)(word3 >> 32);
-    size_t at = RECORD_HEAD_WORDS;
-    bool extended = r->flags & RECORD_EXTENDED;
-    if (r->type == 0 || r->arg_count > RECORD_ARGS_MAX || at + extended + r->arg_count > words)
-        return GPUPROF_DAMAGED;
-    if (extended) {
-        uint64_t word4 = load_u64(data + 8 * at++);
+    if (r->flags & RECORD_EXTENDED) {
+        uint64_t word4 = load_u64(data + 8 * RECORD_HEAD_WORDS);
         r->stack_id = (uint32_t)word4;
         r->weight = (uint32_t)(word4 >> 32);
     }
     for (unsigned i = 0; i < r->arg_count; i++)
-        r->args[i] = load_u64(data + 8 * at++);
-    if (r->flags & RECORD_BYTES) {
-        uint64_t count = at < words ? load_u64(data + 8 * at++) : UINT64_MAX;
-        if (count > RECORD_BYTES_MAX || count > 8 * (words - at))
-            return GPUPROF_DAMAGED;
-        r->bytes = data + 8 * at;
-        r->byte_count = (uint32_t)count;
-    }
-    return (int)(words * 8);
+        r->args[i] = load_u64(data + 8 * (l.arguments_at + i));
+    r->bytes = l.text_at ? data + 8 * (l.text_at + 1) : NULL;
+    r->byte_count = l.byte_count;
+    return (int)(l.words * 8);
 }
 
 static unsigned written_flags(const struct record *r)

@@ -108,6 +108,20 @@ static inline unsigned record_key_arg_count(uint32_t key)
     return key >> 16 & 0xff;
 }
 
+/* Where the parts of a raw record are, in words from its begin. */
+struct record_layout {
+    uint32_t words; /* all of it */
+    uint32_t arguments_at;
+    uint32_t text_at; /* the word with the length of the byte string; 0 = none */
+    uint32_t byte_count;
+};
+
+/*
+ * The layout of the raw record at `data` of which at most `length` bytes may be touched; `word0` is
+ * its first word, which is not read again. 0, or GPUPROF_TRUNCATED / GPUPROF_DAMAGED.
+ */
+int record_lay_out(const uint8_t *data, size_t length, uint64_t word0, struct record_layout *l);
+
 /*
  * Reads the raw record at `data` of which at most `length` bytes may be touched. Returns its size
  * in bytes (a view into `data` is kept in r->bytes), or GPUPROF_TRUNCATED / GPUPROF_DAMAGED.

@@ -13,21 +13,42 @@ static uint32_t listed(const struct thread *t)
     return call_unmarked(t->open) == t->open ? 0 : t->open_count;
 }
 
+static uint64_t *record_at(const struct thread *t, uint32_t at)
+{
+    return (uint64_t *)(void *)(t->records + t->used + at);
+}
+
+static bool newest_has_record(const struct thread *t)
+{
+    return !listed(t) || t->opens[listed(t) - 1].is_recorded;
+}
+
 uint64_t *call_newest_record(struct thread *t)
 {
-    unsigned count = thread_open_records(t);
-    if (!count || (listed(t) && !t->opens[listed(t) - 1].is_recorded))
-        return NULL;
-    return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
+    struct open_records o = thread_find_open(t);
+    return o.count && newest_has_record(t) ? record_at(t, o.at[o.count - 1]) : NULL;
 }
 
 uint64_t *call_outer_record(struct thread *t)
 {
+    struct open_records o = thread_find_open(t);
+    unsigned i = o.count;
+    if (!i-- || !newest_has_record(t))
+        return NULL;
+    while (i > 0 && record_at(t, o.at[i])[0] >> 8 & RECORD_NESTED)
+        i--;
+    return record_at(t, o.at[i]);
+}
+
+/* The same, if it still is a call of this site: else the program wrote over it, and it is lost. */
+static uint64_t *newest_record_of(struct thread *t, const struct call_site *site)
+{
     uint64_t *record = call_newest_record(t);
-    for (unsigned count = record ? thread_open_records(t) : 0; count > 1; count--) {
-        if (!(record[0] >> 8 & RECORD_NESTED))
-            break;
-        record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 2));
+    uint64_t head =
+        record_word0(RECORD_CALL, 0, RECORD_HEAD_WORDS + site->count, site->code, site->count);
+    if (record && (record[0] & ~(uint64_t)0xff00) != head) {
+        thread_lose_open(t);
+        record = NULL;
     }
     return record;
 }
@@ -247,15 +268,14 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         c->mark = call_mark(c, CALL_LOST);
         push(t, c, false);
     } else {
-        unsigned count = thread_open_records(t);
-        uint8_t *room = t->records + t->used + thread_open_bytes(t, count);
-        call_write((uint64_t *)(void *)room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words,
-                   false);
-        chunk_commit(t->records, t->used + count + 1);
+        struct open_records o = thread_find_open(t);
+        uint64_t *room = record_at(t, o.at[o.count]);
+        call_write(room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words, false);
+        chunk_commit(t->records, t->used + o.count + 1);
         if (mode == CALL_OWNER) {
             t->open = c;
             t->timed = is_timed ? c : NULL;
-            t->timed_ticks = ((const uint64_t *)(void *)room)[1] - begin;
+            t->timed_ticks = room[1] - begin;
         } else {
             push(t, c, true);
         }
@@ -315,7 +335,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         call_leave(t); /* found stale by a call on another stack, and recorded then */
         return result;
     }
-    uint64_t *record = call_newest_record(t);
+    uint64_t *record = newest_record_of(t, site);
     if (record) {
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))

@@ -12,6 +12,7 @@
 #include "say.h"
 #include "seal.h"
 #include "state.h"
+#include "thread.h"
 #include "writer.h"
 
 #define SETTLE_TRIES 5
@@ -35,9 +36,9 @@ static bool others_alive(void)
     uint32_t me = thread_id();
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
-        uint8_t *chunk = pool_chunk(&gp.pool, i);
-        uint32_t tid = chunk_u32(chunk, LIVE_CHUNK_TID);
-        uint32_t state = atomic_load(chunk_state(chunk));
+        struct chunk_owner *owner = &gp.pool.owners[i];
+        uint32_t tid = atomic_load_explicit(&owner->tid, memory_order_relaxed);
+        enum live_chunk_state state = owner_state(owner);
         if (state == LIVE_FULL || state == LIVE_TAKEN ||
             (state == LIVE_OWNED && tid != me && thread_exists(tid)))
             return true;
@@ -65,6 +66,10 @@ static bool flush(enum end_reason reason)
 {
     if (!is_recorder())
         return false;
+    struct thread *t = &this_thread;
+    if (!t->inside && thread_takes_part(t))
+        thread_settle(
+            t); /* if the program wrote over the chunk's head, nobody else sets it right */
     bool flushed = writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]);
     if (!flushed && atomic_load(&gp.writer.running))
         say(SAY_EXIT,

@@ -35,6 +35,7 @@ struct label_table {
 
 static struct label_table *table;
 static struct lock labels_lock;
+static struct lock writing_lock; /* of the thread that writes labels; nobody waits for it */
 static _Atomic uint32_t label_count;
 static _Atomic uint32_t written_count;
 static _Atomic uint64_t written_epoch; /* the recording that has them */
@@ -182,10 +183,15 @@ bool labels_are_due(void)
                      atomic_load_explicit(&written_epoch, memory_order_relaxed) != epoch_now());
 }
 
+/*
+ * Without the lock that names are given under: to append may take a wait for room, and who gave up
+ * waiting for us would hand NVTX an empty handle, which it keeps. Labels that are counted do not
+ * change any more.
+ */
 void labels_write(struct thread *t)
 {
-    if (!labels_are_due() || !lock_take(&labels_lock, LABELS_LOCK_NS))
-        return;
+    if (!labels_are_due() || !lock_take(&writing_lock, 0))
+        return; /* or another thread writes them */
     uint64_t epoch = t->epoch & EPOCH_MASK;
     if (atomic_exchange(&written_epoch, epoch) != epoch)
         atomic_store(&written_count, 0);
@@ -204,10 +210,11 @@ void labels_write(struct thread *t)
         else
             atomic_store(&written_count, ++at);
     }
-    lock_drop(&labels_lock);
+    lock_drop(&writing_lock);
 }
 
 void labels_reset(void)
 {
     atomic_store(&labels_lock.holder, 0);
+    atomic_store(&writing_lock.holder, 0);
 }

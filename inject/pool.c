@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "pages.h"
 #include "say.h"
 #include "ticks.h"
 #include "unnamed.h"
@@ -185,6 +186,15 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     if (map(pool, header, data_dir, FURTHER_BYTES / pool->chunk_bytes) < 0 &&
         map(pool, header, data_dir, 0) < 0)
         return -1;
+    pool->owners_max = pool->chunk_max;
+    pool->owners = pages_map(pool->owners_max * sizeof *pool->owners);
+    if (!pool->owners) {
+        int error = errno;
+        pool_forget(pool);
+        pool_unlink(header);
+        errno = error;
+        return -1;
+    }
     write_head(pool, header);
     uint32_t allocated = pool->is_file ? first_chunks(pool) : pool->shared_max;
     atomic_store(&pool->free_count, allocated);
@@ -211,7 +221,10 @@ void pool_forget(struct pool *pool)
     pool_close();
     if (pool->base)
         munmap(pool->base, pool->map_bytes);
+    if (pool->owners)
+        munmap(pool->owners, pool->owners_max * sizeof *pool->owners);
     pool->base = NULL;
+    pool->owners = NULL;
 }
 
 void pool_unlink(const struct stream_header *header)
@@ -267,6 +280,26 @@ static bool grow(struct pool *pool, uint32_t most)
     return error == 0;
 }
 
+/* What both say of an empty chunk that begins at `position`. */
+static void begin_at(struct pool *pool, uint8_t *chunk, uint64_t position)
+{
+    struct chunk_owner *owner = pool_owner(pool, chunk);
+    atomic_store_explicit(&owner->take, 1 + atomic_fetch_add(&pool->take_count, 1),
+                          memory_order_relaxed);
+    atomic_store_explicit(&owner->sealed, 0, memory_order_release); /* with the new take */
+    atomic_store_explicit(&owner->used, CHUNK_USED_UNKNOWN, memory_order_release);
+    atomic_store_explicit(&owner->position, position, memory_order_release);
+    chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
+    chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
+}
+
+static void set_owned(struct chunk_owner *owner, uint8_t *chunk, uint32_t number)
+{
+    atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
+    atomic_store_explicit(&owner->word, (uint64_t)number << 32 | LIVE_OWNED, memory_order_release);
+}
+
 static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint64_t position)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
@@ -276,20 +309,21 @@ static uint8_t *take_free(struct pool *pool, uint32_t number, uint32_t tid, uint
     for (uint32_t i = 0; i < allocated; i++) {
         uint32_t index = (hint + i) % allocated;
         uint8_t *chunk = pool_chunk(pool, index);
-        uint32_t state = LIVE_FREE;
-        if (atomic_load_explicit(chunk_state(chunk), memory_order_relaxed) != LIVE_FREE)
+        struct chunk_owner *owner = &pool->owners[index];
+        uint64_t is_free = LIVE_FREE;
+        if (owner_state(owner) != LIVE_FREE)
             continue;
         /* Not OWNED at once: a reader must not take the old owner's numbers for ours. */
-        if (!atomic_compare_exchange_strong(chunk_state(chunk), &state, LIVE_TAKEN))
+        if (!atomic_compare_exchange_strong(&owner->word, &is_free, LIVE_TAKEN))
             continue;
         atomic_fetch_sub(&pool->free_count, 1);
         atomic_store_explicit(&pool->hint, index + 1, memory_order_relaxed);
-        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_THREAD), number, __ATOMIC_RELAXED);
-        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TID), tid, __ATOMIC_RELAXED);
-        __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TAKE),
-                         1 + atomic_fetch_add(&pool->take_count, 1), __ATOMIC_RELAXED);
-        chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
-        atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
+        atomic_store(chunk_state(chunk), LIVE_TAKEN);
+        chunk_set_u32(chunk, LIVE_CHUNK_THREAD, number);
+        chunk_set_u32(chunk, LIVE_CHUNK_TID, tid);
+        atomic_store_explicit(&owner->tid, tid, memory_order_relaxed);
+        begin_at(pool, chunk, position);
+        set_owned(owner, chunk, number);
         return chunk;
     }
     return NULL;
@@ -308,57 +342,85 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
 
 void pool_begin_anew(struct pool *pool, uint8_t *chunk, uint64_t position)
 {
+    struct chunk_owner *owner = pool_owner(pool, chunk);
+    atomic_store(&owner->word, (uint64_t)owner_number(owner) << 32 | LIVE_TAKEN);
     atomic_store(chunk_state(chunk), LIVE_TAKEN);
-    __atomic_store_n((uint32_t *)(void *)(chunk + LIVE_CHUNK_TAKE),
-                     1 + atomic_fetch_add(&pool->take_count, 1), __ATOMIC_RELAXED);
-    chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, 0);
-    chunk_set_u64(chunk, LIVE_CHUNK_SEALED, 0);
-    chunk_set_u64(chunk, LIVE_CHUNK_POSITION, position);
+    begin_at(pool, chunk, position);
 }
 
-void pool_begun(uint8_t *chunk)
+void pool_begun(struct pool *pool, uint8_t *chunk)
 {
-    atomic_store_explicit(chunk_state(chunk), LIVE_OWNED, memory_order_release);
+    struct chunk_owner *owner = pool_owner(pool, chunk);
+    set_owned(owner, chunk, owner_number(owner));
 }
 
 /*
  * The writer and a new thread may both find a dead owner's chunk, and when the second comes to it,
- * it may have gone through the writer to yet another thread: so state and owner are changed as one.
+ * it may have gone through the writer to yet another thread: so state and owner are changed as one,
+ * in the chunk's head, too.
  */
-void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number)
+static void make_full(struct pool *pool, uint8_t *chunk, uint32_t number)
 {
     _Static_assert(LIVE_CHUNK_THREAD == LIVE_CHUNK_STATE + 4, "one word");
     _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(chunk + LIVE_CHUNK_STATE);
-    uint64_t owned = (uint64_t)number << 32 | LIVE_OWNED;
-    if (atomic_compare_exchange_strong(word, &owned, (uint64_t)number << 32 | LIVE_FULL))
+    uint64_t owned = (uint64_t)number << 32 | LIVE_OWNED, full = (uint64_t)number << 32 | LIVE_FULL;
+    struct chunk_owner *owner = pool_owner(pool, chunk);
+    uint64_t said = owned;
+    if (atomic_load(&owner->word) == owned && !atomic_compare_exchange_strong(word, &said, full))
+        atomic_compare_exchange_strong(word, &said, full); /* the program wrote over it */
+    if (atomic_compare_exchange_strong(&owner->word, &owned, full))
         atomic_fetch_add(&pool->full_count, 1);
 }
 
-/* The writer and a new thread may both do it: what they write is the same, and one counts. */
-static void close_open(uint8_t *chunk, uint32_t capacity)
+void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number, uint64_t used)
 {
-    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
-    uint64_t count = committed & LIVE_OPEN_MASK;
-    uint64_t used = committed - count;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t *words = (uint64_t *)(void *)(chunk + LIVE_CHUNK_HEAD_BYTES + used);
-        used += 8 * (uint64_t)record_word_count(words[0]);
-        if (used > capacity)
-            return;
-        words[0] |= (uint64_t)RECORD_STALE << 8;
+    atomic_store_explicit(&pool_owner(pool, chunk)->used, used, memory_order_release);
+    make_full(pool, chunk, number);
+}
+
+/*
+ * Marks as stale the `count` open records that begin at `begin`, and returns where they end; 0 if
+ * the program wrote over them.
+ */
+static uint64_t mark_stale(uint8_t *records, uint64_t begin, uint64_t count, uint64_t capacity)
+{
+    uint64_t end = begin;
+    for (uint64_t i = 0; i < count && end + 8 * RECORD_HEAD_WORDS <= capacity; i++) {
+        uint64_t *words = (uint64_t *)(void *)(records + end);
+        uint64_t word0 = words[0], bytes = 8 * (uint64_t)record_word_count(word0);
+        if (bytes < 8 * RECORD_HEAD_WORDS || bytes > capacity - end)
+            return 0;
+        words[0] = word0 | (uint64_t)RECORD_STALE << 8;
         words[2] = ticks_now() - words[1];
         words[3] = 0;
+        end += bytes;
     }
-    if (count &&
-        __atomic_compare_exchange_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED), &committed,
-                                    used, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        counter_add(COUNTER_STALE, count);
+    return count <= LIVE_OPEN_MAX ? end : 0;
+}
+
+/* The writer and a new thread may both do it: what they write is the same, and one counts. */
+static void close_open(uint8_t *chunk, uint64_t capacity)
+{
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
+    uint64_t count = committed & LIVE_OPEN_MASK, begin = committed - count;
+    if (!count || begin > capacity)
+        return; /* the writer sees to the latter */
+    uint64_t end = mark_stale(chunk + LIVE_CHUNK_HEAD_BYTES, begin, count, capacity);
+    if (__atomic_compare_exchange_n((uint64_t *)(void *)(chunk + LIVE_CHUNK_COMMITTED), &committed,
+                                    end ? end : begin, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        counter_add(end ? COUNTER_STALE : COUNTER_OVERWRITTEN, end ? count : 1);
 }
 
 void pool_leave_dead(struct pool *pool, uint8_t *chunk, uint32_t number)
 {
     close_open(chunk, pool->chunk_bytes - LIVE_CHUNK_HEAD_BYTES);
-    pool_leave(pool, chunk, number);
+    make_full(pool, chunk, number);
+}
+
+void pool_set_sealed(struct pool *pool, uint8_t *chunk, uint64_t sealed)
+{
+    atomic_store_explicit(&pool_owner(pool, chunk)->sealed, sealed, memory_order_release);
+    chunk_set_u64(chunk, LIVE_CHUNK_SEALED, sealed);
 }
 
 void pool_free(struct pool *pool, uint8_t *chunk)
@@ -370,6 +432,7 @@ void pool_free(struct pool *pool, uint8_t *chunk)
     chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, 0);
     atomic_fetch_sub(&pool->full_count, 1);
     atomic_store_explicit(chunk_state(chunk), LIVE_FREE, memory_order_release);
+    atomic_store_explicit(&pool_owner(pool, chunk)->word, LIVE_FREE, memory_order_release);
     /* The lowest are used again first: their pages are mapped already, and perhaps in a cache. */
     uint32_t index = (uint32_t)((size_t)(chunk - pool->base - LIVE_HEAD_BYTES) / pool->chunk_bytes);
     if (index < atomic_load_explicit(&pool->hint, memory_order_relaxed))

@@ -42,18 +42,21 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
  * as TAKEN until pool_begun.
  */
 void pool_begin_anew(struct pool *pool, uint8_t *chunk, uint64_t position);
-void pool_begun(uint8_t *chunk);
+void pool_begun(struct pool *pool, uint8_t *chunk);
+
+/* Its owner, thread `number`, leaves a chunk with `used` bytes of whole records to the writer. */
+void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number, uint64_t used);
 
 /*
- * The owner leaves a chunk to the writer, or somebody else does it for a thread that is gone: only
- * as long as it is thread `number` that owns it.
+ * Somebody does it for an owner that is gone, as long as it is thread `number` that owns it. Calls
+ * that it never came back from become stale ones.
  */
-void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number);
-
-/* The same for an owner that is gone; calls that it never came back from become stale ones. */
 void pool_leave_dead(struct pool *pool, uint8_t *chunk, uint32_t number);
 
-/* The writer has sealed all of it. */
+/* The writer has sealed that many bytes of it. */
+void pool_set_sealed(struct pool *pool, uint8_t *chunk, uint64_t sealed);
+
+/* It has sealed all of it. */
 void pool_free(struct pool *pool, uint8_t *chunk);
 
 static inline uint8_t *pool_chunk(const struct pool *pool, uint32_t index)
@@ -61,6 +64,22 @@ static inline uint8_t *pool_chunk(const struct pool *pool, uint32_t index)
     return pool->base + LIVE_HEAD_BYTES + (size_t)index * pool->chunk_bytes;
 }
 
+static inline struct chunk_owner *pool_owner(const struct pool *pool, const uint8_t *chunk)
+{
+    return &pool->owners[(size_t)(chunk - pool->base - LIVE_HEAD_BYTES) / pool->chunk_bytes];
+}
+
+static inline enum live_chunk_state owner_state(const struct chunk_owner *o)
+{
+    return (enum live_chunk_state)(uint32_t)atomic_load_explicit(&o->word, memory_order_acquire);
+}
+
+static inline uint32_t owner_number(const struct chunk_owner *o)
+{
+    return (uint32_t)(atomic_load_explicit(&o->word, memory_order_acquire) >> 32);
+}
+
+/* As a reader sees it; pool_owner's is ours. */
 static inline _Atomic uint32_t *chunk_state(uint8_t *chunk)
 {
     return (_Atomic uint32_t *)(void *)(chunk + LIVE_CHUNK_STATE);

@@ -6,6 +6,7 @@
 
 #include "futex.h"
 #include "pages.h"
+#include "signals.h"
 #include "thread.h"
 #include "ticks.h"
 
@@ -29,7 +30,10 @@ struct pair {
 struct place {
     uint64_t hash; /* of line and texts */
     uint32_t number;
+    bool written; /* its record is in the stream, or somebody writes it */
 };
+
+#define PLACE_BYTES_MAX (PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX)
 
 /*
  * 3 MiB, mapped at the first frame and touched as needed. The pairs are a cache, since a program
@@ -40,13 +44,12 @@ struct place_table {
     struct place places[PLACE_SLOTS];
     uint32_t place_count;
     struct python_place text; /* the one that is being looked up */
-    uint8_t bytes[PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX];
 };
 
 static _Atomic(struct place_table *) table;
 static struct lock places_lock;
 
-_Static_assert(sizeof((struct place_table *)0)->bytes <= RECORD_BYTES_MAX, "fits a record");
+_Static_assert(PLACE_BYTES_MAX <= RECORD_BYTES_MAX, "fits a record");
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -120,19 +123,19 @@ static bool look_up(struct place_table *in, const struct python_layout *l,
            python_code_check(&checked, head) == f->check;
 }
 
-static bool append(struct thread *t, struct place_table *in, uint32_t number)
+/* With the lock held: the record of the place that was looked up, with a copy of its texts. */
+static struct record make_record(const struct place_table *in, uint32_t number, uint8_t *bytes)
 {
     const struct python_place *text = &in->text;
-    memcpy(in->bytes, text->file, text->file_bytes);
-    in->bytes[text->file_bytes] = '\0';
-    memcpy(in->bytes + text->file_bytes + 1, text->function, text->function_bytes);
-    struct record r = {.type = RECORD_PYTHON,
-                       .begin = ticks_now(),
-                       .arg_count = 2,
-                       .args = {number, text->line},
-                       .bytes = in->bytes,
-                       .byte_count = text->file_bytes + 1 + text->function_bytes};
-    return thread_append(t, &r);
+    memcpy(bytes, text->file, text->file_bytes);
+    bytes[text->file_bytes] = '\0';
+    memcpy(bytes + text->file_bytes + 1, text->function, text->function_bytes);
+    return (struct record){.type = RECORD_PYTHON,
+                           .begin = ticks_now(),
+                           .arg_count = 2,
+                           .args = {number, text->line},
+                           .bytes = bytes,
+                           .byte_count = text->file_bytes + 1 + text->function_bytes};
 }
 
 static uint64_t hash_of(const struct python_place *text)
@@ -145,19 +148,57 @@ static uint64_t hash_of(const struct python_place *text)
     return hash;
 }
 
-/* The number of the place that was looked up; 0 if there is no room. */
-static uint32_t number_place(struct thread *t, struct place_table *in)
+/* The place that was looked up; NULL if there is no room. */
+static struct place *find_place(struct place_table *in)
 {
     uint64_t hash = hash_of(&in->text);
     uint32_t slot = (uint32_t)(hash % PLACE_SLOTS);
     while (in->places[slot].number && in->places[slot].hash != hash)
         slot = (slot + 1) % PLACE_SLOTS;
-    if (in->places[slot].number)
-        return in->places[slot].number;
-    if (in->place_count == PLACES_MAX || !append(t, in, in->place_count + 1))
+    if (!in->places[slot].number) {
+        if (in->place_count == PLACES_MAX)
+            return NULL;
+        in->places[slot] = (struct place){.hash = hash, .number = ++in->place_count};
+    }
+    return &in->places[slot];
+}
+
+/* Its record was dropped: whoever comes there next is to try again. */
+static void put_back(struct place_table *in, struct place *p, const struct python_frame *f)
+{
+    struct pair *set = set_of(in, f);
+    if (!lock_take(&places_lock, PLACES_LOCK_NS))
+        return;
+    p->written = false;
+    for (unsigned i = 0; i < PAIR_WAYS; i++)
+        if (atomic_load_explicit(&set[i].number, memory_order_relaxed) == p->number)
+            atomic_store_explicit(&set[i].number, 0, memory_order_relaxed);
+    lock_drop(&places_lock);
+}
+
+/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+static __attribute__((noinline)) uint32_t see(struct thread *t, const struct python_layout *l,
+                                              const struct python_frame *frame)
+{
+    uint8_t bytes[PLACE_BYTES_MAX];
+    struct record r;
+    if (!lock_take(&places_lock, PLACES_LOCK_NS))
         return 0;
-    in->places[slot] = (struct place){hash, ++in->place_count};
-    return in->place_count;
+    struct place_table *in = prepare();
+    struct place *p = in && look_up(in, l, frame) ? find_place(in) : NULL;
+    bool due = p && !p->written;
+    if (due)
+        r = make_record(in, p->number, bytes);
+    if (p) {
+        p->written = true;
+        add_pair(in, frame, p->number);
+    }
+    lock_drop(&places_lock);
+    if (due && !thread_append(t, &r)) {
+        put_back(in, p, frame);
+        return 0;
+    }
+    return p ? p->number : 0;
 }
 
 uint32_t python_place_number(struct thread *t, const struct python_layout *l,
@@ -165,15 +206,11 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
 {
     struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
     uint32_t number = in ? find_pair(in, frame) : 0;
-    if (likely(number) || !lock_take(&places_lock, PLACES_LOCK_NS))
+    if (likely(number))
         return number;
-    in = prepare();
-    if (in && look_up(in, l, frame)) {
-        number = number_place(t, in);
-        if (number)
-            add_pair(in, frame, number);
-    }
-    lock_drop(&places_lock);
+    uint64_t signals = block_signals(); /* a place counts as written before it is */
+    number = see(t, l, frame);
+    restore_signals(signals);
     return number;
 }
 

@@ -12,10 +12,12 @@
 #include "pool.h"
 #include "stream_out.h"
 #include "thread.h"
+#include "ticks.h"
 
 #define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
 #define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */
-#define LIVENESS_NS      200000000u   /* how often owners are looked after */
+#define STAND_IN_BYTES   128
+#define LIVENESS_NS      200000000u /* how often owners are looked after */
 
 /* A chunk that holds unsealed records, as found at the beginning of a pass. */
 struct part {
@@ -24,7 +26,8 @@ struct part {
     uint64_t committed;
     uint64_t sealed;
     uint32_t thread;
-    bool full; /* nobody appends any more */
+    bool full;    /* nobody appends any more */
+    bool is_lost; /* what is in it, from `sealed` on: the program wrote over how much that is */
 };
 
 struct sealer {
@@ -37,6 +40,7 @@ struct sealer {
     uint8_t *block; /* header and frame */
     size_t block_bytes_max;
     uint8_t *own_chunk;
+    uint8_t stand_in[STAND_IN_BYTES];
     uint64_t sequence;
     uint32_t cost_index;  /* of the thread that is being sealed; cost_sums.h */
     uint64_t sealed_ns;   /* when everything was last sealed */
@@ -89,10 +93,11 @@ void seal_attach(struct sealer *s, struct thread *me)
 }
 
 /* An owner that is gone left its chunk. */
-static void look_after_owner(uint8_t *chunk)
+static void look_after_owner(const struct chunk_owner *owner, uint8_t *chunk)
 {
-    if (!thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
-        pool_leave_dead(&gp.pool, chunk, chunk_u32(chunk, LIVE_CHUNK_THREAD));
+    uint32_t number = owner_number(owner);
+    if (!thread_exists(atomic_load_explicit(&owner->tid, memory_order_relaxed)))
+        pool_leave_dead(&gp.pool, chunk, number);
 }
 
 /* A kill between the two loses them: they are not counted twice. */
@@ -102,24 +107,49 @@ static void count_passed(uint8_t *chunk)
     uint64_t counted = chunk_u64(chunk, LIVE_CHUNK_COUNTED);
     if (passed == counted)
         return;
+    if (passed - counted > UINT32_MAX) { /* more than there can be: the program wrote over one */
+        chunk_set_u64(chunk, LIVE_CHUNK_PASSED, 0);
+        chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, 0);
+        counter_add(COUNTER_OVERWRITTEN, 1);
+        return;
+    }
     chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, passed);
     counter_add(COUNTER_PASSED_BY, passed - counted);
     cost_sums_passed(chunk_u32(chunk, LIVE_CHUNK_COST), passed - counted);
     cost_sums_active(chunk);
 }
 
+/*
+ * What the program wrote over is not to be believed. The owner sets it right with its next record;
+ * what it left so is lost.
+ */
+static uint64_t believed(const struct chunk_owner *owner, struct part *p, uint64_t committed)
+{
+    uint64_t most = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    uint64_t used = atomic_load_explicit(&owner->used, memory_order_acquire);
+    if (p->full && used != CHUNK_USED_UNKNOWN)
+        return used;
+    if (committed <= most && committed >= p->sealed)
+        return committed;
+    p->is_lost = p->full;
+    return p->sealed;
+}
+
 /* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
-static void add_part(struct sealer *s, uint8_t *chunk, uint32_t state, uint32_t take)
+static void add_part(struct sealer *s, const struct chunk_owner *owner, uint8_t *chunk,
+                     enum live_chunk_state state, uint32_t take)
 {
     struct part *p = &s->parts[s->part_count];
     *p = (struct part){.chunk = chunk,
-                       .thread = chunk_u32(chunk, LIVE_CHUNK_THREAD),
-                       .position = chunk_u64(chunk, LIVE_CHUNK_POSITION),
-                       .committed =
-                           chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK,
-                       .sealed = chunk_u64(chunk, LIVE_CHUNK_SEALED),
+                       .thread = owner_number(owner),
+                       .position = atomic_load_explicit(&owner->position, memory_order_acquire),
+                       .sealed = atomic_load_explicit(&owner->sealed, memory_order_acquire),
                        .full = state == LIVE_FULL};
-    if (chunk_u32(chunk, LIVE_CHUNK_TAKE) == take && (p->committed > p->sealed || p->full))
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK;
+    if (atomic_load_explicit(&owner->take, memory_order_acquire) != take)
+        return;
+    p->committed = believed(owner, p, committed);
+    if (p->committed > p->sealed || p->full)
         s->part_count++;
 }
 
@@ -165,16 +195,17 @@ static void collect_parts(struct sealer *s, bool look_after)
     s->part_count = 0;
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        uint32_t state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
+        const struct chunk_owner *owner = &gp.pool.owners[i];
+        enum live_chunk_state state = owner_state(owner);
         if (state == LIVE_OWNED && look_after) {
-            look_after_owner(chunk);
-            state = atomic_load_explicit(chunk_state(chunk), memory_order_acquire);
+            look_after_owner(owner, chunk);
+            state = owner_state(owner);
         }
-        uint32_t take = chunk_u32(chunk, LIVE_CHUNK_TAKE);
+        uint32_t take = atomic_load_explicit(&owner->take, memory_order_acquire);
         bool is_older = (int32_t)(takes - take) >= 0;
         if (is_older && (state == LIVE_OWNED || state == LIVE_FULL)) {
             count_passed(chunk);
-            add_part(s, chunk, state, take);
+            add_part(s, owner, chunk, state, take);
         }
     }
     sort_parts(s->parts, s->part_count);
@@ -217,10 +248,28 @@ static void mark_stored(struct sealer *s, uint32_t first, uint32_t last, uint64_
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];
         uint64_t stored = position > p->position ? position - p->position : 0;
-        if (stored > p->sealed)
-            chunk_set_u64(p->chunk, LIVE_CHUNK_SEALED,
-                          stored < p->committed ? stored : p->committed);
+        if (stored > p->sealed && p->chunk != s->own_chunk)
+            pool_set_sealed(&gp.pool, p->chunk, stored < p->committed ? stored : p->committed);
     }
+}
+
+/*
+ * In place of records of which all are lost, since a thread's positions without a block would look
+ * like a damaged file: how many places there were.
+ */
+static void add_stand_in(struct sealer *s)
+{
+    const char *name = counter_infos[COUNTER_OVERWRITTEN].name;
+    struct record r = {.type = RECORD_COUNTER,
+                       .code = COUNTER_OVERWRITTEN,
+                       .begin = ticks_now(),
+                       .arg_count = 1,
+                       .args = {atomic_load(&gp.counters[COUNTER_OVERWRITTEN])},
+                       .bytes = (const uint8_t *)name,
+                       .byte_count = (uint32_t)strlen(name)};
+    int bytes = record_write(&r, s->stand_in, sizeof s->stand_in);
+    if (bytes > 0)
+        block_encoder_add(&s->encoder, s->stand_in, (size_t)bytes);
 }
 
 /* Seals parts[first..last) of one thread; what is stored is marked, and full chunks become free. */
@@ -238,8 +287,8 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
         position = p->position + at;
         while (at < p->committed) {
             const uint8_t *record = p->chunk + LIVE_CHUNK_HEAD_BYTES + at;
-            uint64_t bytes = 8 * (uint64_t)record_word_count(load_u64(record));
-            if (!block_encoder_add(&s->encoder, record)) {
+            int bytes = block_encoder_add(&s->encoder, record, p->committed - at);
+            if (bytes == 0) {
                 h.position_end = position;
                 if (!store_block(s, &h)) {
                     mark_stored(s, first, last, h.position_begin);
@@ -248,16 +297,26 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
                 h.position_begin = position;
                 continue;
             }
-            at += bytes;
-            position += bytes;
+            if (bytes < 0) { /* the program wrote over it; nobody knows where the next one begins */
+                counter_add(COUNTER_OVERWRITTEN, 1);
+                bytes = (int)(p->committed - at);
+            }
+            at += (uint64_t)bytes;
+            position += (uint64_t)bytes;
         }
     }
     h.position_end = position;
-    bool good = s->encoder.record_count == 0 || store_block(s, &h);
+    if (!s->encoder.record_count && position > h.position_begin)
+        add_stand_in(s);
+    bool good = !s->encoder.record_count || store_block(s, &h);
     mark_stored(s, first, last, good ? position : h.position_begin);
-    for (uint32_t i = first; good && i < last; i++)
-        if (s->parts[i].full)
-            pool_free(&gp.pool, s->parts[i].chunk);
+    for (uint32_t i = first; good && i < last; i++) {
+        const struct part *p = &s->parts[i];
+        if (p->is_lost)
+            counter_add(COUNTER_OVERWRITTEN, 1);
+        if (p->full)
+            pool_free(&gp.pool, p->chunk);
+    }
     return good;
 }
 
@@ -306,21 +365,25 @@ bool seal_pass(struct sealer *s, struct thread *me, bool all, uint64_t now_ns)
     return true;
 }
 
-/* Records that are in chunks only. */
+/* Records that are in chunks only, as far as the program has not written over them. */
 static uint64_t count_left(void)
 {
     uint64_t records = 0;
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        uint32_t state = atomic_load(chunk_state(chunk));
+        const struct chunk_owner *owner = pool_owner(&gp.pool, chunk);
+        enum live_chunk_state state = owner_state(owner);
         uint64_t end = chunk_u64(chunk, LIVE_CHUNK_COMMITTED) & ~(uint64_t)LIVE_OPEN_MASK;
         uint64_t room = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+        struct record_layout layout;
         if (state != LIVE_OWNED && state != LIVE_FULL)
             continue;
-        for (uint64_t at = chunk_u64(chunk, LIVE_CHUNK_SEALED); at < end && at < room; records++) {
-            uint64_t words = record_word_count(load_u64(chunk + LIVE_CHUNK_HEAD_BYTES + at));
-            at += 8 * (words ? words : 1); /* 0: the program has written over it */
+        for (uint64_t at = atomic_load(&owner->sealed); at < end && end <= room; records++) {
+            const uint8_t *record = chunk + LIVE_CHUNK_HEAD_BYTES + at;
+            if (record_lay_out(record, end - at, load_u64(record), &layout) < 0)
+                break;
+            at += 8 * (uint64_t)layout.words;
         }
     }
     return records;

@@ -97,11 +97,28 @@ static inline bool attention_captures(void)
 /* How far this process's recording has come; see start.c. */
 enum start_phase { START_IDLE, START_RUNNING, START_DONE, START_FAILED };
 
+/*
+ * What we know of a chunk. Its head says most of that, too, for readers; but the program can write
+ * over the head, so nothing here is ever taken from there.
+ */
+struct chunk_owner {
+    _Atomic uint64_t word; /* enum live_chunk_state | the thread's number << 32 */
+    _Atomic uint32_t tid;
+    _Atomic uint32_t take; /* which take of a chunk it was */
+    _Atomic uint64_t position;
+    _Atomic uint64_t sealed;
+    _Atomic uint64_t used; /* bytes of whole records, when its thread has left it; else unknown */
+};
+
+#define CHUNK_USED_UNKNOWN UINT64_MAX
+
 /* The pool of chunks: the live file as it lies in memory. */
 struct pool {
-    uint8_t *base; /* of the mapping */
+    struct chunk_owner *owners; /* mmap'ed; for each of chunk_max chunks */
+    uint8_t *base;              /* of the mapping */
     size_t map_bytes;
     uint32_t chunk_bytes;
+    uint32_t owners_max;
     uint32_t chunk_max;         /* chunks that there is room for */
     uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
     _Atomic uint32_t allocated; /* chunks backed by storage */

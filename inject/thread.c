@@ -56,17 +56,56 @@ void thread_follow(struct thread *t)
     thread_set_limit(t);
 }
 
-unsigned thread_open_records(const struct thread *t)
+/* How many open records the chunk has. Not as its head says: that can be written over. */
+static unsigned count_open(const struct thread *t)
 {
-    return t->records ? (unsigned)chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED) & LIVE_OPEN_MASK : 0;
+    unsigned count = 0;
+    if (!t->records || !t->open)
+        return 0;
+    if (call_unmarked(t->open) == t->open)
+        return 1;
+    for (uint32_t i = 0; i < t->open_count; i++)
+        count += t->opens[i].is_recorded;
+    return count;
 }
 
-size_t thread_open_bytes(const struct thread *t, unsigned count)
+/* The open calls go on without records. */
+static void drop_open(struct thread *t, enum counter_index counter, unsigned count)
 {
-    size_t bytes = 0;
-    for (; count > 0; count--)
-        bytes += 8 * (size_t)record_word_count(load_u64(t->records + t->used + bytes));
-    return bytes;
+    if (!t->open)
+        return;
+    if (call_unmarked(t->open) == t->open) {
+        t->opens[0] = (struct open_call){.call = t->open};
+        t->open_count = 1;
+    }
+    for (uint32_t i = 0; i < t->open_count; i++)
+        t->opens[i].is_recorded = false;
+    t->open = call_marked(t->open);
+    counter_add(counter, count);
+}
+
+void thread_lose_open(struct thread *t)
+{
+    drop_open(t, COUNTER_OVERWRITTEN, count_open(t));
+    if (t->records)
+        chunk_commit(t->records, t->used);
+}
+
+struct open_records thread_find_open(struct thread *t)
+{
+    struct open_records o = {.count = count_open(t)};
+    for (unsigned i = 0; i < o.count; i++) {
+        uint64_t left = t->capacity - t->used - o.at[i];
+        uint64_t word0 =
+            left < 8 * RECORD_HEAD_WORDS ? 0 : load_u64(t->records + t->used + o.at[i]);
+        uint64_t bytes = 8 * (uint64_t)record_word_count(word0);
+        if (bytes < 8 * RECORD_HEAD_WORDS || bytes > CALL_BYTES_MAX || bytes > left) {
+            thread_lose_open(t);
+            return (struct open_records){0};
+        }
+        o.at[i + 1] = o.at[i] + (uint32_t)bytes;
+    }
+    return o;
 }
 
 /* A number names one thread: a chunk whose owner had the caller's tid belongs to a dead thread. */
@@ -75,8 +114,9 @@ static void leave_namesakes(uint32_t tid)
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        uint64_t word = chunk_u64(chunk, LIVE_CHUNK_STATE); /* and the owner's number */
-        if ((uint32_t)word == LIVE_OWNED && chunk_u32(chunk, LIVE_CHUNK_TID) == tid)
+        const struct chunk_owner *owner = &gp.pool.owners[i];
+        uint64_t word = atomic_load(&owner->word);
+        if ((uint32_t)word == LIVE_OWNED && atomic_load(&owner->tid) == tid)
             pool_leave_dead(&gp.pool, chunk, (uint32_t)(word >> 32));
     }
 }
@@ -88,21 +128,6 @@ static void put_open(struct thread *t, const uint8_t *records, size_t bytes, uns
     chunk_commit(t->records, t->used + count);
 }
 
-/* The open calls go on without records. */
-static void drop_open(struct thread *t, unsigned count)
-{
-    if (!t->open)
-        return;
-    if (call_unmarked(t->open) == t->open) {
-        t->opens[0] = (struct open_call){.call = t->open};
-        t->open_count = 1;
-    }
-    for (uint32_t i = 0; i < t->open_count; i++)
-        t->opens[i].is_recorded = false;
-    t->open = call_marked(t->open);
-    counter_add(COUNTER_DROPPED, count);
-}
-
 /*
  * Takes a chunk, the first one or another; when there is none, its own begins anew, if the writer
  * has stored it. The open records move along: they are in one chunk or the other at any time, so
@@ -112,11 +137,12 @@ static bool change_chunk(struct thread *t)
 {
     uint8_t *old = chunk_of(t);
     uint8_t open[OPEN_BYTES_MAX];
-    unsigned count = thread_open_records(t);
-    size_t bytes = thread_open_bytes(t, count);
+    struct open_records o = thread_find_open(t);
+    unsigned count = o.count;
+    size_t bytes = o.at[count];
     uint64_t used = t->used, position = t->position + used;
     uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, position, !old);
-    bool is_stored = old && used && chunk_u64(old, LIVE_CHUNK_SEALED) == used;
+    bool is_stored = old && used && atomic_load(&pool_owner(&gp.pool, old)->sealed) == used;
     if (!chunk && !is_stored)
         return false;
     if (old)
@@ -128,12 +154,12 @@ static bool change_chunk(struct thread *t)
         pool_begin_anew(&gp.pool, old, position);
         use_chunk(t, old);
         put_open(t, open, bytes, count);
-        pool_begun(old);
+        pool_begun(&gp.pool, old);
     }
     t->position = position;
     if (chunk && old) {
         chunk_set_u64(old, LIVE_CHUNK_COMMITTED, used);
-        pool_leave(&gp.pool, old, t->number);
+        pool_leave(&gp.pool, old, t->number, used);
         if (atomic_load_explicit(&gp.pool.full_count, memory_order_relaxed) >= FULL_WAKE)
             writer_wake();
     }
@@ -172,10 +198,15 @@ static bool wait_for_chunk(struct thread *t)
     return changed;
 }
 
-static bool has_room(const struct thread *t, size_t bytes)
+static bool has_room_beside(const struct thread *t, size_t bytes, const struct open_records *o)
 {
-    return t->records &&
-           t->capacity - t->used >= bytes + thread_open_bytes(t, thread_open_records(t));
+    return t->records && t->capacity - t->used >= bytes + o->at[o->count];
+}
+
+static bool has_room(struct thread *t, size_t bytes)
+{
+    struct open_records o = thread_find_open(t);
+    return has_room_beside(t, bytes, &o);
 }
 
 /*
@@ -212,14 +243,18 @@ bool thread_append(struct thread *t, const struct record *r)
     size_t bytes = record_bytes(r);
     if (!thread_make_room(t, bytes))
         return false;
-    unsigned count = thread_open_records(t);
+    struct open_records o = thread_find_open(t);
+    unsigned count = o.count;
     uint8_t *room = t->records + t->used;
+    if (!has_room_beside(t, bytes, &o)) { /* the program wrote over them just now */
+        counter_add(COUNTER_DROPPED, 1);
+        return false;
+    }
     if (count) {
-        size_t open_bytes = thread_open_bytes(t, count);
         t->extending = t->used + 1; /* left by longjmp, they are dropped, and counted */
         atomic_signal_fence(memory_order_seq_cst);
         chunk_commit(t->records, t->used);
-        memmove(room + bytes, room, open_bytes);
+        memmove(room + bytes, room, o.at[count]);
     }
     int written = record_write(r, room, bytes);
     if (written > 0)
@@ -235,17 +270,18 @@ void thread_leave(struct thread *t)
     if (!t->records)
         return;
     t->position += t->used;
-    pool_leave(&gp.pool, chunk_of(t), t->number);
+    pool_leave(&gp.pool, chunk_of(t), t->number, t->used);
     use_chunk(t, NULL);
 }
 
 void thread_close(struct thread *t)
 {
     uint8_t record[CALL_BYTES_MAX];
-    unsigned count = thread_open_records(t);
-    size_t below = thread_open_bytes(t, count - 1);
+    struct open_records o = thread_find_open(t);
+    if (!o.count)
+        return;
+    size_t below = o.at[o.count - 1], bytes = o.at[o.count] - below;
     uint8_t *room = t->records + t->used;
-    size_t bytes = 8 * (size_t)record_word_count(load_u64(room + below));
     if (below) {
         chunk_commit(t->records, t->used);
         memcpy(record, room + below, bytes);
@@ -254,7 +290,7 @@ void thread_close(struct thread *t)
     }
     chunk_fetch_ahead(room);
     t->used += bytes;
-    chunk_commit(t->records, t->used + count - 1);
+    chunk_commit(t->records, t->used + o.count - 1);
 }
 
 /*
@@ -263,26 +299,38 @@ void thread_close(struct thread *t)
  */
 bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
 {
-    if (!thread_make_room(t, 8)) {
-        counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
+    if (!thread_make_room(t, 8)) /* counted there: the record goes */
+        return false;
+    struct open_records o = thread_find_open(t);
+    if (!o.count)
+        return false;
+    size_t bytes = o.at[o.count] - o.at[o.count - 1];
+    if (!has_room_beside(t, 8, &o) || bytes + 8 > CALL_BYTES_MAX) {
+        thread_lose_open(t);
         return false;
     }
-    unsigned count = thread_open_records(t);
-    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
-    size_t words = record_word_count(record[0]);
+    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + o.at[o.count - 1]);
     t->extending = t->used + 1;
     atomic_signal_fence(memory_order_seq_cst);
     chunk_commit(t->records, t->used);
     atomic_signal_fence(memory_order_seq_cst);
     memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
-            8 * (words - RECORD_HEAD_WORDS));
+            bytes - 8 * RECORD_HEAD_WORDS);
     record[RECORD_HEAD_WORDS] = stack | (uint64_t)weight << 32;
     record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
-    chunk_commit(t->records, t->used + count);
+    chunk_commit(t->records, t->used + o.count);
     atomic_signal_fence(memory_order_seq_cst);
     t->extending = 0;
     thread_close(t);
     return true;
+}
+
+/* May the chunk's head say so? One whole record less than we know; else the program wrote there. */
+static bool may_say(const struct thread *t, uint64_t used)
+{
+    return used == t->used ||
+           (used < t->used &&
+            t->used - used == 8 * (uint64_t)record_word_count(load_u64(t->records + used)));
 }
 
 void thread_settle(struct thread *t)
@@ -290,20 +338,19 @@ void thread_settle(struct thread *t)
     if (!t->records)
         return;
     uint64_t committed = chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED);
-    uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = t->open != NULL;
-    if (call_unmarked(t->open) != t->open) {
-        wanted = 0;
-        for (uint32_t i = 0; i < t->open_count; i++)
-            wanted += t->opens[i].is_recorded;
-    }
+    uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = count_open(t);
     bool is_extending = t->extending && committed == t->extending - 1;
     t->extending = 0;
+    if (!may_say(t, committed - count) || count > LIVE_OPEN_MAX) {
+        chunk_commit(t->records, t->used + wanted);
+        return;
+    }
     t->used = committed - count;
     if (count > wanted) { /* the newest was not noted yet as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
         bool is_over = count + 1 == wanted && !is_extending; /* the newest; else they moved */
-        drop_open(t, is_over ? 0 : wanted);
+        drop_open(t, COUNTER_DROPPED, is_over ? 0 : wanted);
         for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
             t->opens[i].is_recorded = true;
     }

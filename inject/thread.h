@@ -128,11 +128,21 @@ bool thread_attach(struct thread *t);
  */
 bool thread_make_room(struct thread *t, size_t bytes);
 
-/* Bytes of the `count` open records that come first. */
-size_t thread_open_bytes(const struct thread *t, unsigned count);
+/* Where the open records begin, the outermost first, in bytes behind the whole ones. */
+struct open_records {
+    unsigned count;
+    uint32_t at[LIVE_OPEN_MAX + 1]; /* the last: where they end */
+};
 
-/* Open records in the chunk. */
-unsigned thread_open_records(const struct thread *t);
+/*
+ * The open records in the chunk, each at least a head and at most CALL_BYTES_MAX long, and all in
+ * the chunk. The program can write over them at any time, so their lengths are read once, here.
+ * Where they cannot be, all of them are lost, and counted, and their calls go on without records.
+ */
+struct open_records thread_find_open(struct thread *t);
+
+/* The same for open records of which only the caller sees that they are not what they were. */
+void thread_lose_open(struct thread *t);
 
 #define AHEAD_BYTES 512 /* some records: as long as a cache line takes from another processor */
 

@@ -5,8 +5,8 @@ BENCH := $(BUILD)/bench
 BENCH_DIR := test/bench
 BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix replay_mix \
-	gpu_cost)
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix sort_cost \
+	replay_mix gpu_cost)
 
 # The library's sources but for those that meet CUDA or hook the process.
 BENCH_INJECT := $(filter-out $(addprefix inject/,$(addsuffix .c,dlsym_filter getproc hooks \
@@ -62,6 +62,10 @@ $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/m
 		$(FORMATS_SRC) $(wildcard formats/*.h formats/*.def)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -lm -o $@
+
+$(BENCH)/sort_cost: $(BENCH_DIR)/sort_cost.c $(FORMATS_SRC) $(wildcard formats/*.h formats/*.def)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -o $@
 
 $(BENCH)/replay_mix: $(BENCH_DIR)/replay_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
 		$(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
 the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range walks peers
-bytes gpu collector devices stacks python.
+bytes sort gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -294,6 +294,13 @@ def bench_bytes():
     tell("bytes.library", drop_output() / calls, "B/call", 4, 6)
 
 
+def bench_sort():
+    """Blocks whose records come out of order, beside one that is in order, in turns."""
+    for name, _, ratio, _, _ in run([program("sort_cost"), "300"]):
+        if name != "sorted":
+            tell(f"encoder.{name}", float(ratio), "x sorted", 1.5)
+
+
 def bench_gpu():
     """Our share of what the GPU's rows cost: CUPTI is not there."""
     settings = {"GPUPROF_OUT": os.path.join(WORK, "out"), "GPUPROF_BUFFER": "2G",
@@ -478,7 +485,7 @@ def bench_python():
 
 def main():
     parts = {"call": bench_call, "range": bench_range, "walks": bench_walks,
-             "peers": bench_peers, "bytes": bench_bytes,
+             "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks, "python": bench_python}
     try:

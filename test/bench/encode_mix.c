@@ -82,7 +82,7 @@ static void store_block(uint32_t thread)
     struct block_encoder *e = &b.encoder;
     uint64_t begin = cpu_ns();
     for (uint32_t i = 0; i < b.record_count; i++)
-        if (!block_encoder_add(e, (const uint8_t *)b.records[i]))
+        if (block_encoder_add(e, (const uint8_t *)b.records[i], sizeof b.records[i]) <= 0)
             abort();
     b.record_count = 0;
     if (!e->record_count)
@@ -253,7 +253,7 @@ static void add_text(uint8_t **at, struct record r, const char *text)
     r.bytes = (const uint8_t *)text;
     r.byte_count = (uint32_t)strlen(text);
     int bytes = record_write(&r, *at, (size_t)(b.texts + sizeof b.texts - *at));
-    if (bytes < 0 || !block_encoder_add(&b.encoder, *at))
+    if (bytes < 0 || block_encoder_add(&b.encoder, *at, (size_t)bytes) <= 0)
         abort();
     *at += bytes;
 }
@@ -292,7 +292,8 @@ static void write_head(const char *path)
     anchor.args[0] = b.header.monotonic_zero_ns;
     anchor.args[1] = b.header.realtime_zero_ns;
     bytes = record_write(&anchor, at, 64);
-    block_encoder_add(&b.encoder, at);
+    if (block_encoder_add(&b.encoder, at, (size_t)bytes) <= 0)
+        abort();
     at += bytes;
     store_block(0);
     b.block.position_end = 0;

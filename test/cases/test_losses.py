@@ -69,6 +69,7 @@ MEANS = {
     "passed_failed": lambda: lossy("failing", 300, GPUPROF_OVERHEAD_MAX="0.0001%"),
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
+    "overwritten": lambda: tiny("scribble.c", "record", 0, GPUPROF_SEAL="30s"),
 }
 
 

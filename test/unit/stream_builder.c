@@ -118,10 +118,10 @@ void builder_add(struct stream_builder *b, uint32_t thread, const struct record 
     if (b->raw_length + (size_t)size > RAW_BYTES_MAX)
         builder_flush(b);
     memcpy(b->raw + b->raw_length, raw, (size_t)size);
-    if (!block_encoder_add(b->encoder, b->raw + b->raw_length)) {
+    if (block_encoder_add(b->encoder, b->raw + b->raw_length, (size_t)size) <= 0) {
         builder_flush(b);
         memcpy(b->raw, raw, (size_t)size);
-        if (!block_encoder_add(b->encoder, b->raw))
+        if (block_encoder_add(b->encoder, b->raw, (size_t)size) <= 0)
             abort();
     }
     b->raw_length += (size_t)size;

@@ -308,6 +308,22 @@ static void test_damaged_live(void **state)
     both_release(&w);
 }
 
+/* What is in the stream was written over since: nothing is lost. */
+static void test_stored_is_overwritten(void **state)
+{
+    (void)state;
+    struct both w;
+    both_init(&w);
+    fill(&w, 50, 30);
+    builder_save(&w.b, w.stream_path);
+    memset(w.l.data + LIVE_HEAD_BYTES + LIVE_CHUNK_HEAD_BYTES + 48 * 10, 0, 200);
+    live_builder_save(&w.l, w.beside_path);
+    read_all(w.stream_path, true);
+    assert_each_once(50);
+    assert_int_equal(seen.verdict_strict, EXIT_OK);
+    both_release(&w);
+}
+
 /* The path in the header is only followed to a file of the same process. */
 static void test_other_process(void **state)
 {
@@ -411,10 +427,15 @@ static void test_adopt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dedupe),        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_open_call),     cmocka_unit_test(test_torn),
-        cmocka_unit_test(test_header_only),   cmocka_unit_test(test_damaged_live),
-        cmocka_unit_test(test_other_process), cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_dedupe),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_open_call),
+        cmocka_unit_test(test_torn),
+        cmocka_unit_test(test_header_only),
+        cmocka_unit_test(test_damaged_live),
+        cmocka_unit_test(test_other_process),
+        cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_stored_is_overwritten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_sort.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LEVELS_MAX 17 /* bits of twice RUN_SORT_MAX */
+#define PILES_MAX  64
+
+struct sort {
+    const uint64_t *first;
+    const uint64_t *second;
+    uint16_t *order;
+    uint16_t *room;
+    uint64_t moves;
+};
+
+struct run {
+    uint32_t begin;
+    int level; /* of the merge with the one before it: the higher, the later */
+};
+
+static inline bool is_before(const struct sort *s, uint32_t a, uint32_t b)
+{
+    uint64_t x = s->first[a], y = s->first[b];
+    /* Equal ones are few, what is smaller cannot be foretold: no branch for that. */
+    if (__builtin_expect(x == y, 0))
+        return s->second[a] < s->second[b];
+    return x < y;
+}
+
+/* How many runs there are as they come; not counted beyond `most`. */
+static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
+{
+    uint32_t runs = 1;
+    for (uint32_t i = 1; i < count && runs < most; i++)
+        runs += is_before(s, i, i - 1);
+    return runs;
+}
+
+/* The first pile whose last item is not after `item`: they fall from pile to pile. */
+static uint32_t pile_of(const struct sort *s, const uint16_t *lasts, uint32_t count, uint32_t item)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (is_before(s, item, lasts[middle]))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/*
+ * Sequences that come interleaved, item by item, are put behind each other: each item goes to the
+ * first pile whose last one it may follow. Of two equal ones the earlier is never in a later pile.
+ * Where that takes too many piles the order is left as it is.
+ */
+static void deal(struct sort *s, uint32_t count)
+{
+    uint16_t lasts[PILES_MAX];
+    uint32_t ends[PILES_MAX + 1] = {0};
+    uint32_t piles = 0, pile = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_next = pile < piles && !is_before(s, i, lasts[pile]) &&
+                       (pile == 0 || is_before(s, i, lasts[pile - 1]));
+        if (!is_next)
+            pile = pile_of(s, lasts, piles, i);
+        if (pile == PILES_MAX)
+            return;
+        piles += pile == piles;
+        lasts[pile] = (uint16_t)i;
+        s->room[i] = (uint16_t)pile;
+        ends[pile + 1]++;
+    }
+    for (uint32_t i = 0; i < piles; i++)
+        ends[i + 1] += ends[i];
+    for (uint32_t i = 0; i < count; i++)
+        s->order[ends[s->room[i]]++] = (uint16_t)i;
+    s->moves += count;
+}
+
+static uint32_t run_end(const struct sort *s, uint32_t begin, uint32_t count)
+{
+    uint32_t end = begin + 1;
+    while (end < count && !is_before(s, s->order[end], s->order[end - 1]))
+        end++;
+    return end;
+}
+
+/* Where `item` belongs in order[begin .. end): in front of its equals, or behind them. */
+static uint32_t place_of(const struct sort *s, uint32_t begin, uint32_t end, uint16_t item,
+                         bool is_behind)
+{
+    while (begin < end) {
+        uint32_t middle = (begin + end) / 2;
+        if (is_behind ? !is_before(s, item, s->order[middle])
+                      : is_before(s, s->order[middle], item))
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/*
+ * The runs order[begin .. middle) and order[middle .. end) become one. Where they overlap they are
+ * merged from both ends towards the middle: each step waits for what it reads, and two that do not
+ * wait for each other take hardly longer than one.
+ */
+static void merge(struct sort *s, uint32_t begin, uint32_t middle, uint32_t end)
+{
+    uint16_t *order = s->order;
+    begin = place_of(s, begin, middle, order[middle], true);
+    end = place_of(s, middle, end, order[middle - 1], false);
+    const uint16_t *left = s->room, *left_end = left + (middle - begin);
+    const uint16_t *right = left_end, *right_end = right + (end - middle);
+    memcpy(s->room, order + begin, (end - begin) * sizeof *order);
+    s->moves += end - begin;
+    while (left < left_end && right < right_end) {
+        bool takes_right = is_before(s, *right, *left);
+        order[begin++] = takes_right ? *right : *left;
+        right += takes_right;
+        left += !takes_right;
+        if (left == left_end || right == right_end)
+            break;
+        bool takes_left = is_before(s, right_end[-1], left_end[-1]);
+        order[--end] = takes_left ? left_end[-1] : right_end[-1];
+        left_end -= takes_left;
+        right_end -= !takes_left;
+    }
+    /* One of them is used up. */
+    memcpy(order + begin, left, (size_t)(left_end - left) * sizeof *order);
+    memcpy(order + begin, right, (size_t)(right_end - right) * sizeof *order);
+}
+
+uint64_t run_sort(const uint64_t *first, const uint64_t *second, uint32_t count, uint16_t *order,
+                  uint16_t *room)
+{
+    struct sort s = {first, second, order, room, 0};
+    struct run runs[LEVELS_MAX + 1];
+    uint32_t depth = 0, begin = 0, end = 0, last = 0;
+    assert(count <= RUN_SORT_MAX);
+    uint32_t come = count_runs(&s, count, PILES_MAX);
+    if (come == 1)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (uint16_t)i;
+    if (come == PILES_MAX)
+        deal(&s, count);
+    for (; begin < count; last = begin, begin = end) {
+        end = run_end(&s, begin, count);
+        /* Twice the runs' middles: by which half, quarter ... of the whole are they parted? */
+        int level = depth ? 31 - __builtin_clz((last + begin) ^ (begin + end)) : 0;
+        for (; depth > 1 && runs[depth - 1].level < level; depth--)
+            merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, begin);
+        runs[depth++] = (struct run){begin, level};
+    }
+    for (; depth > 1; depth--)
+        merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, count);
+    return s.moves;
+}
