@@ -149,6 +149,14 @@ void recording_release(struct recording *rec)
     *rec = (struct recording){0};
 }
 
+uint64_t recording_bytes(const struct recording *rec)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        bytes += rec->processes[i]->file.size + rec->processes[i]->live.bytes;
+    return bytes;
+}
+
 bool recording_has_gpu(const struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->count; i++)

@@ -44,6 +44,9 @@ int recording_open(struct recording *rec, char **paths, int path_count,
                    const struct recording_options *options);
 void recording_release(struct recording *rec);
 
+/* Of all files, as stored. */
+uint64_t recording_bytes(const struct recording *rec);
+
 /* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);
 

@@ -181,7 +181,7 @@ int survey_make(struct survey *s, struct recording *rec)
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
     int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
-    stack_table_init(&s->stacks);
+    stack_table_init(&s->stacks, recording_bytes(rec));
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
     if (error == 0)
