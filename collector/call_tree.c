@@ -181,8 +181,8 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
     *node = 0;
     if (!recorded)
         return 0;
-    if (range && (!t->pythonic[process] ||
-                  has_python(words, stack_table_words(table, recorded, words))))
+    if (range &&
+        (!t->pythonic[process] || has_python(words, stack_table_words(table, recorded, words))))
         range = NULL;
     struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
     uint64_t known = key_map_get(&t->leaves, key);

@@ -36,7 +36,7 @@ struct step_down {
 struct cost_table {
     struct cost_row rows[COST_COUNT];
     uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; all 0: not measured */
-    struct step_down *steps; /* owned */
+    struct step_down *steps;          /* owned */
     uint32_t step_count;
     uint32_t step_capacity;
 };

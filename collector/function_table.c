@@ -241,8 +241,8 @@ static int codes_reserve(struct function_codes *codes, unsigned code)
     if (codes->shared)
         memcpy(own, codes->functions, codes->count * sizeof *own);
     memset(own + codes->count, 0, (count - codes->count) * sizeof *own);
-    *codes = (struct function_codes){
-        .functions = own, .count = count, .described = codes->described};
+    *codes =
+        (struct function_codes){.functions = own, .count = count, .described = codes->described};
     return 0;
 }
 

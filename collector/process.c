@@ -121,7 +121,8 @@ static void take_meta(struct process *p, const struct record *r)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
     text[r->byte_count] = '\0';
     for (uint32_t i = 0; i < p->meta_count; i++)
-        if (strcmp(meta[i].text, text) == 0) { /* by the thread that knew it first, and the writer */
+        if (strcmp(meta[i].text, text) ==
+            0) { /* by the thread that knew it first, and the writer */
             if (meta[i].begin < r->begin)
                 meta[i].begin = r->begin;
             free(text);

@@ -24,8 +24,8 @@ struct stack_costs {
     struct survey *survey;
     struct call_tree tree;
     struct ranges ranges;
-    struct kernel_names names;     /* plain: of what is no recorded text */
-    struct stack_cost *costs;      /* owned: a node's own, without what is below, if it has any */
+    struct kernel_names names; /* plain: of what is no recorded text */
+    struct stack_cost *costs;  /* owned: a node's own, without what is below, if it has any */
     uint32_t cost_count;
     uint32_t cost_capacity;
     struct stack_cost *stackless;  /* owned, by process index: what has no stack */

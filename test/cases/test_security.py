@@ -229,8 +229,15 @@ def block(thread, kind, code, count, args, text, sequence, position, stack=0, le
     for value in (0, 0, 5000, 10, 0, 0, stack, 0, len(texts[0]), *args):
         payload += column(value, count)
     payload += b"".join(texts)
-    frame = subprocess.run(["zstd", f"-q{level}c", "--no-check"], input=payload, capture_output=True,
-                           check=True).stdout
+    return stored(thread, payload, count, sequence, position, compress(payload, level))
+
+
+def compress(payload, level):
+    return subprocess.run(["zstd", f"-q{level}c", "--no-check"], input=payload, capture_output=True,
+                          check=True).stdout
+
+
+def stored(thread, payload, count, sequence, position, frame):
     head = struct.pack("<IIIIIQQQQQIIIQI", 0x184D2A5B, 80, 0x31425047, thread, count, sequence,
                        5000, 5010, position, position + 64, len(payload), len(frame),
                        stream_reader.crc32c(frame), 0, 0)
@@ -287,6 +294,21 @@ def tree_bomb():
                       64 + 128 * i, level=9)
         data += block(1, stream_reader.CALL, 0, 1600, [], b"", 3 + 2 * i, 128 + 128 * i, numbers)
     assert len(data) < 60_000
+    return data
+
+
+def wide_bomb(number):
+    """Blocks that begin together, each with as many columns as one may have."""
+    shapes, most = 256, 16
+    payload = b"\1" + varint(shapes) + varint(shapes) + b"".join(
+        bytes([stream_reader.CALL]) + varint(code) + bytes([most]) + b"\1"
+        for code in range(shapes))
+    for value in (range(shapes), 0, 5000, 10, 0, 0, 0, 0, 0, *[7] * (shapes * most)):
+        payload += column(value, shapes)
+    frame = compress(payload, 9)
+    data = beginning(number, b"f|runtime|alloc|")
+    data += b"".join(stored(1, payload, shapes, 1 + i, 64 * i, frame) for i in range(100))
+    assert len(data) < 100_000
     return data
 
 
@@ -352,6 +374,14 @@ def test_a_small_file_makes_no_large_memory(tmp_path):
                                  memory=192 << 20)
         assert done.returncode == 3 and made > 0, done.stderr
         assert "stacks: more than can be kept: " in done.stderr or arguments[0] == "merge"
+
+
+def test_many_blocks_open_at_a_time_make_no_large_memory(tmp_path):
+    """Their decoders and what is kept of them count as their payloads do."""
+    for i in range(24):
+        (tmp_path / f"{i}.gpuprof").write_bytes(wide_bomb(1 + i))
+    made, done = run_bounded(tmp_path, "report", ".", "--format=csv", memory=384 << 20)
+    assert done.returncode == 0 and made > 0, done.stderr
 
 
 def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):

@@ -204,10 +204,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_many_functions),
-        cmocka_unit_test(test_open_calls),
+        cmocka_unit_test(test_summary),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_many_functions), cmocka_unit_test(test_open_calls),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
