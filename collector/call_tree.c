@@ -13,6 +13,9 @@ int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbo
 {
     const struct stack_table *table = &survey->stacks;
     *t = (struct call_tree){.survey = survey};
+    t->nodes_max = stack_table_limit(TREE_NODES_MAX, TREE_NODES_FREE, TREE_NODES_PER_BYTE,
+                                     recording_bytes(survey->rec));
+    t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
     t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
     int error = symbols_create(&t->symbols, table, symbol_folder);
     if (!t->pythonic || error < 0)
@@ -72,7 +75,7 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
     uint32_t *number = number_set_find(&t->numbers, &kind, t->nodes, t->count, &child);
     if (!number)
         return GPUPROF_NO_MEMORY;
-    if (!*number && t->count == TREE_NODES_MAX) {
+    if (!*number && t->count == t->nodes_max) {
         t->left_out++;
         return 0;
     }
@@ -138,10 +141,9 @@ static bool has_python(const uint64_t *words, uint32_t count)
     return false;
 }
 
-static int add_stack(struct call_tree *t, const struct recorded_stack *stack,
+static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,
                      const struct kernel_name *range, uint32_t *node)
 {
-    const uint64_t *words = t->survey->stacks.words + stack->first;
     struct shown_frame mark = {.kind = SHOWN_CUT};
     int error = 0;
     if (stack->flags & STACK_CUT)
@@ -175,10 +177,12 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
 {
     const struct stack_table *table = &t->survey->stacks;
     const struct recorded_stack *recorded = stack_table_stack(table, process, stack);
+    uint64_t words[FRAME_COUNT_MAX];
     *node = 0;
     if (!recorded)
         return 0;
-    if (!t->pythonic[process] || has_python(table->words + recorded->first, recorded->count))
+    if (range &&
+        (!t->pythonic[process] || has_python(words, stack_table_words(table, recorded, words))))
         range = NULL;
     struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
     uint64_t known = key_map_get(&t->leaves, key);
@@ -187,7 +191,8 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
         return 0;
     }
     uint32_t leaf = root;
-    int error = add_stack(t, recorded, range, &leaf);
+    stack_table_words(table, recorded, words);
+    int error = add_stack(t, recorded, words, range, &leaf);
     *node = leaf;
     if (error == 0)
         error = key_map_set(&t->leaves, key, leaf + 1ull);

@@ -2,8 +2,8 @@
 /*
  * Stacks as the paths of one tree, from the outermost frame to the innermost: the nodes are
  * numbered from 1 on, and a node's number says who called whom. Inlined functions have nodes of
- * their own. Memory: 16 to 24 bytes a node up to TREE_NODES_MAX, what shown_frame.h and symbols.h
- * take, and 32 to 64 bytes a stack.
+ * their own. Memory: 20 to 40 bytes a node up to TREE_NODES_MAX, or as many as files of this size
+ * may have (stack_table.h), what shown_frame.h and symbols.h take, and 64 to 128 bytes a stack.
  */
 #ifndef GPUPROF_COLLECTOR_CALL_TREE_H
 #define GPUPROF_COLLECTOR_CALL_TREE_H
@@ -13,11 +13,14 @@
 #include "survey.h"
 #include "symbols.h"
 
-#define TREE_NODES_MAX (1u << 23)
+#define TREE_NODES_MAX      (1u << 23)
+#define TREE_NODES_FREE     (STACK_FRAMES_FREE + STACKS_FREE) /* a stack has its call's, too */
+#define TREE_NODES_PER_BYTE (STACK_FRAMES_PER_BYTE + 1)
 
 struct tree_node {
     uint32_t parent; /* 0: it is a root */
     uint32_t frame;  /* number of its shown frame */
+    uint32_t cost;   /* number of what was counted at it; 0: nothing (stack_costs.h) */
 };
 
 struct call_tree {
@@ -27,6 +30,7 @@ struct call_tree {
     struct tree_node *nodes; /* owned; number n is nodes[n - 1] */
     uint32_t count;
     uint32_t capacity;
+    uint32_t nodes_max;
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
     bool *pythonic;        /* owned: by process index, has it Python frames? */

@@ -354,8 +354,8 @@ static cJSON *meta_object(const struct process *p)
 {
     cJSON *object = cJSON_CreateObject();
     for (uint32_t i = 0; i < p->meta_count; i++) {
-        const char *equals = strchr(p->meta[i], '=');
-        char *key = json_clean(p->meta[i], (size_t)(equals - p->meta[i]));
+        const char *text = p->meta[i].text, *equals = strchr(text, '=');
+        char *key = json_clean(text, (size_t)(equals - text));
         char *value = json_clean(equals + 1, strlen(equals + 1));
         cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
         if (key && value && !there) {

@@ -349,7 +349,7 @@ int chrome_ranges_end(struct trace_writer *w)
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
-        if (error == 0 && w->scope.survey && process_expects_gpu(p) && chrome_shows(w, p))
+        if (error == 0 && w->scope.survey && chrome_shows(w, p) && process_expects_gpu(p))
             error = survey_tell(w->scope.survey, p);
     }
     return error;

@@ -264,15 +264,20 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
     int error = 0;
     *count = 0;
     for (uint32_t r = 0; r < c->run_count; r++) {
-        const struct correlation_run *run = &c->runs[r];
+        struct correlation_run *run = &c->runs[r];
         if (run->first_key >> 32 > process || run->last_key >> 32 < process)
             continue;
-        for (uint32_t i = 0; i < run->count; i++) {
+        /* A run has the calls of all processes: only those of this one are gone through. */
+        int64_t first = lower_bound(c, run, key_of(process, 0));
+        if (first < 0)
+            return (int)first;
+        for (uint32_t i = (uint32_t)first; i < run->count; i++) {
             const struct correlated_call *e = entry_at(c, run, i, false, &error);
             if (!e)
                 return error;
-            *count += e->process == process &&
-                      (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
+            if (e->process != process)
+                break;
+            *count += (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
                                    CORRELATION_NESTED)) == CORRELATION_LAUNCH &&
                       !meets_gap(e, gaps, gap_count);
         }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cost_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "gpu_record.h"
+
+#define STEPS_DOWN_FIRST 4
 
 /* The name counts, numbers may move. */
 static void take_row(struct cost_table *t, const struct record *r)
@@ -27,7 +31,12 @@ static void take_step(struct cost_table *t, const struct record *r)
 {
     if (t->step_count == STEPS_DOWN_MAX)
         return;
-    struct step_down *s = &t->steps[t->step_count++];
+    struct step_down *s =
+        array_room(t->steps, t->step_count, &t->step_capacity, sizeof *s, STEPS_DOWN_FIRST);
+    if (!s)
+        return;
+    t->steps = s;
+    s += t->step_count++;
     size_t length = r->byte_count < STEP_DOWN_TEXT_BYTES ? r->byte_count : STEP_DOWN_TEXT_BYTES - 1;
     *s = (struct step_down){.step = r->code,
                             .begin_ns = r->begin,
@@ -48,6 +57,11 @@ void cost_table_take(struct cost_table *t, const struct record *r)
     case RECORD_STEP_DOWN: take_step(t, r); break;
     default: break;
     }
+}
+
+void cost_table_release(struct cost_table *t)
+{
+    free(t->steps);
 }
 
 uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step)

@@ -36,12 +36,14 @@ struct step_down {
 struct cost_table {
     struct cost_row rows[COST_COUNT];
     uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; all 0: not measured */
-    struct step_down steps[STEPS_DOWN_MAX];
+    struct step_down *steps;          /* owned */
     uint32_t step_count;
+    uint32_t step_capacity;
 };
 
 /* Takes a record of these types; others, and what it cannot mean, change nothing. */
 void cost_table_take(struct cost_table *t, const struct record *r);
+void cost_table_release(struct cost_table *t);
 
 /* When a step of the ladder was first taken, on the process's scale; UINT64_MAX: never. */
 uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step);

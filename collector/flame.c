@@ -18,16 +18,16 @@
 struct sorted_node {
     uint32_t parent;
     uint32_t node;
-    const char *label;
 };
 
-static int compare_nodes(const void *left, const void *right)
+static int compare_nodes(const void *left, const void *right, void *tree)
 {
     const struct sorted_node *a = left;
     const struct sorted_node *b = right;
     if (a->parent != b->parent)
         return a->parent < b->parent ? -1 : 1;
-    int order = strcmp(a->label, b->label);
+    int order =
+        strcmp(call_tree_frame(tree, a->node)->label, call_tree_frame(tree, b->node)->label);
     return order ? order : a->node < b->node ? -1 : a->node > b->node;
 }
 
@@ -109,11 +109,10 @@ static int arrange(struct flame *f)
         f->nodes[n].total += f->nodes[n].own;
         f->nodes[parent].total += f->nodes[n].total;
         if (f->nodes[n].total)
-            sorted[count++] = (struct sorted_node){
-                .parent = parent, .node = n, .label = call_tree_frame(tree, n)->label};
+            sorted[count++] = (struct sorted_node){.parent = parent, .node = n};
     }
     if (count)
-        qsort(sorted, count, sizeof *sorted, compare_nodes);
+        qsort_r(sorted, count, sizeof *sorted, compare_nodes, (void *)tree);
     for (uint32_t i = count; i > 0; i--) {
         const struct sorted_node *s = &sorted[i - 1];
         f->nodes[s->node].sibling = f->nodes[s->parent].first_child;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "error.h"
 
 static uint32_t text_hash(const char *text)
@@ -32,12 +33,17 @@ void function_table_release(struct function_table *t)
         function_free(t->functions[i]);
     free(t->functions);
     free(t->slots);
+    for (uint32_t i = 0; i < t->list_count; i++)
+        free(t->lists[i].functions);
+    free(t->lists);
+    number_set_release(&t->list_numbers);
     *t = (struct function_table){0};
 }
 
 void function_codes_release(struct function_codes *codes)
 {
-    free(codes->functions);
+    if (!codes->shared)
+        free(codes->functions);
     *codes = (struct function_codes){0};
 }
 
@@ -177,23 +183,77 @@ static int table_find(struct function_table *t, const char *description,
     return 0;
 }
 
+static uint32_t list_hash(const void *item)
+{
+    const struct code_list *list = item;
+    uint32_t hash = list->count;
+    for (uint32_t i = 0; i < list->count; i++)
+        hash = (hash ^ (list->functions[i] ? list->functions[i]->index + 1 : 0)) * 16777619u;
+    return hash ^ hash >> 15;
+}
+
+static bool same_list(const void *a, const void *b)
+{
+    const struct code_list *x = a, *y = b;
+    return x->count == y->count &&
+           memcmp(x->functions, y->functions, x->count * sizeof *x->functions) == 0;
+}
+
+static const struct number_kind list_kind = {sizeof(struct code_list), list_hash, same_list};
+
+int function_codes_share(struct function_table *t, struct function_codes *codes)
+{
+    struct code_list list = {codes->functions, codes->count};
+    if (!codes->count)
+        return 0;
+    struct code_list *lists =
+        array_room(t->lists, t->list_count, &t->list_capacity, sizeof *lists, 4);
+    if (!lists)
+        return GPUPROF_NO_MEMORY;
+    t->lists = lists;
+    uint32_t *number =
+        number_set_find(&t->list_numbers, &list_kind, t->lists, t->list_count, &list);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (*number) {
+        free(codes->functions);
+        codes->functions = t->lists[*number - 1].functions;
+    } else {
+        t->lists[t->list_count++] = list;
+        *number = t->list_count;
+    }
+    codes->shared = true;
+    return 0;
+}
+
+/* Room for `code` in functions that are the process's own. */
+static int codes_reserve(struct function_codes *codes, unsigned code)
+{
+    uint32_t count = codes->count ? codes->count : 256;
+    while (count <= code)
+        count *= 2;
+    if (count == codes->count && !codes->shared)
+        return 0;
+    const struct function **own =
+        realloc(codes->shared ? NULL : codes->functions, count * sizeof *own);
+    if (!own)
+        return GPUPROF_NO_MEMORY;
+    if (codes->shared)
+        memcpy(own, codes->functions, codes->count * sizeof *own);
+    memset(own + codes->count, 0, (count - codes->count) * sizeof *own);
+    *codes =
+        (struct function_codes){.functions = own, .count = count, .described = codes->described};
+    return 0;
+}
+
 static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
 {
     if (code >= FUNCTION_CODES_MAX)
         return GPUPROF_LIMIT;
-    if (code >= codes->count) {
-        uint32_t count = codes->count ? codes->count : 256;
-        while (count <= code)
-            count *= 2;
-        const struct function **grown = realloc(codes->functions, count * sizeof *grown);
-        if (!grown)
-            return GPUPROF_NO_MEMORY;
-        memset(grown + codes->count, 0, (count - codes->count) * sizeof *grown);
-        codes->functions = grown;
-        codes->count = count;
-    }
-    codes->functions[code] = f;
-    return 0;
+    int error = codes_reserve(codes, code);
+    if (error == 0)
+        codes->functions[code] = f;
+    return error;
 }
 
 static int describe(struct function_table *t, struct function_codes *codes, unsigned code,

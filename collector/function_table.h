@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "number_set.h"
 #include "record.h"
 
 #define FUNCTION_CODES_MAX  4096  /* codes of one process */
@@ -37,17 +38,28 @@ struct function {
     struct function_arg args[RECORD_ARGS_MAX];
 };
 
+/* The functions of all codes of a process. */
+struct code_list {
+    const struct function **functions; /* owned */
+    uint32_t count;
+};
+
 struct function_table {
     struct function **functions; /* owned, by index */
     uint32_t count;
     uint32_t *slots; /* hash: index + 1 */
     uint32_t slot_count;
+    struct code_list *lists; /* owned: what processes have in common */
+    uint32_t list_count;
+    uint32_t list_capacity;
+    struct number_set list_numbers;
 };
 
 /* Per process: code -> function. */
 struct function_codes {
-    const struct function **functions; /* owned; NULL where the code is unknown */
+    const struct function **functions; /* NULL where the code is unknown */
     uint32_t count;
+    bool shared;    /* the table's; else owned */
     bool described; /* an API record was read */
 };
 
@@ -62,6 +74,12 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
 
 /* Fills `codes` from the table of this build. 0 or GPUPROF_NO_MEMORY. */
 int function_builtin(struct function_table *t, struct function_codes *codes);
+
+/*
+ * Processes that were recorded by the same gpuprof have the same codes: those of the second one and
+ * all others go, in favour of the first one's, which the table keeps. 0 or GPUPROF_NO_MEMORY.
+ */
+int function_codes_share(struct function_table *t, struct function_codes *codes);
 
 void function_codes_release(struct function_codes *codes);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "error.h"
 #include "gpu_record.h"
 #include "losses.h"
@@ -85,7 +86,7 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
         return error;
     const struct block_header *h = &place->header;
     if (h->payload_bytes > *capacity || !*payload) {
-        size_t want = h->payload_bytes + h->payload_bytes / 4 + 4096;
+        size_t want = h->payload_bytes + h->payload_bytes / 4;
         free(*payload);
         *capacity = 0;
         *payload = malloc(want);
@@ -107,6 +108,11 @@ static void take_meta(struct process *p, const struct record *r)
     if (!equals || p->meta_count == META_ENTRIES_MAX ||
         p->meta_bytes + r->byte_count > META_BYTES_MAX)
         return;
+    struct process_meta *meta =
+        array_room(p->meta, p->meta_count, &p->meta_capacity, sizeof *meta, 16);
+    if (!meta)
+        return;
+    p->meta = meta;
     char *text = malloc(r->byte_count + 1u);
     if (!text)
         return;
@@ -115,15 +121,27 @@ static void take_meta(struct process *p, const struct record *r)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
     text[r->byte_count] = '\0';
     for (uint32_t i = 0; i < p->meta_count; i++)
-        if (strcmp(p->meta[i], text) == 0) { /* by the thread that knew it first, and the writer */
-            if (p->meta_begins[i] < r->begin)
-                p->meta_begins[i] = r->begin;
+        if (strcmp(meta[i].text, text) ==
+            0) { /* by the thread that knew it first, and the writer */
+            if (meta[i].begin < r->begin)
+                meta[i].begin = r->begin;
             free(text);
             return;
         }
-    p->meta_begins[p->meta_count] = r->begin;
-    p->meta[p->meta_count++] = text;
+    meta[p->meta_count++] = (struct process_meta){.text = text, .begin = r->begin};
     p->meta_bytes += r->byte_count;
+}
+
+static void take_note(struct process *p, const struct record *r)
+{
+    if (p->note_count == NOTES_MAX)
+        return;
+    char **notes = array_room(p->notes, p->note_count, &p->note_capacity, sizeof *notes, 2);
+    if (!notes)
+        return;
+    p->notes = notes;
+    if ((notes[p->note_count] = copy_text(r)))
+        p->note_count++;
 }
 
 /* The last value holds; the name counts, numbers may move. */
@@ -175,10 +193,7 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
             error = function_describe(&l->reader->functions, &p->codes, r->code, r->bytes,
                                       r->byte_count);
         break;
-    case RECORD_NOTE:
-        if (p->note_count < NOTES_MAX && (p->notes[p->note_count] = copy_text(r)))
-            p->note_count++;
-        break;
+    case RECORD_NOTE: take_note(p, r); break;
     case RECORD_COST:
     case RECORD_COST_SUM:
     case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
@@ -360,7 +375,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     clock_map_finish(&p->clock);
     if (!p->codes.described && p->header.api_crc == api_table_crc())
         error = function_builtin(&l->reader->functions, &p->codes);
-    return error;
+    return error < 0 ? error : function_codes_share(&l->reader->functions, &p->codes);
 }
 
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
@@ -394,10 +409,13 @@ void process_release(struct process *p, struct reader *r)
     kernel_handles_release(&p->gpu_names);
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
+    cost_table_release(&p->costs);
     for (uint32_t i = 0; i < p->meta_count; i++)
-        free(p->meta[i]);
+        free(p->meta[i].text);
+    free(p->meta);
     for (uint32_t i = 0; i < p->note_count; i++)
         free(p->notes[i]);
+    free(p->notes);
 }
 
 bool process_expects_gpu(const struct process *p)
@@ -419,10 +437,10 @@ const char *process_meta(const struct process *p, const char *key)
     const char *value = NULL;
     uint64_t begin = 0;
     for (uint32_t i = 0; i < p->meta_count; i++)
-        if (strncmp(p->meta[i], key, length) == 0 && p->meta[i][length] == '=' &&
-            p->meta_begins[i] >= begin) {
-            value = p->meta[i] + length + 1;
-            begin = p->meta_begins[i];
+        if (strncmp(p->meta[i].text, key, length) == 0 && p->meta[i].text[length] == '=' &&
+            p->meta[i].begin >= begin) {
+            value = p->meta[i].text + length + 1;
+            begin = p->meta[i].begin;
         }
     return value;
 }

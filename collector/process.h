@@ -66,6 +66,12 @@ struct block_place {
 };
 #define LIVE_BLOCK (1ull << 63)
 
+struct process_meta {
+    char *text;     /* owned "key=value" */
+    uint64_t begin; /* when it was last said: ticks */
+};
+
+/* There may be tens of thousands: what most have little of is allocated as it comes. */
 struct process {
     uint32_t number;    /* in the order of loading */
     uint32_t index;     /* in the order in which they are shown */
@@ -86,13 +92,14 @@ struct process {
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
     uint64_t max_ns;
-    uint64_t end_reason;                    /* of the END record; 0 = none */
-    char *meta[META_ENTRIES_MAX];           /* owned "key=value" */
-    uint64_t meta_begins[META_ENTRIES_MAX]; /* when it was last said: ticks */
+    uint64_t end_reason;       /* of the END record; 0 = none */
+    struct process_meta *meta; /* owned */
     uint32_t meta_count;
+    uint32_t meta_capacity;
     uint32_t meta_bytes;
-    char *notes[NOTES_MAX]; /* owned */
+    char **notes; /* owned, and so are they */
     uint32_t note_count;
+    uint32_t note_capacity;
 };
 
 /* What loading and reading needs and many processes share. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "array.h"
+#include "bytes.h"
 #include "error.h"
 #include "losses.h"
 #include "message.h"
@@ -25,13 +26,13 @@ static int add_block(void *context, struct process *p, struct block_place *place
                            place->apart);
 }
 
-static bool is_loaded(const struct recording *rec, const struct process *p)
+/* 1: the process is loaded already, 0: it is noted that it is now, or GPUPROF_NO_MEMORY. */
+static int note_process(struct recording *rec, const struct process *p)
 {
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (memcmp(rec->processes[i]->header.process_id, p->header.process_id,
-                   sizeof p->header.process_id) == 0)
-            return true;
-    return false;
+    struct key key = {load_u64(p->header.process_id), load_u64(p->header.process_id + 8), 0};
+    if (key_map_get(&rec->known, key))
+        return 1;
+    return key_map_set(&rec->known, key, 1);
 }
 
 static int failure(const char *path, int error)
@@ -67,11 +68,13 @@ static int load_file(struct recording *rec, const char *path, bool named,
     }
     int error =
         process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
-    if (error == 0 && is_loaded(rec, p)) {
-        message("%s: the same process again, left out", path);
+    int again = error == 0 ? note_process(rec, p) : 0;
+    if (again) {
+        if (again > 0)
+            message("%s: the same process again, left out", path);
         process_release(p, &rec->reader);
         block_index_drop(&rec->index, rec->count);
-        error = 1;
+        error = again;
     }
     if (error) {
         free(p);
@@ -140,9 +143,18 @@ void recording_release(struct recording *rec)
     }
     free(rec->processes);
     free(rec->loaded);
+    key_map_release(&rec->known);
     block_index_release(&rec->index);
     reader_release(&rec->reader);
     *rec = (struct recording){0};
+}
+
+uint64_t recording_bytes(const struct recording *rec)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        bytes += rec->processes[i]->file.size + rec->processes[i]->live.bytes;
+    return bytes;
 }
 
 bool recording_has_gpu(const struct recording *rec)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "block_index.h"
+#include "key_map.h"
 #include "process.h"
 
 struct recording {
@@ -19,6 +20,7 @@ struct recording {
     struct process **loaded;    /* owned array: the same by number, once all are loaded */
     uint32_t count;
     uint32_t capacity;
+    struct key_map known;      /* the ids of all processes -> 1 */
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
@@ -41,6 +43,9 @@ struct recording_options {
 int recording_open(struct recording *rec, char **paths, int path_count,
                    const struct recording_options *options);
 void recording_release(struct recording *rec);
+
+/* Of all files, as stored. */
+uint64_t recording_bytes(const struct recording *rec);
 
 /* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);

@@ -29,6 +29,24 @@ static struct report_row *row_add(struct report *r, const struct function *f)
     return &r->rows[r->row_count++];
 }
 
+static uint32_t name_hash(const void *item)
+{
+    const struct function *f = ((const struct report_row *)item)->function;
+    uint32_t hash = 2166136261u ^ f->domain;
+    for (const char *p = f->name; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 16777619u;
+    return hash;
+}
+
+static bool same_name(const void *a, const void *b)
+{
+    const struct function *x = ((const struct report_row *)a)->function;
+    const struct function *y = ((const struct report_row *)b)->function;
+    return x->domain == y->domain && strcmp(x->name, y->name) == 0;
+}
+
+static const struct number_kind by_name = {sizeof(struct report_row), name_hash, same_name};
+
 /* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
 static struct report_row *row_of(struct report *r, const struct function *f)
 {
@@ -43,16 +61,14 @@ static struct report_row *row_of(struct report *r, const struct function *f)
         r->row_of = grown;
         r->row_of_count = count;
     }
-    struct report_row *row = NULL;
-    for (uint32_t i = 0; i < r->row_count && !row; i++)
-        if (r->rows[i].function->domain == f->domain &&
-            strcmp(r->rows[i].function->name, f->name) == 0)
-            row = &r->rows[i];
-    if (!row)
-        row = row_add(r, f);
-    if (row)
-        r->row_of[f->index] = (uint32_t)(row - r->rows) + 1;
-    return row;
+    struct report_row wanted = {.function = f};
+    uint32_t *number = number_set_find(&r->row_names, &by_name, r->rows, r->row_count, &wanted);
+    if (!number || (!*number && !row_add(r, f)))
+        return NULL;
+    if (!*number)
+        *number = r->row_count;
+    r->row_of[f->index] = *number;
+    return &r->rows[*number - 1];
 }
 
 static uint64_t call_bytes(const struct event *e)
@@ -170,6 +186,7 @@ void report_release(struct report *r)
         histogram_release(&r->rows[i].durations);
     free(r->rows);
     free(r->row_of);
+    number_set_release(&r->row_names);
     free(r->process_calls);
     if (r->stacks)
         stack_report_release(r->stacks);

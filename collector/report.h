@@ -11,6 +11,7 @@
 #include "failures.h"
 #include "histogram.h"
 #include "losses.h"
+#include "number_set.h"
 #include "open_calls.h"
 #include "options.h"
 #include "recording.h"
@@ -36,6 +37,7 @@ struct report {
     uint32_t row_capacity;
     uint32_t *row_of; /* owned: function index -> row + 1 */
     uint32_t row_of_count;
+    struct number_set row_names; /* of rows by name and domain, until they are sorted */
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */
     uint64_t errors;

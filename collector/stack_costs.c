@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "array.h"
 #include "error.h"
 #include "gpu_record.h"
 #include "process_title.h"
@@ -82,18 +83,19 @@ static int root_of(struct stack_costs *s, const struct process *p, uint32_t thre
 /* The cost that is counted at the node of a call; NULL: an error in *error. */
 static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *error)
 {
-    if (node > s->cost_count) {
-        uint32_t count = s->tree.capacity;
-        struct stack_cost *costs = reallocarray(s->costs, count, sizeof *costs);
+    uint32_t *number = &s->tree.nodes[node - 1].cost;
+    if (!*number) {
+        struct stack_cost *costs =
+            array_room(s->costs, s->cost_count, &s->cost_capacity, sizeof *costs, 256);
         if (!costs) {
             *error = GPUPROF_NO_MEMORY;
             return NULL;
         }
-        memset(costs + s->cost_count, 0, (count - s->cost_count) * sizeof *costs);
         s->costs = costs;
-        s->cost_count = count;
+        costs[s->cost_count] = (struct stack_cost){0};
+        *number = ++s->cost_count;
     }
-    return &s->costs[node - 1];
+    return &s->costs[*number - 1];
 }
 
 /* The cost of calls of that function with that stack, or of those without one. */
@@ -213,7 +215,8 @@ int stack_costs_take(struct stack_costs *s, const struct event *e)
 
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
 {
-    return node <= s->cost_count ? s->costs[node - 1] : (struct stack_cost){0};
+    uint32_t number = call_tree_node(&s->tree, node)->cost;
+    return number ? s->costs[number - 1] : (struct stack_cost){0};
 }
 
 void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)

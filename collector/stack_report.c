@@ -61,9 +61,9 @@ static bool has_cost(const struct stack_cost *cost)
 
 static int sort_stacks(struct stack_report *r)
 {
-    uint32_t count = r->costs.tree.count;
-    struct sorted_stack *sorted = calloc(count + 1u, sizeof *sorted);
-    r->stacks = calloc(count + 1u, sizeof *r->stacks);
+    uint32_t count = r->costs.tree.count, costs = r->costs.cost_count;
+    struct sorted_stack *sorted = calloc(costs + 1u, sizeof *sorted);
+    r->stacks = calloc(costs + 1u, sizeof *r->stacks);
     if (!sorted || !r->stacks) {
         free(sorted);
         return GPUPROF_NO_MEMORY;

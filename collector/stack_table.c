@@ -12,12 +12,19 @@
 enum { PYTHON_LINE = 1 };
 enum { STACK_FLAGS = 1 };
 
-void stack_table_init(struct stack_table *t)
+uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes)
+{
+    return bytes < (most - free) / ratio ? free + ratio * (uint32_t)bytes : most;
+}
+
+void stack_table_init(struct stack_table *t, uint64_t bytes)
 {
     *t = (struct stack_table){.texts = {.plain = true}};
     t->modules_of.count_max = STACK_MODULES_MAX;
-    t->places_of.count_max = STACK_PLACES_MAX;
-    t->stacks_of.count_max = STACKS_MAX;
+    t->places_of.count_max = stack_table_limit(STACK_PLACES_MAX, STACKS_FREE, 1, bytes);
+    t->stacks_of.count_max = stack_table_limit(STACKS_MAX, STACKS_FREE, 1, bytes);
+    t->frames_max =
+        stack_table_limit(STACK_FRAMES_MAX, STACK_FRAMES_FREE, STACK_FRAMES_PER_BYTE, bytes);
 }
 
 void stack_table_release(struct stack_table *t)
@@ -29,7 +36,8 @@ void stack_table_release(struct stack_table *t)
     free(t->modules);
     free(t->places);
     free(t->stacks);
-    free(t->words);
+    free(t->frames);
+    number_set_release(&t->frame_numbers);
 }
 
 /* 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
@@ -73,42 +81,79 @@ static int take_place(struct stack_table *t, struct key key, const struct record
     return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : 1;
 }
 
-/* Room for `count` more words. */
-static int reserve_words(struct stack_table *t, uint32_t count)
+static uint32_t frame_hash(const void *item)
 {
-    while (t->word_capacity - t->word_count < count) {
-        uint64_t *words =
-            array_room(t->words, t->word_capacity, &t->word_capacity, sizeof *words, 4096);
-        if (!words)
+    const struct stack_frame *f = item;
+    uint64_t hash = (f->word ^ (uint64_t)f->process << 36) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ f->parent) * 0xC2B2AE3D27D4EB4Fu;
+    return (uint32_t)(hash >> 32);
+}
+
+static bool same_frame(const void *a, const void *b)
+{
+    const struct stack_frame *x = a, *y = b;
+    return x->word == y->word && x->parent == y->parent && x->process == y->process;
+}
+
+static const struct number_kind frame_kind_of = {sizeof(struct stack_frame), frame_hash,
+                                                 same_frame};
+
+/* Makes *frame the number of the one that it called. 1, 0 if there is no room, or an error. */
+static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
+{
+    struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
+    uint32_t *number =
+        number_set_find(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count, &inner);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (!*number && t->frame_count == t->frames_max)
+        return 0;
+    if (!*number) {
+        struct stack_frame *frames =
+            array_room(t->frames, t->frame_count, &t->frame_capacity, sizeof *frames, 1024);
+        if (!frames)
             return GPUPROF_NO_MEMORY;
-        t->words = words;
+        t->frames = frames;
+        frames[t->frame_count] = inner;
+        *number = ++t->frame_count;
     }
-    return 0;
+    *frame = *number;
+    return 1;
 }
 
 static int take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
-    if (STACK_WORDS_MAX - t->word_count < count)
-        return 0;
     struct recorded_stack *stacks =
         array_room(t->stacks, t->stack_count, &t->stack_capacity, sizeof *stacks, 256);
     if (!stacks)
         return GPUPROF_NO_MEMORY;
     t->stacks = stacks;
-    int error = reserve_words(t, count);
-    if (error == 0)
-        error = key_map_set(&t->stacks_of, key, t->stack_count + 1ull);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
+    if (t->stacks_of.count == t->stacks_of.count_max)
+        return 0;
+    uint32_t frame = 0;
+    for (uint32_t i = count; i > 0; i--) {
+        int more = add_frame(t, (uint32_t)key.a, load_u64(r->bytes + 8 * (i - 1)), &frame);
+        if (more <= 0)
+            return more;
+    }
+    if (key_map_set(&t->stacks_of, key, t->stack_count + 1ull) < 0)
+        return GPUPROF_NO_MEMORY;
     stacks[t->stack_count++] =
-        (struct recorded_stack){.first = t->word_count,
+        (struct recorded_stack){.frame = frame,
                                 .count = count,
                                 .flags = (uint32_t)record_arg(r, STACK_FLAGS),
                                 .process = (uint32_t)key.a};
-    for (uint32_t i = 0; i < count; i++)
-        t->words[t->word_count++] = load_u64(r->bytes + 8 * i);
     return 1;
+}
+
+uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
+                           uint64_t words[static FRAME_COUNT_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t n = stack->frame; n && count < FRAME_COUNT_MAX; n = t->frames[n - 1].parent)
+        words[count++] = t->frames[n - 1].word;
+    return count;
 }
 
 int stack_table_take(struct stack_table *t, const struct event *e)

@@ -108,8 +108,11 @@ static int take_pause(struct survey *s, const struct event *e)
     if (!pauses)
         return GPUPROF_NO_MEMORY;
     s->pauses = pauses;
-    pauses[s->pause_count++] = (struct surveyed_pause){
-        .process = e->process->index, .begins = record_arg(e->record, 0), .at_ns = e->begin_ns};
+    pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
+                                                     .order = s->pause_count,
+                                                     .begins = record_arg(e->record, 0),
+                                                     .at_ns = e->begin_ns};
+    s->pause_count++;
     return 0;
 }
 
@@ -142,6 +145,15 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     }
 }
 
+static int compare_pauses(const void *left, const void *right)
+{
+    const struct surveyed_pause *a = left;
+    const struct surveyed_pause *b = right;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
 static int walk(struct survey *s, struct timeline *timeline)
 {
     struct ranges ranges;
@@ -154,6 +166,8 @@ static int walk(struct survey *s, struct timeline *timeline)
         more = error < 0 ? error : more;
     }
     ranges_release(&ranges);
+    if (s->pause_count)
+        qsort(s->pauses, s->pause_count, sizeof *s->pauses, compare_pauses);
     return more < 0 ? more : correlation_finish(&s->calls);
 }
 
@@ -167,7 +181,7 @@ int survey_make(struct survey *s, struct recording *rec)
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
     int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
-    stack_table_init(&s->stacks);
+    stack_table_init(&s->stacks, recording_bytes(rec));
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
     if (error == 0)
@@ -235,17 +249,34 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
     return 0;
 }
 
+/* The first of the pauses of that process, or where it would be. */
+static uint32_t first_pause(const struct survey *s, uint32_t process)
+{
+    uint32_t low = 0;
+    for (uint32_t high = s->pause_count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->pauses[middle].process < process)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* When `process` recorded nothing: *gaps is the caller's to free. How many, or an error. */
 static int64_t find_gaps(const struct survey *s, uint32_t process, struct correlation_gap **gaps)
 {
     uint32_t count = 0;
-    *gaps = calloc(s->pause_count + 1u, sizeof **gaps);
+    uint32_t first = first_pause(s, process), end = first;
+    while (end < s->pause_count && s->pauses[end].process == process)
+        end++;
+    *gaps = calloc(end - first + 1u, sizeof **gaps);
     if (!*gaps)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < s->pause_count; i++) {
+    for (uint32_t i = first; i < end; i++) {
         const struct surveyed_pause *p = &s->pauses[i];
         bool is_open = count && (*gaps)[count - 1].end_ns == UINT64_MAX;
-        if (p->process != process || p->begins == is_open)
+        if (p->begins == is_open)
             continue;
         if (is_open)
             (*gaps)[count - 1].end_ns = p->at_ns;

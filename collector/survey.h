@@ -32,6 +32,7 @@ struct surveyed_device {
 /* gpuprof_stop(), or gpuprof_start(). */
 struct surveyed_pause {
     uint32_t process;
+    uint32_t order; /* among all, in the order of time */
     bool begins;
     uint64_t at_ns;
 };
@@ -57,7 +58,7 @@ struct survey {
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
-    struct surveyed_pause *pauses; /* owned, of all processes, in the order of time */
+    struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
     uint32_t pause_capacity;
     bool *stepped;      /* owned, by process index: it has STEP records */

@@ -465,14 +465,9 @@ static int collect(struct symbols *s)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < t->module_count; i++)
         error = add_object(s, &t->modules[i], &s->module_objects[i]);
-    for (uint32_t i = 0; i < t->stack_count; i++) {
-        const struct recorded_stack *stack = &t->stacks[i];
-        for (uint32_t k = 0; error == 0 && k < stack->count; k++) {
-            uint64_t frame = t->words[stack->first + k];
-            if (frame_kind(frame) == FRAME_MODULE)
-                error = add_address(s, stack->process, frame);
-        }
-    }
+    for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
+        if (frame_kind(t->frames[i].word) == FRAME_MODULE)
+            error = add_address(s, t->frames[i].process, t->frames[i].word);
     return error < 0 ? error : sort_addresses(s);
 }
 

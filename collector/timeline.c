@@ -22,8 +22,10 @@ struct open_block {
     uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
     size_t capacity;
     struct block_decoder decoder;
+    size_t decoder_bytes;
     struct record *window; /* owned; NULL: the payload is kept */
-    uint8_t *window_bytes; /* owned: the byte string of the window's only record, or NULL */
+    uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
+    size_t window_bytes;   /* of both */
     uint32_t window_at;
     uint32_t window_count;
 };
@@ -49,7 +51,7 @@ struct timeline {
     struct stream_scan *scan;
     struct buffer spare[SPARE_BUFFERS];
     uint32_t spare_count;
-    uint64_t open_bytes;
+    uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
     const struct process *only; /* NULL: all */
@@ -75,27 +77,39 @@ void timeline_only(struct timeline *t, const struct process *p)
     t->only = p;
 }
 
-/* Gives the payload back to the spare buffers. */
+/* Gives the payload to the spare buffers, if there is room. */
 static void drop_payload(struct timeline *t, struct open_block *b)
 {
     if (!b->payload)
         return;
     block_decoder_release(&b->decoder);
-    t->open_bytes -= b->capacity;
-    if (t->spare_count < SPARE_BUFFERS)
+    t->open_bytes -= b->decoder_bytes;
+    if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
         t->spare[t->spare_count++] =
             (struct buffer){.payload = b->payload, .capacity = b->capacity};
-    else
+    } else {
+        t->open_bytes -= b->capacity;
         free(b->payload);
+    }
     b->payload = NULL;
     b->capacity = 0;
+}
+
+static void drop_window(struct timeline *t, struct open_block *b)
+{
+    t->open_bytes -= b->window_bytes;
+    free(b->window);
+    free(b->window_text);
+    b->window = NULL;
+    b->window_text = NULL;
+    b->window_bytes = 0;
+    b->window_at = b->window_count = 0;
 }
 
 static void block_free(struct timeline *t, struct open_block *b)
 {
     drop_payload(t, b);
-    free(b->window);
-    free(b->window_bytes);
+    drop_window(t, b);
     free(b);
 }
 
@@ -190,12 +204,21 @@ static void count_damage(struct open_block *b)
     l->damaged_records += b->place.header.record_count - b->done;
 }
 
+/* What a decoder has allocated: the fewer bytes a block has, the more it is beside them. */
+static size_t decoder_bytes(const struct block_decoder *d)
+{
+    const struct block_shape *last = &d->shapes[d->shape_count - 1];
+    return d->shape_count * sizeof *d->shapes +
+           (last->first_column + last->arg_count) * sizeof *d->columns;
+}
+
 /* Reads the payload and skips what was taken already. */
 static int open_payload(struct timeline *t, struct open_block *b)
 {
     if (t->spare_count) {
         b->payload = t->spare[--t->spare_count].payload;
         b->capacity = t->spare[t->spare_count].capacity;
+        t->open_bytes -= b->capacity;
     }
     int error = process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
     if (error == 0)
@@ -207,7 +230,8 @@ static int open_payload(struct timeline *t, struct open_block *b)
         b->capacity = 0;
         return error;
     }
-    t->open_bytes += b->capacity;
+    b->decoder_bytes = decoder_bytes(&b->decoder);
+    t->open_bytes += b->capacity + b->decoder_bytes;
     for (uint32_t i = 0; i < b->done; i++)
         if (block_decoder_next(&b->decoder, &b->record) <= 0)
             return GPUPROF_DAMAGED;
@@ -217,17 +241,16 @@ static int open_payload(struct timeline *t, struct open_block *b)
 /* Takes the next records out of the payload, then drops it. */
 static int fill_window(struct timeline *t, struct open_block *b)
 {
-    if (!b->window)
-        b->window = malloc(WINDOW_RECORDS * sizeof *b->window);
+    uint32_t left = b->place.header.record_count - b->done;
+    uint32_t room = left < WINDOW_RECORDS ? left : WINDOW_RECORDS;
+    drop_window(t, b);
+    b->window = malloc(room * sizeof *b->window);
     if (!b->window)
         return GPUPROF_NO_MEMORY;
-    b->window_at = 0;
-    b->window_count = 0;
-    free(b->window_bytes);
-    b->window_bytes = NULL;
+    b->window_bytes = room * sizeof *b->window;
+    t->open_bytes += b->window_bytes;
     int more = 1;
-    while (b->window_count < WINDOW_RECORDS &&
-           b->done + b->window_count < b->place.header.record_count) {
+    while (b->window_count < room) {
         struct record *r = &b->window[b->window_count];
         more = block_decoder_next(&b->decoder, r);
         if (more <= 0)
@@ -238,11 +261,13 @@ static int fill_window(struct timeline *t, struct open_block *b)
         }
         /* A record with a byte string stands alone; it will be read again after the others. */
         if (b->window_count == 0) {
-            b->window_bytes = malloc(r->byte_count);
-            if (!b->window_bytes)
+            b->window_text = malloc(r->byte_count);
+            if (!b->window_text)
                 return GPUPROF_NO_MEMORY;
-            memcpy(b->window_bytes, r->bytes, r->byte_count);
-            r->bytes = b->window_bytes;
+            memcpy(b->window_text, r->bytes, r->byte_count);
+            r->bytes = b->window_text;
+            b->window_bytes += r->byte_count;
+            t->open_bytes += r->byte_count;
             b->window_count = 1;
         }
         break;
@@ -271,7 +296,7 @@ static int next_record(struct timeline *t, struct open_block *b)
             b->record = b->window[b->window_at++];
             more = 1;
         } else {
-            b->window_at = b->window_count = 0;
+            drop_window(t, b);
             more = block_decoder_next(&b->decoder, &b->record);
         }
     }

@@ -17,9 +17,7 @@
 
 uint64_t verb_output_room(const struct recording *rec)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < rec->count; i++)
-        bytes += rec->processes[i]->file.size + rec->processes[i]->live.bytes;
+    uint64_t bytes = recording_bytes(rec);
     return bytes < UINT64_MAX / TEXT_BYTES_RATIO / 2 ? TEXT_BYTES_FREE + TEXT_BYTES_RATIO * bytes
                                                      : UINT64_MAX;
 }

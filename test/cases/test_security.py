@@ -221,7 +221,7 @@ def column(values, count):
     return struct.pack("<BBQ", 0, 8, values)
 
 
-def block(thread, kind, code, count, args, text, sequence, position, stack=0):
+def block(thread, kind, code, count, args, text, sequence, position, stack=0, level=19):
     """A block of `count` records, equal but for what is a range or a list of texts."""
     texts = text if isinstance(text, list) else [text] * count
     payload = b"\1" + varint(count) + varint(1) + bytes([kind]) + varint(code) + \
@@ -229,8 +229,15 @@ def block(thread, kind, code, count, args, text, sequence, position, stack=0):
     for value in (0, 0, 5000, 10, 0, 0, stack, 0, len(texts[0]), *args):
         payload += column(value, count)
     payload += b"".join(texts)
-    frame = subprocess.run(["zstd", "-q19c", "--no-check"], input=payload, capture_output=True,
-                           check=True).stdout
+    return stored(thread, payload, count, sequence, position, compress(payload, level))
+
+
+def compress(payload, level):
+    return subprocess.run(["zstd", f"-q{level}c", "--no-check"], input=payload, capture_output=True,
+                          check=True).stdout
+
+
+def stored(thread, payload, count, sequence, position, frame):
     head = struct.pack("<IIIIIQQQQQIIIQI", 0x184D2A5B, 80, 0x31425047, thread, count, sequence,
                        5000, 5010, position, position + 64, len(payload), len(frame),
                        stream_reader.crc32c(frame), 0, 0)
@@ -276,14 +283,43 @@ def stack_bomb():
     return data
 
 
-def run_bounded(folder, *arguments):
+def tree_bomb():
+    """Stacks whose outermost frames differ, and all others do not: no two share a frame's way."""
+    data = beginning(1, b"f|runtime|alloc|")
+    frames = struct.pack("<255Q", *(1 << 60 | 977 * n * n for n in range(1, 256)))
+    for i in range(10):
+        numbers = range(1 + 1600 * i, 1 + 1600 * (i + 1))
+        texts = [frames + struct.pack("<Q", 1 << 60 | 64 * n) for n in numbers]
+        data += block(1, stream_reader.STACK, 0, 1600, [numbers, 0], texts, 2 + 2 * i,
+                      64 + 128 * i, level=9)
+        data += block(1, stream_reader.CALL, 0, 1600, [], b"", 3 + 2 * i, 128 + 128 * i, numbers)
+    assert len(data) < 60_000
+    return data
+
+
+def wide_bomb(number):
+    """Blocks that begin together, each with as many columns as one may have."""
+    shapes, most = 256, 16
+    payload = b"\1" + varint(shapes) + varint(shapes) + b"".join(
+        bytes([stream_reader.CALL]) + varint(code) + bytes([most]) + b"\1"
+        for code in range(shapes))
+    for value in (range(shapes), 0, 5000, 10, 0, 0, 0, 0, 0, *[7] * (shapes * most)):
+        payload += column(value, shapes)
+    frame = compress(payload, 9)
+    data = beginning(number, b"f|runtime|alloc|")
+    data += b"".join(stored(1, payload, shapes, 1 + i, 64 * i, frame) for i in range(100))
+    assert len(data) < 100_000
+    return data
+
+
+def run_bounded(folder, *arguments, memory=1 << 30):
     """What the collector made in `folder`, in bytes, and what it said. Its memory is bounded."""
     with open(folder / "printed", "wb") as printed:
         done = subprocess.run(
             [conftest.BUILD / "gpuprof-collector", *arguments], cwd=folder, check=False,
             text=True, stdout=printed, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
             timeout=120,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)))
     left = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gpuprof"]
     made = sum(path.stat().st_size for path in left)
     for path in left:
@@ -327,6 +363,25 @@ def test_many_small_files_make_no_large_output(tmp_path, output):
         (tmp_path / f"{i}.gpuprof").write_bytes(data)
     made, done = run_bounded(tmp_path, "merge", ".", *output)
     assert done.returncode == 1 and done.stderr.count(BEYOND) == 1 and made < TEXT_MOST
+
+
+def test_a_small_file_makes_no_large_memory(tmp_path):
+    """What it cannot keep is said, and the rest is shown."""
+    (tmp_path / "bomb.gpuprof").write_bytes(tree_bomb())
+    for arguments in (["report", "--by=stack"], ["flame"], ["flame", "-o", "f.svg"],
+                      ["flame", "-o", "f.json"], ["merge", "-o", "trace.json"]):
+        made, done = run_bounded(tmp_path, arguments[0], "bomb.gpuprof", *arguments[1:],
+                                 memory=192 << 20)
+        assert done.returncode == 3 and made > 0, done.stderr
+        assert "stacks: more than can be kept: " in done.stderr or arguments[0] == "merge"
+
+
+def test_many_blocks_open_at_a_time_make_no_large_memory(tmp_path):
+    """Their decoders and what is kept of them count as their payloads do."""
+    for i in range(24):
+        (tmp_path / f"{i}.gpuprof").write_bytes(wide_bomb(1 + i))
+    made, done = run_bounded(tmp_path, "report", ".", "--format=csv", memory=384 << 20)
+    assert done.returncode == 0 and made > 0, done.stderr
 
 
 def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):

@@ -2,10 +2,14 @@
 /* The way from a correlation id to its call: in any order, in memory and through the spool. */
 #include "unit_test.h"
 
+#include <time.h>
+
 #include "correlation.h"
 #include "spool.h"
 
-#define CALLS 6000
+#define CALLS          6000
+#define MANY_CALLS     20
+#define MANY_PROCESSES 8000
 
 static struct correlated_call call_of(uint32_t process, uint32_t id)
 {
@@ -274,13 +278,39 @@ static void test_no_room(void **state)
     free(kept);
 }
 
+/* To count each process's calls takes time for those, not for all processes' each time. */
+static void test_many_processes(void **state)
+{
+    (void)state;
+    struct correlation c;
+    uint64_t count = 0, all = 0;
+    correlation_init(&c);
+    for (uint32_t id = 1; id <= MANY_CALLS; id++) {
+        for (uint32_t process = 0; process < MANY_PROCESSES; process++) {
+            struct correlated_call call = call_of(process, id);
+            assert_int_equal(correlation_add(&c, &call), 0);
+        }
+    }
+    assert_int_equal(correlation_finish(&c), 0);
+    assert_true(c.run_count > 1);
+    assert_found(&c, MANY_PROCESSES / 2, 1);
+    clock_t begin = clock();
+    for (uint32_t process = 0; process <= MANY_PROCESSES; process++) {
+        assert_int_equal(correlation_unmatched(&c, process, NULL, 0, &count), 0);
+        all += count;
+    }
+    assert_true(clock() - begin < 3 * CLOCKS_PER_SEC);
+    assert_int_equal(all, MANY_CALLS * MANY_PROCESSES - 1);
+    correlation_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders), cmocka_unit_test(test_many_and_none),
         cmocka_unit_test(test_links),  cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_spool),  cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_gaps),   cmocka_unit_test(test_many_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

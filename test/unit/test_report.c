@@ -2,10 +2,14 @@
 /* The summary at the end of a run, with and without reading the events. */
 #include "unit_test.h"
 
+#include <time.h>
+
 #include "api.h"
 #include "report.h"
 #include "stream_builder.h"
 #include "verbs.h"
+
+#define FUNCTIONS_HERE 64000
 
 static void make(const char *folder, bool damaged)
 {
@@ -89,6 +93,37 @@ static void test_large(void **state)
     scratch_remove(folder);
 }
 
+/* Whatever a file's functions are called: their number does not multiply with itself. */
+static void test_many_functions(void **state)
+{
+    (void)state;
+    struct stream_builder b;
+    struct recording rec;
+    struct report report;
+    struct recording_options how = {.quiet = true};
+    const char *folder = scratch_folder();
+    char path[400], *paths[] = {(char *)folder};
+    builder_init(&b, 0);
+    b.header.api_crc ^= 1; /* nobody describes them */
+    for (unsigned i = 0; i < 2 * FUNCTIONS_HERE; i++)
+        builder_call(&b, 1, i % FUNCTIONS_HERE, 10 * i, 5, 0, 0, NULL);
+    builder_end(&b);
+    builder_flush(&b);
+    snprintf(path, sizeof path, "%s/a.gpuprof", folder);
+    builder_save(&b, path);
+    builder_release(&b);
+    clock_t begin = clock();
+    assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
+    assert_int_equal(report_make(&report, &rec, BY_NAME, NULL), 0);
+    assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
+    assert_int_equal(report.row_count, FUNCTIONS_HERE);
+    for (unsigned i = 0; i < report.row_count; i++)
+        assert_int_equal(report.rows[i].count, 2);
+    report_release(&report);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
 /* What an event is made of. */
 struct made {
     struct function function;
@@ -169,9 +204,8 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_open_calls),
+        cmocka_unit_test(test_summary),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_many_functions), cmocka_unit_test(test_open_calls),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
