@@ -208,7 +208,7 @@ static bool is_sure(const struct match *best, uint64_t at_ns)
 }
 
 /* 1 and the best entry of that key, marked, 0 or an error. */
-static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, bool work,
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
                     struct correlated_call *found)
 {
     struct match best = {.run = NULL};
@@ -220,21 +220,20 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, bool wo
     }
     if (!best.run)
         return 0;
-    struct correlated_call *e = entry_at(c, best.run, best.index, work, &error);
+    struct correlated_call *e = entry_at(c, best.run, best.index, marks != 0, &error);
     if (!e)
         return error;
-    if (work)
-        e->flags |= CORRELATION_MATCHED;
     c->last_run = (uint32_t)(best.run - c->runs);
     *found = *e;
+    e->flags |= (uint16_t)marks;
     return 1;
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     bool work, struct correlated_call *found)
+                     unsigned marks, struct correlated_call *found)
 {
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
-        int more = find_key(c, key_of(process, id), at_ns, work, found);
+        int more = find_key(c, key_of(process, id), at_ns, marks, found);
         if (more <= 0)
             return more;
         if (!(found->flags & CORRELATION_LINK))
@@ -258,11 +257,16 @@ static bool meets_gap(const struct correlated_call *e, const struct correlation_
     return low < count && gaps[low].begin_ns <= e->end_ns;
 }
 
-int correlation_unmatched(struct correlation *c, uint32_t process,
-                          const struct correlation_gap *gaps, uint32_t gap_count, uint64_t *count)
+/* Is it a launch that makes work of its own? */
+static bool is_launch(const struct correlated_call *e)
+{
+    return (e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED)) ==
+           CORRELATION_LAUNCH;
+}
+
+static int find_last(struct correlation *c, uint32_t process, const struct correlation_hangs *hangs)
 {
     int error = 0;
-    *count = 0;
     for (uint32_t r = 0; r < c->run_count; r++) {
         const struct correlation_run *run = &c->runs[r];
         if (run->first_key >> 32 > process || run->last_key >> 32 < process)
@@ -271,11 +275,35 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
             const struct correlated_call *e = entry_at(c, run, i, false, &error);
             if (!e)
                 return error;
-            *count += e->process == process &&
-                      (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
-                                   CORRELATION_NESTED)) == CORRELATION_LAUNCH &&
-                      !meets_gap(e, gaps, gap_count);
+            if (e->process == process && is_launch(e) && hangs->is_hung[e->thread] &&
+                e->begin_ns > hangs->last_ns[e->thread])
+                hangs->last_ns[e->thread] = e->begin_ns;
         }
     }
     return 0;
+}
+
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count,
+                          const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
+{
+    int error = hangs ? find_last(c, process, hangs) : 0;
+    *count = *pending = 0;
+    for (uint32_t r = 0; error == 0 && r < c->run_count; r++) {
+        const struct correlation_run *run = &c->runs[r];
+        if (run->first_key >> 32 > process || run->last_key >> 32 < process)
+            continue;
+        for (uint32_t i = 0; i < run->count; i++) {
+            const struct correlated_call *e = entry_at(c, run, i, false, &error);
+            if (!e)
+                return error;
+            if (e->process != process || !is_launch(e) || e->flags & CORRELATION_MATCHED ||
+                meets_gap(e, gaps, gap_count))
+                continue;
+            bool waits =
+                hangs && hangs->is_hung[e->thread] && e->begin_ns == hangs->last_ns[e->thread];
+            *(waits ? pending : count) += 1;
+        }
+    }
+    return error;
 }
