@@ -6,7 +6,7 @@
 #   SANITIZE=list  address,undefined or thread: builds into build/<list>
 #   CC, CFLAGS     as usual; CROSS=aarch64-linux-gnu- cross-builds into build/<triplet>
 #   ZSTD_A, ZSTD_CFLAGS  libzstd.a and where its zstd.h is, if the compiler does not find them
-#   prefix, DESTDIR  for install
+#   prefix, bindir, libdir, docdir, mandir, includedir, DESTDIR  for install
 
 VERSION := 0.1.0
 prefix ?= /usr/local
@@ -145,25 +145,31 @@ format:
 
 # ---- install ---------------------------------------------------------------------------------
 
-bindir = $(DESTDIR)$(prefix)/bin
-libdir = $(DESTDIR)$(prefix)/lib/gpuprof
-docdir = $(DESTDIR)$(prefix)/share/doc/gpuprof
-mandir = $(DESTDIR)$(prefix)/share/man/man1
-includedir = $(DESTDIR)$(prefix)/include
+bindir ?= $(prefix)/bin
+libdir ?= $(prefix)/lib
+docdir ?= $(prefix)/share/doc/gpuprof
+mandir ?= $(prefix)/share/man
+includedir ?= $(prefix)/include
+parts := $(libdir)/gpuprof
+D := $(DESTDIR)
 
+# The front command finds its parts from where it stands: the tree it is in may be moved.
 install: all $(BUILD)/gpuprof.1
-	$(Q)install -d "$(bindir)" "$(libdir)/demo" "$(docdir)" "$(mandir)" "$(includedir)"
-	$(Q)install -m 755 scripts/gpuprof "$(bindir)/gpuprof"
-	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(libdir)/gpuprof-collector"
-	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$(libdir)/"
-	$(Q)install -m 755 $(DEMO_FILES) "$(libdir)/demo/"
-	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$(docdir)/"
-	$(Q)install -m 644 inject/gpuprof.h "$(includedir)/gpuprof.h"
-	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(mandir)/gpuprof.1"
+	$(Q)install -d "$D$(bindir)" "$D$(parts)/demo" "$D$(docdir)" "$D$(mandir)/man1" \
+		"$D$(includedir)"
+	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \
+		scripts/gpuprof > $(BUILD)/gpuprof.front
+	$(Q)install -m 755 $(BUILD)/gpuprof.front "$D$(bindir)/gpuprof"
+	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$D$(parts)/gpuprof-collector"
+	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$D$(parts)/"
+	$(Q)install -m 755 $(DEMO_FILES) "$D$(parts)/demo/"
+	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$D$(docdir)/"
+	$(Q)install -m 644 inject/gpuprof.h "$D$(includedir)/gpuprof.h"
+	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$D$(mandir)/man1/gpuprof.1"
 
 uninstall:
-	$(Q)rm -rf "$(bindir)/gpuprof" "$(libdir)" "$(docdir)" "$(mandir)/gpuprof.1" \
-		"$(includedir)/gpuprof.h"
+	$(Q)rm -rf "$D$(bindir)/gpuprof" "$D$(parts)" "$D$(docdir)" "$D$(mandir)/man1/gpuprof.1" \
+		"$D$(includedir)/gpuprof.h"
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@

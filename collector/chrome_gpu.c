@@ -53,8 +53,9 @@ static int64_t difference(uint64_t a, uint64_t b)
 static int place(struct trace_writer *w, const struct event *e, enum row_kind kind, uint64_t device,
                  uint64_t stream, struct gpu_slice *s)
 {
-    int more = correlation_find(&w->scope.survey->calls, e->process->index, e->record->correlation,
-                                e->begin_ns, kind == ROW_STREAM, &s->call);
+    int more =
+        correlation_find(&w->scope.survey->calls, e->process->index, e->record->correlation,
+                         e->begin_ns, kind == ROW_STREAM ? CORRELATION_MATCHED : 0, &s->call);
     if (more < 0)
         return more;
     if (!more && e->record->correlation && kind != ROW_OVERHEAD)
@@ -139,7 +140,7 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     uint64_t ns = s->event->end_ns - s->event->begin_ns;
     out = PUT_FIELD(out, "bytes", bytes);
     out = PUT(out, ",\"memory bandwidth (GB/s)\":");
-    unsigned __int128 milli = ns ? (unsigned __int128)bytes * 1000 / ns : 0;
+    unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
     return json_microseconds(out, milli < VALUE_EXACT_MAX ? (uint64_t)milli : VALUE_EXACT_MAX);
 }
 
@@ -154,6 +155,11 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     uint64_t half = (s->call.end_ns - s->call.begin_ns) / 2;
     uint64_t begin_ns =
         chrome_time(w, s->call.begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
+    /* Viewers bind no arrow that points back in time. */
+    if (begin_ns > s->begin_ns)
+        begin_ns = s->begin_ns;
+    if (begin_ns < chrome_time(w, s->call.begin_ns))
+        begin_ns = chrome_time(w, s->call.begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     out = json_decimal(out, id);
@@ -394,7 +400,7 @@ static int put_memory(struct trace_writer *w, const struct event *e)
     int more = device_memory_take(&w->memory, e, &totals);
     if (more == 0 && r->type == RECORD_MEMORY)
         more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation,
-                                e->begin_ns, false, &call);
+                                e->begin_ns, 0, &call);
     if (more < 0 || r->type == RECORD_POOL)
         return more;
     uint64_t at_ns = chrome_time(w, e->begin_ns);

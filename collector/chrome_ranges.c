@@ -200,9 +200,11 @@ static int close_range(struct trace_writer *w, struct range *range, bool ended)
     uint64_t begin_ns = chrome_time(w, range->begin_ns);
     uint64_t end_ns = chrome_time(w, range->end_ns);
     int error = 0;
-    if (is_step_range(w, range))
+    if (is_step_range(w, range)) {
+        *w->scope.has_step_range = true;
         error = put_step(w, range->process, w->spans[range->process->index].steps, begin_ns, end_ns,
                          w->scope.step_range);
+    }
     if (error < 0)
         return error;
     bool innermost = range->nested && is_innermost(w, range);

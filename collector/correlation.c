@@ -208,7 +208,7 @@ static bool is_sure(const struct match *best, uint64_t at_ns)
 }
 
 /* 1 and the best entry of that key, marked, 0 or an error. */
-static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, bool work,
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
                     struct correlated_call *found)
 {
     struct match best = {.run = NULL};
@@ -220,21 +220,20 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, bool wo
     }
     if (!best.run)
         return 0;
-    struct correlated_call *e = entry_at(c, best.run, best.index, work, &error);
+    struct correlated_call *e = entry_at(c, best.run, best.index, marks != 0, &error);
     if (!e)
         return error;
-    if (work)
-        e->flags |= CORRELATION_MATCHED;
     c->last_run = (uint32_t)(best.run - c->runs);
     *found = *e;
+    e->flags |= (uint16_t)marks;
     return 1;
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     bool work, struct correlated_call *found)
+                     unsigned marks, struct correlated_call *found)
 {
     for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
-        int more = find_key(c, key_of(process, id), at_ns, work, found);
+        int more = find_key(c, key_of(process, id), at_ns, marks, found);
         if (more <= 0)
             return more;
         if (!(found->flags & CORRELATION_LINK))
@@ -258,11 +257,12 @@ static bool meets_gap(const struct correlated_call *e, const struct correlation_
     return low < count && gaps[low].begin_ns <= e->end_ns;
 }
 
-int correlation_unmatched(struct correlation *c, uint32_t process,
-                          const struct correlation_gap *gaps, uint32_t gap_count, uint64_t *count)
+typedef void launch_fn(const struct correlated_call *e, void *data);
+
+/* Each launch of the process's that makes work of its own. 0 or an error. */
+static int each_launch(struct correlation *c, uint32_t process, launch_fn *visit, void *data)
 {
     int error = 0;
-    *count = 0;
     for (uint32_t r = 0; r < c->run_count; r++) {
         struct correlation_run *run = &c->runs[r];
         if (run->first_key >> 32 > process || run->last_key >> 32 < process)
@@ -277,10 +277,45 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
                 return error;
             if (e->process != process)
                 break;
-            *count += (e->flags & (CORRELATION_LAUNCH | CORRELATION_MATCHED | CORRELATION_LINK |
-                                   CORRELATION_NESTED)) == CORRELATION_LAUNCH &&
-                      !meets_gap(e, gaps, gap_count);
+            if ((e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED)) ==
+                CORRELATION_LAUNCH)
+                visit(e, data);
         }
     }
     return 0;
+}
+
+static void note_last(const struct correlated_call *e, void *data)
+{
+    const struct correlation_hangs *hangs = data;
+    if (hangs->is_hung[e->thread] && e->begin_ns > hangs->last_ns[e->thread])
+        hangs->last_ns[e->thread] = e->begin_ns;
+}
+
+struct unmatched {
+    const struct correlation_gap *gaps;
+    const struct correlation_hangs *hangs;
+    uint64_t *count;
+    uint64_t *pending;
+    uint32_t gap_count;
+};
+
+static void count_unmatched(const struct correlated_call *e, void *data)
+{
+    const struct unmatched *u = data;
+    if (e->flags & CORRELATION_MATCHED || meets_gap(e, u->gaps, u->gap_count))
+        return;
+    bool waits =
+        u->hangs && u->hangs->is_hung[e->thread] && e->begin_ns == u->hangs->last_ns[e->thread];
+    *(waits ? u->pending : u->count) += 1;
+}
+
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count,
+                          const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
+{
+    struct unmatched u = {gaps, hangs, count, pending, gap_count};
+    int error = hangs ? each_launch(c, process, note_last, (void *)(uintptr_t)hangs) : 0;
+    *count = *pending = 0;
+    return error < 0 ? error : each_launch(c, process, count_unmatched, &u);
 }

@@ -26,10 +26,11 @@
 #define CORRELATION_REUSE_NS 120000000000u
 
 enum correlation_flag {
-    CORRELATION_LINK = 1,    /* no call: stands for the one with the id in `target` */
-    CORRELATION_LAUNCH = 2,  /* a launch that should have made work of its own */
-    CORRELATION_MATCHED = 4, /* its work has found it */
-    CORRELATION_NESTED = 8,  /* inside another call, which goes before */
+    CORRELATION_LINK = 1,     /* no call: stands for the one with the id in `target` */
+    CORRELATION_LAUNCH = 2,   /* a launch that should have made work of its own */
+    CORRELATION_MATCHED = 4,  /* its work has found it */
+    CORRELATION_NESTED = 8,   /* inside another call, which goes before */
+    CORRELATION_COUNTED = 16, /* for the report: a kernel of its was there before */
 };
 
 struct correlated_call {
@@ -51,6 +52,12 @@ struct correlated_call {
 struct correlation_gap {
     uint64_t begin_ns;
     uint64_t end_ns;
+};
+
+/* Threads that wait for the device at the end of all that is known of them, by thread index. */
+struct correlation_hangs {
+    const bool *is_hung;
+    uint64_t *last_ns; /* begin of their last launch; zeros, filled in here */
 };
 
 struct correlation_run {
@@ -87,18 +94,23 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
 int correlation_finish(struct correlation *c);
 
 /*
- * Looks up the call of that id and, for `work` of the device, marks it as matched. Of several (a
- * driver call inside a runtime call) the outermost; of two uses of the id the last one before
- * `at_ns`, when the work began. 1 and a copy in *found, 0 if there is none, or an error.
+ * Looks up the call of that id and gives it the flags `marks`, too: CORRELATION_MATCHED for work of
+ * the device, 0 for others. Of several (a driver call inside a runtime call) the outermost; of two
+ * uses of the id the last one before `at_ns`, when the work began. 1 and a copy in *found, with the
+ * flags it had before; 0 if there is none, or an error.
  */
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     bool work, struct correlated_call *found);
+                     unsigned marks, struct correlated_call *found);
 
 /*
  * Launches of `process` that no work has found, *count, but for those that met one of the gaps,
- * which are sorted. 0 or an error.
+ * which are sorted, and for the last one of each thread in `hangs` (NULL: none): *pending. What
+ * that made cannot have ended, since the thread waits; of those before it, which CUPTI may hold
+ * back in the same buffer, nobody knows. 0 or an error.
  */
 int correlation_unmatched(struct correlation *c, uint32_t process,
-                          const struct correlation_gap *gaps, uint32_t gap_count, uint64_t *count);
+                          const struct correlation_gap *gaps, uint32_t gap_count,
+                          const struct correlation_hangs *hangs, uint64_t *count,
+                          uint64_t *pending);
 
 #endif

@@ -74,9 +74,13 @@ static bool is_own(unsigned class)
     return cost_infos[class].place == COST_PLACE_OWN;
 }
 
+/* A start is no part of a thread's time as it is counted; of a program that is over at once it is
+ * the larger part. */
 static double row_share(const struct cost_totals *t, unsigned class)
 {
-    return cost_share(t->rows[class].total_ns, is_own(class) ? t->span_ns : t->wall_ns);
+    uint64_t part_ns = t->rows[class].total_ns;
+    uint64_t whole_ns = is_own(class) ? t->span_ns : t->wall_ns;
+    return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
 }
 
 /* What a step gave up, clean; or of a later version's step what its record says. */
@@ -190,19 +194,20 @@ void cost_report_print_csv(const struct recording *rec, FILE *out)
     struct cost_totals t = add_up(rec);
     for (unsigned i = 0; i < COST_COUNT; i++) {
         const struct cost_row *row = &t.rows[i];
-        if (row->total_ns || measured(row))
-            fprintf(out, "cost,\"%s\",host,%llu,%llu,%llu,0,0,0,0,0,0\n", cost_infos[i].name,
-                    (unsigned long long)measured(row), (unsigned long long)row->total_ns,
-                    (unsigned long long)each_ns(row));
-        if (row->unmeasured)
-            fprintf(out, "cost_unmeasured,\"%s\",host,0,0,0,0,0,0,0,0,%llu\n", cost_infos[i].name,
-                    (unsigned long long)row->unmeasured);
+        if (row->total_ns || measured(row)) {
+            report_csv_begin(CSV_COST, cost_infos[i].name, out);
+            fprintf(out, ",host,%llu,%llu,%llu,0,0,0,0,0,0\n", (unsigned long long)measured(row),
+                    (unsigned long long)row->total_ns, (unsigned long long)each_ns(row));
+        }
+        if (row->unmeasured) {
+            report_csv_begin(CSV_COST_UNMEASURED, cost_infos[i].name, out);
+            fprintf(out, ",host,0,0,0,0,0,0,0,0,%llu\n", (unsigned long long)row->unmeasured);
+        }
     }
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct cost_table *costs = &rec->processes[i]->costs;
         for (uint32_t k = 0; k < costs->step_count; k++) {
-            fprintf(out, "step_down,");
-            report_csv_text(costs->steps[k].text, out);
+            report_csv_begin(CSV_STEP_DOWN, costs->steps[k].text, out);
             fprintf(out, ",host,0,0,0,0,0,0,0,0,1\n");
         }
     }

@@ -91,7 +91,13 @@ bool cost_table_is_blind(const struct cost_table *t)
     return unmeasured && !t->sum[COST_SUM_COST_NS];
 }
 
+/*
+ * What gpuprof does before a thread's first record and behind its last one is not in the thread's
+ * time as it is counted: of one that is over at once it may be more than that.
+ */
 double cost_share(uint64_t part_ns, uint64_t whole_ns)
 {
+    if (whole_ns && part_ns >= whole_ns)
+        return 1;
     return whole_ns ? (double)part_ns / (double)whole_ns : 0;
 }

@@ -57,7 +57,7 @@ uint64_t cost_table_untied_ns(const struct cost_table *t);
 /* Was nothing measured that has cost the program's threads something? */
 bool cost_table_is_blind(const struct cost_table *t);
 
-/* A share of something, 0 if it is not known. */
+/* A share of something, at most 1; 0 if it is not known. */
 double cost_share(uint64_t part_ns, uint64_t whole_ns);
 
 #endif

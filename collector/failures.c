@@ -71,8 +71,7 @@ void failures_print_csv(const struct failures *f, FILE *out)
         const struct failure *row = &f->rows[i];
         char error[ERROR_TEXT_BYTES], text[ERROR_TEXT_BYTES + 512];
         snprintf(text, sizeof text, "%s of %.400s", error_text(row, error), row->function->name);
-        fprintf(out, "error,");
-        report_csv_text(text, out);
+        report_csv_begin(CSV_ERROR, text, out);
         fprintf(out, ",%s,0,0,0,0,0,0,0,0,%llu\n", api_domain_name(row->function->domain),
                 (unsigned long long)row->count);
     }

@@ -3,9 +3,11 @@
 #include "flame.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "absence.h"
@@ -62,22 +64,22 @@ const char *flame_weight_text(enum flame_weight weight)
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
 {
     char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    char reason[NO_STACK_BYTES];
     bool bytes = f->weight == WEIGHT_BYTES;
     if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
         snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
     else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
+                 "[no stack]: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
                  "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
                  flame_value_text(f->weight, value, without->gpu_ns),
                  count_text(count, without->works), without->works == 1 ? "" : "s");
     else
-        snprintf(text, FLAME_NOTE_BYTES,
-                 "not shown: %s call%s without a stack (%s%s%s): below the threshold, not asked "
-                 "for, or lost%s",
+        snprintf(text, FLAME_NOTE_BYTES, "[no stack]: %s call%s without a stack (%s%s%s): %s%s",
                  count_text(count, without->calls), without->calls == 1 ? "" : "s",
                  time_text(host, without->host_ns), bytes ? ", " : "",
                  bytes ? bytes_text(value, without->bytes) : "",
+                 stack_costs_reason(without, reason),
                  bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
     return text;
 }
@@ -133,6 +135,8 @@ static int gather(struct flame *f, struct recording *rec)
         more = error < 0 ? error : more;
     }
     if (more == 0)
+        more = stack_costs_show_stackless(&f->costs);
+    if (more == 0)
         more = arrange(f);
     if (more < 0)
         message("%s: %s", timeline ? timeline_path(timeline) : "flame",
@@ -162,7 +166,7 @@ static void say(const struct flame *f, const struct recording *rec)
         message("flame: %s", flame_note(f, &without, note));
     say_absences(rec, "stacks", "stacks");
     say_absences(rec, "python", "Python frames");
-    if (!f->nodes[0].total)
+    if (f->nodes[0].total == flame_value(f->weight, &without))
         message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
 }
 
@@ -172,30 +176,47 @@ static bool ends_with(const char *text, size_t length, const char *suffix)
     return length > end && strncasecmp(text + length - end, suffix, end) == 0;
 }
 
+/*
+ * The name of the file that is written, of standard output, too, where a shell has opened one for
+ * it: whoever writes `> f.svg` wants what `-o f.svg` makes. NULL: it has none. It is cut to fit.
+ */
+static const char *name_of(const struct options *options, char *text, size_t bytes)
+{
+    struct stat status;
+    if (options->output && strcmp(options->output, "-") != 0)
+        return options->output;
+    if (fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode))
+        return NULL;
+    ssize_t length = readlink("/proc/self/fd/1", text, bytes - 1);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? text : NULL;
+}
+
 /* As the options say, or else the file's name, which may say that it is compressed, too. */
 static enum flame_format format_of(const struct options *options)
 {
-    const char *path = options->output;
+    char text[PATH_MAX];
+    const char *path = name_of(options, text, sizeof text);
     if (options->flame_format != FLAME_BY_NAME || !path)
         return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
     size_t length = strlen(path);
-    length -= ends_with(path, length, ".gz") ? 3 : 0;
+    length -= path != text && ends_with(path, length, ".gz") ? 3 : 0;
     if (ends_with(path, length, ".svg"))
         return FLAME_SVG;
     return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;
 }
 
-/* What is written would be another thing than its name says. */
-static bool is_of_another_kind(const struct options *options)
+/* What is written would be another thing than its name says: that name, or NULL. */
+static const char *of_another_kind(const struct options *options, char *text, size_t bytes)
 {
     static const char *const endings[] = {".html", ".htm", ".png", ".pdf", ".pb", ".perf"};
-    const char *path = options->output;
+    const char *path = name_of(options, text, bytes);
     if (options->flame_format != FLAME_BY_NAME || !path)
-        return false;
+        return NULL;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, strlen(path), endings[i]))
-            return true;
-    return false;
+            return path;
+    return NULL;
 }
 
 static int write_out(const struct flame *f, const struct options *options)
@@ -248,10 +269,12 @@ int flame_verb(const struct options *options)
     if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");
-    if (is_of_another_kind(options))
+    char text[PATH_MAX];
+    const char *other = of_another_kind(options, text, sizeof text);
+    if (other)
         return usage_error("flame: %s: not a kind that can be written; name it .svg (for a "
                            "browser), .json (speedscope) or .folded",
-                           options->output);
+                           other);
     int code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options);

@@ -38,7 +38,7 @@ const char *flame_value_text(enum flame_weight weight, char *text, uint64_t valu
 const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
 
 /* "12 calls (3.000 us) have no stack ...", for people; returns `text`. */
-#define FLAME_NOTE_BYTES 256
+#define FLAME_NOTE_BYTES 384
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text);
 
 /* Each writes the whole file. 0 or GPUPROF_NO_MEMORY. */

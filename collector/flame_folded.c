@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folded stacks, as flame graph tools read them: "outermost;...;innermost NUMBER", one line each.
- * A semicolon in a name becomes a colon, or it would end the name. What has no stack is a line of
- * its own for each process, so that the numbers add up.
+ * A semicolon in a name becomes a colon, or it would end the name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "error.h"
 #include "flame.h"
 #include "json_text.h"
-#include "process_title.h"
 
 static void put_label(struct output *out, const char *label)
 {
@@ -38,27 +36,6 @@ static uint32_t path_from(const struct flame *f, uint32_t node, uint32_t *path)
     return count;
 }
 
-static int put_stackless(const struct flame *f, struct output *out)
-{
-    char title[1024];
-    for (uint32_t i = 0; i < f->costs.rec->count; i++) {
-        uint64_t value = flame_value(f->weight, &f->costs.stackless[i]);
-        if (!value)
-            continue;
-        process_title(f->costs.rec->processes[i], true, title, sizeof title);
-        title[SHOWN_LABEL_BYTES - 1] = '\0';
-        char *clean = json_clean(title, strlen(title));
-        if (!clean)
-            return GPUPROF_NO_MEMORY;
-        clean[strcspn(clean, "\n\t")] = '\0';
-        put_label(out, clean);
-        free(clean);
-        output_write(out, ";[no stack]", 11);
-        put_number(out, value);
-    }
-    return 0;
-}
-
 int flame_write_folded(const struct flame *f, struct output *out)
 {
     uint32_t *path = calloc(f->costs.tree.count + 1u, sizeof *path);
@@ -75,5 +52,5 @@ int flame_write_folded(const struct flame *f, struct output *out)
         put_number(out, f->nodes[n].own);
     }
     free(path);
-    return put_stackless(f, out);
+    return 0;
 }

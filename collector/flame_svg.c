@@ -96,12 +96,12 @@ static uint32_t hash_of(const char *text)
 static unsigned colour_of(const struct shown_frame *frame)
 {
     static const uint8_t families[][3] = {
-        [SHOWN_NATIVE] = {215, 120, 50},    [SHOWN_INLINED] = {220, 150, 90},
-        [SHOWN_PYTHON] = {215, 190, 50},    [SHOWN_ADDRESS] = {190, 140, 110},
-        [SHOWN_BORROWED] = {170, 150, 190}, [SHOWN_CUT] = {170, 170, 170},
-        [SHOWN_RANGE] = {170, 130, 190},    [SHOWN_CALL] = {100, 160, 215},
-        [SHOWN_WORK] = {110, 185, 110},     [SHOWN_PROCESS] = {190, 190, 190},
-        [SHOWN_THREAD] = {180, 185, 195},
+        [SHOWN_NATIVE] = {215, 120, 50},     [SHOWN_INLINED] = {220, 150, 90},
+        [SHOWN_PYTHON] = {215, 190, 50},     [SHOWN_ADDRESS] = {190, 140, 110},
+        [SHOWN_BORROWED] = {170, 150, 190},  [SHOWN_CUT] = {170, 170, 170},
+        [SHOWN_RANGE] = {170, 130, 190},     [SHOWN_CALL] = {100, 160, 215},
+        [SHOWN_WORK] = {110, 185, 110},      [SHOWN_PROCESS] = {190, 190, 190},
+        [SHOWN_STACKLESS] = {205, 205, 205}, [SHOWN_THREAD] = {180, 185, 195},
     };
     uint32_t hash = hash_of(frame->name ? frame->name->shown : frame->label);
     const uint8_t *family = families[frame->kind];
@@ -247,7 +247,7 @@ static void put_head(struct drawing *d)
                 ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
                 "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
-    snprintf(line, sizeof line, "%s: %s of calls with a stack", flame_weight_text(d->flame->weight),
+    snprintf(line, sizeof line, "%s: %s", flame_weight_text(d->flame->weight),
              flame_value_text(d->flame->weight, value, d->total));
     put_text_element(d->out, MARGIN, 16, "title", line);
     put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));

@@ -94,6 +94,7 @@ static int function_cut(struct function *f)
     f->domain = (uint8_t)word_index(domain, api_domain_name, API_DOMAIN_COUNT, FUNCTION_DOMAIN_ANY);
     f->class = (uint8_t)word_index(class, api_class_name, API_CLASS_COUNT, FUNCTION_DOMAIN_ANY);
     f->launches = f->class == API_LAUNCH && !strstr(symbol, "LaunchHostFunc");
+    f->copies = f->class == API_COPY && strstr(symbol, "emcpy");
     while (args && args[0]) {
         char *label = cut(&args, ',');
         char *kind = cut(&label, ':');

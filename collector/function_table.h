@@ -31,6 +31,7 @@ struct function {
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
     bool launches;      /* work of the device, not of the host */
+    bool copies;        /* memory; neither sets nor prefetches it */
     const char *symbol; /* a view of text */
     char *name;         /* owned: the symbol without "__" before and _ptsz or _ptds behind it */
     char *text;         /* owned: the description, cut into strings */

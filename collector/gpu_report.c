@@ -243,14 +243,18 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     int error = count_in(named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
     if (error == 0)
         error = count_in(named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
-    return error < 0 ? error : count_in(named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
+    /* The launch of a graph has many kernels, and is one call. */
+    bool again = call->flags & CORRELATION_COUNTED;
+    return error < 0 || again ? error : count_in(named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
 }
 
 /* 1 and the call that made the work, 0, or an error. */
 static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
 {
+    unsigned marks = CORRELATION_MATCHED |
+                     (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
     int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, true, call);
+                                 e->begin_ns, marks, call);
     if (!found && e->record->correlation)
         process_count_unpaired(e->process, e->begin_ns);
     return found;

@@ -10,7 +10,7 @@
 #include "unit_text.h"
 
 static const struct {
-    const char *kind;    /* in the csv */
+    enum csv_kind kind;  /* in the csv */
     const char *key;     /* in the JSON */
     const char *heading; /* in the text */
     bool bytes;          /* has sizes */
@@ -18,22 +18,22 @@ static const struct {
     bool numbers;        /* rows are single numbers */
     bool sizes;          /* what is counted are bytes, not times */
 } tables[TABLE_COUNT] = {
-    [TABLE_KERNELS] = {"kernel", "cuda_gpu_kern_sum", "GPU kernels", false, true, false, false},
-    [TABLE_COPIES] = {"copy", "cuda_gpu_mem_time_sum", "GPU copies and sets", true, true, false,
+    [TABLE_KERNELS] = {CSV_KERNEL, "cuda_gpu_kern_sum", "GPU kernels", false, true, false, false},
+    [TABLE_COPIES] = {CSV_COPY, "cuda_gpu_mem_time_sum", "GPU copies and sets", true, true, false,
                       false},
-    [TABLE_SIZES] = {"size", "cuda_gpu_mem_size_sum", "GPU copies and sets, by size", false, true,
-                     false, true},
-    [TABLE_GRAPHS] = {"graph", "cuda_gpu_graph_sum", "GPU graphs", false, true, false, false},
-    [TABLE_SYNCS] = {"sync", "cuda_sync_sum", "synchronisations", false, true, false, false},
-    [TABLE_LAUNCHES] = {"launch", "cuda_kern_exec_sum", "from launch to kernel", false, false,
+    [TABLE_SIZES] = {CSV_KIND_COUNT, "cuda_gpu_mem_size_sum", "GPU copies and sets, by size", false,
+                     true, false, true},
+    [TABLE_GRAPHS] = {CSV_GRAPH, "cuda_gpu_graph_sum", "GPU graphs", false, true, false, false},
+    [TABLE_SYNCS] = {CSV_SYNC, "cuda_sync_sum", "synchronisations", false, true, false, false},
+    [TABLE_LAUNCHES] = {CSV_LAUNCH, "cuda_kern_exec_sum", "from launch to kernel", false, false,
                         false, false},
-    [TABLE_RANGES] = {"range", "nvtx_sum", "ranges (host)", false, false, false, false},
-    [TABLE_PROJECTIONS] = {"gpu_range", "nvtx_gpu_proj_sum", "ranges (projected on the GPU)", false,
-                           false, false, false},
-    [TABLE_OVERHEADS] = {"overhead", "overhead_sum", "overhead of CUDA and CUPTI", false, true,
+    [TABLE_RANGES] = {CSV_RANGE, "nvtx_sum", "ranges (host)", false, false, false, false},
+    [TABLE_PROJECTIONS] = {CSV_GPU_RANGE, "nvtx_gpu_proj_sum", "ranges (projected on the GPU)",
+                           false, false, false, false},
+    [TABLE_OVERHEADS] = {CSV_OVERHEAD, "overhead_sum", "overhead of CUDA and CUPTI", false, true,
                          false, false},
-    [TABLE_DEVICES] = {"device", "gpu_time_util", "use of the GPUs", false, false, true, false},
-    [TABLE_MEMORY] = {"memory", "gpu_memory_peak", "GPU memory", true, false, true, false},
+    [TABLE_DEVICES] = {CSV_DEVICE, "gpu_time_util", "use of the GPUs", false, false, true, false},
+    [TABLE_MEMORY] = {CSV_MEMORY, "gpu_memory_peak", "GPU memory", true, false, true, false},
 };
 
 static uint64_t mean_ns(const struct gpu_stat *row)
@@ -191,8 +191,7 @@ void gpu_report_print_csv(const struct gpu_report *g, FILE *out)
         const struct gpu_stat *row = &rows[i];
         if (tables[row->table].sizes)
             continue;
-        fprintf(out, "%s,", tables[row->table].kind);
-        report_csv_text(row->name, out);
+        report_csv_begin(tables[row->table].kind, row->name, out);
         fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0,0\n",
                 is_of_host(row->table) ? "host" : "gpu", (unsigned long long)row->count,
                 (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -18,17 +17,19 @@
 #include "message.h"
 #include "nearest.h"
 #include "options.h"
+#include "path_list.h"
 #include "program.h"
 #include "rank.h"
 #include "report.h"
 #include "settings.h"
-#include "stream.h"
 
 #define LAUNCH_LIBRARY         "libgpuprof.so"
 #define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
 #define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
 #define LAUNCH_SUMMARY_SECONDS 5
+#define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
+#define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
 #define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP)
 #define SETTING_PREFIX         "GPUPROF_"
 #define SHELL_PLAIN            /* what means itself to every shell */                              \
@@ -42,7 +43,9 @@ struct launch {
     char **argv;                          /* the program and its arguments */
     char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
     const char *out_shown;                /* as to be named to the user: a view of out, or given */
-    size_t streams_before;                /* in the folder when we began */
+    struct path_list before;              /* of earlier runs: in the folder when we began */
+    struct path_list now;                 /* what is in it at the end ... */
+    uint32_t new_count;                   /* ... so many of the last run at the front */
     struct program program;
 };
 
@@ -217,26 +220,53 @@ static int check_folder(const struct launch *l)
     return 0;
 }
 
-/* Calls each(path), if any, for every stream file in the data folder; returns their number. */
-static size_t visit_streams(const struct launch *l, void (*each)(const char *path))
+/*
+ * The recordings that are there already, those of earlier runs: of a job of several ranks, others
+ * may have begun just before.
+ */
+static void find_earlier(struct launch *l)
 {
-    size_t count = 0;
-    DIR *dir = opendir(l->out);
-    if (!dir)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char path[sizeof l->out + sizeof entry->d_name];
-        size_t length = strlen(entry->d_name);
-        size_t suffix = strlen(STREAM_SUFFIX);
-        if (length <= suffix || strcmp(entry->d_name + length - suffix, STREAM_SUFFIX) != 0)
-            continue;
-        count++;
-        snprintf(path, sizeof path, "%s/%s", l->out, entry->d_name);
-        if (each)
-            each(path);
+    struct stat st;
+    uint32_t kept = 0;
+    if (path_list_read(&l->before, l->out) < 0)
+        return;
+    for (uint32_t i = 0; i < l->before.count; i++) {
+        char *path = l->before.paths[i];
+        bool is_peer = *rank_text() && stat(path, &st) == 0 &&
+                       st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS >= time(NULL);
+        l->before.paths[i] = l->before.paths[kept];
+        l->before.paths[kept] = path;
+        kept += !is_peer;
     }
-    closedir(dir);
-    return count;
+    for (uint32_t i = kept; i < l->before.count; i++)
+        free(l->before.paths[i]);
+    l->before.count = kept;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The list is in the order of names, still. */
+static bool is_earlier(const struct launch *l, char *path)
+{
+    return l->before.count &&
+           bsearch(&path, l->before.paths, l->before.count, sizeof(char *), compare_paths);
+}
+
+/* Those of this run in front. */
+static void find_new(struct launch *l)
+{
+    if (path_list_read(&l->now, l->out) < 0)
+        return;
+    for (uint32_t i = 0; i < l->now.count; i++) {
+        char *path = l->now.paths[i];
+        if (is_earlier(l, path))
+            continue;
+        l->now.paths[i] = l->now.paths[l->new_count];
+        l->now.paths[l->new_count++] = path;
+    }
 }
 
 /* ---- the environment ------------------------------------------------------------------------ */
@@ -332,25 +362,23 @@ static void warn_of_variables(void)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void adopt_one(const char *path)
-{
-    int code = live_adopt(path);
-    if (code < 0)
-        message("%s: its last events: %s", path,
-                code == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(code));
-}
-
 /* What a killed process has left in memory would be lost with the machine or the container. */
 static int work_adopt(void *context)
 {
-    visit_streams(context, adopt_one);
+    const struct launch *l = context;
+    for (uint32_t i = 0; i < l->now.count; i++) {
+        int code = live_adopt(l->now.paths[i]);
+        if (code < 0)
+            message("%s: its last events: %s", l->now.paths[i],
+                    code == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(code));
+    }
     return 0;
 }
 
 static int work_summary(void *context)
 {
     const struct launch *l = context;
-    return report_summary(l->out, stderr);
+    return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, stderr);
 }
 
 /* As a shell wants it that is to read `text` back. `word` has room for four times as much. */
@@ -369,14 +397,21 @@ static void shell_word(const char *text, char *word)
     *word = '\0';
 }
 
+/* Of the ranks of a job the first speaks for all. */
+static bool speaks(const struct launch *l)
+{
+    return !l->quiet && (!*rank_text() || strcmp(rank_text(), "0") == 0);
+}
+
 static void tell(struct launch *l, const struct child *c)
 {
+    find_new(l);
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
         message("data of ended processes is still in memory; 'gpuprof report %s' stores it",
                 l->out_shown);
-    if (l->quiet || (*rank_text() && strcmp(rank_text(), "0") != 0))
+    if (!speaks(l))
         return;
-    if (visit_streams(l, NULL) == l->streams_before) {
+    if (!l->new_count) {
         message(
             "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
             "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
@@ -389,11 +424,10 @@ static void tell(struct launch *l, const struct child *c)
     char word[4 * sizeof l->out];
     shell_word(l->out_shown, word);
     message("data in %s", l->out_shown);
-    if (l->streams_before)
-        message(
-            "recordings that were there before: %zu; they count in these figures, too (-o names "
-            "another folder)",
-            l->streams_before);
+    if (l->before.count)
+        message("the figures are of this run alone; 'gpuprof report %s' adds the recordings that "
+                "were there before: %u",
+                word, l->before.count);
     message("next: gpuprof report %s; gpuprof merge %s -o trace.json", word, word);
 }
 
@@ -420,7 +454,7 @@ static int prepare(struct launch *l)
 
 int run_verb(char **argv)
 {
-    struct launch l = {.streams_before = 0};
+    struct launch l = {.quiet = false};
     struct child child = {.pid = 0};
     int code = read_options(&l, argv);
     if (code)
@@ -430,7 +464,11 @@ int run_verb(char **argv)
     code = prepare(&l);
     if (code)
         return code;
-    l.streams_before = visit_streams(&l, NULL);
+    find_earlier(&l);
+    if (l.before.count && speaks(&l))
+        message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
+                "them with this one's (-o names another folder)",
+                l.out_shown, l.before.count);
     int error = 0;
     if (l.exec) {
         execvp(l.program.path, l.argv);

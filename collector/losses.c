@@ -56,6 +56,8 @@ static const struct {
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
+    ROW(gpu_pending, LOSS_NONE, true,
+        "launches whose GPU work had not ended: their threads waited for it"),
     ROW(gpu_given_up, LOSS_NONE, true,
         "GPU work without its call, or calls without theirs, because of --overhead-max"),
     ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),

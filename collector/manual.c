@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "csv_kind.h"
 #include "launch.h"
 #include "message.h"
 #include "nearest.h"
@@ -268,14 +269,6 @@ static const struct section sections[] = {
      "gpuprof_step(number) at the begin of each iteration, and gpuprof_stop() and gpuprof_start(), "
      "between which no CUDA call is recorded. None of them starts a recording. What is open at the "
      "first recorded call is recorded with its true begin; what was over by then is not."},
-    {"THE REPORT AS CSV",
-     "A row for each function, for each row of the tables of the GPU, and for each thing that was "
-     "lost, told apart by the column kind: function; kernel, copy, graph, sync, launch, range, "
-     "gpu_range, overhead, device, memory; stack, python_line, python_line_all (with a row for the "
-     "host and one for the GPU); cost, a class of what gpuprof itself costs; step_down, what was "
-     "given up for \\-\\-overhead\\-max; damage or loss, something that is missing; note, what is "
-     "good to know. Of the last three, function names it as the JSON report does, count is the "
-     "number, and all other numbers are 0."},
     {"WHO MADE THE CALLS",
      "Calls that are slow, or that \\-\\-backtrace names, have stacks. gpuprof flame draws them as "
      "a flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
@@ -305,6 +298,11 @@ static void roff_sections(void)
 {
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
+    printf(".SH \"THE REPORT AS CSV\"\n");
+    roff_text("Rows of one table, told apart by the column kind; function names what a row is for. "
+              "Numbers that a row does not have are 0. There is a row of the kind");
+    for (unsigned i = 0; i < CSV_KIND_COUNT; i++)
+        roff_item(csv_kinds[i].name, csv_kinds[i].meaning);
     printf(".SH \"EXIT STATUS\"\n");
     roff_text("gpuprof run exits with the program's own status. The other verbs:");
     roff_item("0", "everything that was recorded was read");

@@ -29,6 +29,7 @@ struct merge {
     bool has_stacks;
     bool split; /* a file per rank */
     const char *step_range;
+    bool has_step_range;
     bool sync_streams;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written */
@@ -76,6 +77,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
         scope->survey = &m->survey;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
+    scope->has_step_range = &m->has_step_range;
     scope->sync_streams = m->sync_streams;
     m->begun = false;
     m->writer = m->format->create(out, &m->rec, scope);
@@ -261,6 +263,9 @@ int merge_verb(const struct options *options)
     int code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = merge_write(&m, options);
+    if (code == EXIT_OK && m.step_range && !m.has_step_range)
+        message("merge: --step-range: no range has the name '%s'; the trace has no steps of it",
+                m.step_range);
     if (code == EXIT_OK)
         code = recording_verdict(&m.rec, options->strict);
     if (m.has_stacks) {

@@ -59,7 +59,7 @@ void open_calls_print_text(const struct open_calls *o, FILE *out)
                      "       lasted  call, thread and process\n");
     for (uint32_t i = 0; i < o->count; i++) {
         const struct open_call *c = &o->calls[i];
-        fprintf(out, " %12s  ", time_text(text, c->duration_ns));
+        fprintf(out, " %12s  ", c->duration_ns ? time_text(text, c->duration_ns) : "just begun");
         print_line("", c->function->name, "", out);
         for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
             print_line(" ", c->function->args[k].label, "=", out);
@@ -79,8 +79,7 @@ void open_calls_print_csv(const struct open_calls *o, FILE *out)
 {
     for (uint32_t i = 0; i < o->count; i++) {
         const struct open_call *c = &o->calls[i];
-        fprintf(out, "open_call,");
-        report_csv_text(c->function->name, out);
+        report_csv_begin(CSV_OPEN_CALL, c->function->name, out);
         fprintf(out, ",%s,0,0,0,0,0,%llu,0,0,1\n", api_domain_name(c->function->domain),
                 (unsigned long long)c->duration_ns);
     }
@@ -117,9 +116,13 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     if (!o->total)
         return;
     const struct open_call *c = &o->calls[0];
-    fprintf(out, "  open       %s had not returned ", c->function->name);
-    fprintf(out, "after %s, in process %u", time_text(text, c->duration_ns),
-            c->process->header.pid);
+    fprintf(out, "  open       %s ", c->function->name);
+    /* Nothing later is known of the process: it was killed in its work, and did not hang. */
+    if (c->duration_ns)
+        fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
+    else
+        fprintf(out, "had just begun at the end of");
+    fprintf(out, " process %u", c->process->header.pid);
     if (o->total > 1)
         fprintf(out, "; nor had %s more", count_text(text, o->total - 1));
     fprintf(out, "\n");

@@ -6,6 +6,7 @@
 #include "message.h"
 #include "nearest.h"
 #include "settings.h"
+#include "stream.h"
 #include "verbs.h"
 
 const struct option_info option_infos[] = {
@@ -111,6 +112,12 @@ static int choice_index(const char *choices, const char *text)
     return -1;
 }
 
+static bool is_stream_name(const char *path)
+{
+    size_t length = strlen(path), end = strlen(STREAM_SUFFIX);
+    return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
+}
+
 static int parse_option(struct options *o, char **argv, int *at, unsigned set)
 {
     char *word = argv[*at];
@@ -120,6 +127,10 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
+    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH) && is_stream_name(value))
+        return usage_error("%s: %s: is a recording or would be taken for one, and is not "
+                           "overwritten or made; name another file",
+                           argv[0], value);
     switch (info->bit) {
     case OPTION_OUTPUT: o->output = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;

@@ -26,15 +26,18 @@ void projections_release(struct projections *s)
 static int close_innermost(struct projections *s, struct projection *p, uint64_t next_ns)
 {
     struct projected_range *range = &p->open[--p->count];
-    /* Work that goes on behind the begin of what follows is counted up to there. */
-    if (range->end_ns >= next_ns)
-        range->end_ns = next_ns ? next_ns - 1 : 0;
+    /* Work that goes on behind the begin of what follows is counted up to there; each of those
+     * around it, which may end there, too, ends 1 ns later than what is in it. */
+    uint64_t last_ns = next_ns > p->count ? next_ns - 1 - p->count : 0;
+    if (range->end_ns > last_ns)
+        range->end_ns = last_ns;
     if (range->end_ns < range->begin_ns)
         range->end_ns = range->begin_ns;
-    if (range->end_ns + 1 > p->free_from_ns)
-        p->free_from_ns = range->end_ns + 1;
-    if (p->count && p->open[p->count - 1].end_ns < range->end_ns)
-        p->open[p->count - 1].end_ns = range->end_ns;
+    if (range->end_ns < p->free_from_ns)
+        range->end_ns = p->free_from_ns;
+    p->free_from_ns = range->end_ns + 1;
+    if (p->count && p->open[p->count - 1].end_ns <= range->end_ns)
+        p->open[p->count - 1].end_ns = range->end_ns + 1;
     return s->tell(s->context, p, range);
 }
 

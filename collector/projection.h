@@ -42,7 +42,7 @@ struct projection {
 
 /*
  * Takes a range that is complete; inner ones come before outer ones, begin later than those and end
- * no later, and neighbours are 1 ns apart. 0 or an error, which ends the projecting.
+ * earlier, and neighbours are 1 ns apart. 0 or an error, which ends the projecting.
  */
 typedef int projection_fn(void *context, const struct projection *p,
                           const struct projected_range *range);

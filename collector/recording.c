@@ -80,9 +80,12 @@ static int load_file(struct recording *rec, const char *path, bool named,
         free(p);
         if (error > 0)
             return EXIT_OK;
-        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED;
+        /* A link to a file that has gone is no reason to show nothing of the others. */
+        bool gone = error == GPUPROF_IO && !named &&
+                    (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
+        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || gone;
         int code = failure(path, error);
-        if (code == EXIT_ENVIRONMENT || (named && !lost))
+        if ((code == EXIT_ENVIRONMENT && !gone) || (named && !lost))
             return code;
         rec->unread_files++;
         return EXIT_OK;
@@ -100,7 +103,7 @@ static int load_path(struct recording *rec, const char *path,
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode))
-        return load_file(rec, path, true, options);
+        return load_file(rec, path, !options->found, options);
     struct path_list list;
     int error = path_list_read(&list, path);
     int code = error < 0 ? failure(path, error) : EXIT_OK;

@@ -25,12 +25,15 @@ struct recording {
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
+    uint64_t walk_ns_max; /* a timeline ends early after so long; 0: it does not */
+    bool is_cut;          /* one has */
 };
 
 struct recording_options {
     bool keep_live;             /* leave the live files of ended processes where they are */
     bool no_index;              /* block_index stays empty: for those who do not merge */
     bool quiet;                 /* say nothing of a folder without recordings */
+    bool found;                 /* `paths` were found in a folder, and named by nobody */
     uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
 };
 

@@ -92,8 +92,10 @@ static int take_call(struct report *r, const struct event *e)
     row->total_ns += duration_ns * weight;
     if (duration_ns > row->max_ns)
         row->max_ns = duration_ns;
-    if (!(e->record->flags & RECORD_NESTED))
-        r->total_ns += duration_ns * weight;
+    /* The outer call has the time and the bytes of those nested in it already. */
+    bool outermost = !(e->record->flags & RECORD_NESTED);
+    row->outer_ns += outermost ? duration_ns * weight : 0;
+    r->total_ns += outermost ? duration_ns * weight : 0;
     if (r->calls == 0)
         r->begin_ns = e->begin_ns;
     if (e->end_ns > r->end_ns)
@@ -109,7 +111,7 @@ static int take_call(struct report *r, const struct event *e)
     } else {
         uint64_t bytes = call_bytes(e) * weight;
         row->bytes += bytes;
-        if (e->function->class == API_COPY) {
+        if (e->function->copies && outermost) {
             r->copy_calls += weight;
             r->copy_bytes += bytes;
         }
@@ -231,41 +233,35 @@ int report_verb(const struct options *options)
     return code;
 }
 
-/* Too much to read at the end of a run: what the block headers say. */
-static void summary_of_headers(struct report *r, const struct recording *rec)
+/* Not all was read: how long all took the block headers say. */
+static void say_cut(struct report *r, const struct recording *rec)
 {
-    *r = (struct report){.rec = rec};
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
         if (p->min_ns > p->max_ns)
             continue;
-        uint64_t begin_ns = clock_map_ns(&p->clock, p->min_ns);
-        uint64_t end_ns = clock_map_ns(&p->clock, p->max_ns);
-        if (!r->begin_ns || begin_ns < r->begin_ns)
-            r->begin_ns = begin_ns;
-        if (end_ns > r->end_ns)
-            r->end_ns = end_ns;
-        r->calls += p->record_count;
+        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
+        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
+        begin_ns = from_ns < begin_ns ? from_ns : begin_ns;
+        end_ns = to_ns > end_ns ? to_ns : end_ns;
     }
-    complete(r);
+    r->whole_ns = end_ns > begin_ns ? end_ns - begin_ns : 1;
+    /* Work and the calls that made it were not read equally far. */
+    r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
 }
 
-int report_summary(const char *dir, FILE *out)
+int report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out)
 {
     struct recording rec;
     struct report report;
-    struct recording_options how = {.quiet = true};
-    char *paths[] = {(char *)dir};
-    int code = recording_open(&rec, paths, 1, &how);
+    struct recording_options how = {.quiet = true, .found = true};
+    int code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        uint64_t bytes = 0;
-        int error = 0;
-        for (uint32_t i = 0; i < rec.count; i++)
-            bytes += rec.processes[i]->file.size;
-        if (bytes > REPORT_SUMMARY_BYTES_MAX)
-            summary_of_headers(&report, &rec);
-        else
-            error = report_make(&report, &rec, BY_NAME, NULL);
+        rec.walk_ns_max = walk_ns_max;
+        int error = report_make(&report, &rec, BY_NAME, NULL);
+        if (error == 0 && rec.is_cut)
+            say_cut(&report, &rec);
         if (error == 0)
             report_print_summary(&report, SUMMARY_FUNCTIONS, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;

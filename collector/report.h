@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "csv_kind.h"
 #include "failures.h"
 #include "histogram.h"
 #include "losses.h"
@@ -21,6 +22,7 @@ struct report_row {
     uint64_t count;
     uint64_t errors; /* calls that returned one; "not ready" is an answer and not counted */
     uint64_t total_ns;
+    uint64_t outer_ns; /* of it, of calls that are not nested in another */
     uint64_t max_ns;
     uint64_t bytes;    /* of calls that succeeded */
     uint64_t recorded; /* calls that all this is known from; less than `count`: it is estimated */
@@ -41,11 +43,12 @@ struct report {
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */
     uint64_t errors;
-    uint64_t total_ns; /* of calls that are not nested in another */
-    uint64_t copy_calls;
+    uint64_t total_ns;   /* of calls that are not nested in another */
+    uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
     uint64_t copy_bytes;
     uint64_t begin_ns;           /* of the first call; 0 if there is none */
     uint64_t end_ns;             /* of the last */
+    uint64_t whole_ns;           /* 0: all was read; otherwise how long all took */
     uint64_t *process_calls;     /* owned, by process index */
     struct losses losses;        /* of all processes together */
     struct open_calls open;      /* that had not returned */
@@ -68,19 +71,18 @@ void report_print_text(const struct report *r, FILE *out);
 void report_print_json(const struct report *r, FILE *out);
 void report_print_csv(const struct report *r, FILE *out);
 
-/* A field in quotes, as RFC 4180 has it. */
-void report_csv_text(const char *text, FILE *out);
+/* The first two fields of a row, the name in quotes, as RFC 4180 has it. */
+void report_csv_begin(enum csv_kind kind, const char *name, FILE *out);
 
 /* About ten lines; the first `function_count` functions only. */
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
 
 /*
- * Writes about ten lines on the recordings in `dir` to `out`: wall time, processes, calls, the
- * functions with most time, bytes copied, losses. Above REPORT_SUMMARY_BYTES_MAX of stream files
- * only block headers are read. Returns an enum exit_code; with EXIT_USAGE (no recording there) it
- * has written nothing.
+ * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
+ * processes, calls, the functions with most time, bytes copied, losses. Each of at most two walks
+ * through the events ends after `walk_ns_max`; the figures then are of what was read, and that is
+ * said. Returns an enum exit_code; with EXIT_USAGE (no recording there) it has written nothing.
  */
-#define REPORT_SUMMARY_BYTES_MAX (256ull << 20)
-int report_summary(const char *dir, FILE *out);
+int report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
 
 #endif

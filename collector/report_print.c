@@ -42,9 +42,10 @@ static const char *calls_text(const struct report_row *row, char *text)
                                       : count_text(text, row->count);
 }
 
+/* A nested call's time is in the share of the one around it, so that shares add up to the whole. */
 static double share(const struct report *r, const struct report_row *row)
 {
-    return r->total_ns ? 100.0 * (double)row->total_ns / (double)r->total_ns : 0;
+    return r->total_ns ? 100.0 * (double)row->outer_ns / (double)r->total_ns : 0;
 }
 
 static void print_processes(const struct report *r, FILE *out)
@@ -132,7 +133,11 @@ static void print_functions(const struct report *r, FILE *out)
                 row->errors ? count_text(h, row->errors) : "", name ? name : "?");
         free(name);
     }
-    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls\n");
+    bool nested = false;
+    for (uint32_t i = 0; i < r->row_count; i++)
+        nested |= r->rows[i].outer_ns < r->rows[i].total_ns;
+    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
+            nested ? ", and a call's inside another is in that one's" : "");
     if (r->is_estimated)
         fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
                      "recorded\n");
@@ -155,7 +160,7 @@ void report_print_text(const struct report *r, FILE *out)
 }
 
 /* A field in quotes, as RFC 4180 has it; a name is text on one line. */
-void report_csv_text(const char *text, FILE *out)
+static void csv_text(const char *text, FILE *out)
 {
     char *clean = json_line(text);
     fputc('"', out);
@@ -170,22 +175,28 @@ void report_csv_text(const char *text, FILE *out)
     free(clean);
 }
 
-/* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */
-static void print_csv_count(const char *kind, const char *key, uint64_t count, FILE *out)
+void report_csv_begin(enum csv_kind kind, const char *name, FILE *out)
 {
-    fprintf(out, "%s,\"%s\",,0,0,0,0,0,0,0,0,%llu\n", kind, key, (unsigned long long)count);
+    fprintf(out, "%s,", csv_kinds[kind].name);
+    csv_text(name, out);
+}
+
+/* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */
+static void print_csv_count(enum csv_kind kind, const char *key, uint64_t count, FILE *out)
+{
+    report_csv_begin(kind, key, out);
+    fprintf(out, ",,0,0,0,0,0,0,0,0,%llu\n", (unsigned long long)count);
 }
 
 void report_print_csv(const struct report *r, FILE *out)
 {
-    static const char *const kinds[] = {
-        [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
+    static const enum csv_kind kinds[] = {
+        [LOSS_NONE] = CSV_NOTE, [LOSS_COUNTED] = CSV_LOSS, [LOSS_DAMAGE] = CSV_DAMAGE};
     fprintf(out, "kind,function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors,"
                  "count\n");
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
-        fprintf(out, "function,");
-        report_csv_text(row->function->name, out);
+        report_csv_begin(CSV_FUNCTION, row->function->name, out);
         fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0\n",
                 api_domain_name(row->function->domain), (unsigned long long)row->count,
                 (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
@@ -299,12 +310,18 @@ static void print_gpu_summary(const struct report *r, FILE *out)
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
-    fprintf(out, "  wall time  %s\n", time_text(a, r->end_ns - r->begin_ns));
+    fprintf(out, "  wall time  %s\n",
+            time_text(a, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns));
+    if (r->whole_ns)
+        fprintf(
+            out,
+            "  read       its first %s only, to be done soon; all that follows is of these, and "
+            "'gpuprof report' reads all\n",
+            time_text(a, r->end_ns - r->begin_ns));
     unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
     fprintf(out, "  processes  %u (%u thread%s)\n", r->rec->count, threads,
             threads == 1 ? "" : "s");
-    fprintf(out, "  calls      %s%s", count_text(a, r->calls),
-            r->rows && !r->is_estimated ? "" : " (about)");
+    fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->is_estimated ? " (about)" : "");
     if (r->errors)
         fprintf(out, ", %s returned an error", count_text(a, r->errors));
     failures_print_summary(&r->failures, out);
@@ -323,7 +340,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     if (losses_weight(&r->losses) != LOSS_NONE)
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
     else
-        fprintf(out, "  lost       nothing\n");
+        fprintf(out, "  lost       nothing%s\n", r->whole_ns ? " of what was read" : "");
     if (r->losses.running)
         fprintf(out, "  running    %s of the processes: their calls so far\n",
                 count_text(a, r->losses.running));

@@ -44,6 +44,7 @@ static char *make_text(const struct shown_frame *f)
         length = asprintf(&text, "[borrowed: the thread that waits for this one]");
         break;
     case SHOWN_CUT: length = asprintf(&text, "[cut: deeper frames are not recorded]"); break;
+    case SHOWN_STACKLESS: length = asprintf(&text, "[no stack]"); break;
     case SHOWN_RANGE: length = asprintf(&text, "[range %s]", text_of(f->name)); break;
     case SHOWN_PYTHON:
     case SHOWN_NATIVE:

@@ -14,15 +14,16 @@
 #define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */
 
 enum shown_kind {
-    SHOWN_NATIVE,   /* a function in a module; of no name and file: `line` is its offset */
-    SHOWN_INLINED,  /* the same, inlined into its caller */
-    SHOWN_PYTHON,   /* a place in Python code */
-    SHOWN_ADDRESS,  /* in no known module */
-    SHOWN_BORROWED, /* what is around it is the stack of the thread that waits for this one */
-    SHOWN_CUT,      /* there was more around it */
-    SHOWN_RANGE,    /* no Python frames, but this range was open */
-    SHOWN_CALL,     /* a CUDA call */
-    SHOWN_WORK,     /* what the device did for it */
+    SHOWN_NATIVE,    /* a function in a module; of no name and file: `line` is its offset */
+    SHOWN_INLINED,   /* the same, inlined into its caller */
+    SHOWN_PYTHON,    /* a place in Python code */
+    SHOWN_ADDRESS,   /* in no known module */
+    SHOWN_BORROWED,  /* what is around it is the stack of the thread that waits for this one */
+    SHOWN_CUT,       /* there was more around it */
+    SHOWN_STACKLESS, /* what has no stack */
+    SHOWN_RANGE,     /* no Python frames, but this range was open */
+    SHOWN_CALL,      /* a CUDA call */
+    SHOWN_WORK,      /* what the device did for it */
     SHOWN_PROCESS,
     SHOWN_THREAD,
 };

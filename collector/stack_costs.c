@@ -10,6 +10,7 @@
 #include "error.h"
 #include "gpu_record.h"
 #include "process_title.h"
+#include "unit_text.h"
 
 #define TITLE_BYTES 1024
 
@@ -142,6 +143,7 @@ static int take_call(struct stack_costs *s, const struct event *e)
         return error;
     uint64_t ns = e->end_ns - e->begin_ns;
     cost->calls += weight;
+    cost->open += r->flags & RECORD_OPEN ? weight : 0;
     cost->host_ns += ns * weight;
     cost->max_ns = ns > cost->max_ns ? ns : cost->max_ns;
     cost->bytes += allocated_bytes(e) * weight;
@@ -182,7 +184,7 @@ static int take_work(struct stack_costs *s, const struct event *e)
     const struct function_table *functions = &s->rec->reader.functions;
     int error = 0;
     int found = correlation_find(&s->survey->calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, true, &call);
+                                 e->begin_ns, CORRELATION_MATCHED, &call);
     if (found < 0)
         return found;
     if (found && call.range && !(range = survey_range(s->survey, call.range, &error)))
@@ -222,6 +224,7 @@ struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
 void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
 {
     to->calls += more->calls;
+    to->open += more->open;
     to->host_ns += more->host_ns;
     to->max_ns = more->max_ns > to->max_ns ? more->max_ns : to->max_ns;
     to->works += more->works;
@@ -235,4 +238,37 @@ struct stack_cost stack_costs_without(const struct stack_costs *s)
     for (uint32_t i = 0; i < s->rec->count; i++)
         stack_cost_add(&sum, &s->stackless[i]);
     return sum;
+}
+
+/* A call's stack is taken when it returns: only then is it known to be a slow one. */
+char *stack_costs_reason(const struct stack_cost *without, char *text)
+{
+    char count[UNIT_TEXT_BYTES];
+    if (without->open && without->open == without->calls)
+        snprintf(text, NO_STACK_BYTES, "not returned");
+    else if (without->open)
+        snprintf(text, NO_STACK_BYTES,
+                 "below the threshold, not asked for, lost, or not returned (%s)",
+                 count_text(count, without->open));
+    else
+        snprintf(text, NO_STACK_BYTES, "below the threshold, not asked for, or lost");
+    return text;
+}
+
+int stack_costs_show_stackless(struct stack_costs *s)
+{
+    const struct shown_frame frame = {.kind = SHOWN_STACKLESS};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < s->rec->count; i++) {
+        uint32_t node;
+        if (!s->stackless[i].calls && !s->stackless[i].works)
+            continue;
+        error = root_of(s, s->rec->processes[i], UINT32_MAX, &node);
+        if (error == 0)
+            error = call_tree_child(&s->tree, node, &frame, &node);
+        struct stack_cost *cost = error == 0 && node ? cost_at(s, node, &error) : NULL;
+        if (cost)
+            stack_cost_add(cost, &s->stackless[i]);
+    }
+    return error;
 }

@@ -12,6 +12,7 @@
 
 struct stack_cost {
     uint64_t calls;
+    uint64_t open; /* of these: that had not returned */
     uint64_t host_ns;
     uint64_t max_ns; /* of a call */
     uint64_t works;  /* kernels, copies, sets, graphs */
@@ -52,5 +53,12 @@ void stack_cost_add(struct stack_cost *to, const struct stack_cost *more);
 
 /* What has no stack, of all processes. */
 struct stack_cost stack_costs_without(const struct stack_costs *s);
+
+/* Why calls have none, "below the threshold ..."; returns `text`. */
+#define NO_STACK_BYTES 128
+char *stack_costs_reason(const struct stack_cost *without, char *text);
+
+/* After the last event: what has no stack gets a node of its own in each process. 0 or an error. */
+int stack_costs_show_stackless(struct stack_costs *s);
 
 #endif

@@ -33,9 +33,11 @@ uint32_t stack_record_id_bytes(const struct record *r)
 static bool is_good_module(const struct record *r)
 {
     uint32_t bytes = stack_record_first_bytes(r);
-    if (record_arg(r, STACK_NUMBER) > FRAME_MODULE_MAX || bytes + 1 >= r->byte_count)
+    if (record_arg(r, STACK_NUMBER) > FRAME_MODULE_MAX || bytes >= r->byte_count)
         return false;
-    return is_build_id(r->bytes, bytes) || (bytes == 1 && r->bytes[0] == '-');
+    /* Without a readable path its build id can find it. */
+    return is_build_id(r->bytes, bytes) ||
+           (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
 }
 
 bool stack_record_is_good(const struct record *r)

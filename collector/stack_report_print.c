@@ -119,7 +119,7 @@ static void print_absences(const struct stack_report *r, const char *key, const 
 void stack_report_print_text(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
-    char more[32] = "", left[UNIT_TEXT_BYTES];
+    char more[32] = "", left[UNIT_TEXT_BYTES], reason[NO_STACK_BYTES];
     if (lines)
         snprintf(more, sizeof more, " %12s %12s", "host, all", "GPU, all");
     print_heading(lines ? "calls by line of Python" : "calls by stack", more,
@@ -136,7 +136,8 @@ void stack_report_print_text(const struct stack_report *r, FILE *out)
                 count_text(left, count - STACK_ROWS_SHOWN_MAX));
     if (r->without.calls || r->without.works) {
         print_costs(r, &r->without, out);
-        fprintf(out, "%*s  " NO_STACK "\n", lines ? 26 : 0, "");
+        fprintf(out, "%*s  (no stack: %s)\n", lines ? 26 : 0, "",
+                stack_costs_reason(&r->without, reason));
     }
     fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
                  "launched\n");
@@ -233,19 +234,17 @@ void stack_report_print_json(const struct stack_report *r, FILE *out)
 /* ---- CSV ---- */
 
 /* A row for the host and, if there is GPU work, one for that. */
-static void print_csv_rows(const char *kind, const char *name, const struct stack_cost *cost,
+static void print_csv_rows(enum csv_kind kind, const char *name, const struct stack_cost *cost,
                            FILE *out)
 {
-    fprintf(out, "%s,", kind);
-    report_csv_text(name, out);
+    report_csv_begin(kind, name, out);
     fprintf(out, ",host,%llu,%llu,%llu,0,0,%llu,%llu,0,0\n", (unsigned long long)cost->calls,
             (unsigned long long)cost->host_ns,
             (unsigned long long)(cost->calls ? cost->host_ns / cost->calls : 0),
             (unsigned long long)cost->max_ns, (unsigned long long)cost->bytes);
     if (!cost->works)
         return;
-    fprintf(out, "%s,", kind);
-    report_csv_text(name, out);
+    report_csv_begin(kind, name, out);
     fprintf(out, ",gpu,%llu,%llu,%llu,0,0,0,0,0,0\n", (unsigned long long)cost->works,
             (unsigned long long)cost->gpu_ns, (unsigned long long)(cost->gpu_ns / cost->works));
 }
@@ -272,14 +271,14 @@ static char *stack_name(const struct stack_report *r, uint32_t node)
 void stack_report_print_csv(const struct stack_report *r, FILE *out)
 {
     bool lines = r->by == BY_PYTHON_LINE;
-    const char *kind = lines ? "python_line" : "stack";
+    enum csv_kind kind = lines ? CSV_PYTHON_LINE : CSV_STACK;
     for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count) && !ferror(out); i++) {
         char *name = lines ? line_name(r, &r->lines[i]) : stack_name(r, r->stacks[i]);
         struct stack_cost cost = lines ? r->lines[i].own : stack_cost_of(&r->costs, r->stacks[i]);
         if (cost.calls || cost.works)
             print_csv_rows(kind, name ? name : "?", &cost, out);
         if (lines)
-            print_csv_rows("python_line_all", name ? name : "?", &r->lines[i].all, out);
+            print_csv_rows(CSV_PYTHON_LINE_ALL, name ? name : "?", &r->lines[i].all, out);
         free(name);
     }
     if (r->without.calls || r->without.works)

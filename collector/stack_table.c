@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stack_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "array.h"
@@ -51,7 +52,15 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
     t->modules = modules;
     struct stack_module *m = &modules[t->module_count];
     *m = (struct stack_module){.process = (uint32_t)key.a};
-    int error = kernel_name_intern(&t->texts, r->bytes + bytes, r->byte_count - bytes, &m->path);
+    char stand_in[2 * BUILD_ID_MAX + 16];
+    const uint8_t *path = r->bytes + bytes;
+    size_t path_bytes = r->byte_count - bytes;
+    if (!path_bytes) { /* its path could not be read: it goes by what is known of it */
+        path_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[build id %.*s]", (int)id_bytes,
+                                      (const char *)r->bytes);
+        path = (const uint8_t *)stand_in;
+    }
+    int error = kernel_name_intern(&t->texts, path, path_bytes, &m->path);
     if (error == 0 && id_bytes)
         error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m->build_id);
     if (error == 0)

@@ -42,6 +42,9 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
 static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
+    if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
+        (e->function->class == API_SYNC || e->function->class == API_COPY))
+        s->has_hung = s->is_hung[e->thread->index] = true;
     bool launches = e->function->launches && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
     if (!r->correlation) {
@@ -178,9 +181,10 @@ int survey_make(struct survey *s, struct recording *rec)
     spool_init(&s->nodes, sizeof(struct range_node));
     s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
+    s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
     struct losses *before = calloc(rec->count + 1u, sizeof *before);
     struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = s->stepped && s->untied && before && timeline ? 0 : GPUPROF_NO_MEMORY;
+    int error = s->stepped && s->untied && s->is_hung && before && timeline ? 0 : GPUPROF_NO_MEMORY;
     stack_table_init(&s->stacks, recording_bytes(rec));
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         before[i] = rec->processes[i]->losses;
@@ -210,6 +214,7 @@ void survey_release(struct survey *s)
     free(s->pauses);
     free(s->stepped);
     free(s->untied);
+    free(s->is_hung);
 }
 
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
@@ -289,14 +294,24 @@ static int64_t find_gaps(const struct survey *s, uint32_t process, struct correl
 int survey_tell(struct survey *s, struct process *p)
 {
     uint64_t unmatched = 0;
+    struct correlation_gap *gaps;
+    struct correlation_hangs hangs = {.is_hung = s->is_hung};
     if (!process_wants_kernels(p))
         return 0;
-    struct correlation_gap *gaps;
     int64_t count = find_gaps(s, p->index, &gaps);
-    int error = count < 0
-                    ? (int)count
-                    : correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count, &unmatched);
+    if (count < 0)
+        return (int)count;
+    int error = 0;
+    if (s->has_hung) {
+        hangs.last_ns = calloc(s->rec->thread_count + 1u, sizeof *hangs.last_ns);
+        error = hangs.last_ns ? 0 : GPUPROF_NO_MEMORY;
+    }
+    if (error == 0)
+        error = correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count,
+                                      hangs.last_ns ? &hangs : NULL, &unmatched,
+                                      &p->losses.gpu_pending);
     free(gaps);
+    free(hangs.last_ns);
     p->losses.gpu_untied = s->untied[p->index];
     process_count_unmatched(p, unmatched);
     return error;

@@ -20,6 +20,7 @@
 #define SURVEY_DEVICES_MAX 4096
 #define SURVEY_PAUSES_MAX  (1u << 17)
 #define DEVICE_NAME_BYTES  128
+#define SURVEY_HANG_NS     1000000000u /* by then CUPTI's record of work that has ended is there */
 
 struct surveyed_device {
     uint32_t process;
@@ -62,6 +63,8 @@ struct survey {
     uint32_t pause_count;
     uint32_t pause_capacity;
     bool *stepped;      /* owned, by process index: it has STEP records */
+    bool has_hung;      /* any thread */
+    bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */
     uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
 };

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "array.h"
 #include "error.h"
@@ -55,7 +56,16 @@ struct timeline {
     uint64_t open_bytes_max;
     struct process *failed;
     const struct process *only; /* NULL: all */
+    uint64_t late_ns;           /* on the monotonic clock: from then on no block is opened */
+    bool has_calls;             /* one was handed out */
 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
 {
@@ -64,6 +74,7 @@ struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
         return NULL;
     t->rec = rec;
     t->open_bytes_max = open_bytes_max;
+    t->late_ns = rec->walk_ns_max ? now_ns() + rec->walk_ns_max : UINT64_MAX;
     t->scan = malloc(sizeof *t->scan);
     if (!t->scan) {
         free(t);
@@ -371,6 +382,14 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
     return error;
 }
 
+/* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
+static bool is_late(struct timeline *t)
+{
+    bool late = t->has_calls && t->late_ns != UINT64_MAX && now_ns() >= t->late_ns;
+    t->rec->is_cut |= late;
+    return late;
+}
+
 /* Opens the closed block at the root. */
 static int open_root(struct timeline *t)
 {
@@ -408,6 +427,8 @@ static int settle(struct timeline *t)
             return 0;
         } else if (t->heap[0].block->thread) {
             return 1;
+        } else if (is_late(t)) {
+            return 0;
         } else {
             error = open_root(t);
         }
@@ -437,6 +458,7 @@ int timeline_next(struct timeline *t, struct event *event)
     event->function = NULL;
     struct process *p = b->process;
     if (b->record.type == RECORD_CALL) {
+        t->has_calls = true;
         event->function = function_of(&t->rec->reader.functions, &p->codes, b->record.code);
         if (!event->function)
             return GPUPROF_NO_MEMORY;

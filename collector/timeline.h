@@ -39,8 +39,9 @@ void timeline_free(struct timeline *t);
 void timeline_only(struct timeline *t, const struct process *p);
 
 /*
- * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which
- * file). Damaged blocks are counted and left out. NAME records take effect and are passed on.
+ * 1 and the next event, 0 at the end (or once recording.walk_ns_max is over), GPUPROF_IO or
+ * GPUPROF_NO_MEMORY (timeline_path says which file). Damaged blocks are counted and left out. NAME
+ * records take effect and are passed on.
  */
 int timeline_next(struct timeline *t, struct event *event);
 const char *timeline_path(const struct timeline *t);

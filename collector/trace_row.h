@@ -2,7 +2,8 @@
 /*
  * One row of a trace, a thread or a stream: keeps its slices from overlapping. Viewers swallow or
  * drop slices of a row that neither nest nor stay 1 ns apart, and take the one that is first in the
- * file for the outer one where two begin at the same time.
+ * file for the outer one where two begin at the same time. An inner slice ends at least 1 ns before
+ * the outer one: readers add begin and duration as doubles, whose sums, rounded, would else cross.
  */
 #ifndef GPUPROF_COLLECTOR_TRACE_ROW_H
 #define GPUPROF_COLLECTOR_TRACE_ROW_H
@@ -19,6 +20,7 @@ struct trace_row {
     uint32_t depth;
     uint64_t begin_ns; /* of the last slice */
     uint64_t ends_ns[ROW_DEPTH_MAX];
+    uint64_t inner_ns[ROW_DEPTH_MAX]; /* what is inside of it ends by then */
 };
 
 void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid);

@@ -18,6 +18,7 @@ struct trace_scope {
     const struct process *only; /* NULL: all of the recording */
     bool sync_streams;          /* synchronisations have the stream that they waited for */
     const char *step_range;     /* the range that is a step of the program; NULL: none is named */
+    bool *has_step_range;       /* is set when there is one of that name */
     const char *name;           /* of the trace, NULL: none */
     uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
 };

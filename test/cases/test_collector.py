@@ -79,6 +79,34 @@ def test_folder_takes_only_stream_files(run_collector, tmp_path):
     assert result.returncode == 0 and result.stderr == ""
 
 
+@pytest.mark.parametrize("verb", ["report", "merge", "dump"])
+@pytest.mark.parametrize("target", ["gone", "a.gpuprof"])
+def test_dangling_link_hides_nothing_else(run_collector, tmp_path, verb, target):
+    """It is garbage among recordings: they are shown."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    shutil.copy(CORPUS / "good.gpuprof", folder)
+    whole = run_collector(verb, folder)
+    (folder / "a.gpuprof").symlink_to(target)
+    result = run_collector(verb, folder)
+    assert (whole.returncode, result.returncode) == (0, 3)
+    assert f"{folder}/a.gpuprof: " in result.stderr and result.stderr.count("\n") == 1
+    if verb != "report":
+        assert len(result.stdout.splitlines()) >= len(whole.stdout.splitlines())
+    assert run_collector(verb, folder / "a.gpuprof").returncode in (1, 2)
+
+
+def test_no_output_is_named_as_a_recording(run_collector, make_stream, tmp_path):
+    """It would stand for one in the data folder from then on."""
+    folder = make_stream(100)
+    before = sorted(folder.iterdir())
+    for words in (["merge", "-o"], ["merge", "--per-rank", "-o"], ["flame", "-o"]):
+        result = run_collector(*words, folder / "x.gpuprof", folder)
+        assert result.returncode == 2 and result.stderr.count("\n") == 1
+        assert "x.gpuprof: is a recording or would be taken for one" in result.stderr
+    assert sorted(folder.iterdir()) == before
+
+
 def test_outputs_are_the_same(run_collector, make_stream, tmp_path):
     folder = make_stream(20000, 3, 4)
     to_stdout = run_collector("merge", folder)
@@ -173,9 +201,10 @@ def test_errors_have_names(run_collector):
 
 def test_processes_without_gpu_rows_are_named(run_collector, program):
     """They must not hide behind those that have some."""
-    for option in ("--gpu=on", "--cupti=/nonesuch", "--gpu=off", "--gpu=off"):
-        done = run_collector("run", "-o", "data", option, program("one_call"))
-        assert done.returncode == 0, done.stderr
+    each = "; ".join(f"GPUPROF_{setting} {program('one_call')}" for setting in (
+        "GPU=on", "CUPTI=/nonesuch", "GPU=off", "GPU=off"))
+    done = run_collector("run", "-o", "data", "sh", "-c", each)
+    assert done.returncode == 0, done.stderr
     off = "absent in 2 of 4 processes: turned off (GPUPROF_GPU)"
     assert f"\n  GPU        rows {off}\n" in done.stderr
     lines = [line for line in run_collector("report", "data").stdout.splitlines()

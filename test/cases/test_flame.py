@@ -4,6 +4,10 @@
 import collections
 import gzip
 import json
+import os
+import signal
+import subprocess
+import time
 import xml.etree.ElementTree
 
 import pytest
@@ -64,9 +68,7 @@ def test_speedscope(run_verb, make_stacks, tmp_path, weight):
     names = [frame["name"] for frame in document["shared"]["frames"]]
     found = {tuple(names[index] for index in sample): value
              for sample, value in zip(profile["samples"], profile["weights"])}
-    expected = dict(WEIGHTS[weight])
-    expected.pop(("[no stack]",), None)
-    assert found == expected
+    assert found == WEIGHTS[weight]
     assert profile["unit"] == {"calls": "none", "bytes": "bytes"}.get(weight, "nanoseconds")
     if weight == "host":
         frame = document["shared"]["frames"][names.index(STEP)]
@@ -81,18 +83,71 @@ def test_svg(run_verb, make_stacks, tmp_path):
     whole, = found["all"]
     assert whole[:2] == (10, 1180)
     malloc, = found["cudaMalloc"]
-    assert abs(malloc[1] - 1180 * 100000 / 102400) < 0.02
+    assert abs(malloc[1] - 1180 * 100000 / 102700) < 0.02
     step = max(found[STEP])
     assert step[2] > malloc[2]  # who called stands below
     assert step[0] <= malloc[0] + 0.01 and malloc[0] + malloc[1] <= step[0] + step[1] + 0.01
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
-    assert "time of calls on the host: 102.400 us of calls with a stack" in texts
+    assert "time of calls on the host: 102.700 us" in texts
     assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()
     run_verb("flame", folder, "--format=svg", "-o", "y")
     assert (tmp_path / "y").read_bytes() == again
+
+
+def test_forms_agree_about_what_has_no_stack(run_verb, make_stacks, tmp_path):
+    """One tree is written in each form, what has no stack included."""
+    folder = make_stacks(*TRAIN)
+    lines = run_verb("flame", folder).stdout.splitlines()
+    run_verb("flame", folder, "-o", "x.svg")
+    drawn = rectangles(tmp_path / "x.svg")
+    value, = (int(line.rpartition(" ")[2]) for line in lines if "[no stack]" in line)
+    (_, width, _), = drawn["[no stack]"]
+    assert abs(width - 1180 * value / 102700) < 0.02
+    assert len(lines) == 5 and drawn["all"][0][1] == 1180
+
+
+@pytest.mark.parametrize("name,begin", [("f.svg", "<?xml"), ("f.json", "{"), ("f.folded", "rank"),
+                                        ("f.svg.gz", "rank")])
+def test_redirected_output_is_what_its_name_says(collector, make_stacks, tmp_path, name, begin):
+    folder = make_stacks(*TRAIN)
+    for words in ([], ["-o", "-"]):
+        with open(tmp_path / name, "w", encoding="utf-8") as output:
+            subprocess.run([collector, "flame", folder, *words], stdout=output, check=True,
+                           stderr=subprocess.DEVNULL, timeout=20)
+        assert (tmp_path / name).read_text().startswith(begin)
+    piped = subprocess.run([collector, "flame", folder], capture_output=True, text=True, check=True,
+                           timeout=20)
+    assert piped.stdout.startswith("rank")
+
+
+def test_redirected_to_another_kind(collector, make_stacks, tmp_path):
+    with open(tmp_path / "f.png", "w", encoding="utf-8") as output:
+        done = subprocess.run([collector, "flame", make_stacks(*TRAIN)], stdout=output, check=False,
+                              stderr=subprocess.PIPE, text=True, timeout=20)
+    assert done.returncode == 2 and "f.png: not a kind that can be written" in done.stderr
+
+
+def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):
+    """A call that never returned has no stack, for a reason of its own; nor is its kernel lost."""
+    environment = {**os.environ, "SIMCUDA_KERNEL_NS": "60000000000"}
+    with subprocess.Popen([collector, "run", "--quiet", "--seal=100ms", "-o", "data",
+                           program("demo")], env=environment, cwd=tmp_path) as process:
+        hung, end = [], time.monotonic() + 30
+        while not hung and time.monotonic() < end:
+            time.sleep(0.1)
+            if list(tmp_path.glob("data/*.gpuprof")):
+                report = json.loads(run_verb("report", "--keep-live", "--format=json",
+                                             "data").stdout)
+                hung = [call for call in report["open_calls"] if call["lasted_ns"] > 1_200_000_000]
+        os.kill(hung[0]["pid"], signal.SIGKILL)
+        process.wait(timeout=20)
+    report = json.loads(run_verb("report", "--format=json", "data").stdout)
+    assert report["losses"].get("gpu_pending")
+    said = run_verb("flame", "data").stderr
+    assert "lost, or not returned (" in said or "): not returned\n" in said
 
 
 def test_deeper_than_is_drawn(run_verb, make_stacks, tmp_path):
@@ -143,3 +198,4 @@ def test_wrong_usage(run_verb, make_stacks):
     assert "folded|speedscope|svg" in run_verb("flame", folder, "--format=csv", status=2).stderr
     recording = next(folder.glob("*.gpuprof"))
     assert "not overwritten" in run_verb("flame", folder, "-o", recording, status=2).stderr
+    assert "not overwritten" in run_verb("flame", folder, "-o", "x.gpuprof", status=2).stderr

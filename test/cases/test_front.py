@@ -248,6 +248,25 @@ def test_install_and_uninstall(build, installed, program):
     assert [path for path in copy.rglob("*") if path.is_file()] == []
 
 
+def test_installed_with_folders_of_its_own(tmp_path, build):
+    """The parts are found wherever libdir has put them, and nothing else of it is removed."""
+    environment = {name: text for name, text in os.environ.items() if "MAKE" not in name}
+    words = (f"DESTDIR={tmp_path}/root", "prefix=/opt/gp", "libdir=/usr/lib64", "bindir=/usr/bin",
+             f"BUILD={build}")
+    result = run("make", "install", *words, cwd=ROOT, env=environment)
+    assert result.returncode == 0, result.stderr
+    shutil.move(tmp_path / "root", tmp_path / "moved")
+    front = tmp_path / "moved" / "usr" / "bin" / "gpuprof"
+    result = run(front, "run", "--quiet", "sh", "-c", "exit 7", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (7, "")
+    assert run(front, "--version").stdout.startswith("gpuprof ")
+    shutil.move(tmp_path / "moved", tmp_path / "root")
+    other = tmp_path / "root" / "usr" / "lib64" / "other"
+    other.write_text("")
+    assert run("make", "uninstall", *words, cwd=ROOT, env=environment).returncode == 0
+    assert [path for path in (tmp_path / "root").rglob("*") if path.is_file()] == [other]
+
+
 def test_manual_page_has_no_faults(run_collector, tmp_path):
     need("groff")
     page = run_collector("manual").stdout

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, built
+from conftest import BUILD, ROOT, built
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -77,7 +77,9 @@ def test_devices(report):
 def test_launches_and_ranges(report):
     made = report("train", 1, 2)
     launches = by_name(made["cuda_kern_exec_sum"])
-    assert {row["instances"] for row in launches.values()} == {16}
+    # Of eight kernels a step, four have one launch, of a graph: it is one call.
+    assert {name: row["instances"] for name, row in launches.items()} == \
+        {"launch latency": 16, "queue time": 16, "call": 10}
     assert launches["launch latency"]["min_ns"] == 6000
     assert launches["launch latency"]["max_ns"] == 24000
     assert launches["queue time"]["min_ns"] == 5500 and launches["call"]["min_ns"] == 400
@@ -153,6 +155,19 @@ def test_csv(run_collector, make_gpu):
     assert (copy["domain"], copy["calls"], copy["bytes"]) == ("gpu", "2", "16000")
     assert {row["function"]: row["count"] for row in table if row["kind"] in ("loss", "note")} == \
         {"gpu_missing": "1", "gpu_unpaired": "1", "gpu_untied": "1"}
+
+
+def test_csv_kinds_are_those_of_the_manual_and_the_guide(run_collector, make_gpu):
+    page = run_collector("manual").stdout.replace("\\", "").split(".SH")
+    section, = (part for part in page if part.startswith(' "THE REPORT AS CSV"'))
+    manual = re.findall(r"^\.B (\w+)$", section, re.MULTILINE)
+    guide = (ROOT / "GUIDE.md").read_text()
+    table = guide.split("| kind | a row for |\n|---|---|\n")[1].split("\n\n")[0]
+    words = [word for line in table.splitlines()
+             for word in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert sorted(words) == sorted(manual) and len(manual) == len(set(manual)) > 20
+    text = run_collector("report", "--format=csv", make_gpu("loss", 1, 2)).stdout
+    assert {row["kind"] for row in csv.DictReader(io.StringIO(text))} <= set(manual)
 
 
 def test_wrong_usage(run_collector):

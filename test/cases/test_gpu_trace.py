@@ -72,6 +72,18 @@ def names(trace, what="thread_name"):
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync")
 
 
+def check_sums(row):
+    """The same for readers that add times up as doubles; operators are ranges once more."""
+    stack = []
+    for begin, _, e in sorted(row, key=lambda item: item[:2]):
+        while stack and stack[-1][0] < begin:
+            stack.pop()
+        end = begin + e["dur"]
+        assert not stack or end < stack[-1][0] or (end == stack[-1][0] and (
+            "cpu_op" in (e["cat"], stack[-1][1]["cat"]) or e["dur"] == 0)), (e, stack[-1])
+        stack.append((end, e))
+
+
 def check_rows(trace):
     """Slices of a row nest or stay 1 ns apart; outer ones begin first or come first in the file."""
     rows = collections.defaultdict(list)
@@ -81,6 +93,7 @@ def check_rows(trace):
         begin = round(e["ts"] * 1000)
         rows[e["pid"], e["tid"]].append((begin, place, begin + round(e["dur"] * 1000), e))
     for row in rows.values():
+        check_sums([(e["ts"], place, e) for _, place, _, e in row])
         stack = []
         for begin, _, end, e in sorted(row, key=lambda item: item[:2]):
             while stack and stack[-1] < begin:
@@ -88,6 +101,37 @@ def check_rows(trace):
             assert not stack or end <= stack[-1], e
             stack.append(end)
     return len(rows)
+
+
+@pytest.mark.parametrize("begin", [1000, 123456789, 987654321987654])
+def test_slices_that_end_together_nest(run_verb, make_stacks, begin):
+    """1 ns is between the ends of an inner and an outer one, or their sums may cross."""
+    lines = ["process 0", "meta gpu_rows=present", "name 1 k"]
+    for k in range(200):
+        t = begin + 1000 * k
+        lines += [f"push {t} a", f"push {t + 1} b",
+                  f"call cudaLaunchKernel {t + 7 * k % 13 + 3} {600 - 7 * k % 13} {k + 1} 0 0",
+                  f"call cuLaunchKernel {t + 203} 400 {k + 1} 0 0 nested",
+                  f"call cuMemAlloc {t + 303} 300 0 0 0 nested",
+                  f"call cuMemAlloc {t + 602} 1 0 0 0 nested",
+                  f"pop {t + 603}", f"pop {t + 603}", f"kernel 1 {t + 700} 300 {k + 1}"]
+    trace = json.loads(run_verb("merge", make_stacks(*lines), "--strict").stdout)
+    assert check_rows(trace) >= 3
+    assert len([e for e in trace["traceEvents"] if e["ph"] == "X"]) >= 1400
+
+
+def test_arrow_to_work_that_begins_at_once(run_verb, make_stacks):
+    """It may not point back in time: then it binds to nothing."""
+    delays = (0, 1, 50, 99, 100, 500)
+    lines = ["process 0", "meta gpu_rows=present", "name 1 k"]
+    for k, delay in enumerate(delays):
+        lines += [f"call cudaLaunchKernel {10000 * k + 1000} 800 {k + 1} 0 0",
+                  f"kernel 1 {10000 * k + 1000 + delay} 300 {k + 1}"]
+    events = json.loads(run_verb("merge", make_stacks(*lines)).stdout)["traceEvents"]
+    ends = {e["id"]: e["ts"] for e in events if e["ph"] == "f"}
+    begins = {e["id"]: e["ts"] for e in events if e["ph"] == "s"}
+    apart = [round(1000 * (ends[number] - begins[number])) for number in sorted(ends)]
+    assert apart == [max(0, delay - 100) for delay in delays]
 
 
 def test_every_event_has_what_readers_need(merged):
@@ -213,6 +257,12 @@ def test_copies_and_sets(merged):
     for e in sets:
         assert e["name"] == "Memset (Device)" and e["args"]["bytes"] == 4096
         assert e["args"]["memory bandwidth (GB/s)"] == 4.096 and e["args"]["value"] == 0
+
+
+def test_bandwidth_is_rounded(run_verb, make_stacks):
+    folder = make_stacks("process 0", "meta gpu_rows=present", "copy 1000 1201 0 1799")
+    copy, = of_category(json.loads(run_verb("merge", folder).stdout), "gpu_memcpy")
+    assert copy["args"]["memory bandwidth (GB/s)"] == 1.498  # 1.49791...
 
 
 @pytest.mark.parametrize("options", [[], ["--sync-streams"]])
@@ -440,7 +490,11 @@ def test_steps_of_a_range(merged):
     assert steps[1][1:] == (at(1, 0.01), 59.99)
 
 
-def test_one_step_where_none_is_named(merged):
+def test_one_step_where_none_is_named(merged, run_collector, make_gpu):
+    folder = make_gpu("train", 1, 1, name="other")
+    for name, said in (("no such range", "gpuprof: merge: --step-range: no range has the name 'no "
+                        "such range'; the trace has no steps of it\n"), ("step", "")):
+        assert run_collector("merge", "--step-range", name, folder).stderr == said
     trace = merged("train", 1, 3, "--step-range=no such range")
     (name, begin, duration), = steps_of(trace)
     assert name == "ProfilerStep#0" and begin == 0.1

@@ -357,13 +357,22 @@ def test_summary_and_next_step(run_collector, program, tmp_path):
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_earlier_recordings_are_named(run_collector, program):
-    """Figures of two runs together must not pass for those of the last."""
-    said = "gpuprof: recordings that were there before: 1; they count in these figures, too" \
-           " (-o names another folder)\n"
+def test_earlier_recordings_do_not_count(run_collector, program):
+    """What is there already is said before the program begins; figures are of this run alone."""
+    warned = "gpuprof: run: data: recordings of earlier runs are there: 1; report and merge will " \
+             "show them with this one's (-o names another folder)\n"
     for earlier in (False, True):
-        result = run_collector("run", "-o", "data", program("one_call"))
-        assert (said in result.stderr) == earlier
+        result = run_collector("run", "-o", "data", "sh", "-c", f"echo begins >&2; "
+                               f"exec {program('one_call')}")
+        first, second = result.stderr.split("begins\n")
+        assert first == (warned if earlier else "")
+        assert "\n  processes  1 (1 thread)\n" in second
+        assert ("the recordings that were there before: 1\n" in second) == earlier
+    done = run_collector("run", "-o", "data", "true")
+    assert "nothing was recorded" in done.stderr
+    # Of the ranks of a job some may have begun before.
+    done = run_collector("run", "-o", "data", program("one_call"), env={**os.environ, "RANK": "0"})
+    assert "earlier" not in done.stderr and "\n  processes  3 (3 threads)\n" in done.stderr
 
 
 def test_next_step_can_be_pasted(run_collector, program, collector, tmp_path):

@@ -7,7 +7,8 @@ import re
 import subprocess
 
 import toolchain
-from made_stacks import FIRST, FOURTH, SECOND, THIRD, TRAIN, rows_of
+from made_stacks import (FIRST, FOURTH, SECOND, THIRD, TRAIN, build_frames, build_id, offsets_of,
+                         one_call, rows_of)
 
 
 def test_report_by_stack(run_verb, make_stacks):
@@ -117,3 +118,17 @@ def test_sums_are_the_reports(library, program, run_verb, tmp_path):
         lines = run_verb("flame", "data", f"--weight={weight}").stdout.splitlines()
         shown = sum(int(line.rpartition(" ")[2]) for line in lines)
         assert shown == sum(row[key] for row in by_stack) + without[key]
+
+
+def test_module_without_a_readable_path(run_verb, make_stacks, tmp_path):
+    """Its build id names it, and finds its symbols."""
+    frames = build_frames()
+    number = build_id(frames)
+    folder = make_stacks(*one_call(f"module 1 {number} ", offsets_of(frames)["inlined"]))
+    shown = run_verb("report", "--by=stack", "--symbols=none", folder).stdout
+    assert f"\n{'':75}[build id {number}]+0x" in shown and "losses" not in shown
+    tree = tmp_path / "tree" / ".build-id" / number[:2]
+    tree.mkdir(parents=True)
+    (tree / number[2:]).symlink_to(frames)
+    text = run_verb("report", "--by=stack", "--symbols", tmp_path / "tree", folder).stdout
+    assert "frames.c:" in text and "build id" not in text

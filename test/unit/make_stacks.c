@@ -6,8 +6,8 @@
  * end meta KEY=VALUE module N BUILD_ID PATH      "-" for no build id python N LINE
  * FILE<tab>FUNCTION stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or
  * wWORD as it is; all numbers of frames but N are hexadecimal call FUNCTION BEGIN DURATION
- * CORRELATION STACK BYTES kernel NAME BEGIN DURATION CORRELATION name NUMBER TEXT            of
- * kernels push BEGIN TEXT, pop BEGIN
+ * CORRELATION STACK BYTES [open|nested] kernel NAME BEGIN DURATION CORRELATION copy BEGIN DURATION
+ * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN
  *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
@@ -106,16 +106,19 @@ static void add_call(struct script *s, char *rest)
 {
     unsigned long long begin, duration, bytes = 0;
     unsigned correlation, stack;
-    char name[128];
-    if (sscanf(rest, "%127s %llu %llu %u %u %llu", name, &begin, &duration, &correlation, &stack,
-               &bytes) != 6)
+    char name[128], flag[16] = "";
+    if (sscanf(rest, "%127s %llu %llu %u %u %llu %15s", name, &begin, &duration, &correlation,
+               &stack, &bytes, flag) < 6)
         exit(2);
     struct record r = {.type = RECORD_CALL,
                        .code = (uint16_t)function_index(name),
                        .begin = begin,
                        .duration = duration,
                        .correlation = correlation,
-                       .stack_id = stack};
+                       .stack_id = stack,
+                       .flags = strcmp(flag, "open") == 0     ? RECORD_OPEN
+                                : strcmp(flag, "nested") == 0 ? RECORD_NESTED
+                                                              : 0};
     const struct api_function *row = &api_functions[r.code];
     r.arg_count = row->arg_count;
     for (unsigned i = 0; i < row->arg_count; i++)
@@ -131,6 +134,16 @@ static void add_kernel(struct script *s, char *rest)
         exit(2);
     uint64_t args[6] = {0, 1, 7, name, 1, 1};
     builder_record(&s->builder, DEVICE, RECORD_KERNEL, begin, duration, correlation, 6, args, NULL);
+}
+
+static void add_copy(struct script *s, char *rest)
+{
+    unsigned long long begin, duration, bytes;
+    unsigned correlation;
+    if (sscanf(rest, "%llu %llu %u %llu", &begin, &duration, &correlation, &bytes) != 4)
+        exit(2);
+    uint64_t args[7] = {0, 1, 7, 1, 2, 3, bytes};
+    builder_record(&s->builder, DEVICE, RECORD_COPY, begin, duration, correlation, 7, args, NULL);
 }
 
 /* "\\n" becomes a newline, as a hostile name may have one; the length. */
@@ -194,6 +207,8 @@ static void take_line(struct script *s, char *line)
         add_call(s, rest);
     else if (strcmp(line, "kernel") == 0)
         add_kernel(s, rest);
+    else if (strcmp(line, "copy") == 0)
+        add_copy(s, rest);
     else if (*line)
         exit(2);
 }

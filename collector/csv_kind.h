@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a row of the report's csv is: the words of its column `kind`, in one table, of which the
+ * manual is made and against which a test reads the GUIDE.
+ */
+#ifndef GPUPROF_COLLECTOR_CSV_KIND_H
+#define GPUPROF_COLLECTOR_CSV_KIND_H
+
+enum csv_kind {
+    CSV_FUNCTION,
+    CSV_KERNEL,
+    CSV_COPY,
+    CSV_GRAPH,
+    CSV_SYNC,
+    CSV_LAUNCH,
+    CSV_RANGE,
+    CSV_GPU_RANGE,
+    CSV_OVERHEAD,
+    CSV_DEVICE,
+    CSV_MEMORY,
+    CSV_STACK,
+    CSV_PYTHON_LINE,
+    CSV_PYTHON_LINE_ALL,
+    CSV_COST,
+    CSV_COST_UNMEASURED,
+    CSV_OPEN_CALL,
+    CSV_ERROR,
+    CSV_STEP_DOWN,
+    CSV_DAMAGE,
+    CSV_LOSS,
+    CSV_NOTE,
+    CSV_KIND_COUNT
+};
+
+struct csv_kind_info {
+    const char *name;
+    const char *meaning; /* "a row for ..." */
+};
+
+extern const struct csv_kind_info csv_kinds[CSV_KIND_COUNT];
+
+#endif
