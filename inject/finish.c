@@ -106,7 +106,9 @@ static void at_quick(void *unused)
     close_down(END_QUICK);
 }
 
-/* By their inner names: at_quick_exit refers to this one so that musl cannot load us without it. */
+/* at_quick_exit, as glibc links it in, needs this of the C library: musl, without, would not load
+ * us.
+ */
 extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
 extern HIDDEN void *__dso_handle;
 

@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False if the kernel lets us do neither of the two ways; later reads fail then. Quick after the
- * first time. */
+/* False if the kernel lets us do neither of the two ways; later reads fail then. */
 bool memory_read_start(void);
 
 /* All of it, or false. */
