@@ -106,9 +106,7 @@ static void at_quick(void *unused)
     close_down(END_QUICK);
 }
 
-/* at_quick_exit, as glibc links it in, needs this of the C library: musl, without, would not load
- * us.
- */
+/* What at_quick_exit calls; weak, since musl has none, and would not load us. */
 extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
 extern HIDDEN void *__dso_handle;
 
