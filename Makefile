@@ -93,7 +93,6 @@ $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 	$(call say,COPY,$@) cp -L $< $@.new
 	$(Q)patchelf --replace-needed liblzma.so.5 libgpuprof-lzma.so $@.new
 	$(Q)patchelf --set-soname $(@F) $@.new
-	$(Q)patchelf --set-rpath '$$ORIGIN' $@.new
 	$(Q)mv $@.new $@
 
 $(BUILD)/libgpuprof-lzma.so: inject/unwinder_lzma.c inject/unwinder_lzma.map

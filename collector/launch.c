@@ -315,6 +315,22 @@ static int export_library(void)
     return code;
 }
 
+/*
+ * ASan's library ends a program in which another one comes first, unless told not to look. (Were
+ * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
+ * The library says the same, but a program may have default options of its own.
+ */
+static int export_asan_options(void)
+{
+    const char *own = getenv("ASAN_OPTIONS");
+    char *text;
+    if (asprintf(&text, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") < 0)
+        return usage_error("run: ASAN_OPTIONS: %s", strerror(errno));
+    int code = setenv("ASAN_OPTIONS", text, 1);
+    free(text);
+    return code;
+}
+
 /* Options win over variables. Paths are made absolute: the program may change its folder. */
 static int export_settings(struct launch *l)
 {
@@ -445,6 +461,8 @@ static int prepare(struct launch *l)
         code = check_folder(l);
     if (code == 0)
         code = export_library();
+    if (code == 0 && l->program.needs_asan)
+        code = export_asan_options();
     if (code == 0)
         warn_of_variables();
     if (code == 0 && l->program.obstacle)

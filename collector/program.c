@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 #include <unistd.h>
 
 #define PROGRAM_SEGMENTS_MAX 64
+#define PROGRAM_DYNAMIC_MAX  512 /* entries of its dynamic section that are looked at */
+#define PROGRAM_NAME_BYTES   64  /* of an interpreter's or a library's name */
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE EM_X86_64
@@ -22,39 +23,82 @@
 #error "gpuprof knows x86_64 and aarch64 only"
 #endif
 
+static void read_name(int fd, uint64_t offset, char name[static PROGRAM_NAME_BYTES])
+{
+    ssize_t length = pread(fd, name, PROGRAM_NAME_BYTES - 1, (off_t)offset);
+    name[length > 0 ? length : 0] = '\0';
+}
+
+/* Where in the file an address of the program comes from; 0 if nowhere. */
+static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (segments[i].p_type == PT_LOAD && address - segments[i].p_vaddr < segments[i].p_filesz)
+            return segments[i].p_offset + (address - segments[i].p_vaddr);
+    return 0;
+}
+
+static bool needs_asan(int fd, const Elf64_Phdr *segments, unsigned count,
+                       const Elf64_Phdr *dynamic)
+{
+    Elf64_Dyn entries[PROGRAM_DYNAMIC_MAX];
+    size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
+    ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
+    size_t entry_count = got > 0 ? (size_t)got / sizeof *entries : 0;
+    uint64_t strings = 0;
+    for (size_t i = 0; i < entry_count; i++)
+        if (entries[i].d_tag == DT_STRTAB)
+            strings = offset_of(segments, count, entries[i].d_un.d_ptr);
+    for (size_t i = 0; i < entry_count; i++) {
+        char name[PROGRAM_NAME_BYTES];
+        if (entries[i].d_tag != DT_NEEDED)
+            continue;
+        read_name(fd, strings + entries[i].d_un.d_val, name);
+        if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Static: no segment names an interpreter. Anything unreadable or odd counts as dynamic. */
-static const char *elf_obstacle(int fd)
+static const char *elf_obstacle(int fd, struct program *program)
 {
     Elf64_Ehdr elf;
+    Elf64_Phdr segments[PROGRAM_SEGMENTS_MAX];
+    const char *obstacle = "statically linked";
     if (pread(fd, &elf, sizeof elf, 0) != (ssize_t)sizeof elf ||
         memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
         return NULL; /* a script, perhaps */
     if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != PROGRAM_MACHINE)
         return "built for another processor or word size";
-    if (elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phnum > PROGRAM_SEGMENTS_MAX)
+    ssize_t bytes = (ssize_t)(elf.e_phnum * sizeof *segments);
+    if (elf.e_phentsize != sizeof *segments || elf.e_phnum > PROGRAM_SEGMENTS_MAX ||
+        pread(fd, segments, (size_t)bytes, (off_t)elf.e_phoff) != bytes)
         return NULL;
     for (unsigned i = 0; i < elf.e_phnum; i++) {
-        Elf64_Phdr segment;
-        off_t offset = (off_t)(elf.e_phoff + i * sizeof segment);
-        if (pread(fd, &segment, sizeof segment, offset) != (ssize_t)sizeof segment ||
-            segment.p_type == PT_INTERP)
-            return NULL;
+        char name[PROGRAM_NAME_BYTES];
+        if (segments[i].p_type == PT_DYNAMIC)
+            program->needs_asan = needs_asan(fd, segments, elf.e_phnum, &segments[i]);
+        if (segments[i].p_type != PT_INTERP)
+            continue;
+        read_name(fd, segments[i].p_offset, name);
+        obstacle = strstr(name, "/ld-musl-") ? "linked with musl instead of glibc" : NULL;
     }
-    return "statically linked";
+    return obstacle;
 }
 
-static const char *find_obstacle(const char *path, const struct stat *st)
+static const char *find_obstacle(struct program *program, const struct stat *st)
 {
     if ((st->st_mode & S_ISUID) && st->st_uid != geteuid())
         return "setuid";
     if ((st->st_mode & S_ISGID) && (st->st_mode & S_IXGRP) && st->st_gid != getegid())
         return "setgid";
-    if (geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0)
+    if (geteuid() != 0 && getxattr(program->path, "security.capability", NULL, 0) > 0)
         return "has file capabilities";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(program->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return NULL; /* executable but not readable: leave it to the kernel */
-    const char *obstacle = elf_obstacle(fd);
+    const char *obstacle = elf_obstacle(fd, program);
     close(fd);
     return obstacle;
 }
@@ -67,7 +111,7 @@ static int try_path(struct program *program)
         return errno;
     if (!S_ISREG(st.st_mode) || access(program->path, X_OK) != 0)
         return EACCES;
-    program->obstacle = find_obstacle(program->path, &st);
+    program->obstacle = find_obstacle(program, &st);
     return 0;
 }
 

@@ -7,11 +7,13 @@
 #define GPUPROF_COLLECTOR_PROGRAM_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 struct program {
     char path[PATH_MAX];
     const char
-        *obstacle; /* why nothing can be recorded in it (static text); NULL = nothing known */
+        *obstacle;   /* why nothing can be recorded in it (static text); NULL = nothing known */
+    bool needs_asan; /* it is linked with AddressSanitizer's library */
 };
 
 /* Looks `name` up as execvp would. 0, or the errno that execvp would fail with. */

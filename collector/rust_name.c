@@ -188,7 +188,11 @@ static void constant_data(struct parse *p, char kind)
     } else if (kind == 'b') {
         put(p, value ? "true" : "false");
     } else if (kind == 'c') {
-        put_number(p, value >= ' ' && value < 0x7f ? "'%c'" : "'\\u{%llx}'", value);
+        char text[] = {'\'', (char)value, '\'', '\0'};
+        if (value >= ' ' && value < 0x7f)
+            put(p, text);
+        else
+            put_number(p, "'\\u{%llx}'", value);
     } else {
         put(p, negative ? "-" : "");
         put_number(p, "%llu", value);

@@ -105,10 +105,15 @@ static void at_exit(void)
     flush(0);
 }
 
-static void at_quick(void)
+static void at_quick(void *unused)
 {
+    (void)unused;
     close_down(END_QUICK);
 }
+
+/* What at_quick_exit calls; weak, since musl has none, and would not load us. */
+extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
+extern HIDDEN void *__dso_handle;
 
 void finish_register(void)
 {
@@ -117,7 +122,7 @@ void finish_register(void)
         return;
     /* After the first CUDA call: runs before the driver's own handlers. */
     atexit(at_exit);
-    at_quick_exit(at_quick);
+    __cxa_at_quick_exit(at_quick, &__dso_handle);
 }
 
 __attribute__((destructor)) static void unload(void)

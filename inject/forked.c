@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "forked.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include "call.h"
@@ -47,9 +46,14 @@ static void in_child(void)
     copy = NULL;
 }
 
+/* As __cxa_at_quick_exit in finish.c. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+extern HIDDEN void *__dso_handle;
+
 void forked_register(void)
 {
     static _Atomic uint32_t registered;
     if (!atomic_exchange(&registered, 1))
-        pthread_atfork(before_fork, in_parent, in_child);
+        __register_atfork(before_fork, in_parent, in_child, &__dso_handle);
 }

@@ -29,7 +29,7 @@
 /* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
 #define START_WAIT_NS 1000000000u
 
-struct gpu gpu = {.status = "absent: CUDA was not initialised"};
+struct gpu gpu = {.status.text = "absent: CUDA was not initialised"};
 
 /* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
 static const struct {
@@ -58,13 +58,12 @@ uint64_t gpu_timestamp(void)
 
 __attribute__((format(printf, 1, 2))) static void set_status(const char *format, ...)
 {
-    char text[GPU_STATUS_BYTES_MAX];
+    char text[STATUS_BYTES_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    memcpy(gpu.status, text, sizeof text);
-    atomic_fetch_add(&gpu.status_version, 1);
+    status_set(&gpu.status, text);
     writer_wake();
 }
 

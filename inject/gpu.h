@@ -14,6 +14,7 @@
 #include "cupti_callback_map.h"
 #include "cupti_library.h"
 #include "state.h"
+#include "status.h"
 
 enum gpu_phase {
     GPU_OFF,      /* CUDA is not initialised, or nothing is recorded yet */
@@ -31,7 +32,6 @@ enum gpu_deafness {
     GPU_DEAF,
 };
 
-#define GPU_STATUS_BYTES_MAX  1400
 #define GPU_MISSING_BYTES_MAX 160
 
 /* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE. */
@@ -49,8 +49,7 @@ struct gpu {
     bool has_latency;                    /* kernels say when they were queued */
     uint64_t kinds;                      /* enabled: a bit each */
     char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
-    _Atomic uint32_t status_version;     /* raised when `status` changes */
-    char status[GPU_STATUS_BYTES_MAX];   /* what the META record gpu_rows says */
+    struct status status;                /* what the META record gpu_rows says */
 };
 
 _Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");

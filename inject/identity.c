@@ -353,23 +353,24 @@ void identity_append_gpu(struct thread *writer)
 {
     static uint32_t written;
     static uint64_t epoch;
-    uint32_t version = atomic_load(&gpu.status_version);
-    if (epoch == writer->epoch && written == version)
+    char text[STATUS_BYTES_MAX];
+    if (!status_copy(&gpu.status, &written, epoch != writer->epoch, text))
         return;
     if (epoch != writer->epoch)
         append_kinds(writer);
     epoch = writer->epoch;
-    written = version;
-    append_text(writer, "gpu_rows", gpu.status);
+    append_text(writer, "gpu_rows", text);
 }
 
 void identity_tell_gpu(struct thread *t)
 {
-    char text[GPU_STATUS_BYTES_MAX + 16];
+    char status[STATUS_BYTES_MAX], text[STATUS_BYTES_MAX + 16];
     if (!thread_takes_part(t))
         return;
+    uint32_t seen;
     append_kinds(t);
-    append_meta_with(t, "gpu_rows", gpu.status, strlen(gpu.status), text, sizeof text);
+    if (status_copy(&gpu.status, &seen, true, status))
+        append_meta_with(t, "gpu_rows", status, strlen(status), text, sizeof text);
 }
 
 void identity_append_stacks(struct thread *writer, bool is_last)
@@ -387,12 +388,10 @@ void identity_append_python(struct thread *writer)
 {
     static uint32_t written;
     static uint64_t epoch;
-    uint32_t version;
-    const char *status = python_status(&version);
-    if ((epoch == writer->epoch && written == version) || !*status)
+    char status[STATUS_BYTES_MAX];
+    if (!python_status(&written, epoch != writer->epoch, status))
         return;
     epoch = writer->epoch;
-    written = version;
     append_text(writer, "python", status);
 }
 

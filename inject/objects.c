@@ -2,7 +2,8 @@
 #include "objects.h"
 
 #include <stdatomic.h>
-#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,15 @@ struct walk {
     int (*visit)(const struct object *, void *);
     void *data;
 };
+
+/* strcmp may be a sanitizer's, which calls address 0 while that is looking for the real one. */
+static bool same_text(const char *a, const char *b)
+{
+    for (; *a == *b; a++, b++)
+        if (!*a)
+            return true;
+    return false;
+}
 
 /* glibc relocates the pointers of most dynamic sections in place, but not of read-only ones. */
 static const void *dynamic_pointer(const struct object *o, ElfW(Addr) value)
@@ -119,11 +129,38 @@ bool loader_reset(void)
     return atomic_exchange(&loader.inside, 0) == 0;
 }
 
+typedef int (*iterate_fn)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+extern struct r_debug _r_debug __attribute__((weak)); /* the loader's; musl has none */
+
+/*
+ * The C library's own, whoever else defines dl_iterate_phdr: a sanitizer looks up what it is to
+ * call by dlsym, which is ours, and until it has got that far its own calls address 0. Its list is
+ * read without a lock, but no further than to libc, which was there before the first dlopen.
+ */
+static iterate_fn real_iterate(void)
+{
+    static _Atomic(iterate_fn) found;
+    iterate_fn real = atomic_load_explicit(&found, memory_order_relaxed);
+    for (struct link_map *l = !real && &_r_debug ? _r_debug.r_map : NULL; l && !real;
+         l = l->l_next) {
+        struct object o = {
+            .path = l->l_name ? l->l_name : "", .base = l->l_addr, .dynamic = l->l_ld};
+        read_dynamic(&o);
+        if (object_is(&o, "libc.so"))
+            real = (iterate_fn)(uintptr_t)object_symbol(&o, "dl_iterate_phdr");
+    }
+    real = real ? real : dl_iterate_phdr;
+    atomic_store_explicit(&found, real, memory_order_relaxed);
+    return real;
+}
+
 int objects_iterate(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
+    iterate_fn iterate = real_iterate();
     uint64_t signals = block_signals();
     loader_enter();
-    int result = dl_iterate_phdr(visit, data);
+    int result = iterate(visit, data);
     loader_leave();
     restore_signals(signals);
     return result;
@@ -155,9 +192,9 @@ static bool symbol_fits(const struct object *o, uint32_t index, const char *name
     const ElfW(Sym) *s = &o->symbols[index];
     unsigned type = s->st_info & 0xf;
     if (s->st_shndx == SHN_UNDEF || s->st_name >= o->string_bytes ||
-        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
+        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE && type != STT_GNU_IFUNC) ||
         (s->st_info >> 4 != STB_GLOBAL && s->st_info >> 4 != STB_WEAK) ||
-        strcmp(o->strings + s->st_name, name) != 0)
+        !same_text(o->strings + s->st_name, name))
         return false;
     return !o->versions || !(o->versions[index] & 0x8000);
 }
@@ -208,13 +245,18 @@ static uint32_t lookup_sysv(const struct object *o, const char *name)
     return 0;
 }
 
+typedef void *(*choose_fn)(uint64_t hardware);
+
 void *object_symbol_sized(const struct object *o, const char *name, size_t *bytes)
 {
     if (!o->symbols || !o->strings)
         return NULL;
     uint32_t index = o->gnu_hash ? lookup_gnu(o, name) : o->sysv_hash ? lookup_sysv(o, name) : 0;
-    *bytes = index ? o->symbols[index].st_size : 0;
-    return index ? (void *)(o->base + o->symbols[index].st_value) : NULL;
+    const ElfW(Sym) *s = &o->symbols[index];
+    *bytes = index ? s->st_size : 0;
+    if (index && (s->st_info & 0xf) == STT_GNU_IFUNC) /* its address tells which one it is */
+        return ((choose_fn)(o->base + s->st_value))(getauxval(AT_HWCAP));
+    return index ? (void *)(o->base + s->st_value) : NULL;
 }
 
 void *object_symbol(const struct object *o, const char *name)
@@ -223,19 +265,20 @@ void *object_symbol(const struct object *o, const char *name)
     return object_symbol_sized(o, name, &bytes);
 }
 
-static void **find_import(const struct object *o, const ElfW(Rela) * relocations, size_t count,
-                          const char *name)
+static bool visit_imports(const struct object *o, const ElfW(Rela) * relocations, size_t count,
+                          bool (*visit)(void **slot, const char *name, void *data), void *data)
 {
     for (size_t i = 0; i < count; i++) {
         const ElfW(Sym) *s = &o->symbols[relocations[i].r_info >> 32];
         if (s->st_shndx == SHN_UNDEF && s->st_name && s->st_name < o->string_bytes &&
-            strcmp(o->strings + s->st_name, name) == 0)
-            return (void **)(o->base + relocations[i].r_offset);
+            visit((void **)(o->base + relocations[i].r_offset), o->strings + s->st_name, data))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
-void **object_import(const struct object *o, const char *name)
+bool object_each_import(const struct object *o,
+                        bool (*visit)(void **slot, const char *name, void *data), void *data)
 {
     const void *lazy = NULL, *others = NULL;
     size_t lazy_bytes = 0, other_bytes = 0;
@@ -249,14 +292,34 @@ void **object_import(const struct object *o, const char *name)
         }
     }
     if (!o->symbols || !o->strings)
-        return NULL;
-    void **slot = lazy ? find_import(o, lazy, lazy_bytes / sizeof(ElfW(Rela)), name) : NULL;
-    if (!slot && others)
-        slot = find_import(o, others, other_bytes / sizeof(ElfW(Rela)), name);
-    return slot;
+        return false;
+    return (lazy && visit_imports(o, lazy, lazy_bytes / sizeof(ElfW(Rela)), visit, data)) ||
+           (others && visit_imports(o, others, other_bytes / sizeof(ElfW(Rela)), visit, data));
 }
 
-bool object_is_sealed(const struct object *o, uintptr_t address)
+struct import {
+    const char *name;
+    void **slot;
+};
+
+static bool is_import(void **slot, const char *name, void *data)
+{
+    struct import *import = data;
+    if (!same_text(name, import->name))
+        return false;
+    import->slot = slot;
+    return true;
+}
+
+void **object_import(const struct object *o, const char *name)
+{
+    struct import import = {.name = name};
+    object_each_import(o, is_import, &import);
+    return import.slot;
+}
+
+/* Is it memory that the loader makes read-only once the object is relocated? */
+static bool is_sealed(const struct object *o, uintptr_t address)
 {
     for (unsigned i = 0; i < o->header_count; i++) {
         const ElfW(Phdr) *p = &o->headers[i];
@@ -264,6 +327,17 @@ bool object_is_sealed(const struct object *o, uintptr_t address)
             return true;
     }
     return false;
+}
+
+bool object_divert(const struct object *o, void **slot, void *to)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    bool seals = is_sealed(o, (uintptr_t)slot);
+    void *its_page = (void *)((uintptr_t)slot & ~(page - 1));
+    if (seals && mprotect(its_page, page, PROT_READ | PROT_WRITE) < 0)
+        return false;
+    __atomic_store_n(slot, to, __ATOMIC_RELAXED);
+    return !seals || mprotect(its_page, page, PROT_READ) == 0;
 }
 
 struct at {
@@ -290,7 +364,7 @@ bool object_needs(const struct object *o, const char *soname)
 {
     for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_NEEDED && d->d_un.d_val < o->string_bytes &&
-            strcmp(o->strings + d->d_un.d_val, soname) == 0)
+            same_text(o->strings + d->d_un.d_val, soname))
             return true;
     return false;
 }
@@ -300,13 +374,17 @@ const char *object_soname(const struct object *o)
     for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_SONAME && d->d_un.d_val < o->string_bytes)
             return o->strings + d->d_un.d_val;
-    const char *slash = strrchr(o->path, '/');
-    return slash ? slash + 1 : o->path;
+    const char *name = o->path;
+    for (const char *p = name; *p; p++)
+        name = *p == '/' ? p + 1 : name;
+    return name;
 }
 
 bool object_is(const struct object *o, const char *stem)
 {
     const char *soname = object_soname(o);
-    size_t length = strlen(stem);
-    return strncmp(soname, stem, length) == 0 && (soname[length] == '\0' || soname[length] == '.');
+    for (; *stem; soname++, stem++)
+        if (*soname != *stem)
+            return false;
+    return *soname == '\0' || *soname == '.';
 }

@@ -73,8 +73,15 @@ void *object_symbol_sized(const struct object *object, const char *name, size_t 
 /* Where `object` keeps the address of a function that it imports, or NULL. */
 void **object_import(const struct object *object, const char *name);
 
-/* Is it memory that the loader makes read-only once the object is relocated? */
-bool object_is_sealed(const struct object *object, uintptr_t address);
+/*
+ * Calls `visit` with each name that `object` imports, and where it keeps the address, until it
+ * returns true; returns that.
+ */
+bool object_each_import(const struct object *object,
+                        bool (*visit)(void **slot, const char *name, void *data), void *data);
+
+/* Leads the object's calls through `slot` to `to`, even where the loader has sealed the slot. */
+bool object_divert(const struct object *object, void **slot, void *to);
 
 /* The loaded object that contains `address`; false if none. */
 bool object_at(uintptr_t address, struct object *object);

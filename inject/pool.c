@@ -76,6 +76,19 @@ static int allocate(int fd, off_t offset, off_t bytes)
     return error;
 }
 
+/*
+ * What has no storage is not to be touched, by anybody: those who look at all memory that can be
+ * read (a scan for leaks) would make storage of the file's holes, and get a SIGBUS for each page
+ * behind its end: 65,000, and valgrind took minutes for it.
+ */
+static int open_storage(const struct pool *pool, uint32_t first, uint32_t count)
+{
+    uintptr_t from = (uintptr_t)(first ? pool_chunk(pool, first) : pool->base);
+    uintptr_t to = (uintptr_t)pool_chunk(pool, first + count);
+    from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    return mprotect((void *)from, to - from, PROT_READ | PROT_WRITE);
+}
+
 /* At the start; it grows with chunks beyond the buffer's size. */
 static off_t file_bytes(const struct pool *pool)
 {
@@ -128,7 +141,7 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     stream_header_write(header, head, STREAM_HEADER_BYTES_MAX);
     store_u32(head + LIVE_OFFSET_VERSION, LIVE_VERSION);
     store_u32(head + LIVE_OFFSET_CHUNK_BYTES, pool->chunk_bytes);
-    store_u32(head + LIVE_OFFSET_CHUNK_COUNT, pool->chunk_max);
+    store_u32(head + LIVE_OFFSET_CHUNK_COUNT, atomic_load(&pool->chunk_max));
     store_u32(head + LIVE_OFFSET_CHUNKS, LIVE_HEAD_BYTES);
     store_u64(head + LIVE_OFFSET_BYTES, (uint64_t)file_bytes(pool));
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
@@ -149,15 +162,20 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
                uint32_t further)
 {
     uint32_t room = LIVE_CHUNK_COUNT_MAX - pool->shared_max;
-    pool->chunk_max = pool->shared_max + (further < room ? further : room);
-    pool->map_bytes = LIVE_HEAD_BYTES + (size_t)pool->chunk_max * pool->chunk_bytes;
+    uint32_t chunk_max = pool->shared_max + (further < room ? further : room);
+    atomic_store(&pool->chunk_max, chunk_max);
+    pool->map_bytes = LIVE_HEAD_BYTES + (size_t)chunk_max * pool->chunk_bytes;
     int fd = create_file(pool, header, data_dir);
     int error = errno;
     int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     pool->is_file = fd >= 0;
     if (fd < 0)
         go_without_file(pool, header, error);
-    pool->base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    pool->base = mmap(NULL, pool->map_bytes, PROT_NONE, flags, fd, 0);
+    if (pool->base != MAP_FAILED && open_storage(pool, 0, first_chunks(pool)) < 0) {
+        munmap(pool->base, pool->map_bytes);
+        pool->base = MAP_FAILED;
+    }
     error = errno;
     live_fd = fd;
     struct stat st;
@@ -196,7 +214,7 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
         return -1;
     }
     write_head(pool, header);
-    uint32_t allocated = pool->is_file ? first_chunks(pool) : pool->shared_max;
+    uint32_t allocated = first_chunks(pool);
     atomic_store(&pool->free_count, allocated);
     atomic_store(&pool->allocated, allocated);
     return 0;
@@ -233,11 +251,9 @@ void pool_unlink(const struct stream_header *header)
         unlink(header->live_path);
 }
 
-/* Storage for `more` chunks behind those that have it. 0 or an errno; EAGAIN: another time. */
-static int extend(const struct pool *pool, uint32_t more)
+/* For `more` chunks behind those that have storage. 0 or an errno; EAGAIN: another time. */
+static int extend_file(const struct pool *pool, uint32_t more)
 {
-    if (!pool->is_file)
-        return 0;
     int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
@@ -252,6 +268,14 @@ static int extend(const struct pool *pool, uint32_t more)
     return error == EINTR ? EAGAIN : error;
 }
 
+static int extend(const struct pool *pool, uint32_t more)
+{
+    int error = pool->is_file ? extend_file(pool, more) : 0;
+    if (!error && open_storage(pool, atomic_load(&pool->allocated), more) < 0)
+        error = errno;
+    return error;
+}
+
 /*
  * One thread at a time allocates more storage, up to `most` chunks; the others go on looking.
  * False: there are so many.
@@ -260,21 +284,21 @@ static bool grow(struct pool *pool, uint32_t most)
 {
     uint32_t allocated = atomic_load(&pool->allocated);
     uint32_t free = 0;
-    if (allocated >= most || allocated >= pool->chunk_max)
+    if (allocated >= most || allocated >= atomic_load(&pool->chunk_max))
         return false;
     if (!atomic_compare_exchange_strong(&pool->grow_lock, &free, 1))
         return true;
     allocated = atomic_load(&pool->allocated);
     uint32_t more = GROW_BYTES / pool->chunk_bytes;
     more = more < 1 ? 1 : more;
-    if (more > pool->chunk_max - allocated)
-        more = pool->chunk_max - allocated;
+    uint32_t room = atomic_load(&pool->chunk_max) - allocated;
+    more = more < room ? more : room;
     int error = more ? extend(pool, more) : EAGAIN;
     if (error == 0) {
         atomic_store(&pool->allocated, allocated + more);
         atomic_fetch_add(&pool->free_count, more);
     } else if (error != EAGAIN) {
-        pool->chunk_max = allocated; /* no room: what there is must do */
+        atomic_store(&pool->chunk_max, allocated); /* no room: what there is must do */
     }
     atomic_store(&pool->grow_lock, 0);
     return error == 0;
@@ -333,7 +357,7 @@ uint8_t *pool_take(struct pool *pool, uint32_t number, uint32_t tid, uint64_t po
 {
     int saved = errno;
     uint8_t *chunk;
-    uint32_t most = first ? pool->chunk_max : pool->shared_max;
+    uint32_t most = first ? atomic_load(&pool->chunk_max) : pool->shared_max;
     while (!(chunk = take_free(pool, number, tid, position)) && grow(pool, most))
         ;
     errno = saved;

@@ -27,8 +27,7 @@ static struct {
     _Atomic bool is_here;
     bool is_refused;              /* there is one, of which we know too little */
     unsigned long long adds_seen; /* by the loader, when it was last looked for */
-    _Atomic uint32_t status_version;
-    char status[PYTHON_STATUS_BYTES_MAX];
+    struct status status;
     get_thread_fn get_thread;
     uintptr_t runtime;
     struct python_layout layout;
@@ -64,17 +63,17 @@ static int visit_object(const struct object *o, void *data)
 
 static void set_status(const char *reason, uint32_t version)
 {
-    char name[32] = "older than 3.11";
+    char name[32] = "older than 3.11", text[STATUS_BYTES_MAX];
     if (version)
         snprintf(name, sizeof name, "%u.%u.%u", version >> 24, version >> 16 & 0xff,
                  version >> 8 & 0xff);
     if (reason) {
-        snprintf(python.status, sizeof python.status, "absent: Python %s: %s", name, reason);
+        snprintf(text, sizeof text, "absent: Python %s: %s", name, reason);
         say(SAY_PYTHON, "stacks have no Python frames: Python %s: %s", name, reason);
     } else {
-        snprintf(python.status, sizeof python.status, "%s", name);
+        snprintf(text, sizeof text, "%s", name);
     }
-    atomic_fetch_add(&python.status_version, 1);
+    status_set(&python.status, text);
 }
 
 /* With the lock held. */
@@ -143,10 +142,12 @@ bool python_is_here(void)
     return atomic_load_explicit(&python.is_here, memory_order_acquire);
 }
 
-const char *python_status(uint32_t *version)
+bool python_status(uint32_t *seen, bool anyway, char text[STATUS_BYTES_MAX])
 {
-    *version = atomic_load(&python.status_version);
-    return gp.settings.numbers[SETTING_PYTHON] ? python.status : "absent: switched off";
+    if (gp.settings.numbers[SETTING_PYTHON])
+        return status_copy(&python.status, seen, anyway, text);
+    strcpy(text, "absent: switched off");
+    return anyway;
 }
 
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)

@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "status.h"
+
 struct thread;
 
-#define PYTHON_FRAMES_MAX       256
-#define PYTHON_STATUS_BYTES_MAX 128
+#define PYTHON_FRAMES_MAX 256
 
 /* One frame, as it is before names and lines are looked up. */
 struct python_frame {
@@ -37,8 +38,8 @@ void python_look(void);
 /* Forgets it if it was unloaded: after each dlclose. */
 void python_refresh(void);
 
-/* What the META record python says; "" = there is none. *version is raised when it changes. */
-const char *python_status(uint32_t *version);
+/* What the META record python says, as status_copy has it. */
+bool python_status(uint32_t *seen, bool anyway, char text[STATUS_BYTES_MAX]);
 
 /* Is there one whose frames can be read? Anywhere, at the cost of a load. */
 bool python_is_here(void);

@@ -58,7 +58,7 @@ struct sealer *seal_create(void)
     struct sealer *s = pages_map(sizeof *s);
     if (!s)
         return NULL;
-    s->part_max = gp.pool.chunk_max + 1;
+    s->part_max = atomic_load(&gp.pool.chunk_max) + 1;
     s->payload_bytes_max = BLOCK_PAYLOAD_BYTES_MAX;
     s->block_bytes_max = BLOCK_HEADER_BYTES + compress_bytes_max(BLOCK_PAYLOAD_BYTES_MAX);
     s->parts = pages_map(s->part_max * sizeof *s->parts);

@@ -22,6 +22,7 @@
 #include "nvtx_abi.h"
 #include "pool.h"
 #include "python.h"
+#include "sanitizer.h"
 #include "say.h"
 #include "stack.h"
 #include "stream_out.h"
@@ -94,14 +95,25 @@ static bool is_switched_on(enum setting_index index)
     return settings.numbers[index];
 }
 
+/*
+ * Of the C library's functions that only glibc has we refer to all weakly, so that musl's loader
+ * does not refuse its programs when a shell that is recorded starts one. Nothing is done in them.
+ */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+
+static bool libc_is_strange(void)
+{
+    return !gnu_get_libc_version;
+}
+
 /* By the loader, or at the first call: another library's constructor may call CUDA before. */
 __attribute__((constructor)) static void load(void)
 {
     static _Atomic uint32_t loaded;
     if (atomic_exchange(&loaded, 1))
         return;
-    if (getauxval(AT_SECURE))
-        return; /* somebody else's rights: do nothing at all */
+    if (getauxval(AT_SECURE) || libc_is_strange())
+        return; /* AT_SECURE, somebody else's rights: do nothing at all */
     if (madvise(&fork_page, sizeof fork_page, MADV_WIPEONFORK) < 0) {
         gp.off_reason = errno; /* said at the first CUDA call, not in every shell */
         return;
@@ -149,6 +161,7 @@ static void leave_parent(void)
 
 static bool start(const sigset_t *mask)
 {
+    sanitizer_bypass();
     read_settings();
     ticks_calibrate();
     identity_fill(&gp.header);

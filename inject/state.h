@@ -119,7 +119,7 @@ struct pool {
     size_t map_bytes;
     uint32_t chunk_bytes;
     uint32_t owners_max;
-    uint32_t chunk_max;         /* chunks that there is room for */
+    _Atomic uint32_t chunk_max; /* chunks that there is room for; less once there is no storage */
     uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
     _Atomic uint32_t allocated; /* chunks backed by storage */
     _Atomic uint32_t grow_lock;
@@ -166,10 +166,12 @@ struct state {
 
 extern HIDDEN struct state gp;
 
+#pragma weak strerrordesc_np /* see libc_is_strange in start.c */
+
 /* "No space left on device" and the like: thread-safe, unlike strerror. */
 static inline const char *error_text(int error)
 {
-    const char *text = strerrordesc_np(error);
+    const char *text = strerrordesc_np ? strerrordesc_np(error) : NULL;
     return text ? text : "unknown error";
 }
 

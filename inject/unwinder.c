@@ -12,12 +12,14 @@
 #include "modules.h"
 #include "objects.h"
 #include "own_thread.h"
+#include "sanitizer.h"
 #include "signals.h"
 #include "thread.h"
 #include "ticks.h"
 #include "unwinder_probe.h"
 
 #define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */
+#define LZMA_FILE     "libgpuprof-lzma.so"   /* its stand-in for liblzma */
 #define TRIAL_FRAMES  64
 #define LOAD_WAIT_NS                                                                               \
     200000000u /* it takes a millisecond or two, unless somebody has the loader                    \
@@ -41,15 +43,15 @@ static int visit_other(const struct object *o, void *data)
     return object_symbol(o, "unw_backtrace") != NULL;
 }
 
-/* The file beside our own. */
-static bool find_file(char path[static PATH_MAX])
+/* A file beside our own. */
+static bool find_file(char path[static PATH_MAX], const char *name)
 {
     struct object own;
     if (!object_at((uintptr_t)&unwinder, &own))
         return false;
     const char *slash = strrchr(own.path, '/');
     int length = slash ? (int)(slash - own.path + 1) : 0;
-    return snprintf(path, PATH_MAX, "%.*s%s", length, own.path, UNWINDER_FILE) < PATH_MAX;
+    return snprintf(path, PATH_MAX, "%.*s%s", length, own.path, name) < PATH_MAX;
 }
 
 static bool is_off(void)
@@ -63,12 +65,19 @@ static const char *load(void)
     void *trial[TRIAL_FRAMES];
     if (objects_each(visit_other, NULL))
         return "the program has a libunwind of its own";
-    if (!find_file(path) || access(path, F_OK) != 0)
+    /* Its destructor of a thread's data calls it when the sanitizer has already left that thread.
+     */
+    if (sanitizer_is_here())
+        return "the program has a sanitizer";
+    /* First what it needs, so that it needs no RPATH: memcheck finds errors in how that is read. */
+    if (find_file(path, LZMA_FILE) && !dlopen(path, RTLD_LAZY | RTLD_LOCAL))
+        dlerror(); /* ours, not the program's */
+    if (!find_file(path, UNWINDER_FILE) || access(path, F_OK) != 0)
         return UNWINDER_FILE " is not beside libgpuprof.so";
     /* Lazily: what it needs of liblzma is there for names, which we do not ask it for. */
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
-        dlerror(); /* ours, not the program's */
+        dlerror();
         return UNWINDER_FILE " cannot be loaded";
     }
     dlsym_find_real();

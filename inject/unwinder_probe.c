@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -57,15 +56,7 @@ static long probe_syscall(long number, long a, long b, long c, long d, long e, l
 static bool divert(const struct object *o, const char *name, void *to)
 {
     void **slot = object_import(o, name);
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    if (!slot)
-        return false;
-    bool is_sealed = object_is_sealed(o, (uintptr_t)slot);
-    void *its_page = (void *)((uintptr_t)slot & ~(page - 1));
-    if (is_sealed && mprotect(its_page, page, PROT_READ | PROT_WRITE) < 0)
-        return false;
-    __atomic_store_n(slot, to, __ATOMIC_RELAXED);
-    return !is_sealed || mprotect(its_page, page, PROT_READ) == 0;
+    return slot && object_divert(o, slot, to);
 }
 
 bool unwinder_probe_divert(const struct object *unwinder)

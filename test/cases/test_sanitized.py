@@ -14,7 +14,7 @@ import toolchain
 
 # The parts that meet CUDA or hook the process cannot be in a program with a sanitizer of its own.
 LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unload",
-            "stream_hooks", "compress_stored"}
+            "stream_hooks", "compress_stored", "sanitizer"}
 
 # Read here: for a test, the environment is clean.
 STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
@@ -120,7 +120,8 @@ def test_stress_over_budget(stress, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("part, needs", [
-    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"])])
+    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"]),
+    ("status", ["futex", "leader", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""
     units = conftest.ROOT / "test" / "unit"

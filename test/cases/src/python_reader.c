@@ -215,10 +215,11 @@ static PyObject *wait_us(PyObject *self, PyObject *us)
 
 static PyObject *status(PyObject *self, PyObject *unused)
 {
-    uint32_t version;
+    uint32_t seen;
+    char text[STATUS_BYTES_MAX] = "";
     (void)self, (void)unused;
-    return Py_BuildValue("(ssO)", python_status(&version), said,
-                         python_is_here() ? Py_True : Py_False);
+    python_status(&seen, true, text);
+    return Py_BuildValue("(ssO)", text, said, python_is_here() ? Py_True : Py_False);
 }
 
 /* The record's count so far; and all of it anew, as in the child of a fork. */
