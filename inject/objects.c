@@ -9,6 +9,8 @@
 
 #include "signals.h"
 
+#define HASH_DIGITS 8 /* auditwheel's */
+
 struct walk {
     int (*visit)(const struct object *, void *);
     void *data;
@@ -288,10 +290,14 @@ bool object_at(uintptr_t address, struct object *object)
 
 bool object_needs(const struct object *o, const char *soname)
 {
-    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED && d->d_un.d_val < o->string_bytes &&
-            strcmp(o->strings + d->d_un.d_val, soname) == 0)
+    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag != DT_NEEDED || d->d_un.d_val >= o->string_bytes)
+            continue;
+        const char *name = o->strings + d->d_un.d_val;
+        const char *slash = strrchr(name, '/'); /* linked by its path, for want of a soname */
+        if (strcmp(slash ? slash + 1 : name, soname) == 0)
             return true;
+    }
     return false;
 }
 
@@ -307,6 +313,12 @@ const char *object_soname(const struct object *o)
 bool object_is(const struct object *o, const char *stem)
 {
     const char *soname = object_soname(o);
-    size_t length = strlen(stem);
-    return strncmp(soname, stem, length) == 0 && (soname[length] == '\0' || soname[length] == '.');
+    size_t name = strcspn(stem, "."), ending = strlen(stem + name);
+    if (strncmp(soname, stem, name) != 0)
+        return false;
+    soname += name;
+    if (soname[0] == '-' && strspn(soname + 1, "0123456789abcdef") == HASH_DIGITS)
+        soname += 1 + HASH_DIGITS;
+    return strncmp(soname, stem + name, ending) == 0 &&
+           (soname[ending] == '\0' || soname[ending] == '.');
 }
