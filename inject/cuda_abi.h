@@ -120,7 +120,8 @@ typedef enum CUmemAllocationType_enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUme
 typedef enum CUstreamCaptureMode_enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0 } CUstreamCaptureMode;
 typedef enum CUgraphRecaptureStatus_enum { CU_GRAPH_RECAPTURE_ERROR = 2 } CUgraphRecaptureStatus;
 typedef enum CUdriverProcAddressQueryResult_enum {
-    CU_GET_PROC_ADDRESS_SUCCESS = 0
+    CU_GET_PROC_ADDRESS_SUCCESS = 0,
+    CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1
 } CUdriverProcAddressQueryResult;
 
 /* Flags that an expression tests. */

@@ -9,8 +9,17 @@
 #include "objects.h"
 #include "resolve.h"
 
-#define ADDRESS_SLOTS   1024 /* power of two, over twice the driver rows */
+#define ADDRESS_SLOTS   1024 /* power of two */
 #define PROC_PER_THREAD 2u   /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+
+/* A search ends at an empty slot: without one, never. */
+#define API(id, symbol, domain, ...)                    +((int)API_##domain == (int)API_DRIVER)
+#define HOOK(id, symbol, domain, proc, returns, params) +((int)API_##domain == (int)API_DRIVER)
+enum {
+    DRIVER_ROWS = 0
+#include "api.def"
+};
+_Static_assert(DRIVER_ROWS * 2 < ADDRESS_SLOTS, "the table stays sparse");
 
 /* The driver's functions by address: how one tells cuCtxSynchronize's two forms apart for sure. */
 static _Atomic(const struct hook *) by_address[ADDRESS_SLOTS];
@@ -52,8 +61,9 @@ static const struct hook *find_by_address(uintptr_t address)
         if (!atomic_compare_exchange_strong(&making, &none, 1))
             return NULL;
         if (objects_each(visit_driver, NULL))
-            atomic_store_explicit(&made, 1, memory_order_release);
-        atomic_store(&making, 0);
+            atomic_store_explicit(&made, 1, memory_order_release); /* for good: see DRIVER_ROWS */
+        else
+            atomic_store(&making, 0);
     }
     for (unsigned slot = slot_of(address); addresses[slot]; slot = (slot + 1) & (ADDRESS_SLOTS - 1))
         if (addresses[slot] == address)
@@ -61,8 +71,12 @@ static const struct hook *find_by_address(uintptr_t address)
     return NULL;
 }
 
-/* The newest row of that name which is not newer than `version`, per-thread form if asked for. */
-static const struct hook *find_by_name(const char *name, int version, uint64_t flags)
+/*
+ * The newest row of that name which is not newer than `version`, per-thread form if asked for. With
+ * a caller, only of those that have something behind them.
+ */
+static const struct hook *find_by_name(const char *name, int version, uint64_t flags,
+                                       uintptr_t caller)
 {
     const struct hook *best = NULL;
     bool per_thread = flags & PROC_PER_THREAD;
@@ -71,7 +85,7 @@ static const struct hook *find_by_name(const char *name, int version, uint64_t f
         if (!h->proc_name || strcmp(h->proc_name, name) != 0 || h->proc_version > (uint32_t)version)
             continue;
         bool is_per_thread = h->proc_flags & PROC_PER_THREAD;
-        if (is_per_thread && !per_thread)
+        if ((is_per_thread && !per_thread) || (caller && !resolve_definition(h->symbol, caller)))
             continue;
         bool best_per_thread = best && best->proc_flags & PROC_PER_THREAD;
         if (!best || is_per_thread > best_per_thread ||
@@ -81,20 +95,25 @@ static const struct hook *find_by_name(const char *name, int version, uint64_t f
     return best;
 }
 
-void *getproc_substitute(void *real, const char *name, int version, uint64_t flags)
+void *getproc_substitute(void *real, const char *name, int version, uint64_t flags,
+                         uintptr_t caller)
 {
-    if (!real || !name || version < 0 || hook_is_wrapper(real))
+    if (!real || !name || version < 0)
         return real;
     uint32_t seen = atomic_load(&version_asked);
     if ((uint32_t)version > seen)
         atomic_store(&version_asked, (uint32_t)version);
-    const struct hook *hook = find_by_address((uintptr_t)real);
+    const struct hook *hook = hook_of_wrapper(real);
+    if (hook) {
+        /* A stub has asked, or a driver that looked for its own functions and found ours. */
+        if (!resolve_definition(hook->symbol, caller))
+            hook = find_by_name(name, version, flags, caller);
+        return hook ? hook->wrapper : NULL;
+    }
+    hook = find_by_address((uintptr_t)real);
     if (!hook)
-        hook = find_by_name(name, version, flags);
-    if (!hook)
-        return real;
-    resolve_driver(hook->slot, real);
-    return hook->wrapper;
+        hook = find_by_name(name, version, flags, 0);
+    return hook && resolve_asked(hook, caller, real) ? hook->wrapper : real;
 }
 
 uint32_t getproc_version_asked(void)
@@ -111,8 +130,12 @@ EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     CUresult result = real(symbol, pfn, cudaVersion, flags);
-    if (result == CUDA_SUCCESS && pfn)
-        *pfn = getproc_substitute(*pfn, symbol, cudaVersion, flags);
+    if (result == CUDA_SUCCESS && pfn && *pfn) {
+        *pfn = getproc_substitute(*pfn, symbol, cudaVersion, flags,
+                                  (uintptr_t)__builtin_return_address(0));
+        if (!*pfn)
+            return CUDA_ERROR_NOT_FOUND;
+    }
     return result;
 }
 
@@ -123,7 +146,11 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVers
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     CUresult result = real(symbol, pfn, cudaVersion, flags, symbolStatus);
-    if (result == CUDA_SUCCESS && pfn)
-        *pfn = getproc_substitute(*pfn, symbol, cudaVersion, flags);
+    if (result == CUDA_SUCCESS && pfn && *pfn) {
+        *pfn = getproc_substitute(*pfn, symbol, cudaVersion, flags,
+                                  (uintptr_t)__builtin_return_address(0));
+        if (!*pfn && symbolStatus)
+            *symbolStatus = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    }
     return result;
 }

@@ -9,8 +9,12 @@
 
 #include <stdint.h>
 
-/* The wrapper for the real driver function `real` that was asked for by name, or `real` itself. */
-void *getproc_substitute(void *real, const char *name, int version, uint64_t flags);
+/*
+ * What the code at `caller`, which asked for a driver function by name and was answered `real`, is
+ * to get: the wrapper, or `real` itself. NULL, if that is a wrapper of something that is not there.
+ */
+void *getproc_substitute(void *real, const char *name, int version, uint64_t flags,
+                         uintptr_t caller);
 
 /* The largest CUDA version that anybody asked for (12040 = 12.4); 0 if nobody did. */
 uint32_t getproc_version_asked(void);

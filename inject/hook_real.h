@@ -4,14 +4,20 @@
 #define GPUPROF_INJECT_HOOK_REAL_H
 
 #include "resolve.h"
+#include "thread.h"
 
 /* The real function behind the wrapper `id` that this is expanded in; NULL if there is none. */
 #define HOOK_REAL(id, domain)                                                                      \
-    ((__typeof__(&id))hook_real(                                                                   \
-        resolve(HOOK_SLOT_##id, domain, #id, (uintptr_t)__builtin_return_address(0))))
+    ((__typeof__(&id))hook_real(HOOK_SLOT_##id, domain, #id,                                       \
+                                (uintptr_t)__builtin_return_address(0)))
 
-static inline void *hook_real(const struct binding *b)
+static inline void *hook_real(unsigned slot, enum api_domain domain, const char *symbol,
+                              uintptr_t caller)
 {
+    struct binding unbound;
+    uintptr_t stand_in = this_thread.stand_in;
+    const struct binding *b = resolve(slot, domain, symbol, caller, &unbound);
+    this_thread.stand_in = stand_in; /* that is for calls that are recorded */
     return b ? b->real : NULL;
 }
 

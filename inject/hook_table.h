@@ -42,7 +42,7 @@ static inline bool hook_name_possible(const char *name)
 /* The row of an exported symbol, or NULL. */
 const struct hook *hook_find(const char *symbol);
 
-/* True if `address` is one of our wrappers. */
-bool hook_is_wrapper(const void *address);
+/* The row whose wrapper `address` is, or NULL. */
+const struct hook *hook_of_wrapper(const void *address);
 
 #endif

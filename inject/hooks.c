@@ -84,10 +84,14 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define DIM3_NAME(name) name##_xy, name##_z
 #define DIM3_WORD(name) api_dim3_words(name##_xy, name##_z)
 
+/* Outside of all calls there is none: an exception may have passed by who was to put it back. */
+#define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)
+
 /*
  * The wrapper goes the short way, or calls its twin that can do everything. The caller's address
- * travels by the thread's state, and what a handler's call finds there it puts back. A call that
- * was left by longjmp may have lain where gp_call lies: from the long way on it is seen to be over.
+ * travels by the thread's state, and what a handler's call finds there it puts back; as with whom
+ * the twin calls that only stands in for CUDA (resolve.h). A call that was left by longjmp may have
+ * lain where gp_call lies: from the long way on it is seen to be over.
  */
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
     typedef returns(*id##_fn) params;                                                              \
@@ -95,8 +99,9 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     static __attribute__((noinline)) returns long_##id params                                      \
     {                                                                                              \
         const uintptr_t gp_caller = this_thread.caller;                                            \
+        struct binding gp_unbound;                                                                 \
         const struct binding *gp_binding =                                                         \
-            resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller);                             \
+            resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller, &gp_unbound);                \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING;                                                          \
         LONG_WAY(id, returns, gp_binding, gp_caller, names, (args));                               \
@@ -115,10 +120,11 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
                        return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
         *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
-        volatile uintptr_t gp_before = this_thread.caller;                                         \
+        volatile uintptr_t gp_before = this_thread.caller, gp_stand_in = STAND_IN;                 \
         this_thread.caller = gp_caller;                                                            \
         returns gp_result = long_##id names;                                                       \
         this_thread.caller = gp_before;                                                            \
+        this_thread.stand_in = gp_stand_in;                                                        \
         return gp_result;                                                                          \
     }
 #define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
@@ -149,13 +155,18 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
     EXPORT cudaError_t symbol(WORD_PARAMS_##words)                                                 \
     {                                                                                              \
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
+        volatile uintptr_t gp_stand_in = STAND_IN;                                                 \
+        struct binding gp_unbound;                                                                 \
         const struct binding *gp_binding =                                                         \
-            resolve(API_INDEX_##low_id, API_RUNTIME, #symbol, gp_caller);                          \
+            resolve(API_INDEX_##low_id, API_RUNTIME, #symbol, gp_caller, &gp_unbound);             \
         if (unlikely(!gp_binding))                                                                 \
             return cudaErrorSharedObjectSymbolNotFound;                                            \
         void *gp_variant = gp_binding->runtime_major < high_first ? (void *)variant_##low_id       \
                                                                   : (void *)variant_##high_id;     \
-        return ((symbol##_words_fn)gp_variant)(gp_binding, gp_caller, WORD_NAMES_##words);         \
+        cudaError_t gp_result =                                                                    \
+            ((symbol##_words_fn)gp_variant)(gp_binding, gp_caller, WORD_NAMES_##words);            \
+        this_thread.stand_in = gp_stand_in;                                                        \
+        return gp_result;                                                                          \
     }
 #include "api.def"
 
@@ -225,10 +236,10 @@ const struct hook *hook_find(const char *symbol)
     }
 }
 
-bool hook_is_wrapper(const void *address)
+const struct hook *hook_of_wrapper(const void *address)
 {
     for (uint32_t i = 0; i < hook_count; i++)
         if (hooks[i].wrapper == address)
-            return true;
-    return false;
+            return &hooks[i];
+    return NULL;
 }

@@ -10,6 +10,8 @@
 
 #include "signals.h"
 
+#define HASH_DIGITS 8 /* auditwheel's */
+
 struct walk {
     int (*visit)(const struct object *, void *);
     void *data;
@@ -22,6 +24,15 @@ static bool same_text(const char *a, const char *b)
         if (!*a)
             return true;
     return false;
+}
+
+/* Of a path: the name of the file. */
+static const char *last_part(const char *path)
+{
+    const char *name = path;
+    for (; *path; path++)
+        name = *path == '/' ? path + 1 : name;
+    return name;
 }
 
 /* glibc relocates the pointers of most dynamic sections in place, but not of read-only ones. */
@@ -362,10 +373,13 @@ bool object_at(uintptr_t address, struct object *object)
 
 bool object_needs(const struct object *o, const char *soname)
 {
-    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED && d->d_un.d_val < o->string_bytes &&
-            same_text(o->strings + d->d_un.d_val, soname))
+    for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag != DT_NEEDED || d->d_un.d_val >= o->string_bytes)
+            continue;
+        /* Perhaps linked by its path, for want of a soname. */
+        if (same_text(last_part(o->strings + d->d_un.d_val), soname))
             return true;
+    }
     return false;
 }
 
@@ -374,15 +388,27 @@ const char *object_soname(const struct object *o)
     for (const ElfW(Dyn) *d = o->dynamic; d && o->strings && d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_SONAME && d->d_un.d_val < o->string_bytes)
             return o->strings + d->d_un.d_val;
-    const char *name = o->path;
-    for (const char *p = name; *p; p++)
-        name = *p == '/' ? p + 1 : name;
-    return name;
+    return last_part(o->path);
+}
+
+/* How much of `text` is what auditwheel puts between a library's name and ".so": "-d0da41ae". */
+static size_t hash_bytes(const char *text)
+{
+    if (text[0] != '-')
+        return 0;
+    for (unsigned i = 1; i <= HASH_DIGITS; i++)
+        if (!(text[i] >= '0' && text[i] <= '9') && !(text[i] >= 'a' && text[i] <= 'f'))
+            return 0;
+    return 1 + HASH_DIGITS;
 }
 
 bool object_is(const struct object *o, const char *stem)
 {
     const char *soname = object_soname(o);
+    for (; *stem && *stem != '.' && *soname == *stem; soname++, stem++)
+        ;
+    if (*stem == '.')
+        soname += hash_bytes(soname);
     for (; *stem; soname++, stem++)
         if (*soname != *stem)
             return false;

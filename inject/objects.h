@@ -86,13 +86,21 @@ bool object_divert(const struct object *object, void **slot, void *to);
 /* The loaded object that contains `address`; false if none. */
 bool object_at(uintptr_t address, struct object *object);
 
-/* True if `object` has `soname` among its DT_NEEDED entries. */
+static inline bool object_has(const struct object *object, uintptr_t address)
+{
+    return address - object->low < object->high - object->low;
+}
+
+/* True if `object` has `soname`, or a path that ends in it, among its DT_NEEDED entries. */
 bool object_needs(const struct object *object, const char *soname);
 
 /* DT_SONAME, else the last part of the path. Never NULL. */
 const char *object_soname(const struct object *object);
 
-/* True if the soname is `stem`, or `stem` followed by '.' and anything ("libcuda.so" + ".1"). */
+/*
+ * True if the soname is `stem`, or `stem` followed by '.' and anything ("libcuda.so" + ".1"); with
+ * or without the hash that the copies in Python wheels have ("libcudart-d0da41ae.so.11.0").
+ */
 bool object_is(const struct object *object, const char *stem);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "futex.h"
 #include "objects.h"
+#include "thread.h"
 
 #define BINDINGS_MAX  16384
 #define BIND_LOCK_NS  2000000000u
@@ -15,8 +16,7 @@
 
 struct binding bindings[HOOK_SLOT_COUNT];
 
-static struct binding arena[BINDINGS_MAX];          /* the further ones */
-static struct binding last_resort[HOOK_SLOT_COUNT]; /* when the arena is full or locked */
+static struct binding arena[BINDINGS_MAX]; /* the further ones */
 static _Atomic uint32_t arena_used;
 static struct lock bind_lock;
 
@@ -60,14 +60,30 @@ static void add_looked_at(const struct object *o, bool is_cuda)
     atomic_store(&looked_at[i].version, version + 2);
 }
 
+/* What is known of the object of a function that calls go to from now on holds no longer. */
+static void drop_looked_at(uintptr_t address)
+{
+    for (int i = 0; i < LOOKED_AT_MAX; i++)
+        if (address - atomic_load(&looked_at[i].low) < atomic_load(&looked_at[i].bytes))
+            atomic_store(&looked_at[i].bytes, 0);
+}
+
+static bool is_self(const struct object *o)
+{
+    return object_has(o, (uintptr_t)&bindings);
+}
+
 bool resolve_is_cuda(uintptr_t caller)
 {
     struct object o;
-    int is_cuda = find_looked_at(caller);
+    int is_cuda = this_thread.stand_in ? -1 : find_looked_at(caller);
     if (is_cuda < 0 && object_at(caller, &o)) {
-        is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so");
+        if (this_thread.stand_in && object_has(&o, this_thread.stand_in))
+            return true; /* only as long as it is called in CUDA's place */
+        /* Ourselves: what a hook called has jumped on to another, or to the same. */
+        is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so") || is_self(&o);
         for (uint32_t i = HOOK_SLOT_COUNT + atomic_load(&arena_used); !is_cuda && i > 0; i--)
-            is_cuda = (uintptr_t)binding_at(i - 1)->real - o.low < o.high - o.low;
+            is_cuda = object_has(&o, (uintptr_t)binding_at(i - 1)->real);
         add_looked_at(&o, is_cuda);
     }
     return is_cuda > 0;
@@ -82,7 +98,10 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
     atomic_store(&b->bytes, bytes);
 }
 
-/* Appends or fills an empty entry, so that readers never meet a list that lost one. */
+/*
+ * Appends or fills an empty entry, so that readers never meet a list that lost one. NULL: there is
+ * no room, or the lock was not to be had.
+ */
 static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
                                   uint32_t runtime_major)
 {
@@ -106,45 +125,80 @@ static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes,
         atomic_store(&arena_used, used + 1);
         atomic_store_explicit(&last->next, b, memory_order_release);
     }
-    if (!b) {
-        b = &last_resort[slot]; /* right for this call; not entered into the list */
-        b->real = real;
-        b->runtime_major = runtime_major;
-    }
+    if (b)
+        drop_looked_at((uintptr_t)real);
     if (locked)
         lock_drop(&bind_lock);
     return b;
 }
 
+/* The library of CUDA's that a function belongs to. */
+static const char *stem_of(const char *symbol)
+{
+    if (strncmp(symbol, "cupti", 5) == 0)
+        return "libcupti.so";
+    return strncmp(symbol, "cuda", 4) == 0 || symbol[0] == '_' ? "libcudart.so" : "libcuda.so";
+}
+
+bool resolve_is_vendors(const char *symbol, uintptr_t address)
+{
+    struct object o;
+    return object_at(address, &o) && object_is(&o, stem_of(symbol));
+}
+
+static uint32_t major_of(const struct object *o)
+{
+    const char *digits = strstr(object_soname(o), ".so.");
+    uint32_t major = 0;
+    if (!object_is(o, "libcudart.so") || !digits)
+        return 0;
+    for (digits += 4; *digits >= '0' && *digits <= '9' && major < 1000; digits++)
+        major = 10 * major + (uint32_t)(*digits - '0');
+    return major;
+}
+
+static int visit_needs(const struct object *o, void *soname)
+{
+    return object_needs(o, soname);
+}
+
 struct search {
     const char *symbol;
-    const char *stem; /* "libcudart.so" or "libcuda.so" */
+    const char *stem;
     const struct object *caller;
     bool past_self;
     bool past_libc;
     void *chain;  /* another preload's hook: defined before libc in load order, not by the stem */
     void *needed; /* by the object of the stem that the caller is linked with */
     void *first;  /* by the first object of the stem */
+    void *linked; /* by another that the caller is linked with, or by itself */
     void *any;
     uint32_t needed_major;
     uint32_t first_major;
 };
 
-static uint32_t major_of(const struct object *o)
+static bool is_linked(const struct search *s, const struct object *o)
 {
-    const char *digits = object_soname(o) + strlen("libcudart.so.");
-    uint32_t major = 0;
-    if (!object_is(o, "libcudart.so") || strlen(object_soname(o)) <= strlen("libcudart.so."))
-        return 0;
-    for (; *digits >= '0' && *digits <= '9' && major < 1000; digits++)
-        major = 10 * major + (uint32_t)(*digits - '0');
-    return major;
+    return s->caller && object_needs(s->caller, object_soname(o));
+}
+
+/*
+ * A preload that calls its own hook by name means it, as it would without us. A library that others
+ * are linked with may be of stubs, and what calls us a stub that has found us by dlsym; and a hook
+ * of ours that seems to call us was left by a jump.
+ */
+static bool may_chain(const struct search *s, const struct object *o)
+{
+    if (!s->caller)
+        return true;
+    return !is_self(s->caller) &&
+           !(s->caller->low == o->low && objects_each(visit_needs, (void *)object_soname(o)));
 }
 
 static int visit_search(const struct object *o, void *data)
 {
     struct search *s = data;
-    if ((uintptr_t)&bindings >= o->low && (uintptr_t)&bindings < o->high) {
+    if (is_self(o)) {
         s->past_self = true;
         return 0;
     }
@@ -155,57 +209,139 @@ static int visit_search(const struct object *o, void *data)
     void *address = object_symbol(o, s->symbol);
     if (!address)
         return 0;
-    if (!s->any)
-        s->any = address;
     if (!object_is(o, s->stem)) {
-        if (!s->chain && !s->past_libc && !s->first)
+        if (!s->chain && !s->past_libc && !s->first && may_chain(s, o))
             s->chain = address;
+        if (!s->linked && ((s->caller && s->caller->low == o->low) || is_linked(s, o)))
+            s->linked = address;
+        if (!s->any)
+            s->any = address;
         return 0;
     }
     if (!s->first) {
         s->first = address;
         s->first_major = major_of(o);
     }
-    if (!s->needed && s->caller && object_needs(s->caller, object_soname(o))) {
+    if (!s->needed && is_linked(s, o)) {
         s->needed = address;
         s->needed_major = major_of(o);
     }
     return 0;
 }
 
+static void search(struct search *s, const char *symbol, const struct object *caller)
+{
+    *s = (struct search){.symbol = symbol, .stem = stem_of(symbol), .caller = caller};
+    objects_each(visit_search, s);
+}
+
+/* Of what is there to stay: NULL, if only stubs are. */
+static void *lasting(const struct search *s)
+{
+    return s->chain ? s->chain : s->needed ? s->needed : s->first;
+}
+
+static void *passing(const struct search *s)
+{
+    return s->linked ? s->linked : s->any;
+}
+
+void *resolve_definition(const char *symbol, uintptr_t caller)
+{
+    struct object from;
+    struct search s;
+    search(&s, symbol, object_at(caller, &from) ? &from : NULL);
+    void *real = lasting(&s);
+    return real ? real : passing(&s);
+}
+
+/* For all callers, or for those in the object of one, which may be in none. */
+static const struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
+                                      uintptr_t address, void *real, uint32_t major)
+{
+    if (for_all)
+        return bind(slot, 0, UINTPTR_MAX, real, 0);
+    if (caller)
+        return bind(slot, caller->low, caller->high - caller->low, real, major);
+    return bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, real, major);
+}
+
+struct chain {
+    const char *symbol;
+    uintptr_t asker;
+    bool past_self;
+    bool asker_is_before; /* us */
+    uintptr_t low;        /* of the other preload */
+    uintptr_t bytes;
+};
+
+/* Stops where no hook of another preload can be any more: 1 found, -1 not. */
+static int visit_chain(const struct object *o, void *data)
+{
+    struct chain *chain = data;
+    if (is_self(o))
+        chain->past_self = true;
+    else if (!chain->past_self)
+        chain->asker_is_before |= object_has(o, chain->asker);
+    else if (object_is(o, "libc.so") || object_is(o, stem_of(chain->symbol)))
+        return -1;
+    else if (object_symbol(o, chain->symbol)) {
+        chain->low = o->low;
+        chain->bytes = o->high - o->low;
+        return 1;
+    }
+    return 0;
+}
+
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
-                                   uintptr_t caller)
+                                   uintptr_t caller, struct binding *unbound)
 {
     int saved = errno;
     struct object from;
+    struct search s;
     bool known = object_at(caller, &from);
-    struct search s = {.symbol = symbol,
-                       .stem = domain == API_DRIVER ? "libcuda.so" : "libcudart.so",
-                       .caller = known ? &from : NULL};
-    objects_each(visit_search, &s);
-    void *real = s.chain ? s.chain : s.needed ? s.needed : s.first ? s.first : s.any;
-    const struct binding *b = NULL;
-    if (real && domain == API_DRIVER)
-        b = bind(slot, 0, UINTPTR_MAX, real, 0);
-    else if (real)
-        b = bind(slot, known ? from.low : caller & ~(uintptr_t)(PAGE_BYTES - 1),
-                 known ? from.high - from.low : PAGE_BYTES, real,
-                 s.needed ? s.needed_major : s.first_major);
+    if (known && is_self(&from) && this_thread.stand_in) { /* it has jumped to us */
+        caller = this_thread.stand_in;
+        known = object_at(caller, &from);
+    }
+    const struct binding *b = resolve_known(slot, caller);
+    if (b) {
+        errno = saved;
+        return b;
+    }
+    search(&s, symbol, known ? &from : NULL);
+    void *real = lasting(&s);
+    uint32_t major = s.needed ? s.needed_major : s.first_major;
+    struct chain chain = {.symbol = symbol};
+    if (real)
+        b = bind_for(slot, domain == API_DRIVER && objects_each(visit_chain, &chain) != 1,
+                     known ? &from : NULL, caller, real, major);
+    if (!b && (real || passing(&s))) {
+        *unbound = (struct binding){.real = real ? real : passing(&s), .runtime_major = major};
+        this_thread.stand_in = real ? this_thread.stand_in : (uintptr_t)unbound->real;
+        b = unbound;
+    }
     errno = saved;
     return b;
 }
 
-void resolve_driver(unsigned slot, void *real)
-{
-    if (!atomic_load_explicit(&bindings[slot].bytes, memory_order_acquire))
-        bind(slot, 0, UINTPTR_MAX, real, 0);
-}
-
-void resolve_runtime(unsigned slot, uintptr_t caller, void *real)
+bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
 {
     struct object from, to;
-    if (object_at(caller, &from) && object_at((uintptr_t)real, &to))
-        bind(slot, from.low, from.high - from.low, real, major_of(&to));
+    struct chain chain = {.symbol = hook->symbol, .asker = caller};
+    bool known = object_at(caller, &from);
+    bool chained = objects_each(visit_chain, &chain) == 1;
+    if ((uintptr_t)real - chain.low >= chain.bytes &&
+        !resolve_is_vendors(hook->symbol, (uintptr_t)real))
+        return false;
+    /* The other preload itself, or a stub that it leads to: our hook would lead back to it. */
+    if (chained && known && !chain.asker_is_before && object_symbol(&from, hook->symbol))
+        return false;
+    bool for_all = hook->domain == API_DRIVER && !chained;
+    if (for_all && atomic_load_explicit(&bindings[hook->slot].bytes, memory_order_acquire))
+        return true;
+    return bind_for(hook->slot, for_all, known ? &from : NULL, caller, real,
+                    object_at((uintptr_t)real, &to) ? major_of(&to) : 0) != NULL;
 }
 
 static int visit_count(struct dl_phdr_info *info, size_t size, void *data)

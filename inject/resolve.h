@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which real function stands behind a hook. For the driver there is one per process; a runtime
- * function depends on the caller, because several libcudart may be loaded at once (one per Python
- * extension): a binding ties a caller's address range to its real function.
+ * Which real function stands behind a hook. In this order: what another preload between us and libc
+ * defines, such as a quota's; what CUDA's own library defines; and while neither is there, what
+ * anything else does, for that one call. The last are stubs that forward: once they have loaded
+ * CUDA's library, a hook that went to them would be called by them.
+ *
+ * For the driver there is one real function per process, unless another preload hooks it, too. A
+ * runtime function depends on the caller, because several libcudart may be loaded at once (one per
+ * Python extension): a binding ties a caller's address range to its real function.
  */
 #ifndef GPUPROF_INJECT_RESOLVE_H
 #define GPUPROF_INJECT_RESOLVE_H
@@ -24,9 +29,13 @@ struct binding {
 /* Each slot's first, and nearly always only one: it is found without a load. */
 extern HIDDEN struct binding bindings[HOOK_SLOT_COUNT];
 
-/* NULL if nothing that is loaded defines the symbol. errno and dlerror() are kept. */
+/*
+ * NULL if nothing that is loaded defines the symbol. What is good for one call only is put into
+ * `unbound`, the caller's own; if it stands in for CUDA, this_thread.stand_in says so until the
+ * caller puts back what was there. errno and dlerror() are kept.
+ */
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
-                                   uintptr_t caller);
+                                   uintptr_t caller, struct binding *unbound);
 
 /* The binding of this caller's module, or NULL if none is known yet. */
 static inline const struct binding *resolve_known(unsigned slot, uintptr_t caller)
@@ -42,20 +51,28 @@ static inline const struct binding *resolve_known(unsigned slot, uintptr_t calle
 }
 
 static inline const struct binding *resolve(unsigned slot, enum api_domain domain,
-                                            const char *symbol, uintptr_t caller)
+                                            const char *symbol, uintptr_t caller,
+                                            struct binding *unbound)
 {
     const struct binding *b = resolve_known(slot, caller);
-    return likely(b) ? b : resolve_slow(slot, domain, symbol, caller);
+    return likely(b) ? b : resolve_slow(slot, domain, symbol, caller, unbound);
 }
+
+/* What a call of `symbol` by the code at `caller` would go to, hooked or not. NULL: nowhere. */
+void *resolve_definition(const char *symbol, uintptr_t caller);
+
+/* Is `address` inside the library of CUDA's that `symbol` belongs to? */
+bool resolve_is_vendors(const char *symbol, uintptr_t address);
 
 /* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
 bool resolve_is_cuda(uintptr_t caller);
 
-/* The driver's real function came to light (dlsym, cuGetProcAddress): used unless one is known. */
-void resolve_driver(unsigned slot, void *real);
-
-/* The module around `caller` got `real`, a libcudart's, from dlsym: its calls go there. */
-void resolve_runtime(unsigned slot, uintptr_t caller, void *real);
+/*
+ * The code at `caller` asked for the hook's function (dlsym, cuGetProcAddress) and got `real`.
+ * True: that is CUDA's, or another preload's, and the caller may have the hook instead: from there
+ * its calls go to `real`, or where they are known to go.
+ */
+bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real);
 
 /*
  * Drops bindings of and into objects that were unloaded. After each dlclose, and now and then from

@@ -387,6 +387,7 @@ bool thread_attach(struct thread *t)
                          .tid = thread_id(),
                          .inside = t->inside,
                          .caller = t->caller,
+                         .stand_in = t->stand_in,
                          .cost = &thread_cost_shared};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     t->cost = thread_cost_take(t->number, t->tid, t->inside == CALL_FOR_GOOD);

@@ -69,10 +69,11 @@ struct thread {
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
     uint32_t further;      /* the last correlation id that a LINK record was made for */
     bool in_init;          /* in cuInit, by way of its hook */
-    uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
-    uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
     bool has_unwound;      /* libunwind has what it needs of this thread */
     uint8_t weighed_class; /* enum passed_class of `weighed`, below */
+    uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
+    uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */
+    uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
     struct room *room;     /* where its stack is being taken; stack.c */
     uintptr_t stack_low;   /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;

@@ -178,6 +178,120 @@ def test_beside_another_hook(compare, library, order, way, kind):
         assert seen > 0, "the other hook was pushed aside"
 
 
+class Stubs:
+    """Of a framework that carries stubs of CUDA's functions: the command that makes its calls.
+
+    apart: a library of stubs, and a plugin that is linked with it; one: both in one object, whose
+    own calls are not bound to itself; linked, linked one: the same, with a program that is linked
+    with it; program: all in the program, which exports them or not."""
+
+    SHAPES = ["apart", "one", "linked", "linked one", "program", "exporting program"]
+    LIBRARY = ("-shared", "-fPIC")
+
+    def __init__(self, level):
+        self.level = level
+
+    def build(self, *flags):
+        return str(toolchain.build("stubs.c", self.level, *flags))
+
+    def link(self, *flags):
+        """Flags to link with what those make."""
+        made = self.build(*flags)
+        return made, "-Wl,--no-as-needed,--allow-shlib-undefined", f"-Wl,-rpath,{toolchain.OUT}"
+
+    def command(self, shape, *host_flags):
+        helper = self.link("-DHELPER", *self.LIBRARY)
+        if shape.endswith("program"):
+            export = ("-rdynamic",) if shape.startswith("exporting") else ()
+            return [self.build("-DSTUBS", "-DPLUGIN", "-DMAIN", *export, *helper)]
+        one = ("-DPLUGIN",) if shape.endswith("one") else ()
+        stubs = self.link("-DSTUBS", *one, *self.LIBRARY, *helper)
+        rest = () if one else ("-DPLUGIN",)
+        if shape.startswith("linked"):
+            return [self.build("-DMAIN", *rest, *stubs)]
+        host = toolchain.build("plugin_host.c", *host_flags)
+        return [host, self.build(*rest, *self.LIBRARY, *stubs) if rest else stubs[0]]
+
+
+@pytest.mark.parametrize("shape", Stubs.SHAPES)
+@pytest.mark.parametrize("way, level", [("open", "-O1"), ("open", "-O2"), ("getproc", "-O1"),
+                                        ("helper", "-O1"), ("next", "-O1"), ("all", "-O1")])
+def test_stubs(compare, shape, way, level):
+    """What defines CUDA's names, and finds our hook where it looks for the real function."""
+    compare([*Stubs(level).command(shape), "driver", "runtime"], calls=12, STUBS_WAY=way)
+
+
+@pytest.mark.parametrize("shape", ["apart", "one"])
+@pytest.mark.parametrize("way", ["open", "all"])
+def test_stubs_for_all(compare, shape, way):
+    """The same, brought by a plugin that was opened with RTLD_GLOBAL."""
+    compare([*Stubs("-O1").command(shape, "-DGLOBAL"), "runtime", "driver"], calls=12,
+            STUBS_WAY=way)
+
+
+@pytest.mark.parametrize("shape", ["apart", "one"])
+@pytest.mark.parametrize("what", ["driver", "runtime"])
+def test_stubs_give_way(library, tmp_path, shape, what):
+    """Stubs that found nothing are called no more, once CUDA's own library is there."""
+    real = [toolchain.SIM / "libcuda.so.1", toolchain.SIM / "libcudart.so.12"]
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=tmp_path,
+                                SIMCUDA_TIMELINE="off")
+    done = toolchain.run([*Stubs("-O1").command(shape), what, *real, "count", what], env, status=3)
+    unhooked = 2 if what == "driver" else 0
+    assert done.stdout == f"{what}: 303\n{what}: 0\nstubs: {unhooked}\n" and not done.stderr
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert [c.result for c in process.calls()] == [303] * (what == "runtime") + [0] * 6
+
+
+@pytest.mark.parametrize("shape", ["apart", "one", "program", "program that asks all"])
+@pytest.mark.parametrize("order", ["before", "after"])
+@pytest.mark.parametrize("kind", ["dlsym", "PLAIN"])
+def test_stubs_beside_another_hook(compare, library, tmp_path, shape, order, kind):
+    """A quota's preload is called as without us; what it forwards to may be a stub."""
+    flags = ["-DPLAIN"] if kind == "PLAIN" else []
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC", *flags)
+    shape, _, asks = shape.partition(" that ")
+    what = ["driver"] if asks else ["driver", "runtime"]
+    command = [*Stubs("-O1").command(shape, "-DGLOBAL"), *what]
+    way = "all" if asks else "open"
+    plain = toolchain.run(command, toolchain.environment(
+        tmp_path, LD_PRELOAD=other, STUBS_WAY=way, SIMCUDA_TIMELINE="off"), status=3)
+    preload = f"{other}:{library}" if order == "before" else f"{library}:{other}"
+    _, done = compare(command, preload=preload, calls=6 * len(what), STUBS_WAY=way)
+    assert done.stdout == plain.stdout
+    seen = int(done.stdout.rpartition("other hook: ")[2])
+    assert seen == (6 if shape != "program" else 3 if asks or kind == "dlsym" else 0)
+
+
+def test_runtime_with_a_hash_in_its_name(library, tmp_path):
+    """As Python wheels carry it: CUDA's own library none the less."""
+    name = "libcudart-d0da41ae.so.12"
+    tiny = toolchain.build("tiny_cudart.c", "-shared", "-fPIC", "-fexceptions",
+                           f"-Wl,-soname,{name}")
+    (tmp_path / name).symlink_to(tiny)
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=tmp_path,
+                                STUBS_RUNTIME=name)
+    toolchain.run([*Stubs("-O1").command("program"), "runtime"], env, status=3)
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert [c.symbol for c in process.calls()] == ["cudaMalloc", "cudaFree"] * 3
+
+
+@pytest.mark.parametrize("kind", [(), ("-DIN_ALL",), ("-DBY_TABLE",), ("-Wl,-Bsymbolic",)])
+def test_driver_that_finds_us(library, tmp_path, kind):
+    """A stand-in for the driver looks for its own functions, and finds ours: it has fewer."""
+    driver = toolchain.build("stand_in.c", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", *kind)
+    program = toolchain.build("stand_in.c", "-DASKS")
+    (tmp_path / "libcuda.so.1").symlink_to(driver)
+    plain, done = (toolchain.run([program], toolchain.environment(
+        tmp_path / "out", preload, LD_LIBRARY_PATH=tmp_path), status=3)
+        for preload in (None, library))
+    assert done.stdout == plain.stdout and "302" not in plain.stdout and not done.stderr
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert [c.symbol for c in process.calls()] == [
+        "cuCtxSynchronize", "cuCtxSynchronize", "cuMemAlloc_v2", "cuMemAlloc_v2",
+        "cuCtxSynchronize", "cuMemAlloc_v2"]
+
+
 @pytest.mark.parametrize("way", ["linked", "static"])
 def test_fork_after_use(compare, way):
     """The child's calls fail, as they do without us, and are in a file of its own."""

@@ -116,6 +116,21 @@ def test_lookups(library, folder, compiler, level, cuda):
         assert not (folder / "out").exists()
 
 
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_lookups_beside_another_hook(library, folder, order):
+    """What another preload has brought is found, and nothing else, even if it hooks dlsym, too."""
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC")
+    program = toolchain.build("lookups.c")
+    both_ways = f"{other}:{library}" if order == "before" else f"{library}:{other}"
+    found = []
+    for preload in (other, both_ways):
+        env = toolchain.environment(folder / "out", LD_PRELOAD=preload)
+        done = toolchain.run([program, folder], env, status=None, cwd=folder)
+        found.append(re.findall(r"^((?:library: )?(?:default|program's|next) cu\w+): (nothing)?",
+                                done.stdout, re.MULTILINE))
+    assert found[0] == found[1] and ("default cudaMalloc", "") in found[0]
+
+
 @pytest.mark.parametrize("hide", ["nothing", "libcuda", "libcudart"])
 def test_missing_cuda(library, tmp_path, hide):
     """A runtime without a driver, a program without a runtime: the same errors as ever."""

@@ -24,7 +24,7 @@ $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_HELP_SRC:%=$(B
 
 # Of the library, a part each, with doubles of what it calls.
 UNIT_INJECT_TESTS := test_cfi test_stack test_modules test_python test_cost test_locks \
-	test_status
+	test_resolve test_status
 UNIT_INJECT_SRC := test/unit/append_double.c $(UNIT_INJECT_TESTS:%=test/unit/%.c)
 $(UNIT_INJECT_SRC:%=$(BUILD)/obj/%.o): override CFLAGS += -Iinject
 $(BUILD)/unit/test_cfi: $(BUILD)/obj/inject/cfi.c.o
@@ -37,6 +37,7 @@ $(BUILD)/unit/test_python: $(patsubst %,$(BUILD)/obj/inject/%.c.o,python_walk py
 $(BUILD)/unit/test_locks: $(patsubst %,$(BUILD)/obj/inject/%.c.o,labels python_places futex \
 	signals)
 $(BUILD)/unit/test_status: $(patsubst %,$(BUILD)/obj/inject/%.c.o,status futex leader signals)
+$(BUILD)/unit/test_resolve: $(patsubst %,$(BUILD)/obj/inject/%.c.o,resolve futex signals)
 $(BUILD)/unit/test_cost: $(patsubst %,$(BUILD)/obj/inject/%.c.o,cost_sums thread_cost)
 $(BUILD)/unit/test_ladder: $(BUILD)/obj/inject/ladder.c.o
 $(BUILD)/obj/test/unit/test_ladder.c.o: override CFLAGS += -Iinject

@@ -3,6 +3,7 @@
  * Opens plugins as Python opens its extensions, and runs each with the same arguments:
  *   plugin_host PLUGIN[,PLUGIN...] ARGUMENTS...
  * -DDEEP: with RTLD_DEEPBIND, so that what the plugins call goes past every preload.
+ * -DGLOBAL: with RTLD_GLOBAL, so that what they bring is there for all.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 
 #ifdef DEEP
 #define FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
+#elif defined(GLOBAL)
+#define FLAGS (RTLD_NOW | RTLD_GLOBAL)
 #else
 #define FLAGS (RTLD_NOW | RTLD_LOCAL)
 #endif
