@@ -4,7 +4,9 @@
 #include "gpu.h"
 #include "pass_by.h"
 #include "resolve.h"
+#include "signals.h"
 #include "stack.h"
+#include "stack_place.h"
 #include "writer.h"
 
 /* How many calls thread.opens lists: it is looked at only while `open` is marked. */
@@ -13,23 +15,32 @@ static uint32_t listed(const struct thread *t)
     return call_unmarked(t->open) == t->open ? 0 : t->open_count;
 }
 
-uint64_t *call_newest_record(struct thread *t)
+static uint32_t open_count(const struct thread *t)
 {
-    unsigned count = thread_open_records(t);
-    if (!count || (listed(t) && !t->opens[listed(t) - 1].is_recorded))
-        return NULL;
-    return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
+    return t->open && !listed(t) ? 1 : listed(t);
 }
 
-uint64_t *call_outer_record(struct thread *t)
+static struct call *open_at(const struct thread *t, uint32_t i)
 {
-    uint64_t *record = call_newest_record(t);
-    for (unsigned count = record ? thread_open_records(t) : 0; count > 1; count--) {
-        if (!(record[0] >> 8 & RECORD_NESTED))
-            break;
-        record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 2));
-    }
-    return record;
+    return listed(t) ? t->opens[i].call : call_unmarked(t->open);
+}
+
+/* How many of the first `count` open calls have a record. */
+static unsigned recorded_before(const struct thread *t, uint32_t count)
+{
+    unsigned recorded = 0;
+    for (uint32_t i = 0; i < count; i++)
+        recorded += !listed(t) || t->opens[i].is_recorded;
+    return recorded;
+}
+
+/* The record of an open call, or NULL. */
+static uint64_t *record_at(const struct thread *t, uint32_t i)
+{
+    unsigned before = recorded_before(t, i);
+    if (recorded_before(t, i + 1) == before || before >= thread_open_records(t))
+        return NULL;
+    return (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, before));
 }
 
 /* The newest open call comes on top of those that are open already. */
@@ -51,51 +62,77 @@ static struct seen_call *seen_of(struct thread *t, const struct call *c)
     return NULL;
 }
 
-/* The newest open call is over; the one below it is the newest again. */
-static void pop(struct thread *t)
+/* An open call is over; those that were on top of it move down. */
+static void take_out(struct thread *t, uint32_t i)
 {
-    struct seen_call *s = seen_of(t, call_unmarked(t->open));
+    struct seen_call *s = seen_of(t, open_at(t, i));
+    uint32_t left = open_count(t) - 1;
     if (s)
         s->is_open = false;
-    t->open_count = listed(t) ? listed(t) - 1 : 0;
-    t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
+    memmove(&t->opens[i], &t->opens[i + 1], (left - i) * sizeof t->opens[0]);
+    t->open = left ? call_marked(t->opens[left - 1].call) : NULL;
+    atomic_signal_fence(memory_order_seq_cst); /* the other order would leave one without a list */
+    t->open_count = left;
 }
 
-/* Records the newest open call as stale and forgets it. */
-static void close_stale(struct thread *t)
+/*
+ * An open call's record becomes whole, if it has one, and the call is forgotten. What a jump leaves
+ * of that is told (thread_settle) only if it is the newest; signals are kept out of the others.
+ */
+static void close_at(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
 {
-    uint64_t *record = call_newest_record(t);
+    bool is_newest = i + 1 == open_count(t);
+    uint64_t mask = is_newest ? 0 : block_signals();
+    if (record_at(t, i)) {
+        unsigned before = recorded_before(t, i);
+        if (!stack && !weight)
+            thread_close(t, before);
+        else if (thread_close_with(t, before, stack, weight) && weight)
+            pass_take_weight(t);
+    }
+    take_out(t, i);
+    if (!is_newest)
+        restore_signals(mask);
+}
+
+/* Records an open call as stale and forgets it. */
+static void close_stale(struct thread *t, uint32_t i)
+{
+    uint64_t *record = record_at(t, i);
     if (record) {
         counter_add(COUNTER_STALE, 1);
         record[0] |= (uint64_t)RECORD_STALE << 8;
         record[2] = ticks_now() - record[1];
         record[3] = 0;
-        thread_close(t);
     }
-    pop(t);
+    close_at(t, i, 0, 0);
 }
 
-/* `c` is not the newest open call. True if it waits below, and is the newest now. */
-static bool find_below(struct thread *t, struct call *c)
+/* Where the open call `c` is listed; open_count if it is not open any more. */
+static uint32_t find_open(const struct thread *t, const struct call *c)
 {
     uint32_t i = 0;
-    while (i < listed(t) && t->opens[i].call != c)
+    while (i < open_count(t) && open_at(t, i) != c)
         i++;
-    if (i == listed(t))
-        return false;
-    while (call_unmarked(t->open) != c) /* those on top of it were left by another door */
-        close_stale(t);
-    return true;
+    return i;
 }
 
-bool call_is_inside(struct thread *t, const struct call *c)
+bool call_is_live_afar(const struct call *outer, const struct call *inner)
+{
+    uintptr_t at = (uintptr_t)outer;
+    return !stack_place_is_gone(at, (uintptr_t)inner) &&
+           call_has_mark(outer, stack_place_word((uintptr_t)&outer->mark));
+}
+
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
 {
     if (!t->inside)
         return false;
     if (t->inside == CALL_FOR_GOOD)
         return true;
     if (call_is_live(t->inside, c)) {
-        counter_add(COUNTER_UNRECORDED, 1);
+        if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+            counter_add(COUNTER_UNRECORDED, 1);
         return true;
     }
     /* A signal handler left our code by longjmp. */
@@ -116,10 +153,71 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
-/* Is what `caller` calls part of the newest open call? 0: a call that only CUPTI saw. */
-static bool is_part(struct thread *t, uintptr_t caller)
+/* Those open calls from `first` on are over that are not on the stack any more. */
+static void close_left(struct thread *t, uint32_t first, const struct call *inner)
 {
-    return caller && (seen_of(t, call_unmarked(t->open)) || resolve_is_cuda(caller));
+    for (uint32_t i = open_count(t); i > first; i--)
+        if (!is_live(t, open_at(t, i - 1), inner))
+            close_stale(t, i - 1);
+}
+
+/* Is the frame of an open call one that `inner` may have been called from? */
+static bool encloses(struct thread *t, uint32_t i, const struct call *inner)
+{
+    return seen_of(t, open_at(t, i)) ||
+           (uintptr_t)open_at(t, i) - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+/* The newest call that encloses `inner`; open_count if there is none. */
+static uint32_t find_enclosing(struct thread *t, const struct call *inner)
+{
+    for (uint32_t i = open_count(t); i > 0; i--)
+        if (encloses(t, i - 1, inner))
+            return i - 1;
+    return open_count(t);
+}
+
+/*
+ * Is what `caller` calls part of an open call? 0: a call that only CUPTI saw. What CUDA calls on
+ * another stack than that of any open one is part of none of them.
+ */
+static bool is_part(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    return caller && find_enclosing(t, c) < open_count(t) &&
+           (seen_of(t, call_unmarked(t->open)) || resolve_is_cuda(caller));
+}
+
+/*
+ * As many calls are open as can be. Those of other stacks may never come back: the oldest of them
+ * is given up, so that a thread is not silenced for good.
+ */
+static bool give_up_one(struct thread *t, const struct call *c)
+{
+    for (uint32_t i = 0; i < open_count(t); i++)
+        if (!encloses(t, i, c)) {
+            close_stale(t, i);
+            return true;
+        }
+    return false;
+}
+
+bool call_is_part(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    return i < open_count(t) && (seen_of(t, open_at(t, i)) || call_is_live(open_at(t, i), inner));
+}
+
+uint64_t *call_outer_record(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    if (i == open_count(t) && i > 0)
+        i--;
+    uint64_t *record = i < open_count(t) ? record_at(t, i) : NULL;
+    while (record && record[0] >> 8 & RECORD_NESTED && i > 0) {
+        uint64_t *below = record_at(t, --i);
+        record = below ? below : record;
+    }
+    return record;
 }
 
 /* What is to become of a call. */
@@ -127,7 +225,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
+    if (call_is_inside(t, c, caller) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
         return CALL_PASS;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
@@ -151,13 +249,13 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         mode = CALL_PASS; /* its callback makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
-    while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
-        close_stale(t);
+    if (mode != CALL_PASS)
+        close_left(t, 0, c);
     if (t->open && mode != CALL_PASS) {
-        mode = !is_part(t, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
+        mode = !is_part(t, c, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
         if (mode == CALL_PASS)
             thread_cost_count(t->cost, COST_NESTED);
-        if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX) {
+        if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX && !give_up_one(t, c)) {
             counter_add(COUNTER_UNRECORDED, 1);
             mode = CALL_PASS;
         }
@@ -202,8 +300,9 @@ static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *open = call_unmarked(t->open);
     if (!open || t->inside || gp.nested || !thread_takes_part(t) || !caller ||
-        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen || !call_is_live(open, c) ||
-        !resolve_is_cuda(caller))
+        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen ||
+        (uintptr_t)open - (uintptr_t)c - 1 >= CALL_NEAR_BYTES || !resolve_is_cuda(caller) ||
+        !call_is_live(open, c))
         return false;
     thread_cost_count(t->cost, COST_NESTED);
     return true;
@@ -311,26 +410,25 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         return result;
     }
     thread_settle(t); /* a call inside this one may have been left in our own code */
-    if (call_unmarked(t->open) != c && !find_below(t, c)) {
-        call_leave(t); /* found stale by a call on another stack, and recorded then */
+    uint32_t i = find_open(t, c);
+    if (i == open_count(t)) {
+        call_leave(t); /* it was given up, and recorded then */
         return result;
     }
-    uint64_t *record = call_newest_record(t);
+    /* Those on top of it were left by another door, unless a coroutine waits inside them. */
+    close_left(t, i + 1, c);
+    uint64_t *record = record_at(t, i);
+    uint32_t stack = 0, weight = 0;
     if (record) {
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_stack = call_is_slow(site, record[2]) ||
                          (call_has_failed(result) && stack_of_failure(site->class));
-        uint32_t stack = has_stack ? take_stack(t) : 0;
-        uint32_t weight = t->weighed == c ? t->weight : 0;
-        /* Taking it may have taken the room that the record was in. */
-        if (call_newest_record(t) && !stack && !weight)
-            thread_close(t);
-        else if (call_newest_record(t) && thread_close_with(t, stack, weight) && weight)
-            pass_take_weight(t);
+        stack = has_stack ? take_stack(t) : 0; /* which may take the room that the record is in */
+        weight = t->weighed == c ? t->weight : 0;
     }
-    pop(t);
+    close_at(t, i, stack, weight);
     if (thread_is_asked(t))
         thread_follow(t);
     if (attention_now() >= ATTENTION_LATE)
@@ -396,7 +494,8 @@ struct seen_call *call_newest_seen(struct thread *t)
 
 bool call_seen_is_live(const struct seen_call *s, const void *inner)
 {
-    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX);
+    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX ||
+                          stack_place_is_handlers(s->frame));
 }
 
 struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
@@ -425,8 +524,9 @@ void call_abandon_seen(struct thread *t, struct seen_call *s)
 {
     struct call *c = &s->call;
     call_enter(t, c);
-    if (call_unmarked(t->open) == c || find_below(t, c))
-        close_stale(t);
+    uint32_t i = find_open(t, c);
+    if (i < open_count(t))
+        close_stale(t, i);
     call_leave(t);
     s->is_open = false;
 }

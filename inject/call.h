@@ -6,7 +6,9 @@
  * doors: an owner that is not on the stack above the caller any more is stale, and is closed as
  * such when the next call finds it. One that only seems to be there, because the stack was not
  * written to since, looks like one that a signal handler has interrupted: a call from the user's
- * own code is an event in either case, and what was open waits below it.
+ * own code is an event in either case, and what was open waits below it. So does one that lies on
+ * another stack, a coroutine's or that which a signal handler has interrupted: it may come back at
+ * any time, before newer ones and after them.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -45,6 +47,9 @@ extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
 
+/* And usually below this, which is so little that no other stack ends in between. */
+#define CALL_NEAR_BYTES 8192u
+
 #define CALL_MODE_MASK ((uintptr_t)7)
 
 static inline uintptr_t call_mark(const struct call *c, enum call_mode mode)
@@ -68,15 +73,24 @@ static inline struct call *call_unmarked(struct call *c)
     return (struct call *)((uintptr_t)c & ~(uintptr_t)1);
 }
 
+static inline bool call_has_mark(const struct call *c, uintptr_t mark)
+{
+    return (mark ^ ~(uintptr_t)c) <= CALL_MODE_MASK;
+}
+
+/* As call_is_live, wherever `outer` lies. */
+bool call_is_live_afar(const struct call *outer, const struct call *inner);
+
 /*
- * Is `outer`, a call found open, still on the stack above `inner`? Reads memory at `outer` only
- * where the stack that `inner` stands on must be mapped.
+ * May `outer`, a call found open, come back? Not if its frame is gone, as seen from `inner`, or
+ * something else lies there by now. Reads the memory directly only where the stack that `inner`
+ * stands on must be mapped.
  */
 static inline bool call_is_live(const struct call *outer, const struct call *inner)
 {
-    uintptr_t distance = (uintptr_t)outer - (uintptr_t)inner;
-    return distance - 1 < CALL_STACK_BYTES_MAX &&
-           (*(const volatile uintptr_t *)&outer->mark ^ ~(uintptr_t)outer) <= CALL_MODE_MASK;
+    if (likely((uintptr_t)outer - (uintptr_t)inner - 1 < CALL_NEAR_BYTES))
+        return call_has_mark(outer, *(const volatile uintptr_t *)&outer->mark);
+    return call_is_live_afar(outer, inner);
 }
 
 /*
@@ -95,14 +109,15 @@ static inline void call_leave(struct thread *t)
     t->inside = NULL;
 }
 
-/* True: not to be recorded, because we are inside our own code on this thread; counted. */
-bool call_is_inside(struct thread *t, const struct call *c);
+/* True: not to be recorded, because we are inside our own code on this thread; counted, but for
+ * what CUDA calls. */
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
 
 /* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
 static inline bool call_enter_own(struct thread *t, struct call *c)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (unlikely(t->inside) && call_is_inside(t, c))
+    if (unlikely(t->inside) && call_is_inside(t, c, 0))
         return false;
     call_enter(t, c);
     return true;
@@ -141,11 +156,14 @@ void call_abandon_seen(struct thread *t, struct seen_call *s);
 struct seen_call *call_newest_seen(struct thread *t);
 bool call_seen_is_live(const struct seen_call *s, const void *inner);
 
-/* The record of the newest open call, if it has one. From inside the call. */
-uint64_t *call_newest_record(struct thread *t);
+/* Does `inner` lie inside an open call? */
+bool call_is_part(struct thread *t, const struct call *inner);
 
-/* The same, or of the call that the newest is nested in: the user's own. */
-uint64_t *call_outer_record(struct thread *t);
+/*
+ * The record of the user's own call that `inner` lies inside, if it has one; of the newest where it
+ * is not known which that is.
+ */
+uint64_t *call_outer_record(struct thread *t, const struct call *inner);
 
 /* Writes the record of a call that begins now. */
 static inline __attribute__((always_inline)) void call_write(uint64_t *record,

@@ -88,18 +88,22 @@ static void put_open(struct thread *t, const uint8_t *records, size_t bytes, uns
     chunk_commit(t->records, t->used + count);
 }
 
-/* The open calls go on without records. */
+/* Open calls are listed as soon as one of them has no record. */
+static void list_open(struct thread *t)
+{
+    if (t->open && call_unmarked(t->open) == t->open) {
+        t->opens[0] = (struct open_call){t->open, true};
+        t->open_count = 1;
+        t->open = call_marked(t->open);
+    }
+}
+
+/* The open calls go on without records, of which there were `count`. */
 static void drop_open(struct thread *t, unsigned count)
 {
-    if (!t->open)
-        return;
-    if (call_unmarked(t->open) == t->open) {
-        t->opens[0] = (struct open_call){.call = t->open};
-        t->open_count = 1;
-    }
-    for (uint32_t i = 0; i < t->open_count; i++)
+    list_open(t);
+    for (uint32_t i = 0; t->open && i < t->open_count; i++)
         t->opens[i].is_recorded = false;
-    t->open = call_marked(t->open);
     counter_add(COUNTER_DROPPED, count);
 }
 
@@ -239,11 +243,11 @@ void thread_leave(struct thread *t)
     use_chunk(t, NULL);
 }
 
-void thread_close(struct thread *t)
+void thread_close(struct thread *t, unsigned before)
 {
     uint8_t record[CALL_BYTES_MAX];
     unsigned count = thread_open_records(t);
-    size_t below = thread_open_bytes(t, count - 1);
+    size_t below = thread_open_bytes(t, before);
     uint8_t *room = t->records + t->used;
     size_t bytes = 8 * (size_t)record_word_count(load_u64(room + below));
     if (below) {
@@ -258,30 +262,30 @@ void thread_close(struct thread *t)
 }
 
 /*
- * Open records are out of sight while the newest gets longer. A kill then finds a call that has
+ * Open records are out of sight while one gets longer. A kill then finds a call that has
  * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
  */
-bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
+bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight)
 {
     if (!thread_make_room(t, 8)) {
         counter_add(COUNTER_DROPPED, (uint64_t)-1); /* with the open ones already */
         return false;
     }
     unsigned count = thread_open_records(t);
-    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + thread_open_bytes(t, count - 1));
-    size_t words = record_word_count(record[0]);
+    size_t bytes = thread_open_bytes(t, count), begin = thread_open_bytes(t, before);
+    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + begin);
     t->extending = t->used + 1;
     atomic_signal_fence(memory_order_seq_cst);
     chunk_commit(t->records, t->used);
     atomic_signal_fence(memory_order_seq_cst);
     memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
-            8 * (words - RECORD_HEAD_WORDS));
+            bytes - begin - 8 * RECORD_HEAD_WORDS); /* and those of newer calls */
     record[RECORD_HEAD_WORDS] = stack | (uint64_t)weight << 32;
     record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
     chunk_commit(t->records, t->used + count);
     atomic_signal_fence(memory_order_seq_cst);
     t->extending = 0;
-    thread_close(t);
+    thread_close(t, before);
     return true;
 }
 
@@ -302,10 +306,12 @@ void thread_settle(struct thread *t)
     if (count > wanted) { /* the newest was not noted yet as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
-        bool is_over = count + 1 == wanted && !is_extending; /* the newest; else they moved */
-        drop_open(t, is_over ? 0 : wanted);
-        for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
-            t->opens[i].is_recorded = true;
+        if (count + 1 == wanted && !is_extending) { /* the newest is over; else they moved */
+            list_open(t);
+            t->opens[t->open_count - 1].is_recorded = false;
+        } else {
+            drop_open(t, wanted);
+        }
     }
 }
 

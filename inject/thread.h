@@ -159,12 +159,15 @@ bool thread_append(struct thread *t, const struct record *r);
 /* Leaves the chunk to the writer, with no call open; the next record takes another. */
 void thread_leave(struct thread *t);
 
-/* The newest open record becomes a whole one: it goes before the other open ones. */
-void thread_close(struct thread *t);
+/*
+ * An open record, with `before` ones before it, becomes a whole one: it goes before all of them. If
+ * it is not that of the newest call, signals are blocked (thread_settle).
+ */
+void thread_close(struct thread *t, unsigned before);
 
 /* The same, with the number of its stack and its weight. False: it is dropped with its chunk, and
  * counted. */
-bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight);
+bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight);
 
 /*
  * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk
