@@ -3,7 +3,8 @@
  * What step.c steps through: stepped LOG HANDLER CALLS. Each call has a number, its stream or
  * bytes, and each that arrives at the runtime is noted in the log: 64-bit words in shared memory,
  * the first their count, the others function << 32 | number. The handler is one of those below;
- * with "alt" in its name it has another stack, with "pass" gpuprof is first given time to find that calls cost too much.
+ * with "alt" in its name it has another stack, with "pass" gpuprof is first given time to find that
+ * calls cost too much.
  */
 #include <fcntl.h>
 #include <setjmp.h>
