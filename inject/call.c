@@ -9,20 +9,20 @@
 #include "stack_place.h"
 #include "writer.h"
 
-/* How many calls thread.opens lists: it is looked at only while `open` is marked. */
+/* How many calls thread.opens lists: it is looked at only if it says so. */
 static uint32_t listed(const struct thread *t)
 {
-    return call_unmarked(t->open) == t->open ? 0 : t->open_count;
+    return call_has(t, CALL_LISTED) ? t->open_count : 0;
 }
 
 static uint32_t open_count(const struct thread *t)
 {
-    return t->open && !listed(t) ? 1 : listed(t);
+    return call_newest(t) && !listed(t) ? 1 : listed(t);
 }
 
 static struct call *open_at(const struct thread *t, uint32_t i)
 {
-    return listed(t) ? t->opens[i].call : call_unmarked(t->open);
+    return listed(t) ? t->opens[i].call : call_newest(t);
 }
 
 /* How many of the first `count` open calls have a record. */
@@ -47,10 +47,10 @@ static uint64_t *record_at(const struct thread *t, uint32_t i)
 static void push(struct thread *t, struct call *c, bool is_recorded)
 {
     t->open_count = listed(t);
-    if (t->open && t->open_count == 0)
-        t->opens[t->open_count++] = (struct open_call){t->open, true};
+    if (call_newest(t) && t->open_count == 0)
+        t->opens[t->open_count++] = (struct open_call){call_newest(t), true};
     t->opens[t->open_count++] = (struct open_call){c, is_recorded};
-    t->open = call_marked(c);
+    call_set_newest(t, c, CALL_LISTED);
 }
 
 /* The call that only CUPTI saw which has this struct; NULL if it is a hook's. */
@@ -70,7 +70,7 @@ static void take_out(struct thread *t, uint32_t i)
     if (s)
         s->is_open = false;
     memmove(&t->opens[i], &t->opens[i + 1], (left - i) * sizeof t->opens[0]);
-    t->open = left ? call_marked(t->opens[left - 1].call) : NULL;
+    call_set_newest(t, left ? t->opens[left - 1].call : NULL, left ? CALL_LISTED : 0);
     atomic_signal_fence(memory_order_seq_cst); /* the other order would leave one without a list */
     t->open_count = left;
 }
@@ -126,11 +126,12 @@ bool call_is_live_afar(const struct call *outer, const struct call *inner)
 
 bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
 {
-    if (!t->inside)
+    const struct call *where = t->inside ? t->inside : call_newest(t);
+    if (!call_thread_is_inside(t))
         return false;
-    if (t->inside == CALL_FOR_GOOD)
+    if (where == CALL_FOR_GOOD)
         return true;
-    if (call_is_live(t->inside, c)) {
+    if (call_is_live(where, c)) {
         if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
             counter_add(COUNTER_UNRECORDED, 1);
         return true;
@@ -138,7 +139,7 @@ bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
     /* A signal handler left our code by longjmp. */
     if (thread_takes_part(t)) /* else the chunk is another process's */
         thread_settle(t);
-    t->inside = NULL;
+    call_leave(t);
     return false;
 }
 
@@ -184,7 +185,7 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
 static bool is_part(struct thread *t, const struct call *c, uintptr_t caller)
 {
     return caller && find_enclosing(t, c) < open_count(t) &&
-           (seen_of(t, call_unmarked(t->open)) || resolve_is_cuda(caller));
+           (seen_of(t, call_newest(t)) || resolve_is_cuda(caller));
 }
 
 /*
@@ -244,14 +245,14 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
             mode = CALL_PASS;
         }
     }
-    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
+    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code]) {
         mode = CALL_PASS; /* its callback makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
     if (mode != CALL_PASS)
         close_left(t, 0, c);
-    if (t->open && mode != CALL_PASS) {
+    if (call_newest(t) && mode != CALL_PASS) {
         mode = !is_part(t, c, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
         if (mode == CALL_PASS)
             thread_cost_count(t->cost, COST_NESTED);
@@ -298,8 +299,8 @@ static bool open_timed(struct thread *t, struct call *c, const struct call_site 
 /* As choose_mode would find it: part of a hook's call, and not recorded by itself. */
 static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
-    const struct call *open = call_unmarked(t->open);
-    if (!open || t->inside || gp.nested || !thread_takes_part(t) || !caller ||
+    const struct call *open = call_newest(t);
+    if (!open || call_thread_is_inside(t) || gp.nested || !thread_takes_part(t) || !caller ||
         (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen ||
         (uintptr_t)open - (uintptr_t)c - 1 >= CALL_NEAR_BYTES || !resolve_is_cuda(caller) ||
         !call_is_live(open, c))
@@ -352,7 +353,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
                    false);
         chunk_commit(t->records, t->used + count + 1);
         if (mode == CALL_OWNER) {
-            t->open = c;
+            call_set_newest(t, c, 0);
             t->timed = is_timed ? c : NULL;
             t->timed_ticks = ((const uint64_t *)(void *)room)[1] - begin;
         } else {

@@ -62,15 +62,40 @@ static inline enum call_mode call_mode(const struct call *c)
     return (enum call_mode)((c->mark ^ ~(uintptr_t)c) & CALL_MODE_MASK);
 }
 
-/* As thread.open: a call whose end has more to do than to complete its record. */
-static inline struct call *call_marked(struct call *c)
+/*
+ * Bits of thread.open, so that the usual call asks for all of it with one look. LISTED: its end has
+ * more to do than to complete its record. INSIDE: we are inside our own code, on behalf of
+ * thread.inside; if that is NULL, at the begin or end of the call itself, on the short way.
+ */
+#define CALL_LISTED ((uintptr_t)1)
+#define CALL_INSIDE ((uintptr_t)2)
+#define CALL_BITS   (CALL_LISTED | CALL_INSIDE)
+
+static inline struct call *call_with(const struct call *c, uintptr_t bits)
 {
-    return (struct call *)((uintptr_t)c | 1);
+    return (struct call *)((uintptr_t)c | bits);
 }
 
-static inline struct call *call_unmarked(struct call *c)
+static inline bool call_has(const struct thread *t, uintptr_t bit)
 {
-    return (struct call *)((uintptr_t)c & ~(uintptr_t)1);
+    return (uintptr_t)t->open & bit;
+}
+
+/* The newest open call, or NULL. */
+static inline struct call *call_newest(const struct thread *t)
+{
+    return (struct call *)((uintptr_t)t->open & ~CALL_BITS);
+}
+
+/* `c` is the newest open call from here on; where we are does not change. */
+static inline void call_set_newest(struct thread *t, const struct call *c, uintptr_t listed)
+{
+    t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
+}
+
+static inline bool call_thread_is_inside(const struct thread *t)
+{
+    return t->inside || call_has(t, CALL_INSIDE);
 }
 
 static inline bool call_has_mark(const struct call *c, uintptr_t mark)
@@ -101,12 +126,44 @@ static inline void call_enter(struct thread *t, struct call *c)
 {
     t->inside = c;
     atomic_signal_fence(memory_order_seq_cst);
+    t->open = call_with(t->open, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* In this order: without a name for where we are, a handler that jumps would leave us there. */
 static inline void call_leave(struct thread *t)
 {
     atomic_signal_fence(memory_order_seq_cst);
+    t->open = (struct call *)((uintptr_t)t->open & ~CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
     t->inside = NULL;
+}
+
+/*
+ * The same on behalf of `c`, which is open; false: it is not the only one. One must say so before
+ * one looks, and on one processor a single instruction does that in the word that is looked at.
+ */
+static inline __attribute__((always_inline)) bool call_enter_only(struct thread *t, struct call *c)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("orq %1, %0" : "+m"(t->open) : "i"(CALL_INSIDE) : "cc");
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == call_with(c, CALL_INSIDE);
+#else
+    t->inside = c;
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == c;
+#endif
+}
+
+/* And no call is open any more. */
+static inline __attribute__((always_inline)) void call_leave_none(struct thread *t)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = NULL;
+#if !defined(__x86_64__)
+    t->inside = NULL;
+#endif
 }
 
 /* True: not to be recorded, because we are inside our own code on this thread; counted, but for
@@ -117,7 +174,7 @@ bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
 static inline bool call_enter_own(struct thread *t, struct call *c)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (unlikely(t->inside) && call_is_inside(t, c, 0))
+    if (unlikely(call_thread_is_inside(t)) && call_is_inside(t, c, 0))
         return false;
     call_enter(t, c);
     return true;
@@ -200,30 +257,32 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
  * processor's. Its whole way is call_open, the real function, call_close, without another function
  * call, so that the arguments stay in the registers that they came in.
  *
- * Whatever is looked at here is looked at from `inside`: a signal handler's calls in between
- * could leave the thread with another chunk, with none, or with other open calls.
+ * Whatever is looked at here is looked at from inside our own code: a signal handler's calls in
+ * between could leave the thread with another chunk, with none, or with other open calls.
  */
 static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (unlikely(t->inside))
+    if (unlikely(t->open))
         return false;
     c->mark = call_mark(c, CALL_OWNER);
-    call_enter(t, c);
+    t->open = call_with(c, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
     uint64_t used = t->used;
     if (unlikely((uint32_t)t->epoch !=
                  (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
-        unlikely(t->open) || unlikely(used >= t->limit) ||
+        unlikely(used >= t->limit) ||
         (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))) {
-        call_leave(t);
+        atomic_signal_fence(memory_order_seq_cst);
+        t->open = NULL;
         return false;
     }
     uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
     call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
     chunk_commit(records, used + 1);
+    atomic_signal_fence(memory_order_seq_cst);
     t->open = c;
-    call_leave(t);
     return true;
 }
 
@@ -247,8 +306,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    call_enter(t, c); /* before we look, as in call_open */
-    if (unlikely(t->open != c) || unlikely(call_has_failed(result)) ||
+    if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(result)) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
@@ -265,8 +323,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
     used += 8 * (uint64_t)(RECORD_HEAD_WORDS + site->count);
     t->used = used;
     chunk_commit(records, used);
-    t->open = NULL;
-    call_leave(t);
+    call_leave_none(t);
     return result;
 }
 

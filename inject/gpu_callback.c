@@ -62,7 +62,7 @@ static void enter(struct thread *t, enum api_domain domain, int api, const CUpti
     /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
     if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
         return;
-    bool on_top = domain == API_RUNTIME && seen && call_unmarked(t->open) == &seen->call;
+    bool on_top = domain == API_RUNTIME && seen && call_newest(t) == &seen->call;
     if (t->open && !on_top && (seen || call_is_part(t, &here))) {
         note_correlation(t, data->correlationId);
         return;
@@ -105,7 +105,7 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
     gpu_guest_tell(domain, cbid, cbdata);
-    if (t->inside || !takes_part())
+    if (call_thread_is_inside(t) || !takes_part())
         return;
     int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
     if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */

@@ -34,7 +34,7 @@ int own_thread_create(void *(*body)(void *), void *data)
 
 void own_thread_begin(const char *name)
 {
-    this_thread.inside = CALL_FOR_GOOD;
+    call_enter(&this_thread, CALL_FOR_GOOD);
     prctl(PR_SET_NAME, name);
 }
 

@@ -91,10 +91,11 @@ static void put_open(struct thread *t, const uint8_t *records, size_t bytes, uns
 /* Open calls are listed as soon as one of them has no record. */
 static void list_open(struct thread *t)
 {
-    if (t->open && call_unmarked(t->open) == t->open) {
-        t->opens[0] = (struct open_call){t->open, true};
+    struct call *newest = call_newest(t);
+    if (newest && !call_has(t, CALL_LISTED)) {
+        t->opens[0] = (struct open_call){newest, true};
         t->open_count = 1;
-        t->open = call_marked(t->open);
+        call_set_newest(t, newest, CALL_LISTED);
     }
 }
 
@@ -102,7 +103,7 @@ static void list_open(struct thread *t)
 static void drop_open(struct thread *t, unsigned count)
 {
     list_open(t);
-    for (uint32_t i = 0; t->open && i < t->open_count; i++)
+    for (uint32_t i = 0; call_newest(t) && i < t->open_count; i++)
         t->opens[i].is_recorded = false;
     counter_add(COUNTER_DROPPED, count);
 }
@@ -294,11 +295,15 @@ void thread_settle(struct thread *t)
     if (!t->records)
         return;
     uint64_t committed = chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED);
-    uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = t->open != NULL;
-    if (call_unmarked(t->open) != t->open) {
+    uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = call_newest(t) != NULL;
+    if (call_has(t, CALL_LISTED)) {
         wanted = 0;
         for (uint32_t i = 0; i < t->open_count; i++)
             wanted += t->opens[i].is_recorded;
+    }
+    if (!t->inside && !call_has(t, CALL_LISTED) && count == 0) { /* not open yet, or no more */
+        call_set_newest(t, NULL, 0);
+        wanted = 0;
     }
     bool is_extending = t->extending && committed == t->extending - 1;
     t->extending = 0;
@@ -344,6 +349,7 @@ bool thread_attach(struct thread *t)
     /* Everything a thread had in another epoch lies in another process's file. */
     *t = (struct thread){.epoch = EPOCH_THREAD,
                          .tid = thread_id(),
+                         .open = call_with(NULL, (uintptr_t)t->open & CALL_INSIDE),
                          .inside = t->inside,
                          .caller = t->caller,
                          .cost = &thread_cost_shared};

@@ -56,14 +56,14 @@ struct thread {
     uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
     uint64_t used;       /* bytes of whole records */
     uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
-    struct call *open;   /* the newest call of the user's, NULL = none; lies on the stack */
+    struct call *open;   /* the newest call of the user's, with CALL_BITS (call.h); NULL = none */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
     uint64_t capacity;   /* bytes of records that the chunk has room for */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
     uint32_t number;     /* 1, 2, ...; 0 is the writer */
     uint32_t tid;
     bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
-    /* All open calls, if `open` is marked: it is the last. Else it is alone, and has a record. */
+    /* All open calls, if CALL_LISTED: it is the last. Else it is alone, and has a record. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
