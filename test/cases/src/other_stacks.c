@@ -22,10 +22,10 @@
 
 #define NOINLINE    __attribute__((noinline))
 #define STACK_BYTES ((size_t)64 << 10)
-#define COROUTINES  3 /* and one that goes on: as many calls as can be open */
+#define COROUTINES  3   /* and one that goes on: as many calls as can be open */
 #define KILL_AT     100 /* signals */
 #define FAR_BYTES   ((size_t)600 << 10)
-#define CALLS_MAX   60000  /* where the sender of signals does not get its turn */
+#define CALLS_MAX   60000 /* where the sender of signals does not get its turn */
 
 static volatile unsigned long arrived;
 static unsigned long amount;
@@ -203,8 +203,8 @@ static void coroutine(void)
 static void begin_coroutine(unsigned i)
 {
     if (!stacks[i]) /* a page that is none lies between two, or they touch each other */
-        stacks[i] = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                         -1, 0);
+        stacks[i] =
+            mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     getcontext(&contexts[i]);
     contexts[i].uc_stack.ss_sp = stacks[i];
     contexts[i].uc_stack.ss_size = STACK_BYTES;
