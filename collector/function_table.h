@@ -25,7 +25,8 @@ struct function_arg {
     const char *label; /* a view of the description */
 };
 
-/* x, y and z of a dim3 in one word, from two: what neither a device nor one word can is saturated. */
+/* x, y and z of a dim3 in one word, from two: what neither a device nor one word can is saturated.
+ */
 static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
 {
     uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;

@@ -83,7 +83,7 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define DIM3(name)      uint64_t name##_xy, uint64_t name##_z
 #define DIM3_NAME(name) name##_xy, name##_z
 #define DIM3_LOW(name)  name##_xy
-#define DIM3_HIGH(name) (uint32_t)name##_z
+#define DIM3_HIGH(name) ((uint32_t)(name##_z))
 
 /*
  * The wrapper goes the short way, or calls its twin that can do everything. The caller's address
