@@ -278,8 +278,12 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     /* Every member begins with a comma; the first one's place is taken by the brace. */
     char *brace = out;
     for (unsigned i = 0; i < e->record->arg_count; i++) {
+        unsigned kind = pieces->kinds[i];
+        uint64_t value;
+        if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value))
+            continue;
         out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
-        out = put_arg(w, out, e, pieces->kinds[i], e->record->args[i]);
+        out = put_arg(w, out, e, kind, value);
     }
     out = put_flags(out, e);
     if (w->scope.survey && e->record->correlation)

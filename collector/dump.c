@@ -173,8 +173,10 @@ static void print_call(struct dump *d, const struct record *r)
         char number[16];
         snprintf(number, sizeof number, "arg%u", i);
         bool known = f && i < f->arg_count;
-        print_arg(d, r, known ? f->args[i].label : number, known ? f->args[i].kind : API_HANDLE,
-                  r->args[i]);
+        unsigned kind = known ? f->args[i].kind : API_HANDLE;
+        uint64_t value;
+        if (function_value(r->args, r->arg_count, i, &kind, &value))
+            print_arg(d, r, known ? f->args[i].label : number, kind, value);
     }
 }
 

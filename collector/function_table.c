@@ -105,6 +105,13 @@ static int function_cut(struct function *f)
             (uint8_t)word_index(kind, api_arg_kind_name, API_ARG_KIND_COUNT, API_COUNT);
         f->args[f->arg_count++].label = label;
     }
+    for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is but a number */
+        if (f->args[i].kind == API_DIM3_XY && i + 1 < f->arg_count &&
+            f->args[i + 1].kind == API_DIM3_Z)
+            i++;
+        else if (f->args[i].kind == API_DIM3_XY || f->args[i].kind == API_DIM3_Z)
+            f->args[i].kind = API_COUNT;
+    }
     return 0;
 }
 

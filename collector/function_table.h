@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api.h"
 #include "number_set.h"
 #include "record.h"
 
@@ -24,6 +25,29 @@ struct function_arg {
     uint8_t kind;      /* enum api_arg_kind */
     const char *label; /* a view of the description */
 };
+
+/* x, y and z of a dim3 in one word, from two: what neither a device nor one word can is saturated.
+ */
+static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
+{
+    uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;
+    return (uint32_t)xy | y << 32 | (z < UINT16_MAX ? z : UINT16_MAX) << 48;
+}
+
+/*
+ * How argument `i` of `count` is to be shown, if its description says `kind`: a dim3 that came as
+ * two words is shown as one, at the first of them. False: it was.
+ */
+static inline bool function_value(const uint64_t *args, unsigned count, unsigned i, unsigned *kind,
+                                  uint64_t *value)
+{
+    *value = args[i];
+    if (*kind == API_DIM3_XY) {
+        *kind = API_DIM3;
+        *value = function_dim3(args[i], i + 1 < count ? args[i + 1] : 0);
+    }
+    return *kind != API_DIM3_Z;
+}
 
 struct function {
     uint32_t index; /* 0, 1, ... in the order of first appearance */

@@ -62,11 +62,15 @@ void open_calls_print_text(const struct open_calls *o, FILE *out)
         fprintf(out, " %12s  ", c->duration_ns ? time_text(text, c->duration_ns) : "just begun");
         print_line("", c->function->name, "", out);
         for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
+            unsigned kind = c->function->args[k].kind;
+            uint64_t value;
+            if (!function_value(c->args, c->arg_count, k, &kind, &value))
+                continue;
             print_line(" ", c->function->args[k].label, "=", out);
-            if (c->kernel && c->function->args[k].kind == API_KERNEL)
+            if (c->kernel && kind == API_KERNEL)
                 print_line("", c->kernel->shown, "", out);
             else
-                dump_value(c->function->args[k].kind, c->args[k], out);
+                dump_value(kind, value, out);
         }
         print_line(", in ", thread_title(c->process, c->thread, title, sizeof title), "\n", out);
     }

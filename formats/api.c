@@ -53,7 +53,8 @@ static const char *const arg_kind_names[API_ARG_KIND_COUNT] = {
     [API_ADDRESS] = "address", [API_HANDLE] = "handle", [API_STREAM] = "stream",
     [API_EVENT] = "event",     [API_KERNEL] = "kernel", [API_BYTES] = "bytes",
     [API_COUNT] = "count",     [API_KIND] = "kind",     [API_DIM3] = "dim3",
-    [API_DEVICE] = "device",   [API_FLAGS] = "flags",
+    [API_DEVICE] = "device",   [API_FLAGS] = "flags",   [API_DIM3_XY] = "dim3_xy",
+    [API_DIM3_Z] = "dim3_z",
 };
 
 static uint32_t crc_string(uint32_t crc, const char *string)

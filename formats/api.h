@@ -36,6 +36,7 @@ enum api_class {
  *   COUNT    a plain unsigned number
  *   KIND     enum cudaMemcpyKind               HtoD, DtoH, ...
  *   DIM3     x | y << 32 | z << 48, saturated at 65535 in y and z
+ *   DIM3_XY  x | y << 32; the next is a DIM3_Z: shown as one DIM3, with this one's label
  *   DEVICE   device ordinal                    -1 (all bits set) is the host
  *   FLAGS    bit mask                          hex string
  */
@@ -51,6 +52,8 @@ enum api_arg_kind {
     API_DIM3,
     API_DEVICE,
     API_FLAGS,
+    API_DIM3_XY,
+    API_DIM3_Z,
     API_ARG_KIND_COUNT
 };
 

@@ -4,46 +4,50 @@
 #include "gpu.h"
 #include "pass_by.h"
 #include "resolve.h"
+#include "signals.h"
 #include "stack.h"
+#include "stack_place.h"
 #include "writer.h"
 
-/* How many calls thread.opens lists: it is looked at only while `open` is marked. */
+/* How many calls thread.opens lists: it is looked at only if it says so. */
 static uint32_t listed(const struct thread *t)
 {
-    return call_unmarked(t->open) == t->open ? 0 : t->open_count;
+    return call_has(t, CALL_LISTED) ? t->open_count : 0;
 }
 
-static uint64_t *record_at(const struct thread *t, uint32_t at)
+static uint32_t open_count(const struct thread *t)
 {
-    return (uint64_t *)(void *)(t->records + t->used + at);
+    return call_newest(t) && !listed(t) ? 1 : listed(t);
 }
 
-static bool newest_has_record(const struct thread *t)
+static struct call *open_at(const struct thread *t, uint32_t i)
 {
-    return !listed(t) || t->opens[listed(t) - 1].is_recorded;
+    return listed(t) ? t->opens[i].call : call_newest(t);
 }
 
-uint64_t *call_newest_record(struct thread *t)
+/* How many of the first `count` open calls have a record. */
+static unsigned recorded_before(const struct thread *t, uint32_t count)
 {
-    struct open_records o = thread_find_open(t);
-    return o.count && newest_has_record(t) ? record_at(t, o.at[o.count - 1]) : NULL;
+    unsigned recorded = 0;
+    for (uint32_t i = 0; i < count; i++)
+        recorded += !listed(t) || t->opens[i].is_recorded;
+    return recorded;
 }
 
-uint64_t *call_outer_record(struct thread *t)
+/* The record of an open call, or NULL. */
+static uint64_t *record_at(struct thread *t, uint32_t i)
 {
-    struct open_records o = thread_find_open(t);
-    unsigned i = o.count;
-    if (!i-- || !newest_has_record(t))
+    struct open_records o = thread_find_open(t); /* first: it may find that there are none */
+    unsigned before = recorded_before(t, i);
+    if (recorded_before(t, i + 1) == before || before >= o.count)
         return NULL;
-    while (i > 0 && record_at(t, o.at[i])[0] >> 8 & RECORD_NESTED)
-        i--;
-    return record_at(t, o.at[i]);
+    return (uint64_t *)(void *)(t->records + t->used + o.at[before]);
 }
 
 /* The same, if it still is a call of this site: else the program wrote over it, and it is lost. */
-static uint64_t *newest_record_of(struct thread *t, const struct call_site *site)
+static uint64_t *record_of(struct thread *t, uint32_t i, const struct call_site *site)
 {
-    uint64_t *record = call_newest_record(t);
+    uint64_t *record = record_at(t, i);
     uint64_t head =
         record_word0(RECORD_CALL, 0, RECORD_HEAD_WORDS + site->count, site->code, site->count);
     if (record && (record[0] & ~(uint64_t)0xff00) != head) {
@@ -57,10 +61,10 @@ static uint64_t *newest_record_of(struct thread *t, const struct call_site *site
 static void push(struct thread *t, struct call *c, bool is_recorded)
 {
     t->open_count = listed(t);
-    if (t->open && t->open_count == 0)
-        t->opens[t->open_count++] = (struct open_call){t->open, true};
+    if (call_newest(t) && t->open_count == 0)
+        t->opens[t->open_count++] = (struct open_call){call_newest(t), true};
     t->opens[t->open_count++] = (struct open_call){c, is_recorded};
-    t->open = call_marked(c);
+    call_set_newest(t, c, CALL_LISTED);
 }
 
 /* The call that only CUPTI saw which has this struct; NULL if it is a hook's. */
@@ -72,57 +76,84 @@ static struct seen_call *seen_of(struct thread *t, const struct call *c)
     return NULL;
 }
 
-/* The newest open call is over; the one below it is the newest again. */
-static void pop(struct thread *t)
+/* An open call is over; those that were on top of it move down. */
+static void take_out(struct thread *t, uint32_t i)
 {
-    struct seen_call *s = seen_of(t, call_unmarked(t->open));
+    struct seen_call *s = seen_of(t, open_at(t, i));
+    uint32_t left = open_count(t) - 1;
     if (s)
         s->is_open = false;
-    t->open_count = listed(t) ? listed(t) - 1 : 0;
-    t->open = t->open_count ? call_marked(t->opens[t->open_count - 1].call) : NULL;
+    memmove(&t->opens[i], &t->opens[i + 1], (left - i) * sizeof t->opens[0]);
+    call_set_newest(t, left ? t->opens[left - 1].call : NULL, left ? CALL_LISTED : 0);
+    atomic_signal_fence(memory_order_seq_cst); /* the other order would leave one without a list */
+    t->open_count = left;
 }
 
-/* Records the newest open call as stale and forgets it. */
-static void close_stale(struct thread *t)
+/*
+ * An open call's record becomes whole, if it has one, and the call is forgotten. What a jump leaves
+ * of that is told (thread_settle) only if it is the newest; signals are kept out of the others.
+ */
+static void close_at(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
 {
-    uint64_t *record = call_newest_record(t);
+    bool is_newest = i + 1 == open_count(t);
+    uint64_t mask = is_newest ? 0 : block_signals();
+    if (record_at(t, i)) {
+        unsigned before = recorded_before(t, i);
+        if (!stack && !weight)
+            thread_close(t, before);
+        else if (thread_close_with(t, before, stack, weight) && weight)
+            pass_take_weight(t);
+    }
+    take_out(t, i);
+    if (!is_newest)
+        restore_signals(mask);
+}
+
+/* Records an open call as stale and forgets it. */
+static void close_stale(struct thread *t, uint32_t i)
+{
+    uint64_t *record = record_at(t, i);
     if (record) {
         counter_add(COUNTER_STALE, 1);
         record[0] |= (uint64_t)RECORD_STALE << 8;
         record[2] = ticks_now() - record[1];
         record[3] = 0;
-        thread_close(t);
     }
-    pop(t);
+    close_at(t, i, 0, 0);
 }
 
-/* `c` is not the newest open call. True if it waits below, and is the newest now. */
-static bool find_below(struct thread *t, struct call *c)
+/* Where the open call `c` is listed; open_count if it is not open any more. */
+static uint32_t find_open(const struct thread *t, const struct call *c)
 {
     uint32_t i = 0;
-    while (i < listed(t) && t->opens[i].call != c)
+    while (i < open_count(t) && open_at(t, i) != c)
         i++;
-    if (i == listed(t))
-        return false;
-    while (call_unmarked(t->open) != c) /* those on top of it were left by another door */
-        close_stale(t);
-    return true;
+    return i;
 }
 
-bool call_is_inside(struct thread *t, const struct call *c)
+bool call_is_live_afar(const struct call *outer, const struct call *inner)
 {
-    if (!t->inside)
+    uintptr_t at = (uintptr_t)outer;
+    return !stack_place_is_gone(at, (uintptr_t)inner) &&
+           call_has_mark(outer, stack_place_word((uintptr_t)&outer->mark));
+}
+
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    const struct call *where = t->inside ? t->inside : call_newest(t);
+    if (!call_thread_is_inside(t))
         return false;
-    if (t->inside == CALL_FOR_GOOD)
+    if (where == CALL_FOR_GOOD)
         return true;
-    if (call_is_live(t->inside, c)) {
-        counter_add(COUNTER_UNRECORDED, 1);
+    if (call_is_live(where, c)) {
+        if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+            counter_add(COUNTER_UNRECORDED, 1);
         return true;
     }
     /* A signal handler left our code by longjmp. */
     if (thread_takes_part(t)) /* else the chunk is another process's */
         thread_settle(t);
-    t->inside = NULL;
+    call_leave(t);
     return false;
 }
 
@@ -137,10 +168,71 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
-/* Is what `caller` calls part of the newest open call? 0: a call that only CUPTI saw. */
-static bool is_part(struct thread *t, uintptr_t caller)
+/* Those open calls from `first` on are over that are not on the stack any more. */
+static void close_left(struct thread *t, uint32_t first, const struct call *inner)
 {
-    return caller && (seen_of(t, call_unmarked(t->open)) || resolve_is_cuda(caller));
+    for (uint32_t i = open_count(t); i > first; i--)
+        if (!is_live(t, open_at(t, i - 1), inner))
+            close_stale(t, i - 1);
+}
+
+/* Is the frame of an open call one that `inner` may have been called from? */
+static bool encloses(struct thread *t, uint32_t i, const struct call *inner)
+{
+    return seen_of(t, open_at(t, i)) ||
+           (uintptr_t)open_at(t, i) - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+/* The newest call that encloses `inner`; open_count if there is none. */
+static uint32_t find_enclosing(struct thread *t, const struct call *inner)
+{
+    for (uint32_t i = open_count(t); i > 0; i--)
+        if (encloses(t, i - 1, inner))
+            return i - 1;
+    return open_count(t);
+}
+
+/*
+ * Is what `caller` calls part of an open call? 0: a call that only CUPTI saw. What CUDA calls on
+ * another stack than that of any open one is part of none of them.
+ */
+static bool is_part(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    return caller && find_enclosing(t, c) < open_count(t) &&
+           (seen_of(t, call_newest(t)) || resolve_is_cuda(caller));
+}
+
+/*
+ * As many calls are open as can be. Those of other stacks may never come back: the oldest of them
+ * is given up, so that a thread is not silenced for good.
+ */
+static bool give_up_one(struct thread *t, const struct call *c)
+{
+    for (uint32_t i = 0; i < open_count(t); i++)
+        if (!encloses(t, i, c)) {
+            close_stale(t, i);
+            return true;
+        }
+    return false;
+}
+
+bool call_is_part(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    return i < open_count(t) && (seen_of(t, open_at(t, i)) || call_is_live(open_at(t, i), inner));
+}
+
+uint64_t *call_outer_record(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    if (i == open_count(t) && i > 0)
+        i--;
+    uint64_t *record = i < open_count(t) ? record_at(t, i) : NULL;
+    while (record && record[0] >> 8 & RECORD_NESTED && i > 0) {
+        uint64_t *below = record_at(t, --i);
+        record = below ? below : record;
+    }
+    return record;
 }
 
 /* What is to become of a call. */
@@ -148,7 +240,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
+    if (call_is_inside(t, c, caller) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
         return CALL_PASS;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
@@ -167,18 +259,18 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
             mode = CALL_PASS;
         }
     }
-    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !t->open && caller &&
+    if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code]) {
         mode = CALL_PASS; /* its callback makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
-    while (mode != CALL_PASS && t->open && !is_live(t, call_unmarked(t->open), c))
-        close_stale(t);
-    if (t->open && mode != CALL_PASS) {
-        mode = !is_part(t, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
+    if (mode != CALL_PASS)
+        close_left(t, 0, c);
+    if (call_newest(t) && mode != CALL_PASS) {
+        mode = !is_part(t, c, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
         if (mode == CALL_PASS)
             thread_cost_count(t->cost, COST_NESTED);
-        if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX) {
+        if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX && !give_up_one(t, c)) {
             counter_add(COUNTER_UNRECORDED, 1);
             mode = CALL_PASS;
         }
@@ -221,10 +313,11 @@ static bool open_timed(struct thread *t, struct call *c, const struct call_site 
 /* As choose_mode would find it: part of a hook's call, and not recorded by itself. */
 static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
-    const struct call *open = call_unmarked(t->open);
-    if (!open || t->inside || gp.nested || !thread_takes_part(t) || !caller ||
-        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen || !call_is_live(open, c) ||
-        !resolve_is_cuda(caller))
+    const struct call *open = call_newest(t);
+    if (!open || call_thread_is_inside(t) || gp.nested || !thread_takes_part(t) || !caller ||
+        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen ||
+        (uintptr_t)open - (uintptr_t)c - 1 >= CALL_NEAR_BYTES || !resolve_is_cuda(caller) ||
+        !call_is_live(open, c))
         return false;
     thread_cost_count(t->cost, COST_NESTED);
     return true;
@@ -269,11 +362,11 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         push(t, c, false);
     } else {
         struct open_records o = thread_find_open(t);
-        uint64_t *room = record_at(t, o.at[o.count]);
+        uint64_t *room = (uint64_t *)(void *)(t->records + t->used + o.at[o.count]);
         call_write(room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words, false);
         chunk_commit(t->records, t->used + o.count + 1);
         if (mode == CALL_OWNER) {
-            t->open = c;
+            call_set_newest(t, c, 0);
             t->timed = is_timed ? c : NULL;
             t->timed_ticks = room[1] - begin;
         } else {
@@ -331,26 +424,25 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         return result;
     }
     thread_settle(t); /* a call inside this one may have been left in our own code */
-    if (call_unmarked(t->open) != c && !find_below(t, c)) {
-        call_leave(t); /* found stale by a call on another stack, and recorded then */
+    uint32_t i = find_open(t, c);
+    if (i == open_count(t)) {
+        call_leave(t); /* it was given up, and recorded then */
         return result;
     }
-    uint64_t *record = newest_record_of(t, site);
+    /* Those on top of it were left by another door, unless a coroutine waits inside them. */
+    close_left(t, i + 1, c);
+    uint64_t *record = record_of(t, i, site);
+    uint32_t stack = 0, weight = 0;
     if (record) {
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_stack = call_is_slow(site, record[2]) ||
                          (call_has_failed(result) && stack_of_failure(site->class));
-        uint32_t stack = has_stack ? take_stack(t) : 0;
-        uint32_t weight = t->weighed == c ? t->weight : 0;
-        /* Taking it may have taken the room that the record was in. */
-        if (call_newest_record(t) && !stack && !weight)
-            thread_close(t);
-        else if (call_newest_record(t) && thread_close_with(t, stack, weight) && weight)
-            pass_take_weight(t);
+        stack = has_stack ? take_stack(t) : 0; /* which may take the room that the record is in */
+        weight = t->weighed == c ? t->weight : 0;
     }
-    pop(t);
+    close_at(t, i, stack, weight);
     if (thread_is_asked(t))
         thread_follow(t);
     if (attention_now() >= ATTENTION_LATE)
@@ -416,7 +508,8 @@ struct seen_call *call_newest_seen(struct thread *t)
 
 bool call_seen_is_live(const struct seen_call *s, const void *inner)
 {
-    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX);
+    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX ||
+                          stack_place_is_handlers(s->frame));
 }
 
 struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
@@ -445,8 +538,9 @@ void call_abandon_seen(struct thread *t, struct seen_call *s)
 {
     struct call *c = &s->call;
     call_enter(t, c);
-    if (call_unmarked(t->open) == c || find_below(t, c))
-        close_stale(t);
+    uint32_t i = find_open(t, c);
+    if (i < open_count(t))
+        close_stale(t, i);
     call_leave(t);
     s->is_open = false;
 }

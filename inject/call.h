@@ -6,7 +6,9 @@
  * doors: an owner that is not on the stack above the caller any more is stale, and is closed as
  * such when the next call finds it. One that only seems to be there, because the stack was not
  * written to since, looks like one that a signal handler has interrupted: a call from the user's
- * own code is an event in either case, and what was open waits below it.
+ * own code is an event in either case, and what was open waits below it. So does one that lies on
+ * another stack, a coroutine's or that which a signal handler has interrupted: it may come back at
+ * any time, before newer ones and after them.
  */
 #ifndef GPUPROF_INJECT_CALL_H
 #define GPUPROF_INJECT_CALL_H
@@ -45,6 +47,9 @@ extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
 #define CALL_STACK_BYTES_MAX (256u << 10)
 
+/* And usually below this, which is so little that no other stack ends in between. */
+#define CALL_NEAR_BYTES 8192u
+
 #define CALL_MODE_MASK ((uintptr_t)7)
 
 static inline uintptr_t call_mark(const struct call *c, enum call_mode mode)
@@ -57,26 +62,60 @@ static inline enum call_mode call_mode(const struct call *c)
     return (enum call_mode)((c->mark ^ ~(uintptr_t)c) & CALL_MODE_MASK);
 }
 
-/* As thread.open: a call whose end has more to do than to complete its record. */
-static inline struct call *call_marked(struct call *c)
+/*
+ * Bits of thread.open, so that the usual call asks for all of it with one look. LISTED: its end has
+ * more to do than to complete its record. INSIDE: we are inside our own code, on behalf of
+ * thread.inside; if that is NULL, at the begin or end of the call itself, on the short way.
+ */
+#define CALL_LISTED ((uintptr_t)1)
+#define CALL_INSIDE ((uintptr_t)2)
+#define CALL_BITS   (CALL_LISTED | CALL_INSIDE)
+
+static inline struct call *call_with(const struct call *c, uintptr_t bits)
 {
-    return (struct call *)((uintptr_t)c | 1);
+    return (struct call *)((uintptr_t)c | bits);
 }
 
-static inline struct call *call_unmarked(struct call *c)
+static inline bool call_has(const struct thread *t, uintptr_t bit)
 {
-    return (struct call *)((uintptr_t)c & ~(uintptr_t)1);
+    return (uintptr_t)t->open & bit;
 }
+
+/* The newest open call, or NULL. */
+static inline struct call *call_newest(const struct thread *t)
+{
+    return (struct call *)((uintptr_t)t->open & ~CALL_BITS);
+}
+
+/* `c` is the newest open call from here on; where we are does not change. */
+static inline void call_set_newest(struct thread *t, const struct call *c, uintptr_t listed)
+{
+    t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
+}
+
+static inline bool call_thread_is_inside(const struct thread *t)
+{
+    return t->inside || call_has(t, CALL_INSIDE);
+}
+
+static inline bool call_has_mark(const struct call *c, uintptr_t mark)
+{
+    return (mark ^ ~(uintptr_t)c) <= CALL_MODE_MASK;
+}
+
+/* As call_is_live, wherever `outer` lies. */
+bool call_is_live_afar(const struct call *outer, const struct call *inner);
 
 /*
- * Is `outer`, a call found open, still on the stack above `inner`? Reads memory at `outer` only
- * where the stack that `inner` stands on must be mapped.
+ * May `outer`, a call found open, come back? Not if its frame is gone, as seen from `inner`, or
+ * something else lies there by now. Reads the memory directly only where the stack that `inner`
+ * stands on must be mapped.
  */
 static inline bool call_is_live(const struct call *outer, const struct call *inner)
 {
-    uintptr_t distance = (uintptr_t)outer - (uintptr_t)inner;
-    return distance - 1 < CALL_STACK_BYTES_MAX &&
-           (*(const volatile uintptr_t *)&outer->mark ^ ~(uintptr_t)outer) <= CALL_MODE_MASK;
+    if (likely((uintptr_t)outer - (uintptr_t)inner - 1 < CALL_NEAR_BYTES))
+        return call_has_mark(outer, *(const volatile uintptr_t *)&outer->mark);
+    return call_is_live_afar(outer, inner);
 }
 
 /*
@@ -87,22 +126,55 @@ static inline void call_enter(struct thread *t, struct call *c)
 {
     t->inside = c;
     atomic_signal_fence(memory_order_seq_cst);
+    t->open = call_with(t->open, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* In this order: without a name for where we are, a handler that jumps would leave us there. */
 static inline void call_leave(struct thread *t)
 {
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = (struct call *)((uintptr_t)t->open & ~CALL_INSIDE);
     atomic_signal_fence(memory_order_seq_cst);
     t->inside = NULL;
 }
 
-/* True: not to be recorded, because we are inside our own code on this thread; counted. */
-bool call_is_inside(struct thread *t, const struct call *c);
+/*
+ * The same on behalf of `c`, which is open; false: it is not the only one. One must say so before
+ * one looks, and on one processor a single instruction does that in the word that is looked at.
+ */
+static inline __attribute__((always_inline)) bool call_enter_only(struct thread *t, struct call *c)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("orq %1, %0" : "+m"(t->open) : "i"(CALL_INSIDE) : "cc");
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == call_with(c, CALL_INSIDE);
+#else
+    t->inside = c;
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == c;
+#endif
+}
+
+/* And no call is open any more. */
+static inline __attribute__((always_inline)) void call_leave_none(struct thread *t)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = NULL;
+#if !defined(__x86_64__)
+    t->inside = NULL;
+#endif
+}
+
+/* True: not to be recorded, because we are inside our own code on this thread; counted, but for
+ * what CUDA calls. */
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
 
 /* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
 static inline bool call_enter_own(struct thread *t, struct call *c)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (unlikely(t->inside) && call_is_inside(t, c))
+    if (unlikely(call_thread_is_inside(t)) && call_is_inside(t, c, 0))
         return false;
     call_enter(t, c);
     return true;
@@ -141,11 +213,14 @@ void call_abandon_seen(struct thread *t, struct seen_call *s);
 struct seen_call *call_newest_seen(struct thread *t);
 bool call_seen_is_live(const struct seen_call *s, const void *inner);
 
-/* The record of the newest open call, if it has one. From inside the call. */
-uint64_t *call_newest_record(struct thread *t);
+/* Does `inner` lie inside an open call? */
+bool call_is_part(struct thread *t, const struct call *inner);
 
-/* The same, or of the call that the newest is nested in: the user's own. */
-uint64_t *call_outer_record(struct thread *t);
+/*
+ * The record of the user's own call that `inner` lies inside, if it has one; of the newest where it
+ * is not known which that is.
+ */
+uint64_t *call_outer_record(struct thread *t, const struct call *inner);
 
 /* Writes the record of a call that begins now. */
 static inline __attribute__((always_inline)) void call_write(uint64_t *record,
@@ -182,30 +257,32 @@ static inline __attribute__((always_inline)) void call_complete(uint64_t *record
  * processor's. Its whole way is call_open, the real function, call_close, without another function
  * call, so that the arguments stay in the registers that they came in.
  *
- * Whatever is looked at here is looked at from `inside`: a signal handler's calls in between
- * could leave the thread with another chunk, with none, or with other open calls.
+ * Whatever is looked at here is looked at from inside our own code: a signal handler's calls in
+ * between could leave the thread with another chunk, with none, or with other open calls.
  */
 static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (unlikely(t->inside))
+    if (unlikely(t->open))
         return false;
     c->mark = call_mark(c, CALL_OWNER);
-    call_enter(t, c);
+    t->open = call_with(c, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
     uint64_t used = t->used;
     if (unlikely((uint32_t)t->epoch !=
                  (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
-        unlikely(t->open) || unlikely(used >= t->limit) ||
+        unlikely(used >= t->limit) ||
         (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))) {
-        call_leave(t);
+        atomic_signal_fence(memory_order_seq_cst);
+        t->open = NULL;
         return false;
     }
     uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
     call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
     chunk_commit(records, used + 1);
+    atomic_signal_fence(memory_order_seq_cst);
     t->open = c;
-    call_leave(t);
     return true;
 }
 
@@ -229,8 +306,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    call_enter(t, c); /* before we look, as in call_open */
-    if (unlikely(t->open != c) || unlikely(call_has_failed(result)) ||
+    if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(result)) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
@@ -247,8 +323,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
     used += 8 * (uint64_t)(RECORD_HEAD_WORDS + site->count);
     t->used = used;
     chunk_commit(records, used);
-    t->open = NULL;
-    call_leave(t);
+    call_leave_none(t);
     return result;
 }
 

@@ -448,14 +448,6 @@ static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
     return x | (uint64_t)y << 32 | (uint64_t)z << 48;
 }
 
-/* The same of a dim3 as two registers bring it: x and y in one, z in the low half of the other. */
-static inline uint64_t api_dim3_words(uint64_t xy, uint64_t z)
-{
-    if (__builtin_expect((xy >> 32 | (uint32_t)z) > UINT16_MAX, 0))
-        return api_dim3((uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)z);
-    return xy | z << 48;
-}
-
 #define API_DIM3_XYZ(x, y, z) api_dim3(x, y, z)
 #define API_DIM3_WORD(dim)    api_dim3((dim).x, (dim).y, (dim).z)
 /* The grid of anything that names its fields as the driver does (CUlaunchConfig, ...). */

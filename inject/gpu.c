@@ -78,14 +78,17 @@ struct quiet {
 static struct quiet quiet_begin(void)
 {
     struct quiet quiet = {this_thread.inside, block_signals(), errno};
-    this_thread.inside = CALL_FOR_GOOD;
+    call_enter(&this_thread, CALL_FOR_GOOD);
     dlsym_find_real();
     return quiet;
 }
 
 static void quiet_end(const struct quiet *quiet)
 {
-    this_thread.inside = quiet->outside;
+    if (quiet->outside)
+        call_enter(&this_thread, quiet->outside);
+    else
+        call_leave(&this_thread);
     restore_signals(quiet->mask);
     errno = quiet->error;
 }

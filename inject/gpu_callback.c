@@ -29,7 +29,8 @@ static void link_further(struct thread *t, uint32_t first, uint32_t further)
 /* The newest open call of the user's made work under this id. */
 static void note_correlation(struct thread *t, uint32_t id)
 {
-    uint64_t *record = call_outer_record(t);
+    struct call here = {0, NULL};
+    uint64_t *record = call_outer_record(t, &here);
     uint32_t known = record ? (uint32_t)(record[3] >> 32) : id;
     if (known == 0)
         record[3] |= (uint64_t)id << 32;
@@ -47,7 +48,7 @@ static bool on_stack(const void *at, const void *here)
 
 static void enter(struct thread *t, enum api_domain domain, int api, const CUpti_CallbackData *data)
 {
-    struct call here;
+    struct call here = {0, NULL};
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
     const void *params = on_stack(data->functionParams, &here) ? data->functionParams : NULL;
@@ -61,8 +62,8 @@ static void enter(struct thread *t, enum api_domain domain, int api, const CUpti
     /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
     if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
         return;
-    bool on_top = domain == API_RUNTIME && seen && call_unmarked(t->open) == &seen->call;
-    if (t->open && !on_top && (seen || call_is_live(call_unmarked(t->open), &here))) {
+    bool on_top = domain == API_RUNTIME && seen && call_newest(t) == &seen->call;
+    if (t->open && !on_top && (seen || call_is_part(t, &here))) {
         note_correlation(t, data->correlationId);
         return;
     }
@@ -104,7 +105,7 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     const CUpti_CallbackData *data = cbdata;
     (void)userdata;
     gpu_guest_tell(domain, cbid, cbdata);
-    if (t->inside || !takes_part())
+    if (call_thread_is_inside(t) || !takes_part())
         return;
     int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
     if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */

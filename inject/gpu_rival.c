@@ -69,7 +69,8 @@ static void note(const char *text)
     if (thread_attach(t))
         thread_append(t, &r);
     call_leave(t);
-    t->inside = outside;
+    if (outside)
+        call_enter(t, outside);
 }
 
 /* The records go to the other one from here on; those made before are ours still. */

@@ -82,7 +82,8 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
  */
 #define DIM3(name)      uint64_t name##_xy, uint64_t name##_z
 #define DIM3_NAME(name) name##_xy, name##_z
-#define DIM3_WORD(name) api_dim3_words(name##_xy, name##_z)
+#define DIM3_LOW(name)  name##_xy
+#define DIM3_HIGH(name) ((uint32_t)(name##_z))
 
 /* Outside of all calls there is none: an exception may have passed by who was to put it back. */
 #define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)

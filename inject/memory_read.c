@@ -56,6 +56,8 @@ bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_
     for (unsigned i = 0; i < count; i++)
         if (addresses[i] >= ADDRESS_END)
             return false;
+    if (atomic_load_explicit(&way, memory_order_relaxed) == WAY_UNKNOWN)
+        memory_read_start();
     switch ((enum way)atomic_load_explicit(&way, memory_order_relaxed)) {
     case WAY_CALL: return read_by_call(addresses, count, to, bytes);
     case WAY_FILE: return read_by_file(addresses, count, to, bytes);

@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False if the kernel lets us do neither of the two ways; later reads fail then. */
+/* False if the kernel lets us do neither of the two ways; later reads fail then. The first read
+ * finds it out, too. */
 bool memory_read_start(void);
 
 /* All of it, or false. */

@@ -54,7 +54,7 @@ static void show_tls_vector(void)
 void own_thread_begin(const char *name)
 {
     show_tls_vector();
-    this_thread.inside = CALL_FOR_GOOD;
+    call_enter(&this_thread, CALL_FOR_GOOD);
     prctl(PR_SET_NAME, name);
 }
 

@@ -66,7 +66,7 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
 {
     if (t->weighed == c) /* was left by longjmp where this one lies now */
         t->weighed = NULL;
-    if (!caller || t->inside)
+    if (!caller || call_thread_is_inside(t))
         return false;
     c->mark = call_mark(c, CALL_PASS);
     if (pass_is_open(t, c) && resolve_is_cuda(caller)) { /* even if a capture began meanwhile */

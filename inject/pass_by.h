@@ -34,7 +34,9 @@ void pass_end(struct thread *t, struct call *c, int result);
 /* Is the newest call, as seen from the frame that `inner` lies in, one that is passed by? */
 static inline bool pass_is_open(const struct thread *t, const struct call *inner)
 {
-    return !t->open && t->passed && call_is_live(t->passed, inner);
+    return !t->open && t->passed &&
+           (uintptr_t)t->passed - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX &&
+           call_is_live(t->passed, inner);
 }
 
 #endif

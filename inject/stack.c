@@ -211,9 +211,8 @@ static struct room *take_room(struct thread *t)
     return t->room;
 }
 
-static void leave_room(struct thread *t)
+static void leave_room(struct thread *t, struct room *r)
 {
-    struct room *r = t->room;
     t->room = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&r->is_taken, 0, memory_order_release);
@@ -233,7 +232,7 @@ uint32_t stack_take(struct thread *t)
     struct room *r = take_room(t);
     uint32_t stack = r ? take(t, &r->walk, &r->splice) : take_here(t);
     if (r)
-        leave_room(t);
+        leave_room(t, r);
     errno = saved;
     return stack;
 }

@@ -60,27 +60,34 @@ void thread_follow(struct thread *t)
 static unsigned count_open(const struct thread *t)
 {
     unsigned count = 0;
-    if (!t->records || !t->open)
+    if (!t->records || !call_newest(t))
         return 0;
-    if (call_unmarked(t->open) == t->open)
+    if (!call_has(t, CALL_LISTED))
         return 1;
     for (uint32_t i = 0; i < t->open_count; i++)
         count += t->opens[i].is_recorded;
     return count;
 }
 
-/* The open calls go on without records. */
+/* Open calls are listed as soon as one of them has no record. */
+static void list_open(struct thread *t)
+{
+    struct call *newest = call_newest(t);
+    if (newest && !call_has(t, CALL_LISTED)) {
+        t->opens[0] = (struct open_call){newest, true};
+        t->open_count = 1;
+        call_set_newest(t, newest, CALL_LISTED);
+    }
+}
+
+/* The open calls go on without records, of which there were `count`. */
 static void drop_open(struct thread *t, enum counter_index counter, unsigned count)
 {
-    if (!t->open)
+    if (!call_newest(t))
         return;
-    if (call_unmarked(t->open) == t->open) {
-        t->opens[0] = (struct open_call){.call = t->open};
-        t->open_count = 1;
-    }
+    list_open(t);
     for (uint32_t i = 0; i < t->open_count; i++)
         t->opens[i].is_recorded = false;
-    t->open = call_marked(t->open);
     counter_add(counter, count);
 }
 
@@ -274,13 +281,13 @@ void thread_leave(struct thread *t)
     use_chunk(t, NULL);
 }
 
-void thread_close(struct thread *t)
+void thread_close(struct thread *t, unsigned before)
 {
     uint8_t record[CALL_BYTES_MAX];
     struct open_records o = thread_find_open(t);
-    if (!o.count)
+    if (before >= o.count)
         return;
-    size_t below = o.at[o.count - 1], bytes = o.at[o.count] - below;
+    size_t below = o.at[before], bytes = o.at[before + 1] - below;
     uint8_t *room = t->records + t->used;
     if (below) {
         chunk_commit(t->records, t->used);
@@ -293,35 +300,46 @@ void thread_close(struct thread *t)
     chunk_commit(t->records, t->used + o.count - 1);
 }
 
+/* An open record goes; those of newer calls move down, out of sight meanwhile. */
+static void take_out(struct thread *t, const struct open_records *o, unsigned before)
+{
+    uint8_t *room = t->records + t->used;
+    chunk_commit(t->records, t->used + before);
+    memmove(room + o->at[before], room + o->at[before + 1], o->at[o->count] - o->at[before + 1]);
+    chunk_commit(t->records, t->used + o->count - 1);
+}
+
 /*
- * Open records are out of sight while the newest gets longer. A kill then finds a call that has
+ * Open records are out of sight while one gets longer. A kill then finds a call that has
  * returned neither open nor whole; a signal handler that leaves by longjmp loses it, counted.
  */
-bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight)
+bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight)
 {
-    if (!thread_make_room(t, 8)) /* counted there: the record goes */
-        return false;
+    bool has_room = thread_make_room(t, 8);
     struct open_records o = thread_find_open(t);
-    if (!o.count)
+    if (before >= o.count)
         return false;
-    size_t bytes = o.at[o.count] - o.at[o.count - 1];
-    if (!has_room_beside(t, 8, &o) || bytes + 8 > CALL_BYTES_MAX) {
+    if (!has_room) { /* counted there: the record goes */
+        take_out(t, &o, before);
+        return false;
+    }
+    if (!has_room_beside(t, 8, &o) || o.at[before + 1] - o.at[before] + 8 > CALL_BYTES_MAX) {
         thread_lose_open(t);
         return false;
     }
-    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + o.at[o.count - 1]);
+    uint64_t *record = (uint64_t *)(void *)(t->records + t->used + o.at[before]);
     t->extending = t->used + 1;
     atomic_signal_fence(memory_order_seq_cst);
     chunk_commit(t->records, t->used);
     atomic_signal_fence(memory_order_seq_cst);
-    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS],
-            bytes - 8 * RECORD_HEAD_WORDS);
+    memmove(&record[RECORD_HEAD_WORDS + 1], &record[RECORD_HEAD_WORDS], /* and newer calls' */
+            o.at[o.count] - o.at[before] - 8 * RECORD_HEAD_WORDS);
     record[RECORD_HEAD_WORDS] = stack | (uint64_t)weight << 32;
     record[0] = (record[0] | (uint64_t)RECORD_EXTENDED << 8) + (1ull << 16);
     chunk_commit(t->records, t->used + o.count);
     atomic_signal_fence(memory_order_seq_cst);
     t->extending = 0;
-    thread_close(t);
+    thread_close(t, before);
     return true;
 }
 
@@ -339,6 +357,10 @@ void thread_settle(struct thread *t)
         return;
     uint64_t committed = chunk_u64(chunk_of(t), LIVE_CHUNK_COMMITTED);
     uint32_t count = (uint32_t)(committed & LIVE_OPEN_MASK), wanted = count_open(t);
+    if (!t->inside && !call_has(t, CALL_LISTED) && count == 0) { /* not open yet, or no more */
+        call_set_newest(t, NULL, 0);
+        wanted = 0;
+    }
     bool is_extending = t->extending && committed == t->extending - 1;
     t->extending = 0;
     if (!may_say(t, committed - count) || count > LIVE_OPEN_MAX) {
@@ -349,10 +371,12 @@ void thread_settle(struct thread *t)
     if (count > wanted) { /* the newest was not noted yet as open */
         chunk_commit(t->records, t->used + wanted);
     } else if (count < wanted) {
-        bool is_over = count + 1 == wanted && !is_extending; /* the newest; else they moved */
-        drop_open(t, COUNTER_DROPPED, is_over ? 0 : wanted);
-        for (uint32_t i = 0; is_over && i + 1 < t->open_count; i++)
-            t->opens[i].is_recorded = true;
+        if (count + 1 == wanted && !is_extending) { /* the newest is over; else they moved */
+            list_open(t);
+            t->opens[t->open_count - 1].is_recorded = false;
+        } else {
+            drop_open(t, COUNTER_DROPPED, wanted);
+        }
     }
 }
 
@@ -385,6 +409,7 @@ bool thread_attach(struct thread *t)
     /* Everything a thread had in another epoch lies in another process's file. */
     *t = (struct thread){.epoch = EPOCH_THREAD,
                          .tid = thread_id(),
+                         .open = call_with(NULL, (uintptr_t)t->open & CALL_INSIDE),
                          .inside = t->inside,
                          .caller = t->caller,
                          .stand_in = t->stand_in,

@@ -56,14 +56,14 @@ struct thread {
     uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
     uint64_t used;       /* bytes of whole records */
     uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
-    struct call *open;   /* the newest call of the user's, NULL = none; lies on the stack */
+    struct call *open;   /* the newest call of the user's, with CALL_BITS (call.h); NULL = none */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
     uint64_t capacity;   /* bytes of records that the chunk has room for */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
     uint32_t number;     /* 1, 2, ...; 0 is the writer */
     uint32_t tid;
     bool waited; /* a wait for a chunk ran out: do not wait again until one was free */
-    /* All open calls, if `open` is marked: it is the last. Else it is alone, and has a record. */
+    /* All open calls, if CALL_LISTED: it is the last. Else it is alone, and has a record. */
     uint32_t open_count;
     struct open_call opens[LIVE_OPEN_MAX];
     struct seen_call seen[LIVE_OPEN_MAX]; /* the newest last; one but for signal handlers */
@@ -170,12 +170,15 @@ bool thread_append(struct thread *t, const struct record *r);
 /* Leaves the chunk to the writer, with no call open; the next record takes another. */
 void thread_leave(struct thread *t);
 
-/* The newest open record becomes a whole one: it goes before the other open ones. */
-void thread_close(struct thread *t);
+/*
+ * An open record, with `before` ones before it, becomes a whole one: it goes before all of them. If
+ * it is not that of the newest call, signals are blocked (thread_settle).
+ */
+void thread_close(struct thread *t, unsigned before);
 
 /* The same, with the number of its stack and its weight. False: it is dropped with its chunk, and
  * counted. */
-bool thread_close_with(struct thread *t, uint32_t stack, uint32_t weight);
+bool thread_close_with(struct thread *t, unsigned before, uint32_t stack, uint32_t weight);
 
 /*
  * The thread left our own code by longjmp, anywhere but where signals were blocked: what its chunk

@@ -21,7 +21,8 @@ Dispatch = collections.namedtuple("Dispatch", "symbol words low high high_first"
 
 # The label words, in the order in which every row gives them, with the kinds that they may have.
 LABELS = {
-    "kernel": "KERNEL", "grid": "DIM3", "block": "DIM3", "shared": "COUNT",
+    "kernel": "KERNEL", "grid": "DIM3 DIM3_XY", "grid_z": "DIM3_Z", "block": "DIM3 DIM3_XY",
+    "block_z": "DIM3_Z", "shared": "COUNT",
     "exec": "HANDLE", "graph": "HANDLE",
     "dst": "ADDRESS HANDLE", "src": "ADDRESS HANDLE", "ptr": "ADDRESS HANDLE", "value": "COUNT",
     "bytes": "BYTES COUNT", "kind": "KIND",
@@ -260,9 +261,6 @@ HELPERS = {
     "API_DIM3_XYZ(4294967295u, 2, 3)": 4294967295 | 2 << 32 | 3 << 48,
     "API_DIM3_XYZ(1, 65536, 65535)": 1 | 65535 << 32 | 65535 << 48,
     "API_DIM3_WORD(((dim3){7, 8, 9}))": 7 | 8 << 32 | 9 << 48,
-    # What lies above z in the register is anything.
-    "api_dim3_words(7 | 8ull << 32, 9 | 5ull << 32)": 7 | 8 << 32 | 9 << 48,
-    "api_dim3_words(7 | 70000ull << 32, 70000)": 7 | 65535 << 32 | 65535 << 48,
     "API_LOCATION_DEVICE(((CUmemLocation){cudaMemLocationTypeDevice, 3}))": 3,
     "API_LOCATION_DEVICE(((CUmemLocation){2, 3}))": -1,
     "api_sum_sizes((size_t[]){1ull << 40, 2, 3}, 3)": 2**40 + 5,

@@ -238,9 +238,13 @@ class Process:
         for record in self.of_type(CALL):
             function = self.functions[record.code]
             args, kernel = {}, None
-            for (kind, label), value in zip(function.args, record.args):
+            for i, ((kind, label), value) in enumerate(zip(function.args, record.args)):
                 if kind == "dim3":
                     value = (value & 0xFFFFFFFF, value >> 32 & 0xFFFF, value >> 48)
+                elif kind == "dim3_xy":
+                    value = (value & 0xFFFFFFFF, value >> 32, record.args[i + 1])
+                elif kind == "dim3_z":
+                    continue
                 elif kind == "kernel":
                     known = [n for at, n in names.get(value, ()) if at <= record.begin]
                     kernel = known[-1] if known else None

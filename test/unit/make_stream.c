@@ -31,9 +31,14 @@ static void add_calls(struct stream_builder *b, uint32_t thread, uint64_t count,
         *now += gap;
         if (pick < 85) {
             uint64_t kernel = random_next() % KERNELS;
-            uint64_t args[5] = {0x555500000000u + 64 * kernel, 108 | 1ull << 32 | 1ull << 48,
-                                256 | 1ull << 32 | 1ull << 48, kernel % 3 * 1024, 0x7f0000001000u};
-            builder_call(b, thread, API_INDEX_cudaLaunchKernel, *now, duration, 0, 5, args);
+            uint64_t args[7] = {0x555500000000u + 64 * kernel,
+                                108 | 1ull << 32, /* the grid */
+                                1,
+                                256 | 1ull << 32,
+                                1,
+                                kernel % 3 * 1024,
+                                0x7f0000001000u};
+            builder_call(b, thread, API_INDEX_cudaLaunchKernel, *now, duration, 0, 7, args);
         } else if (pick < 95) {
             uint64_t args[5] = {0x7f2000000000u + 512 * (random_next() % 256), 0x55550000u,
                                 1u << (10 + random_next() % 12), 1, 0x7f0000001000u};

@@ -240,12 +240,14 @@ static void words_of_a_runtime_launch(void **state)
     } params = {(void *)0x10, {9, 8, 7}, {6, 5, 4}, NULL, 3, (cudaStream_t)2};
     uint64_t words[API_ARGS_MAX];
     (void)state;
-    assert_int_equal(cupti_params_words(API_INDEX_cudaLaunchKernel, &params, true, words), 5);
+    assert_int_equal(cupti_params_words(API_INDEX_cudaLaunchKernel, &params, true, words), 7);
     assert_int_equal(words[0], 0x10);
-    assert_int_equal(words[1], 9 | 8ull << 32 | 7ull << 48);
-    assert_int_equal(words[2], 6 | 5ull << 32 | 4ull << 48);
-    assert_int_equal(words[3], 3);
-    assert_int_equal(words[4], 2);
+    assert_int_equal(words[1], 9 | 8ull << 32);
+    assert_int_equal(words[2], 7);
+    assert_int_equal(words[3], 6 | 5ull << 32);
+    assert_int_equal(words[4], 4);
+    assert_int_equal(words[5], 3);
+    assert_int_equal(words[6], 2);
 }
 
 static void a_result_is_read_only_after_success(void **state)

@@ -182,6 +182,20 @@ static void test_functions(void **state)
     assert_string_equal(f->args[1].label, "grid");
     assert_string_equal(function_of(&t, &a, 9999)->name, "function_9999");
     assert_int_equal(function_of(&t, &a, 5)->domain, FUNCTION_DOMAIN_ANY);
+    const char *two = "f|runtime|launch|dim3_xy:grid,dim3_z:grid_z,dim3_z:z,dim3_xy:a,dim3_xy:xy";
+    const uint64_t words[] = {7 | 70000ull << 32, 9, 5, 6, 8};
+    const unsigned kinds[] = {API_DIM3, 0, API_COUNT, API_COUNT, API_COUNT};
+    assert_int_equal(function_describe(&t, &a, 8, (const uint8_t *)two, strlen(two)), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        unsigned kind = function_of(&t, &a, 8)->args[i].kind;
+        uint64_t value;
+        assert_int_equal(function_value(words, 5, i, &kind, &value), i != 1);
+        assert_true(i == 1 || kind == kinds[i]);
+        assert_true(i == 1 || value == (i ? words[i] : 7 | 65535ull << 32 | 9ull << 48));
+    }
+    unsigned kind = API_DIM3_XY; /* of a record that was written with fewer words */
+    uint64_t value;
+    assert_true(function_value(words, 1, 0, &kind, &value) && value >> 48 == 0);
     const char *bad[] = {
         "", "x", "x|runtime", "|runtime|launch|", "x|y|z|nokind", "x|runtime|launch|kernel:"};
     for (unsigned i = 0; i < 6; i++)

@@ -3,7 +3,8 @@
  * What step.c steps through: stepped LOG HANDLER CALLS. Each call has a number, its stream or
  * bytes, and each that arrives at the runtime is noted in the log: 64-bit words in shared memory,
  * the first their count, the others function << 32 | number. The handler is one of those below;
- * with "pass" in its name gpuprof is first given time to find that calls cost too much.
+ * with "alt" in its name it has another stack, with "pass" gpuprof is first given time to find that
+ * calls cost too much.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -93,6 +94,18 @@ static void on_fork(int signal_number)
     }
 }
 
+/* The handler has a stack of its own. */
+static void use_other_stack(void)
+{
+    static char room[1 << 16];
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction action;
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, NULL, &action);
+    action.sa_flags |= SA_ONSTACK;
+    sigaction(SIGUSR1, &action, NULL);
+}
+
 static void on_last(int signal_number)
 {
     (void)signal_number;
@@ -135,6 +148,8 @@ int main(int argc, char **argv)
                     : strstr(argv[2], "jump") ? on_jump
                     : strstr(argv[2], "fork") ? on_fork
                                               : on_call);
+    if (strstr(argv[2], "alt"))
+        use_other_stack();
     signal(SIGUSR2, on_last);
     tiny_during = note_arrival;
     calls(1);
