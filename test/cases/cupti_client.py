@@ -16,6 +16,8 @@ PROGRAMS = toolchain.HERE.parent / "programs"
 VERSIONS = {"11.8": ("libcupti.so.11.8", 12), "12.4": ("libcupti.so.12", 12),
             "13.0": ("libcupti.so.13", 13)}
 ORDER = list(VERSIONS)
+# One that serves several subscribers.
+VERSIONS["13.5"] = ("13.5/libcupti.so.13", 13)
 REAL = conftest.BUILD / "cupti"
 
 KERNEL, MEMCPY, MEMSET, MEMCPY2, SYNC, EVENT, GRAPH = 10, 1, 2, 22, 38, 36, 51
@@ -75,7 +77,8 @@ class Output:
 def run(version, *steps, status=0, kinds=ALL, static=False, library=None, wrap=(), **settings):
     """`library`: a real one, instead of the simulated one of that version."""
     name, major = VERSIONS[version]
-    env = toolchain.environment(None, CUPTI_KINDS=kinds, CUPTI_LIB=library or name, **settings)
+    env = toolchain.environment(None, CUPTI_KINDS=kinds, CUPTI_LIB=library or toolchain.SIM / name,
+                                **settings)
     command = [*wrap, build(major, static=static), *steps]
     return Output(toolchain.run(command, env, status=status))
 

@@ -4,6 +4,7 @@
 import collections
 import signal
 import subprocess
+import sys
 
 import cupti_client as cupti
 import pytest
@@ -554,3 +555,98 @@ def test_beside_gpuprof(versions, library, tmp_path):
     assert len(beside.callbacks) == len(alone.callbacks) == 2 * 612
     count = [collections.Counter(kind for kind, _ in run.records) for run in (alone, beside)]
     assert count[0] == count[1] and list(tmp_path.glob("*.gpuprof"))
+
+
+# ---- several subscribers (13.5) ----
+
+SUBSCRIBERS = """
+import ctypes, sys
+cupti = ctypes.CDLL(sys.argv[1])
+P = ctypes.c_void_p
+class Params(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("old", ctypes.c_char_p),
+                ("bytes", ctypes.c_size_t), ("allow", ctypes.c_uint8), ("pad", ctypes.c_uint8 * 7)]
+NOOP = ctypes.CFUNCTYPE(None, P, ctypes.c_int, ctypes.c_uint, P)(lambda *_: None)
+REQUEST = ctypes.CFUNCTYPE(None, P, P, P, P)(lambda *_: None)
+COMPLETE = ctypes.CFUNCTYPE(None, P, ctypes.c_size_t, ctypes.c_size_t, P)(lambda *_: None)
+handles = {}
+def v1(name):
+    handles[name] = P()
+    return cupti.cuptiSubscribe(ctypes.byref(handles[name]), NOOP, None)
+def v2(name, allow, size=40):
+    handles[name] = P()
+    old = ctypes.create_string_buffer(64)
+    code = cupti.cuptiSubscribe_v2(ctypes.byref(handles[name]), NOOP, None, ctypes.byref(
+        Params(size, name.encode(), ctypes.cast(old, ctypes.c_char_p), 64, allow)))
+    return (code, old.value.decode()) if code else code
+def leave(name):
+    return cupti.cuptiUnsubscribe(handles[name])
+def attribute(name, number, value=None, kind=ctypes.c_uint8):
+    got, size = kind(value or 0), ctypes.c_size_t(ctypes.sizeof(kind))
+    which = cupti.cuptiActivityGetAttribute_v2 if value is None else \\
+        cupti.cuptiActivitySetAttribute_v2
+    code = which(handles.get(name), number, ctypes.byref(size), ctypes.byref(got))
+    return code if code or value is not None else ("is", got.value)
+def enable(name, kind=10):
+    return cupti.cuptiActivityEnable_v2(handles[name], kind, None)
+def register(name):
+    return cupti.cuptiActivityRegisterCallbacks_v2(handles[name], REQUEST, COMPLETE)
+dropped = ctypes.c_size_t()
+for step in sys.argv[2:]:
+    print(step, eval(step))
+"""
+
+
+def subscribers(*steps, **settings):
+    library = toolchain.SIM / cupti.VERSIONS["13.5"][0]
+    env = toolchain.environment(None, **settings)
+    done = toolchain.run([sys.executable, "-c", SUBSCRIBERS, library, *steps], env)
+    return [line[len(step) + 1:] for step, line in zip(steps, done.stdout.splitlines())]
+
+
+def test_first_subscriber_chooses():
+    """Alone or not: for all who come, and for ever."""
+    state = "attribute(None, 12)"
+    assert subscribers(state, "v2('a', 1)", state, "v2('b', 1)", "v2('c', 0)", "v1('d')",
+                       "leave('a')", "leave('b')", "v2('e', 0)", "v2('f', 1)") == [
+        "('is', 2)", "0", "('is', 1)", "0", "(39, 'CUPTI for a')", "39", "0", "0", "(39, '')", "0"]
+    assert subscribers("v2('a', 0)", state, "v2('b', 1)", "leave('a')", "v2('c', 1)") == [
+        "0", "('is', 0)", "(39, 'CUPTI for a')", "0", "(39, '')"]
+    assert subscribers("v1('a')", "v2('b', 1)", "leave('a')", state, "v2('b', 1)") == [
+        "0", "(39, 'CUPTI for unknown')", "0", "('is', 2)", "0"]
+    # The structure of 13.0 does not say.
+    assert subscribers("v2('a', 1, 32)", state, "v2('b', 1)") == [
+        "0", "('is', 2)", "(39, 'CUPTI for a')"]
+    assert subscribers("v2('a', 1)", SIMCUPTI_SOLE="1") == ["(39, '')"]  # an older driver
+
+
+def test_scopes_do_not_mix():
+    """Whichever functions were used first, the others are refused, though their user has left."""
+    assert subscribers("v2('a', 1)", "register('a')", "enable('a')", "cupti.cuptiActivityEnable(1)",
+                       "cupti.cuptiActivityGetNumDroppedRecords(None, 0, ctypes.byref(dropped))",
+                       "cupti.cuptiActivityGetNumDroppedRecords_v2(handles['a'], None, 0, "
+                       "ctypes.byref(dropped))", "leave('a')", "cupti.cuptiActivityEnable(1)") == [
+        "0", "0", "0", "14", "14", "0", "0", "14"]
+    assert subscribers("v2('a', 0)", "cupti.cuptiActivityEnable(1)", "enable('a')",
+                       "register('a')") == ["0", "0", "14", "14"]
+
+
+def test_what_sharing_refuses():
+    """What is the process's alone; the subscriber's own attributes are there instead."""
+    assert subscribers("v2('a', 1)", "v2('b', 1)", "cupti.cuptiSetThreadIdType(1)",
+                       "cupti.cuptiActivityEnableAllocationSource(1)",
+                       "cupti.cuptiActivityRegisterTimestampCallback(REQUEST)",
+                       "cupti.cuptiActivityFlushPeriod(100)",
+                       "attribute('a', 21, 1, ctypes.c_int)", "attribute('a', 15, 1)",
+                       "attribute('b', 12, 1)", "attribute('a', 13, 1)",
+                       "attribute('a', 22, 0, ctypes.c_size_t)") == [
+        "0", "0", "27", "27", "27", "27", "0", "0", "1", "27", "0"]
+    assert subscribers("v2('a', 1)", "attribute('a', 22, 4096, ctypes.c_size_t)",
+                       SIMCUPTI_SOLE_CLOCK="1") == ["0", "27"]
+
+
+def test_graph_level_is_everybodys():
+    """The first value holds, whoever leaves, and only before kinds are enabled."""
+    assert subscribers("v2('a', 1)", "v2('b', 1)", "enable('b', 51)", "attribute('a', 20, 1)",
+                       "enable('b', 51)", "leave('a')", "attribute('b', 20, 0)",
+                       "attribute('b', 20)") == ["0", "0", "14", "0", "0", "0", "7", "('is', 1)"]

@@ -147,14 +147,18 @@ def test_fields_against_headers(version, tmp_path):
     assert checked > 120
 
 
-@pytest.mark.parametrize("version", ORDER)
+@pytest.mark.parametrize("version", [*ORDER, "13.5"])
 def test_constants_against_headers(version, tmp_path):
     """What sim_cupti_abi.h declares has the real values."""
     text = (SIM_SOURCES / "sim_cupti_abi.h").read_text()
     rows = re.findall(r"^\s+(CUPTI_\w+) = (\d+),", text, re.MULTILINE)
     rows += re.findall(r"(CUPTI_API_\w+) = (\d)", text)
-    if version == "11.8":
-        rows = [row for row in rows if "PER_THREAD" not in row[0]]
+    known = set().union(*(re.findall(r"\w+", p.read_text(errors="replace"))
+                          for p in cupti.real_headers(version)[0].glob("cupti_*.h")))
+    absent = {name for name, _ in rows} - known
+    assert all(int(dict(rows)[name]) > (8 if version == "11.8" else 10) for name in absent)
+    assert not absent or version != "13.5" and all("_ATTR_" in name for name in absent)
+    rows = [row for row in rows if row[0] in known]
     members = ("callbackSite functionName functionParams functionReturnValue symbolName context "
                "contextUid correlationData correlationId").split()
     own = compile_c("#include <stdio.h>\n#include \"sim_cupti_abi.h\"\nint main(void) {"
@@ -168,6 +172,65 @@ def test_constants_against_headers(version, tmp_path):
     folders = cupti.real_headers(version)
     compile_c("\n".join(lines), tmp_path, *(f"-I{folder}" for folder in folders))
     assert len(rows) > 35
+
+
+def test_scoped_functions_against_headers(tmp_path):
+    """What the tests' clients call at a subscriber's scope is what 13.5 declares, in plain types."""
+    text = (SIM_SOURCES / "sim_cupti_abi.h").read_text().replace("\\\n", "")
+    text = text[text.index("#define SIM_CUPTI_SCOPED_FUNCTIONS"):]
+    rows = re.findall(r"FUNCTION\((\w+_v2),\s+\(([^()]+)\)\)", text)
+    assert len(rows) == 12
+    folder, _ = cupti.real_headers("13.5")
+    header = "".join(re.sub(r"/\*.*?\*/", "", p.read_text(errors="replace"), flags=re.S)
+                     for p in folder.glob("cupti_*.h"))
+    plain = {"CUpti_ActivityKind": "int", "CUpti_ActivityAttribute": "int", "CUcontext": "void *",
+             "CUpti_ExternalCorrelationKind": "int", "CUpti_CallbackId": "uint32_t",
+             "CUpti_ActivityConfig *": "void *", "CUpti_Activity **": "void **"}
+
+    def types(params):
+        found = [re.sub(r"\s+", " ", re.sub(r"(\w)\s*(\*+)\s*", r"\1 \2", p.strip()))
+                 for p in params.split(",")]
+        found = [re.sub(r"(?<=[\w*]) ?\b\w+$", "", p) if re.search(r"[\s*]\w+$", p) else p
+                 for p in found]
+        return [plain.get(p.strip(), p.strip()) for p in found]
+    for name, params in rows:
+        declared = re.search(rf"\b{name}\s*\(([^()]*)\)", header)[1]
+        assert types(params) == types(declared), name
+    lines = ["#include <cupti.h>", "#include <stddef.h>"]
+    for name, size, member, offset in (
+            ("CUpti_SubscriberParams", 40, "allowMultipleSubscribers", 32),
+            ("CUpti_BufferCallbackRequestInfo", 8, "structSize", 0),
+            ("CUpti_BufferCallbackCompleteInfo", 32, "threadId", 8),
+            ("CUpti_BufferCallbackCompleteInfo", 32, "ppRecordLayouts", 16)):
+        lines.append(f'_Static_assert(sizeof({name}) == {size} && '
+                     f'offsetof({name}, {member}) == {offset}, "{name}");')
+    lines.append("int main(void) { return 0; }")
+    compile_c("\n".join(lines), tmp_path, *(f"-I{f}" for f in cupti.real_headers("13.5")))
+
+
+NEWEST = {**{record: names[-1] for record, names in STRUCTS.items()}, "KERNEL": "Kernel13",
+          "MEMCPY": "Memcpy7", "MEMSET": "Memset5", "EVENT": "CudaEvent3", "DEVICE": "Device6",
+          "CONTEXT": "Context4"}
+
+
+def test_fields_of_the_newest(tmp_path):
+    """The simulated 13.5 writes records of the sizes of its headers, with fields in their places."""
+    sizes = {int(kind): int(size) for kind, size in re.findall(
+        r"^SIZE\((\d+),.*, (\d+)\)$", (SIM_SOURCES / "sim_cupti_sizes.def").read_text(), re.M)}
+    lines = ["#include <cupti.h>", "#include <stddef.h>"]
+    for record, name in NEWEST.items():
+        lines.append(f'_Static_assert(sizeof(CUpti_Activity{name}) == {sizes[KINDS[record]]}, '
+                     f'"{record}");')
+    for record, member, offset, width in fields():
+        for short, path in PATHS:
+            if member.startswith(short):
+                member = path + member[len(short):]
+                break
+        lines.append(f'_Static_assert(offsetof(CUpti_Activity{NEWEST[record]}, {member}) == '
+                     f'{offset} && sizeof(((CUpti_Activity{NEWEST[record]} *)0)->{member}) == '
+                     f'{width}, "{record} {member}");')
+    lines.append("int main(void) { return 0; }")
+    compile_c("\n".join(lines), tmp_path, *(f"-I{f}" for f in cupti.real_headers("13.5")))
 
 
 @pytest.mark.parametrize("version", ORDER)

@@ -29,7 +29,9 @@ SIM_CUPTI_SRC := $(sort $(wildcard $(SIM_DIR)/sim_cupti_*.c))
 SIM_CUPTI118_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti118/%.o,$(SIM_CUPTI_SRC))
 SIM_CUPTI124_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti124/%.o,$(SIM_CUPTI_SRC))
 SIM_CUPTI130_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti130/%.o,$(SIM_CUPTI_SRC))
-SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.so.13
+SIM_CUPTI135_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/cupti135/%.o,$(SIM_CUPTI_SRC))
+SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.so.13 \
+	$(SIM)/13.5/libcupti.so.13
 
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
@@ -69,11 +71,17 @@ $(SIM)/obj/cupti130/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
 	$(call cupti_cc,130)
 
+$(SIM)/obj/cupti135/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call cupti_cc,135)
+
 $(SIM)/libcupti.so.11.8: $(SIM_CUPTI118_OBJ)
 $(SIM)/libcupti.so.12: $(SIM_CUPTI124_OBJ)
 $(SIM)/libcupti.so.13: $(SIM_CUPTI130_OBJ)
+$(SIM)/13.5/libcupti.so.13: $(SIM_CUPTI135_OBJ)
 # Each has one version node, of its own name: what is linked with the real one asks for that.
 $(SIM_CUPTI_LIBS):
+	@mkdir -p $(@D)
 	$(Q)echo '$(@F) { global: cupti*; local: *; };' > $@.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$@.map -Wl,--no-undefined $^ -o $@ -pthread -ldl
@@ -139,4 +147,4 @@ sim-selftest: $(SIM_SELFTEST)
 
 -include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
 	$(SIM_STATIC_OBJ:.o=.d) $(SIM_CUPTI118_OBJ:.o=.d) $(SIM_CUPTI124_OBJ:.o=.d) \
-	$(SIM_CUPTI130_OBJ:.o=.d)
+	$(SIM_CUPTI130_OBJ:.o=.d) $(SIM_CUPTI135_OBJ:.o=.d)

@@ -23,6 +23,7 @@ enum {
     CUPTI_ERROR_OUT_OF_MEMORY = 8,
     CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT = 10,
     CUPTI_ERROR_MAX_LIMIT_REACHED = 12,
+    CUPTI_ERROR_NOT_COMPATIBLE = 14,
     CUPTI_ERROR_NOT_INITIALIZED = 15,
     CUPTI_ERROR_QUEUE_EMPTY = 18,
     CUPTI_ERROR_INVALID_STREAM = 20,
@@ -67,6 +68,16 @@ enum {
     CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE = 0,
     CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER = 5,
     CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9, /* not in 11.8 */
+    /* From 13.3 on: by SetAttribute_v2, most of them of one subscriber. */
+    CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS = 11,
+    CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE = 12,
+    CUPTI_ACTIVITY_ATTR_ENABLE_HES = 13,
+    CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LATENCY_TIMESTAMPS = 15,
+    CUPTI_ACTIVITY_ATTR_ENABLE_CUDA_EVENT_DEVICE_TIMESTAMPS = 17,
+    CUPTI_ACTIVITY_ATTR_ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE = 20,
+    CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE = 21,
+    CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK = 22,
+    CUPTI_ACTIVITY_ATTR_HES_BUFFER_SIZE = 24,
 };
 
 enum { CUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1 };
@@ -104,22 +115,44 @@ typedef struct {
     void *stream;
 } CUpti_SynchronizeData;
 
-/* 13.0 */
+/* 13.0 has it without the last two. */
 typedef struct {
     size_t structSize;
     const char *subscriberName;
     char *oldSubscriberName;
     size_t oldSubscriberSize;
+    uint8_t allowMultipleSubscribers;
+    uint8_t padding[7];
 } CUpti_SubscriberParams;
+enum { SIM_SUBSCRIBER_PARAMS_13_0 = 32 };
+_Static_assert(sizeof(CUpti_SubscriberParams) == 40, "as in the real headers");
+
+/* 13.3: what a subscriber's buffer callbacks are told; both may grow. */
+typedef struct {
+    size_t structSize;
+} CUpti_BufferCallbackRequestInfo;
+
+typedef struct {
+    size_t structSize;
+    uint64_t threadId;
+    void **ppRecordLayouts;
+    size_t numRecordLayouts;
+} CUpti_BufferCallbackCompleteInfo;
 
 typedef void (*CUpti_CallbackFunc)(void *userdata, int domain, uint32_t cbid, const void *data);
 typedef void (*CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size,
                                                  size_t *record_count_max);
 typedef void (*CUpti_BuffersCallbackCompleteFunc)(void *context, uint32_t stream_id,
                                                   uint8_t *buffer, size_t size, size_t valid_size);
+typedef void (*CUpti_BuffersCallbackRequestFunc_v2)(uint8_t **buffer, size_t *size,
+                                                    size_t *record_count_max,
+                                                    CUpti_BufferCallbackRequestInfo *info);
+typedef void (*CUpti_BuffersCallbackCompleteFunc_v2)(uint8_t *buffer, size_t size,
+                                                     size_t valid_size,
+                                                     CUpti_BufferCallbackCompleteInfo *info);
 typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
 
-/* Every function: FUNCTION(name, parameters). _v2 of Subscribe is in 13.0 only. */
+/* Every function: FUNCTION(name, parameters). _v2 of Subscribe is in 13.0 and newer only. */
 #define SIM_CUPTI_FUNCTIONS(FUNCTION)                                                              \
     FUNCTION(cuptiGetVersion, (uint32_t *))                                                        \
     FUNCTION(cuptiGetResultString, (CUptiResult, const char **))                                   \
@@ -157,5 +190,23 @@ typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
     FUNCTION(cuptiActivityGetAttribute, (int, size_t *, void *))                                   \
     FUNCTION(cuptiActivitySetAttribute, (int, size_t *, void *))                                   \
     FUNCTION(cuptiFinalize, (void))
+
+/* What 13.3 and newer have besides: activity at the scope of one subscriber. */
+#define SIM_CUPTI_SCOPED_FUNCTIONS(FUNCTION)                                                       \
+    FUNCTION(cuptiActivityRegisterCallbacks_v2,                                                    \
+             (CUpti_SubscriberHandle, CUpti_BuffersCallbackRequestFunc_v2,                         \
+              CUpti_BuffersCallbackCompleteFunc_v2))                                               \
+    FUNCTION(cuptiActivityEnable_v2, (CUpti_SubscriberHandle, int, void *))                        \
+    FUNCTION(cuptiActivityDisable_v2, (CUpti_SubscriberHandle, int, void *))                       \
+    FUNCTION(cuptiActivityEnableDriverApi_v2, (CUpti_SubscriberHandle, uint32_t, uint8_t))         \
+    FUNCTION(cuptiActivityEnableRuntimeApi_v2, (CUpti_SubscriberHandle, uint32_t, uint8_t))        \
+    FUNCTION(cuptiActivityGetAttribute_v2, (CUpti_SubscriberHandle, int, size_t *, void *))        \
+    FUNCTION(cuptiActivitySetAttribute_v2, (CUpti_SubscriberHandle, int, size_t *, void *))        \
+    FUNCTION(cuptiActivityGetNextRecord_v2, (CUpti_SubscriberHandle, uint8_t *, size_t, void **))  \
+    FUNCTION(cuptiActivityGetNumDroppedRecords_v2,                                                 \
+             (CUpti_SubscriberHandle, void *, uint32_t, size_t *))                                 \
+    FUNCTION(cuptiActivityPushExternalCorrelationId_v2, (CUpti_SubscriberHandle, int, uint64_t))   \
+    FUNCTION(cuptiActivityPopExternalCorrelationId_v2, (CUpti_SubscriberHandle, int, uint64_t *))  \
+    FUNCTION(cuptiGetTimestamp_v2, (CUpti_SubscriberHandle, uint64_t *))
 
 #endif

@@ -5,55 +5,99 @@
 
 /* Which kinds are wanted, who gets them, and when. The last one to say so is who counts. */
 
-static uint8_t wanted[SIM_CUPTI_KIND_COUNT]; /* atomic */
-static uint8_t drivers[CALLBACK_COUNT_MAX];  /* functions whose calls are recorded; atomic */
-static uint8_t runtimes[CALLBACK_COUNT_MAX]; /* the same; atomic */
-static bool has_latency;
+static uint8_t wanted[SCOPE_COUNT][SIM_CUPTI_KIND_COUNT]; /* atomic */
+/* Functions whose calls are recorded; atomic. */
+static uint8_t drivers[SCOPE_COUNT][CALLBACK_COUNT_MAX];
+static uint8_t runtimes[SCOPE_COUNT][CALLBACK_COUNT_MAX];
+static bool has_latency[SCOPE_COUNT];
 static bool has_event_times;
 static uint64_t flush_count; /* atomic */
+static unsigned session_count;
 
-bool activity_wanted(uint32_t kind)
+bool activity_wanted(unsigned scope, uint32_t kind)
 {
-    return __atomic_load_n(&wanted[kind], __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&wanted[scope][kind], __ATOMIC_RELAXED) != 0;
 }
 
-bool activity_wants_call(int domain, uint32_t cbid)
+bool activity_wanted_by_any(uint32_t kind)
 {
-    const uint8_t *calls = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtimes : drivers;
-    return cbid < CALLBACK_COUNT_MAX && __atomic_load_n(&calls[cbid], __ATOMIC_RELAXED) != 0;
-}
-
-bool activity_is_on(void)
-{
-    for (unsigned i = 0; i < SIM_CUPTI_KIND_COUNT; i++)
-        if (activity_wanted(i))
-            return true;
-    for (unsigned i = 0; i < CALLBACK_COUNT_MAX; i++)
-        if (activity_wants_call(CUPTI_CB_DOMAIN_DRIVER_API, i) ||
-            activity_wants_call(CUPTI_CB_DOMAIN_RUNTIME_API, i))
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        if (activity_wanted(scope, kind))
             return true;
     return false;
 }
 
-/* The kind speaks for all functions, until one is named. */
-static void wanted_set(int kind, uint8_t is_wanted)
+bool activity_wants_call(unsigned scope, int domain, uint32_t cbid)
 {
-    uint8_t *calls = kind == CUPTI_ACTIVITY_KIND_RUNTIME  ? runtimes
-                     : kind == CUPTI_ACTIVITY_KIND_DRIVER ? drivers
+    const uint8_t *calls = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtimes[scope] : drivers[scope];
+    return cbid < CALLBACK_COUNT_MAX && __atomic_load_n(&calls[cbid], __ATOMIC_RELAXED) != 0;
+}
+
+static bool scope_is_on(unsigned scope)
+{
+    for (unsigned i = 0; i < SIM_CUPTI_KIND_COUNT; i++)
+        if (activity_wanted(scope, i))
+            return true;
+    for (unsigned i = 0; i < CALLBACK_COUNT_MAX; i++)
+        if (activity_wants_call(scope, CUPTI_CB_DOMAIN_DRIVER_API, i) ||
+            activity_wants_call(scope, CUPTI_CB_DOMAIN_RUNTIME_API, i))
+            return true;
+    return false;
+}
+
+bool activity_is_on(void)
+{
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        if (scope_is_on(scope))
+            return true;
+    return false;
+}
+
+unsigned activity_sessions(void)
+{
+    return __atomic_load_n(&session_count, __ATOMIC_RELAXED);
+}
+
+/* The kind speaks for all functions, until one is named. */
+static void wanted_set(unsigned scope, int kind, uint8_t is_wanted)
+{
+    uint8_t *calls = kind == CUPTI_ACTIVITY_KIND_RUNTIME  ? runtimes[scope]
+                     : kind == CUPTI_ACTIVITY_KIND_DRIVER ? drivers[scope]
                                                           : NULL;
-    __atomic_store_n(&wanted[kind], is_wanted, __ATOMIC_RELAXED);
+    if (is_wanted && !activity_is_on())
+        __atomic_add_fetch(&session_count, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&wanted[scope][kind], is_wanted, __ATOMIC_RELAXED);
     for (unsigned i = 0; calls && i < CALLBACK_COUNT_MAX; i++)
         __atomic_store_n(&calls[i], is_wanted, __ATOMIC_RELAXED);
 }
 
-bool activity_latency(void)
+void activity_forget(unsigned scope)
 {
-    return has_latency;
+    for (int kind = 0; kind < SIM_CUPTI_KIND_COUNT; kind++)
+        wanted_set(scope, kind, 0);
+    has_latency[scope] = false;
+}
+
+void activity_latency_set(unsigned scope, bool on)
+{
+    has_latency[scope] = on;
+}
+
+bool activity_latency(unsigned scope)
+{
+    return has_latency[scope];
 }
 
 bool activity_event_times(void)
 {
     return has_event_times;
+}
+
+bool activity_graphs_whole(void)
+{
+    if (scope_is_shared())
+        return attribute_graphs_whole();
+    return activity_wanted_by_any(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
 /* Kinds that have a record and cannot be asked for; seen with 11.8, before there is a driver. */
@@ -78,22 +122,31 @@ static CUptiResult kind_check(int kind, const char *function)
     return cupti_error(result);
 }
 
+static CUptiResult kind_enable(unsigned scope, int kind)
+{
+    usleep((useconds_t)cupti_switches.enable_us);
+    if (kind == CUPTI_ACTIVITY_KIND_KERNEL)
+        cupti_misuse("kind KERNEL serialises all kernels; CONCURRENT_KERNEL does not");
+    if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && scope_is_shared() && !attribute_graphs_whole())
+        return cupti_error(CUPTI_ERROR_NOT_COMPATIBLE);
+    cupti_lock(__func__);
+    cupti_worker_start();
+    bool is_new = !activity_wanted(scope, (uint32_t)kind);
+    wanted_set(scope, kind, 1);
+    if (is_new)
+        record_existing(scope, (uint32_t)kind);
+    clock_anchor();
+    cupti_unlock();
+    return CUPTI_SUCCESS;
+}
+
 CUPTI_EXPORT CUptiResult cuptiActivityEnable(int kind)
 {
     CUptiResult result = kind_check(kind, __func__);
-    usleep((useconds_t)cupti_switches.enable_us);
-    if (result == CUPTI_SUCCESS && kind == CUPTI_ACTIVITY_KIND_KERNEL)
-        cupti_misuse("kind KERNEL serialises all kernels; CONCURRENT_KERNEL does not");
-    if (result == CUPTI_SUCCESS) {
-        cupti_lock(__func__);
-        cupti_worker_start();
-        bool is_new = !activity_wanted((uint32_t)kind);
-        wanted_set(kind, 1);
-        if (is_new)
-            record_existing((uint32_t)kind);
-        clock_anchor();
-        cupti_unlock();
-    }
+    if (result == CUPTI_SUCCESS)
+        result = scope_global();
+    if (result == CUPTI_SUCCESS)
+        result = kind_enable(0, kind);
     CUPTI_NOTE(result, NOTE_U("kind", kind));
     return result;
 }
@@ -102,16 +155,27 @@ CUPTI_EXPORT CUptiResult cuptiActivityDisable(int kind)
 {
     CUptiResult result = kind_check(kind, __func__);
     if (result == CUPTI_SUCCESS)
-        wanted_set(kind, 0);
+        result = scope_global();
+    if (result == CUPTI_SUCCESS)
+        wanted_set(0, kind, 0);
     CUPTI_NOTE(result, NOTE_U("kind", kind));
     return result;
 }
 
+/* What became an attribute of each subscriber is refused where there may be several. */
+static CUptiResult sole_check(const char *function)
+{
+    CUptiResult result = cupti_ready(function);
+    if (result == CUPTI_SUCCESS && scope_is_shared())
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
+    return result == CUPTI_SUCCESS ? scope_global() : result;
+}
+
 CUPTI_EXPORT CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t enable)
 {
-    CUptiResult result = cupti_ready(__func__);
+    CUptiResult result = sole_check(__func__);
     if (result == CUPTI_SUCCESS)
-        has_latency = enable != 0;
+        activity_latency_set(0, enable != 0);
     CUPTI_NOTE(result, NOTE_U("enable", enable));
     return result;
 }
@@ -135,24 +199,122 @@ static CUptiResult call_enable(uint8_t *calls, int domain, uint32_t cbid, uint8_
 
 CUPTI_EXPORT CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable)
 {
-    CUptiResult result = call_enable(drivers, CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable, __func__);
+    CUptiResult result = scope_global();
+    if (result == CUPTI_SUCCESS)
+        result = call_enable(drivers[0], CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable, __func__);
     CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("enable", enable));
     return result;
 }
 
 CUPTI_EXPORT CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
 {
-    CUptiResult result = call_enable(runtimes, CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable, __func__);
+    CUptiResult result = scope_global();
+    if (result == CUPTI_SUCCESS)
+        result = call_enable(runtimes[0], CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable, __func__);
     CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("enable", enable));
     return result;
 }
 
 CUPTI_EXPORT CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable)
 {
-    CUptiResult result = cupti_ready(__func__);
+    CUptiResult result = sole_check(__func__);
     if (result == CUPTI_SUCCESS)
         has_event_times = enable != 0;
     CUPTI_NOTE(result, NOTE_U("enable", enable));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableAllocationSource(uint8_t enable)
+{
+    CUptiResult result = sole_check(__func__);
+    CUPTI_NOTE(result, NOTE_U("enable", enable));
+    return result;
+}
+#endif
+
+#if SIM_CUPTI >= 133
+CUPTI_EXPORT CUptiResult cuptiActivityEnable_v2(CUpti_SubscriberHandle given, int kind,
+                                                void *config)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, __func__);
+    if (result == CUPTI_SUCCESS)
+        result = kind_check(kind, __func__);
+    /* Records of chosen fields are not simulated; the attribute that asks for them is refused. */
+    if (result == CUPTI_SUCCESS && config)
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
+    if (result == CUPTI_SUCCESS)
+        result = kind_enable(scope, kind);
+    CUPTI_NOTE(result, NOTE_U("kind", kind), NOTE_U("scope", scope));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle given, int kind,
+                                                 void *config)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, __func__);
+    (void)config;
+    if (result == CUPTI_SUCCESS)
+        result = kind_check(kind, __func__);
+    if (result == CUPTI_SUCCESS)
+        wanted_set(scope, kind, 0);
+    CUPTI_NOTE(result, NOTE_U("kind", kind), NOTE_U("scope", scope));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableDriverApi_v2(CUpti_SubscriberHandle given,
+                                                         uint32_t cbid, uint8_t enable)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, __func__);
+    if (result == CUPTI_SUCCESS)
+        result = call_enable(drivers[scope], CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable, __func__);
+    CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("scope", scope));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityEnableRuntimeApi_v2(CUpti_SubscriberHandle given,
+                                                          uint32_t cbid, uint8_t enable)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, __func__);
+    if (result == CUPTI_SUCCESS)
+        result = call_enable(runtimes[scope], CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable, __func__);
+    CUPTI_NOTE(result, NOTE_U("cbid", cbid), NOTE_U("scope", scope));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityRegisterCallbacks_v2(
+    CUpti_SubscriberHandle given, CUpti_BuffersCallbackRequestFunc_v2 request,
+    CUpti_BuffersCallbackCompleteFunc_v2 complete)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, __func__);
+    if (result == CUPTI_SUCCESS && (!request || !complete))
+        result = cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    if (result == CUPTI_SUCCESS) {
+        cupti_lock(__func__);
+        buffer_register_v2(scope, request, complete);
+        attribute_freeze();
+        cupti_unlock();
+    }
+    CUPTI_NOTE(result, NOTE_U("scope", scope));
+    return result;
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle given,
+                                                              void *context, uint32_t stream_id,
+                                                              size_t *dropped)
+{
+    unsigned scope = 0;
+    CUptiResult result = scope_of(given, &scope, NULL);
+    (void)context;
+    (void)stream_id;
+    if (result == CUPTI_SUCCESS && !dropped)
+        result = CUPTI_ERROR_INVALID_PARAMETER;
+    if (result == CUPTI_SUCCESS)
+        *dropped = buffer_dropped(scope);
     return result;
 }
 #endif
@@ -167,6 +329,8 @@ CUPTI_EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackReq
         cupti_misuse("%s called inside the client's %s callback", __func__,
                      cupti_thread.buffer_callback);
     CUptiResult result = cupti_failure(__func__);
+    if (result == CUPTI_SUCCESS)
+        result = scope_global();
     if (result == CUPTI_SUCCESS) {
         cupti_lock(__func__);
         buffer_register(request, complete);
@@ -182,9 +346,13 @@ CUPTI_EXPORT CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampC
     if (!now)
         return cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
     CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS && scope_is_shared())
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
+    if (result == CUPTI_SUCCESS)
+        result = scope_global();
     if (result == CUPTI_SUCCESS) {
         cupti_lock(__func__);
-        clock_register(now);
+        clock_register(0, now);
         cupti_unlock();
     }
     CUPTI_NOTE(result);
@@ -221,6 +389,8 @@ CUPTI_EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flags)
 CUPTI_EXPORT CUptiResult cuptiActivityFlushPeriod(uint32_t period_ms)
 {
     CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS && scope_is_shared())
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
     if (result == CUPTI_SUCCESS)
         cupti_worker_period(period_ms);
     CUPTI_NOTE(result, NOTE_U("ms", period_ms));
@@ -242,6 +412,8 @@ CUPTI_EXPORT CUptiResult cuptiActivityGetNumDroppedRecords(void *context, uint32
     }
     CUptiResult result = cupti_failure(__func__);
     if (result == CUPTI_SUCCESS)
-        *dropped = buffer_dropped();
+        result = scope_global();
+    if (result == CUPTI_SUCCESS)
+        *dropped = buffer_dropped(0);
     return result;
 }

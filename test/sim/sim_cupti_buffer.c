@@ -30,18 +30,25 @@ struct buffer {
 
 struct queue {
     struct queue *next;
+    unsigned scope;
     uint32_t thread;
     struct buffer *first, *last; /* the last one is being filled */
     struct cupti_record staged[STAGED_MAX];
     unsigned staged_count;
 };
 
-static struct {
+/* Of the process or of one subscriber: one pair of callbacks or the other. */
+static struct receiver {
     CUpti_BuffersCallbackRequestFunc request;
     CUpti_BuffersCallbackCompleteFunc complete;
+    CUpti_BuffersCallbackRequestFunc_v2 request_v2;
+    CUpti_BuffersCallbackCompleteFunc_v2 complete_v2;
     struct queue *queues;
+    size_t dropped; /* atomic */
+} receivers[SCOPE_COUNT];
+
+static struct {
     uint64_t buffer_serial, dice, drop_count, late_count;
-    size_t dropped;            /* atomic */
     struct cupti_record *late; /* they come with the next flush but one */
     size_t late_used, late_room, late_due;
 } state = {.dice = 88172645463325252u};
@@ -79,20 +86,27 @@ bool buffer_is_held(const uint8_t *memory)
 void buffer_register(CUpti_BuffersCallbackRequestFunc request,
                      CUpti_BuffersCallbackCompleteFunc complete)
 {
-    state.request = request;
-    state.complete = complete;
+    receivers[0].request = request;
+    receivers[0].complete = complete;
 }
 
-static void drop(uint64_t count)
+void buffer_register_v2(unsigned scope, CUpti_BuffersCallbackRequestFunc_v2 request,
+                        CUpti_BuffersCallbackCompleteFunc_v2 complete)
 {
-    __atomic_add_fetch(&state.dropped, count, __ATOMIC_RELAXED);
+    receivers[scope].request_v2 = request;
+    receivers[scope].complete_v2 = complete;
+}
+
+static void drop(unsigned scope, uint64_t count)
+{
+    __atomic_add_fetch(&receivers[scope].dropped, count, __ATOMIC_RELAXED);
     const struct sim_arg args[] = {NOTE_U("records", count)};
     cupti_note("dropped", 0, args, 1);
 }
 
-size_t buffer_dropped(void)
+size_t buffer_dropped(unsigned scope)
 {
-    return __atomic_exchange_n(&state.dropped, 0, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&receivers[scope].dropped, 0, __ATOMIC_RELAXED);
 }
 
 static void check_zeros(const uint8_t *memory, size_t bytes)
@@ -102,14 +116,19 @@ static void check_zeros(const uint8_t *memory, size_t bytes)
             cupti_misuse("ZEROED_OUT_ACTIVITY_BUFFER is 1 and byte %zu of the buffer is not 0", i);
 }
 
-static struct buffer *buffer_request(void)
+static struct buffer *buffer_request(unsigned scope)
 {
+    const struct receiver *receiver = &receivers[scope];
+    CUpti_BufferCallbackRequestInfo info = {sizeof info};
     uint8_t *memory = NULL;
     size_t bytes = 0, record_max = 0;
-    if (!state.request)
+    if (!receiver->request && !receiver->request_v2)
         return NULL;
     cupti_callback_begin("buffer request");
-    state.request(&memory, &bytes, &record_max);
+    if (receiver->request_v2)
+        receiver->request_v2(&memory, &bytes, &record_max, &info);
+    else
+        receiver->request(&memory, &bytes, &record_max);
     cupti_callback_end();
     if (!memory && SIM_CUPTI < NULL_BUFFER_VERSION)
         cupti_misuse("the client gave no buffer: this version crashes");
@@ -166,7 +185,7 @@ static void queue_put(struct queue *queue, const struct cupti_record *record)
             queue->last->is_full = true;
             cupti_worker_wake();
         }
-        struct buffer *buffer = buffer_request();
+        struct buffer *buffer = buffer_request(queue->scope);
         if (buffer) {
             if (queue->last)
                 queue->last->next = buffer;
@@ -175,7 +194,7 @@ static void queue_put(struct queue *queue, const struct cupti_record *record)
             queue->last = buffer;
         }
         if (!buffer_has_room(buffer, record->bytes)) {
-            drop(1);
+            drop(queue->scope, 1);
             return;
         }
     }
@@ -200,10 +219,10 @@ static void queue_unstage(struct queue *queue)
     queue_put(queue, &record);
 }
 
-static struct queue *queue_get(void)
+static struct queue *queue_get(unsigned scope)
 {
     uint32_t thread = attribute_per_thread() ? (uint32_t)(uintptr_t)pthread_self() | 1 : 0;
-    struct queue *queue = state.queues;
+    struct queue *queue = receivers[scope].queues;
     while (queue && queue->thread != thread)
         queue = queue->next;
     if (!queue) {
@@ -211,8 +230,9 @@ static struct queue *queue_get(void)
         if (!queue)
             abort();
         queue->thread = thread;
-        queue->next = state.queues;
-        state.queues = queue;
+        queue->scope = scope;
+        queue->next = receivers[scope].queues;
+        receivers[scope].queues = queue;
     }
     return queue;
 }
@@ -239,14 +259,14 @@ static void queue_stage(struct queue *queue, const struct cupti_record *record)
 void buffer_add(const struct cupti_record *record)
 {
     if (cupti_switches.drop && ++state.drop_count % cupti_switches.drop == 0) {
-        drop(1);
+        drop(record->scope, 1);
         return;
     }
     if (cupti_switches.late && record->is_device && ++state.late_count % cupti_switches.late == 0) {
         late_add(record);
         return;
     }
-    queue_stage(queue_get(), record);
+    queue_stage(queue_get(record->scope), record);
 }
 
 static bool buffer_is_complete(const struct buffer *buffer, uint64_t now_ns)
@@ -264,7 +284,18 @@ static void buffer_free(struct buffer *buffer)
     free(buffer);
 }
 
-static void buffer_deliver(struct buffer *buffer, uint64_t now_ns)
+static void buffer_complete(unsigned scope, struct buffer *buffer)
+{
+    const struct receiver *receiver = &receivers[scope];
+    CUpti_BufferCallbackCompleteInfo info = {.structSize = sizeof info,
+                                             .threadId = cupti_thread_id(scope)};
+    if (receiver->complete_v2)
+        receiver->complete_v2(buffer->memory, buffer->bytes, buffer->used, &info);
+    else
+        receiver->complete(NULL, 0, buffer->memory, buffer->bytes, buffer->used);
+}
+
+static void buffer_deliver(unsigned scope, struct buffer *buffer, uint64_t now_ns)
 {
     for (size_t i = 0; i < buffer->record_count; i++) {
         struct cupti_record *record = &buffer->records[i];
@@ -278,7 +309,7 @@ static void buffer_deliver(struct buffer *buffer, uint64_t now_ns)
     static _Atomic uint64_t count;
     if (cupti_switches.damage && ++count % cupti_switches.damage == 0)
         memset(buffer->memory, 0xff, sizeof(uint32_t));
-    state.complete(NULL, 0, buffer->memory, buffer->bytes, buffer->used);
+    buffer_complete(scope, buffer);
     cupti_callback_end();
     buffer_free(buffer);
 }
@@ -308,7 +339,7 @@ static void queue_flush(struct queue *queue, enum buffer_flush how)
     while (ready) {
         struct buffer *buffer = ready;
         ready = buffer->next;
-        buffer_deliver(buffer, now_ns);
+        buffer_deliver(queue->scope, buffer, now_ns);
     }
 }
 
@@ -316,7 +347,7 @@ static void queue_flush(struct queue *queue, enum buffer_flush how)
 static void late_release(void)
 {
     for (size_t i = 0; i < state.late_due; i++)
-        queue_stage(queue_get(), &state.late[i]);
+        queue_stage(queue_get(state.late[i].scope), &state.late[i]);
     state.late_used -= state.late_due;
     memmove(state.late, state.late + state.late_due, state.late_used * sizeof *state.late);
     state.late_due = state.late_used;
@@ -328,8 +359,24 @@ void buffer_flush(enum buffer_flush how)
         state.late_due = state.late_used;
     if (how != FLUSH_FULL && state.late_used)
         late_release();
-    for (struct queue *queue = state.queues; queue; queue = queue->next)
-        queue_flush(queue, how);
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        for (struct queue *queue = receivers[scope].queues; queue; queue = queue->next)
+            queue_flush(queue, how);
+}
+
+static size_t queue_discard(struct queue *queue)
+{
+    size_t count = queue->staged_count;
+    queue->staged_count = 0;
+    while (queue->first) {
+        struct buffer *buffer = queue->first;
+        queue->first = buffer->next;
+        count += buffer->record_count;
+        held_set(buffer->memory, buffer->bytes, false);
+        buffer_free(buffer);
+    }
+    queue->last = NULL;
+    return count;
 }
 
 /* What nobody will ask for any more: how many records that are. */
@@ -337,17 +384,18 @@ size_t buffer_discard_all(void)
 {
     size_t count = state.late_used;
     state.late_used = state.late_due = 0;
-    for (struct queue *queue = state.queues; queue; queue = queue->next) {
-        count += queue->staged_count;
-        queue->staged_count = 0;
-        while (queue->first) {
-            struct buffer *buffer = queue->first;
-            queue->first = buffer->next;
-            count += buffer->record_count;
-            held_set(buffer->memory, buffer->bytes, false);
-            buffer_free(buffer);
-        }
-        queue->last = NULL;
-    }
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        for (struct queue *queue = receivers[scope].queues; queue; queue = queue->next)
+            count += queue_discard(queue);
     return count;
+}
+
+/* One who has left has nothing any more, and his number is another's. */
+void buffer_unregister(unsigned scope)
+{
+    for (struct queue *queue = receivers[scope].queues; queue; queue = queue->next)
+        queue_discard(queue);
+    receivers[scope].request_v2 = NULL;
+    receivers[scope].complete_v2 = NULL;
+    receivers[scope].dropped = 0;
 }

@@ -18,7 +18,8 @@ struct anchor {
 
 #define STRANGE_NS 300000000000000000u /* ten years: on no clock */
 
-static struct {
+/* Of the process or of one subscriber. */
+static struct timing {
     CUpti_TimestampCallbackFunc callback; /* atomic */
     unsigned registered;
     unsigned corrupt_left;
@@ -28,7 +29,7 @@ static struct {
     unsigned early_count;
     uint64_t zero_count, strange_count;
     uint64_t realtime_distance_ns; /* what CLOCK_REALTIME is ahead; 0: not yet known */
-} timing;
+} timings[SCOPE_COUNT];
 
 uint64_t sim_now_ns(void)
 {
@@ -45,17 +46,17 @@ static uint64_t realtime_ns(void)
 }
 
 /* The sample with the shortest time around it is the best of a few. */
-void clock_anchor(void)
+static void anchor(struct timing *timing)
 {
     struct anchor best = {0, 0};
     uint64_t best_ns = UINT64_MAX;
-    timing.realtime_distance_ns = 0;
-    if (!timing.callback)
+    timing->realtime_distance_ns = 0;
+    if (!timing->callback)
         return;
     cupti_callback_begin("timestamp");
     for (int i = 0; i < ANCHOR_TRIES; i++) {
         uint64_t before_ns = sim_now_ns();
-        uint64_t client_ns = timing.callback();
+        uint64_t client_ns = timing->callback();
         uint64_t around_ns = sim_now_ns() - before_ns;
         if (around_ns < best_ns) {
             best_ns = around_ns;
@@ -63,11 +64,11 @@ void clock_anchor(void)
         }
     }
     cupti_callback_end();
-    if (timing.anchor_count == ANCHOR_COUNT) {
-        timing.anchor_first = (timing.anchor_first + 1) % ANCHOR_COUNT;
-        timing.anchor_count--;
+    if (timing->anchor_count == ANCHOR_COUNT) {
+        timing->anchor_first = (timing->anchor_first + 1) % ANCHOR_COUNT;
+        timing->anchor_count--;
     }
-    timing.anchors[(timing.anchor_first + timing.anchor_count++) % ANCHOR_COUNT] = best;
+    timing->anchors[(timing->anchor_first + timing->anchor_count++) % ANCHOR_COUNT] = best;
 }
 
 static void note_early(const struct sim_trace_resource *resource)
@@ -76,27 +77,35 @@ static void note_early(const struct sim_trace_resource *resource)
         clock_context_created(resource->context_id);
 }
 
-void clock_register(CUpti_TimestampCallbackFunc callback)
+void clock_anchor(void)
 {
-    if (!timing.registered)
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        anchor(&timings[scope]);
+}
+
+void clock_register(unsigned scope, CUpti_TimestampCallbackFunc callback)
+{
+    struct timing *timing = &timings[scope];
+    if (!timing->registered)
         cupti_driver->each_resource(note_early); /* those made before anybody listened */
-    __atomic_store_n(&timing.callback, callback, __ATOMIC_RELEASE);
-    if (timing.registered++)
-        timing.corrupt_left = HEAD_RECORDS;
-    timing.anchor_count = 0;
-    clock_anchor();
+    __atomic_store_n(&timing->callback, callback, __ATOMIC_RELEASE);
+    if (timing->registered++)
+        timing->corrupt_left = HEAD_RECORDS;
+    timing->anchor_count = 0;
+    anchor(timing);
 }
 
 void clock_context_created(uint32_t context_id)
 {
-    if (!timing.registered && timing.early_count < EARLY_CONTEXTS_MAX)
-        timing.early[timing.early_count++] = context_id;
+    for (struct timing *timing = timings; timing < timings + SCOPE_COUNT; timing++)
+        if (!timing->registered && timing->early_count < EARLY_CONTEXTS_MAX)
+            timing->early[timing->early_count++] = context_id;
 }
 
-static bool context_is_early(uint32_t context_id)
+static bool context_is_early(const struct timing *timing, uint32_t context_id)
 {
-    for (unsigned i = 0; i < timing.early_count; i++)
-        if (timing.early[i] == context_id)
+    for (unsigned i = 0; i < timing->early_count; i++)
+        if (timing->early[i] == context_id)
             return true;
     return false;
 }
@@ -117,27 +126,27 @@ static uint64_t realtime_distance(void)
     return distance_ns;
 }
 
-static uint64_t to_realtime(uint64_t mono_ns)
+static uint64_t to_realtime(struct timing *timing, uint64_t mono_ns)
 {
-    if (!timing.realtime_distance_ns)
-        timing.realtime_distance_ns = realtime_distance();
-    return mono_ns + timing.realtime_distance_ns;
+    if (!timing->realtime_distance_ns)
+        timing->realtime_distance_ns = realtime_distance();
+    return mono_ns + timing->realtime_distance_ns;
 }
 
-static const struct anchor *anchor_at(unsigned index)
+static const struct anchor *anchor_at(const struct timing *timing, unsigned index)
 {
-    return &timing.anchors[(timing.anchor_first + index) % ANCHOR_COUNT];
+    return &timing->anchors[(timing->anchor_first + index) % ANCHOR_COUNT];
 }
 
-static uint64_t to_client(uint64_t mono_ns)
+static uint64_t to_client(const struct timing *timing, uint64_t mono_ns)
 {
     unsigned after = 0;
-    while (after < timing.anchor_count && anchor_at(after)->mono_ns <= mono_ns)
+    while (after < timing->anchor_count && anchor_at(timing, after)->mono_ns <= mono_ns)
         after++;
-    const struct anchor *low = anchor_at(after ? after - 1 : 0);
+    const struct anchor *low = anchor_at(timing, after ? after - 1 : 0);
     double rate = 1.0;
-    if (after && after < timing.anchor_count) {
-        const struct anchor *high = anchor_at(after);
+    if (after && after < timing->anchor_count) {
+        const struct anchor *high = anchor_at(timing, after);
         rate = (double)(int64_t)(high->client_ns - low->client_ns) /
                (double)(high->mono_ns - low->mono_ns + 1);
     }
@@ -148,12 +157,13 @@ static uint64_t to_client(uint64_t mono_ns)
 
 static uint64_t convert(const struct cupti_record *record, uint64_t mono_ns)
 {
+    struct timing *timing = &timings[record->scope];
     if (mono_ns == 0)
         return 0;
-    if (!timing.callback || cupti_switches.is_realtime ||
-        (cupti_switches.has_early_domain && context_is_early(record->context_id)))
-        return to_realtime(mono_ns);
-    return to_client(mono_ns);
+    if (!timing->callback || cupti_switches.is_realtime ||
+        (cupti_switches.has_early_domain && context_is_early(timing, record->context_id)))
+        return to_realtime(timing, mono_ns);
+    return to_client(timing, mono_ns);
 }
 
 static void put(struct cupti_record *record, unsigned at, uint64_t time)
@@ -164,18 +174,19 @@ static void put(struct cupti_record *record, unsigned at, uint64_t time)
 
 void clock_apply(struct cupti_record *record)
 {
+    struct timing *timing = &timings[record->scope];
     if (!record->start_at)
         return;
     uint64_t start = convert(record, record->start_ns), end = convert(record, record->end_ns);
-    if (timing.corrupt_left && record->is_device) {
-        timing.corrupt_left--;
-        start = timing.callback ? to_realtime(record->start_ns) : record->start_ns;
-        end = timing.callback ? end : start / 2;
+    if (timing->corrupt_left && record->is_device) {
+        timing->corrupt_left--;
+        start = timing->callback ? to_realtime(timing, record->start_ns) : record->start_ns;
+        end = timing->callback ? end : start / 2;
     }
-    if (cupti_switches.zero && record->is_device && ++timing.zero_count % cupti_switches.zero == 0)
+    if (cupti_switches.zero && record->is_device && ++timing->zero_count % cupti_switches.zero == 0)
         start = end = 0;
     if (cupti_switches.strange && record->is_device &&
-        ++timing.strange_count % cupti_switches.strange == 0)
+        ++timing->strange_count % cupti_switches.strange == 0)
         start += STRANGE_NS, end += STRANGE_NS;
     put(record, record->start_at, start);
     put(record, record->end_at, end);
@@ -183,9 +194,10 @@ void clock_apply(struct cupti_record *record)
     put(record, record->submitted_at, convert(record, record->queued_ns));
 }
 
-CUptiResult clock_now(uint64_t *timestamp)
+CUptiResult clock_now(unsigned scope, uint64_t *timestamp)
 {
-    CUpti_TimestampCallbackFunc callback = __atomic_load_n(&timing.callback, __ATOMIC_ACQUIRE);
+    CUpti_TimestampCallbackFunc callback =
+        __atomic_load_n(&timings[scope].callback, __ATOMIC_ACQUIRE);
     *timestamp = callback ? callback() : realtime_ns();
     return CUPTI_SUCCESS;
 }

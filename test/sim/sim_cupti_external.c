@@ -11,13 +11,13 @@ enum { EXTERNAL_DEPTH_MAX = 256 };
 static __thread struct {
     uint64_t ids[EXTERNAL_DEPTH_MAX];
     unsigned count;
-} stacks[EXTERNAL_KIND_COUNT];
+} stacks[SCOPE_COUNT][EXTERNAL_KIND_COUNT];
 
-bool external_newest(unsigned kind, uint64_t *id)
+bool external_newest(unsigned scope, unsigned kind, uint64_t *id)
 {
-    if (stacks[kind].count == 0)
+    if (stacks[scope][kind].count == 0)
         return false;
-    *id = stacks[kind].ids[stacks[kind].count - 1];
+    *id = stacks[scope][kind].ids[stacks[scope][kind].count - 1];
     return true;
 }
 
@@ -29,25 +29,58 @@ static CUptiResult kind_check(int kind, const char *function)
     return result;
 }
 
+static CUptiResult push(unsigned scope, int kind, uint64_t id)
+{
+    if (stacks[scope][kind].count == EXTERNAL_DEPTH_MAX)
+        return cupti_error(CUPTI_ERROR_OUT_OF_MEMORY);
+    stacks[scope][kind].ids[stacks[scope][kind].count++] = id;
+    return CUPTI_SUCCESS;
+}
+
+static CUptiResult pop(unsigned scope, int kind, uint64_t *last)
+{
+    if (stacks[scope][kind].count == 0)
+        return cupti_error(CUPTI_ERROR_QUEUE_EMPTY);
+    stacks[scope][kind].count--;
+    if (last)
+        *last = stacks[scope][kind].ids[stacks[scope][kind].count];
+    return CUPTI_SUCCESS;
+}
+
 CUPTI_EXPORT CUptiResult cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 {
     CUptiResult result = kind_check(kind, __func__);
-    if (result == CUPTI_SUCCESS && stacks[kind].count == EXTERNAL_DEPTH_MAX)
-        result = CUPTI_ERROR_OUT_OF_MEMORY;
     if (result == CUPTI_SUCCESS)
-        stacks[kind].ids[stacks[kind].count++] = id;
-    return cupti_error(result);
+        result = scope_global();
+    return result == CUPTI_SUCCESS ? push(0, kind, id) : cupti_error(result);
 }
 
 CUPTI_EXPORT CUptiResult cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last)
 {
     CUptiResult result = kind_check(kind, __func__);
-    if (result == CUPTI_SUCCESS && stacks[kind].count == 0)
-        result = CUPTI_ERROR_QUEUE_EMPTY;
-    if (result == CUPTI_SUCCESS) {
-        stacks[kind].count--;
-        if (last)
-            *last = stacks[kind].ids[stacks[kind].count];
-    }
-    return cupti_error(result);
+    if (result == CUPTI_SUCCESS)
+        result = scope_global();
+    return result == CUPTI_SUCCESS ? pop(0, kind, last) : cupti_error(result);
 }
+
+#if SIM_CUPTI >= 133
+CUPTI_EXPORT CUptiResult cuptiActivityPushExternalCorrelationId_v2(CUpti_SubscriberHandle given,
+                                                                   int kind, uint64_t id)
+{
+    unsigned scope;
+    CUptiResult result = kind_check(kind, __func__);
+    if (result == CUPTI_SUCCESS)
+        result = scope_of(given, &scope, NULL);
+    return result == CUPTI_SUCCESS ? push(scope, kind, id) : cupti_error(result);
+}
+
+CUPTI_EXPORT CUptiResult cuptiActivityPopExternalCorrelationId_v2(CUpti_SubscriberHandle given,
+                                                                  int kind, uint64_t *last)
+{
+    unsigned scope;
+    CUptiResult result = kind_check(kind, __func__);
+    if (result == CUPTI_SUCCESS)
+        result = scope_of(given, &scope, NULL);
+    return result == CUPTI_SUCCESS ? pop(scope, kind, last) : cupti_error(result);
+}
+#endif

@@ -18,7 +18,7 @@ __thread struct cupti_thread cupti_thread;
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_gone;        /* the driver's atexit handler has run; atomic */
 static uint32_t *fork_page; /* zero in a child */
-static int thread_id_type;
+static int thread_id_types[SCOPE_COUNT];
 static __thread CUptiResult last_error;
 
 void cupti_misuse(const char *format, ...)
@@ -192,17 +192,26 @@ CUptiResult cupti_ready(const char *function)
     return cupti_error(result == CUPTI_SUCCESS ? cupti_failure(function) : result);
 }
 
-uint32_t cupti_thread_id(void)
+uint32_t cupti_thread_id(unsigned scope)
 {
-    return thread_id_type == SIM_CUPTI_THREAD_ID_SYSTEM ? (uint32_t)syscall(SYS_gettid)
-                                                        : (uint32_t)(uintptr_t)pthread_self();
+    return thread_id_types[scope] == SIM_CUPTI_THREAD_ID_SYSTEM
+               ? (uint32_t)syscall(SYS_gettid)
+               : (uint32_t)(uintptr_t)pthread_self();
+}
+
+CUptiResult cupti_thread_id_type(unsigned scope, int type)
+{
+    if (type < 0 || type > SIM_CUPTI_THREAD_ID_SYSTEM)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    thread_id_types[scope] = type;
+    return CUPTI_SUCCESS;
 }
 
 CUPTI_EXPORT CUptiResult cuptiGetVersion(uint32_t *version)
 {
     if (!version)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    *version = SIM_CUPTI == 118 ? 18 : SIM_CUPTI == 124 ? 22 : 130001;
+    *version = SIM_CUPTI == 118 ? 18 : SIM_CUPTI == 124 ? 22 : SIM_CUPTI == 130 ? 130001 : 130500;
     return cupti_failure(__func__);
 }
 
@@ -283,16 +292,25 @@ CUPTI_EXPORT CUptiResult cuptiGetResultString(CUptiResult result, const char **t
 
 CUPTI_EXPORT CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 {
-    return timestamp ? clock_now(timestamp) : CUPTI_ERROR_INVALID_PARAMETER;
+    return timestamp ? clock_now(0, timestamp) : CUPTI_ERROR_INVALID_PARAMETER;
 }
+
+#if SIM_CUPTI >= 133
+CUPTI_EXPORT CUptiResult cuptiGetTimestamp_v2(CUpti_SubscriberHandle given, uint64_t *timestamp)
+{
+    unsigned scope = 0;
+    CUptiResult result = timestamp ? scope_of(given, &scope, NULL) : CUPTI_ERROR_INVALID_PARAMETER;
+    return result == CUPTI_SUCCESS ? clock_now(scope, timestamp) : result;
+}
+#endif
 
 CUPTI_EXPORT CUptiResult cuptiSetThreadIdType(int type)
 {
     CUptiResult result = cupti_ready(__func__);
-    if (result == CUPTI_SUCCESS && (type < 0 || type > SIM_CUPTI_THREAD_ID_SYSTEM))
-        result = cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
+    if (result == CUPTI_SUCCESS && scope_is_shared())
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
     if (result == CUPTI_SUCCESS)
-        thread_id_type = type;
+        result = cupti_error(cupti_thread_id_type(0, type));
     CUPTI_NOTE(result, NOTE_U("type", type));
     return result;
 }
@@ -302,8 +320,10 @@ CUPTI_EXPORT CUptiResult cuptiGetThreadIdType(int *type)
     if (!type)
         return cupti_error(CUPTI_ERROR_INVALID_PARAMETER);
     CUptiResult result = cupti_ready(__func__);
+    if (result == CUPTI_SUCCESS && scope_is_shared())
+        result = cupti_error(CUPTI_ERROR_NOT_SUPPORTED);
     if (result == CUPTI_SUCCESS)
-        *type = thread_id_type;
+        *type = thread_id_types[0];
     return result;
 }
 
@@ -346,8 +366,8 @@ CUPTI_EXPORT CUptiResult cuptiGetContextId(void *context, uint32_t *id)
     if (!cupti_switches.may_finalize)
         cupti_misuse("cuptiFinalize called");
     CUptiResult result = cupti_ready(__func__);
-    if (result != CUPTI_SUCCESS)
-        return result;
+    if (result != CUPTI_SUCCESS || callback_subscriber_count() > 1)
+        return result; /* with several, nobody ends it for the others */
     callback_unsubscribe_all();
     cupti_lock(__func__);
     buffer_discard_all();

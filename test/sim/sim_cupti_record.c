@@ -53,6 +53,7 @@ enum {
     OBJECT_THREAD = 2,
     INVALID_ID = -1,
     LOADED_COUNT_MAX = 1 << 16,
+    OVERHEAD_DATA_BYTES = 12,
 };
 
 static uint64_t serial, grid_id, launch_count;
@@ -74,14 +75,14 @@ static void put(struct cupti_record *record, enum field field, uint64_t value)
 static void start_wanted(struct cupti_record *record, uint32_t kind)
 {
     memset(record, 0, sizeof *record);
-    record->kind = (uint16_t)kind;
+    record->kind = record->asked = (uint16_t)kind;
     record->bytes = (uint16_t)cupti_record_bytes(kind);
     memcpy(record->payload, &kind, sizeof kind);
 }
 
 static bool start(struct cupti_record *record, uint32_t kind)
 {
-    if (!activity_wanted(kind))
+    if (!activity_wanted_by_any(kind))
         return false;
     start_wanted(record, kind);
     return true;
@@ -144,40 +145,78 @@ void record_log(const struct cupti_record *record, char layer, uint64_t buffer_s
     cupti_driver->log->note(&note);
 }
 
-static void finish(struct cupti_record *record)
+static void deliver(struct cupti_record *record, unsigned scope)
 {
+    record->scope = (uint8_t)scope;
     record->serial = ++serial;
     record_log(record, 'A', 0);
     buffer_add(record);
 }
 
-void record_external(const struct sim_api_call *call)
+/* What is the subscriber's own in it: thread ids, and memory that he frees. */
+static void make_own(struct cupti_record *record, unsigned scope, bool is_first)
+{
+    uint32_t thread = cupti_thread_id(scope);
+    void *data = NULL;
+    const struct field_row *row = &fields[FIELD_OVERHEAD_overheadData];
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && !activity_latency(scope))
+        record->queued_at = record->submitted_at = 0;
+    if (record->kind != CUPTI_ACTIVITY_KIND_OVERHEAD)
+        return;
+    put(record, FIELD_OVERHEAD_objectId_pt_threadId, thread);
+    if (is_first || record->bytes < row->offset + row->width)
+        return;
+    memcpy(&data, record->payload + row->offset, sizeof data);
+    if (data)
+        data = memcpy(malloc(OVERHEAD_DATA_BYTES), data, OVERHEAD_DATA_BYTES);
+    put(record, FIELD_OVERHEAD_overheadData, (uintptr_t)data);
+}
+
+/* One for each of those who want it. */
+static int only_scope = -1; /* what is there already is told to who asks */
+
+static void finish(const struct cupti_record *record)
+{
+    bool is_first = true;
+    for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
+        if (activity_wanted(scope, record->asked) &&
+            (only_scope < 0 || scope == (unsigned)only_scope)) {
+            struct cupti_record own = *record;
+            make_own(&own, scope, is_first);
+            deliver(&own, scope);
+            is_first = false;
+        }
+}
+
+void record_external(unsigned scope, const struct sim_api_call *call)
 {
     struct cupti_record record;
     for (unsigned kind = 1; kind < EXTERNAL_KIND_COUNT; kind++) {
         uint64_t id;
-        if (!external_newest(kind, &id) ||
-            !start(&record, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
+        if (!external_newest(scope, kind, &id) ||
+            !activity_wanted(scope, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
             continue;
+        start_wanted(&record, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
         PUT(EXTERNAL, externalKind, kind);
         PUT(EXTERNAL, externalId, id);
         PUT(EXTERNAL, correlationId, call->correlation);
-        finish(&record);
+        deliver(&record, scope);
     }
 }
 
-void record_api(const struct sim_api_call *call, int domain, uint32_t cbid, int result)
+void record_api(unsigned scope, const struct sim_api_call *call, int domain, uint32_t cbid,
+                int result)
 {
     struct cupti_record record;
     start_wanted(&record, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? CUPTI_ACTIVITY_KIND_RUNTIME
                                                                 : CUPTI_ACTIVITY_KIND_DRIVER);
     PUT(API, cbid, cbid);
     PUT(API, processId, getpid());
-    PUT(API, threadId, cupti_thread_id());
+    PUT(API, threadId, cupti_thread_id(scope));
     PUT(API, correlationId, call->correlation);
     PUT(API, returnValue, result);
     TIMES(API, call->begin_ns, sim_now_ns());
-    finish(&record);
+    deliver(&record, scope);
 }
 
 static void record_overhead(uint32_t what, uint64_t begin_ns, uint64_t end_ns, void *data)
@@ -190,7 +229,6 @@ static void record_overhead(uint32_t what, uint64_t begin_ns, uint64_t end_ns, v
     PUT(OVERHEAD, overheadKind, what);
     PUT(OVERHEAD, objectKind, OBJECT_THREAD);
     PUT(OVERHEAD, objectId_pt_processId, getpid());
-    PUT(OVERHEAD, objectId_pt_threadId, cupti_thread_id());
     PUT(OVERHEAD, correlationId, correlation());
     PUT(OVERHEAD, overheadData, (uintptr_t)data);
     TIMES(OVERHEAD, begin_ns, end_ns);
@@ -211,10 +249,11 @@ static void kernel_overheads(const struct sim_trace_work *work)
     if (is_new)
         record_overhead(OVERHEAD_LAZY_LOADING, begin_ns, work->queued_ns, NULL);
     if (cupti_switches.command_buffer && ++launch_count % cupti_switches.command_buffer == 0 &&
-        activity_wanted(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
+        activity_wanted_by_any(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
         struct {
             uint32_t length, channel_id, channel_type;
         } *data = malloc(sizeof *data);
+        _Static_assert(sizeof *data == OVERHEAD_DATA_BYTES, "as it is copied");
         if (!data)
             abort();
         data->length = (uint32_t)cupti_switches.command_buffer;
@@ -224,13 +263,20 @@ static void kernel_overheads(const struct sim_trace_work *work)
     }
 }
 
+/* 13.0 and 13.1 give what a graph launch makes a wrong id in every session but the first. */
+static uint32_t work_correlation(const struct sim_trace_work *work)
+{
+    bool is_wrong = cupti_switches.has_graph_defect && work->graph_id && activity_sessions() > 1;
+    return correlation() - is_wrong;
+}
+
 /* What all device records say of their time and place. */
 #define PUT_WORK(type)                                                                             \
     do {                                                                                           \
         PUT(type, deviceId, work->device);                                                         \
         PUT(type, contextId, work->context_id);                                                    \
         PUT(type, streamId, work->stream_id);                                                      \
-        PUT(type, correlationId, correlation());                                                   \
+        PUT(type, correlationId, work_correlation(work));                                          \
         PUT(type, graphId, work->graph_id);                                                        \
         TIMES(type, work->start_ns, work->end_ns);                                                 \
         record.context_id = work->context_id;                                                      \
@@ -262,11 +308,9 @@ static void record_kernel(const struct sim_trace_work *work)
     PUT(KERNEL, clusterX, 1);
     PUT(KERNEL, clusterY, 1);
     PUT(KERNEL, clusterZ, 1);
-    if (activity_latency()) {
-        record.queued_ns = work->queued_ns;
-        record.queued_at = fields[FIELD_KERNEL_queued].offset;
-        record.submitted_at = fields[FIELD_KERNEL_submitted].offset;
-    }
+    record.queued_ns = work->queued_ns;
+    record.queued_at = fields[FIELD_KERNEL_queued].offset;
+    record.submitted_at = fields[FIELD_KERNEL_submitted].offset;
     finish(&record);
 }
 
@@ -341,8 +385,7 @@ static void record_graph(const struct sim_trace_work *work)
 void record_work(const struct sim_trace_work *work)
 {
     /* A graph is one record or one for each of its nodes. */
-    if (work->in_graph && work->kind != SIM_WORK_GRAPH &&
-        activity_wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE))
+    if (work->in_graph && work->kind != SIM_WORK_GRAPH && activity_graphs_whole())
         return;
     switch (work->kind) {
     case SIM_WORK_KERNEL: record_kernel(work); break;
@@ -442,14 +485,16 @@ static void existing_devices(void)
 }
 
 /* A kind that is asked for late still tells of what is there. */
-void record_existing(uint32_t kind)
+void record_existing(unsigned scope, uint32_t kind)
 {
+    only_scope = (int)scope;
     if (kind == CUPTI_ACTIVITY_KIND_DEVICE)
         existing_devices();
     else if (kind == CUPTI_ACTIVITY_KIND_CONTEXT)
         cupti_driver->each_resource(existing_context);
     else if (kind == CUPTI_ACTIVITY_KIND_STREAM)
         cupti_driver->each_resource(existing_stream);
+    only_scope = -1;
 }
 
 /* An event record has no kind that can be asked for: it comes with SYNCHRONIZATION. */

@@ -60,6 +60,9 @@ __attribute__((constructor)) static void switches_read(void)
     cupti_switches.has_early_domain = is_word("SIMCUPTI_CLOCK", "early");
     cupti_switches.is_newer = is_set("SIMCUPTI_NEWER");
     cupti_switches.log = is_set("SIMCUPTI_LOG");
+    cupti_switches.has_graph_defect = is_set("SIMCUPTI_GRAPH_DEFECT");
+    cupti_switches.is_sole_clock = is_set("SIMCUPTI_SOLE_CLOCK");
+    cupti_switches.is_sole = is_set("SIMCUPTI_SOLE");
     cupti_switches.may_finalize = is_word("SIMCUPTI_FINALIZE", "allow");
     kinds(getenv("SIMCUPTI_UNSUPPORTED"));
 }

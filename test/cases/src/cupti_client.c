@@ -270,7 +270,10 @@ static void use_attribute(long number, long value)
 static void step_subscribe_v2(void)
 {
     char old[64] = "";
-    CUpti_SubscriberParams params = {sizeof params, "the client", old, sizeof old};
+    CUpti_SubscriberParams params = {.structSize = sizeof params,
+                                     .subscriberName = "the client",
+                                     .oldSubscriberName = old,
+                                     .oldSubscriberSize = sizeof old};
     if (!cuptiSubscribe_v2) {
         done("subscribe2", -1);
         return;
