@@ -79,12 +79,14 @@ typedef struct {
 typedef void (*CUpti_CallbackFunc)(void *userdata, CUpti_CallbackDomain domain,
                                    CUpti_CallbackId cbid, const void *cbdata);
 
-/* As 13.0 has it; it says its own size, and later versions append. */
+/* As 13.2 and newer have it; it says its own size, and later versions append. */
 typedef struct {
     size_t structSize;
     const char *subscriberName;
     char *oldSubscriberName;
     size_t oldSubscriberSize;
+    uint8_t allowMultipleSubscribers; /* not in 13.0: its structure ends here */
+    uint8_t padding[7];
 } CUpti_SubscriberParams;
 
 #define CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN 64
@@ -123,8 +125,20 @@ typedef struct __attribute__((packed, aligned(8))) {
 
 typedef enum {
     CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER = 5,
-    CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9
+    CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9,
+    CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS = 11,
+    CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE = 12,
+    CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LATENCY_TIMESTAMPS = 15,
+    CUPTI_ACTIVITY_ATTR_ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE = 20,
+    CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE = 21,
+    CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK = 22
 } CUpti_ActivityAttribute;
+
+/* What fields of a kind are wanted: NULL for us, who want all. */
+typedef struct {
+    size_t structSize;
+    uint64_t opaque_rest[4];
+} CUpti_ActivityConfig;
 
 typedef enum {
     CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT = 0,
@@ -187,6 +201,9 @@ typedef enum {
 
 #define CUPTI_ACTIVITY_FLAG_FLUSH_FORCED 1
 
+/* Another client's. */
+typedef enum { CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN = 1 } CUpti_ExternalCorrelationKind;
+
 /* What CUPTI calls back for buffers and times. */
 
 typedef void (*CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size,
@@ -194,5 +211,25 @@ typedef void (*CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_t *size,
 typedef void (*CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t streamId,
                                                   uint8_t *buffer, size_t size, size_t validSize);
 typedef uint64_t (*CUpti_TimestampCallbackFunc)(void);
+
+/* The same for one subscriber, from 13.3 on; both structures say their own sizes. */
+
+typedef struct {
+    size_t structSize;
+} CUpti_BufferCallbackRequestInfo;
+
+typedef struct {
+    size_t structSize;
+    uint64_t threadId;
+    void **ppRecordLayouts; /* of records with chosen fields */
+    size_t numRecordLayouts;
+} CUpti_BufferCallbackCompleteInfo;
+
+typedef void (*CUpti_BuffersCallbackRequestFunc_v2)(
+    uint8_t **buffer, size_t *size, size_t *maxNumRecords,
+    CUpti_BufferCallbackRequestInfo *pBufferRequestInfo);
+typedef void (*CUpti_BuffersCallbackCompleteFunc_v2)(
+    uint8_t *buffer, size_t size, size_t validSize,
+    CUpti_BufferCallbackCompleteInfo *pBufferCompleteInfo);
 
 #endif

@@ -131,6 +131,13 @@ static bool take_functions(struct cupti_library *l, dlsym_fn find_symbol, const 
     return !*missing;
 }
 
+bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn next_record)
+{
+    cupti_sizes_measure(&library->sizes, next_record);
+    return library->sizes.bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] &&
+           library->sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY];
+}
+
 /* Is what the handle stands for a libcupti that can be used? `name` is what was opened. */
 static bool take(struct finder *f, const char *name)
 {
@@ -147,9 +154,8 @@ static bool take(struct finder *f, const char *name)
     if (result != CUPTI_SUCCESS)
         return refuse(f, "%s does not start (error %d: no driver, or one that is too old for it)",
                       l->path, (int)result);
-    cupti_sizes_measure(&l->sizes, l->cuptiActivityGetNextRecord);
-    if (!l->sizes.bytes[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] ||
-        !l->sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY])
+    if (!l->cuptiActivityGetNextRecord_v2 &&
+        !cupti_library_measure(l, l->cuptiActivityGetNextRecord))
         return refuse(f, "%s does not walk its own records", l->path);
     return true;
 }

@@ -54,4 +54,11 @@ struct cupti_library {
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
                         char *reason, size_t reason_bytes);
 
+/*
+ * The sizes of the records, by walking some; false: it does not walk them. Done on loading where a
+ * libcupti serves one client (up to 13.2); else it is for the caller, who knows which of the two
+ * GetNextRecord the process may use.
+ */
+bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn next_record);
+
 #endif

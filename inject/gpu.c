@@ -17,6 +17,8 @@
 #include "gpu_guest.h"
 #include "gpu_parse.h"
 #include "gpu_rival.h"
+#include "gpu_scope.h"
+#include "gpu_session.h"
 #include "identity.h"
 #include "objects.h"
 #include "say.h"
@@ -106,7 +108,7 @@ static void let_go(void)
         gpu_enable_kinds(false);
     gpu.kinds = 0;
     if (gpu.has_latency)
-        gpu.cupti.cuptiActivityEnableLatencyTimestamps(0);
+        gpu_scope_latency(0);
     if (subscriber)
         gpu.cupti.cuptiUnsubscribe(subscriber);
     quiet_end(&quiet);
@@ -158,21 +160,48 @@ static unsigned driver_major(void)
     return (unsigned)version / 1000;
 }
 
-static CUptiResult subscribe(char *holder, size_t holder_bytes)
+static bool is_held(CUptiResult result)
+{
+    return result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+           result == CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+/* Alone, with what 13.0 takes; or as one of several. */
+static CUptiResult subscribe_as(bool shared, char *holder, size_t holder_bytes)
 {
     static char name[] = "gpuprof";
+    if (!gpu.cupti.cuptiSubscribe_v2)
+        return gpu.cupti.cuptiSubscribe(&gpu.subscriber, gpu_callback, NULL);
+    CUpti_SubscriberParams params = {
+        .structSize =
+            shared ? sizeof params : offsetof(CUpti_SubscriberParams, allowMultipleSubscribers),
+        .subscriberName = name,
+        .oldSubscriberName = holder,
+        .oldSubscriberSize = holder_bytes,
+        .allowMultipleSubscribers = shared};
+    CUptiResult result = gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
+    holder[holder_bytes - 1] = '\0';
+    gpu.shared = shared && result == CUPTI_SUCCESS;
+    gpu.scope = gpu.shared ? gpu.subscriber : NULL;
+    return result;
+}
+
+/*
+ * The first subscriber's choice, alone or not, holds for the process: ours is alone, since others
+ * that know of none but the process's records then work as they always did. So we come beside
+ * others only where the program has let them in, or nothing else is to be had.
+ */
+static CUptiResult subscribe(char *holder, size_t holder_bytes)
+{
+    bool can_share = gpu_scope_by_subscriber(&gpu.cupti);
+    bool shared = can_share && gpu_guest_shares();
     holder[0] = '\0';
     gpu.subscriber = gpu_guest_subscription(&gpu.cupti);
     if (gpu.subscriber)
         return CUPTI_SUCCESS;
-    if (!gpu.cupti.cuptiSubscribe_v2)
-        return gpu.cupti.cuptiSubscribe(&gpu.subscriber, gpu_callback, NULL);
-    CUpti_SubscriberParams params = {.structSize = sizeof params,
-                                     .subscriberName = name,
-                                     .oldSubscriberName = holder,
-                                     .oldSubscriberSize = holder_bytes};
-    CUptiResult result = gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
-    holder[holder_bytes - 1] = '\0';
+    CUptiResult result = subscribe_as(shared, holder, holder_bytes);
+    if (is_held(result) && can_share && !shared)
+        result = subscribe_as(true, holder, holder_bytes);
     return result;
 }
 
@@ -195,8 +224,7 @@ static bool find_and_subscribe(void)
         result = subscribe(holder, sizeof holder);
         if (result == CUPTI_SUCCESS)
             return true;
-        if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
-            result == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+        if (is_held(result)) {
             gpu.subscriber = NULL;
             gpu_fail("CUPTI is held by %s, and serves one client of a process",
                      holder[0] ? holder : "another profiler");
@@ -222,22 +250,24 @@ static void add_missing(const char *what)
 bool gpu_enable_kinds(bool enable)
 {
     uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
-    bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE;
+    bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE || gpu.graphs_are_whole;
     unsigned done = 0;
     gpu.missing[0] = '\0';
+    bool is_limited = gpu_session_changes(enable);
     for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
         CUpti_ActivityKind kind = wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
         if (!(kinds & wanted_kinds[i].kinds) || (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
             continue;
-        CUptiResult result =
-            enable ? gpu.cupti.cuptiActivityEnable(kind) : gpu.cupti.cuptiActivityDisable(kind);
+        CUptiResult result = gpu_scope_enable(kind, enable);
         done += result == CUPTI_SUCCESS;
         if (result == CUPTI_SUCCESS && enable)
             gpu.kinds |= 1ull << kind;
         if (result != CUPTI_SUCCESS && enable)
             add_missing(wanted_kinds[i].what);
     }
+    if (is_limited && done && atomic_load(&gpu.phase) != GPU_STARTING)
+        gpu_tell_source();
     return done > 0;
 }
 
@@ -298,11 +328,18 @@ void gpu_stop_callbacks(void)
 
 /* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
  * not tied to it. */
-static void tell_source(void)
+void gpu_tell_source(void)
 {
     if (gpu.refused_callbacks)
         add_missing("some callbacks");
-    set_status("from CUPTI %u, %s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+    set_status("from CUPTI %u, %s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+               gpu.shared ? ", beside other subscribers" : "",
+               gpu.graphs_are_whole ? ", graphs as a whole (another one's choice)" : "",
+               gpu.on_realtime ? ", times by CLOCK_REALTIME" : "",
+               gpu_session_is_limited()
+                   ? ", graph launches after the first session not tied to their "
+                     "calls (CUPTI has wrong ids there)"
+                   : "",
                gpu.missing[0] ? ", without " : "", gpu.missing,
                gpu.missing[0] ? ": not supported here" : "");
     if (gpu.missing[0])
@@ -312,33 +349,46 @@ static void tell_source(void)
 /* Each of these may be missing in some version; what follows copes. */
 static void set_attributes(void)
 {
-    size_t bytes = sizeof(uint8_t);
-    uint8_t on = 1, off = 0;
-    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    gpu.cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &bytes,
-                                        &on);
-    bytes = sizeof(uint8_t);
-    /* A buffer for each thread would make the memory grow with the threads. */
-    gpu.cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &bytes,
-                                        &off);
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    gpu_scope_buffer_attributes();
+}
+
+static CUptiResult register_ours(bool yielded)
+{
+    CUptiResult result = CUPTI_SUCCESS;
+    if (!yielded) { /* else the other client's buffers are as it thinks that they are */
+        set_attributes();
+        /* Once and never again: each registration after the first spoils the records under way. */
+        result = gpu_scope_clock(gpu_timestamp);
+        gpu.on_realtime = result == CUPTI_ERROR_NOT_SUPPORTED || is_held(result) ||
+                          (result != CUPTI_SUCCESS && gpu.scope);
+        if (gpu.on_realtime)
+            result = CUPTI_SUCCESS;
+    }
+    return result == CUPTI_SUCCESS ? gpu_scope_register() : result;
 }
 
 static bool start_records(bool yielded, bool paused)
 {
-    if (!yielded) /* else the other client's buffers are as it thinks that they are */
-        set_attributes();
-    /* Once and never again: each registration after the first spoils the records under way. */
-    CUptiResult result = CUPTI_SUCCESS;
-    if (!yielded)
-        result = gpu.cupti.cuptiActivityRegisterTimestampCallback(gpu_timestamp);
-    if (result == CUPTI_SUCCESS)
-        result = gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested, gpu_rival_completed);
-    if (result != CUPTI_SUCCESS) {
-        gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
-        return false;
+    CUptiResult result = register_ours(yielded);
+    /* Somebody before us had records as a subscriber: so must whoever follows. */
+    if (result == CUPTI_ERROR_NOT_COMPATIBLE && !gpu.scope && gpu_scope_by_subscriber(&gpu.cupti) &&
+        !gpu_guest_subscription(&gpu.cupti)) {
+        gpu.scope = gpu.subscriber;
+        result = register_ours(yielded);
     }
+    if (result == CUPTI_ERROR_NOT_COMPATIBLE)
+        gpu_fail("CUPTI gives no records: it is another client's alone, which takes them as a "
+                 "subscriber");
+    else if (result != CUPTI_SUCCESS)
+        gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
+    else if (!gpu.cupti.sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY] && !gpu_scope_measure())
+        gpu_fail("%.600s does not walk its own records", gpu.cupti.path);
+    if (atomic_load(&gpu.phase) == GPU_DEAD)
+        return false;
+    gpu.graphs_are_whole = gpu_scope_graphs_are_whole();
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
-        gpu.has_latency = gpu.cupti.cuptiActivityEnableLatencyTimestamps(1) == CUPTI_SUCCESS;
+        gpu.has_latency = gpu_scope_latency(1) == CUPTI_SUCCESS;
     if (!yielded && !paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
@@ -363,6 +413,7 @@ void gpu_pause(bool paused)
 
 void gpu_end(uint64_t ns)
 {
+    gpu_flush_is_last();
     gpu_drain(ns);
     uint32_t active = GPU_ACTIVE;
     atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
@@ -395,12 +446,12 @@ static void start(bool subscribed)
         if (gpu_parse_start() && gpu_flush_start()) {
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
-            tell_source();
+            gpu_tell_source();
             identity_tell_gpu(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
             if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
-                gpu_enable_kinds(paused);
+                gpu_pause(!paused);
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }

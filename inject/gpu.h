@@ -46,8 +46,12 @@ struct gpu {
     _Atomic uint32_t deaf;                   /* enum gpu_deafness */
     uint32_t refused_callbacks;              /* that were wanted */
     CUpti_SubscriberHandle subscriber;
-    bool has_latency;                    /* kernels say when they were queued */
-    uint64_t kinds;                      /* enabled: a bit each */
+    CUpti_SubscriberHandle scope; /* whose activity is ours; NULL: the process's. See gpu_scope.h */
+    bool shared;                  /* other subscribers may be there, with records of their own */
+    bool on_realtime;             /* CUPTI takes no clock from us */
+    bool graphs_are_whole;        /* another subscriber wants that */
+    bool has_latency;             /* kernels say when they were queued */
+    uint64_t kinds;               /* enabled: a bit each */
     char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
     struct status status;                /* what the META record gpu_rows says */
 };
@@ -64,6 +68,14 @@ void gpu_cuda_runs(void);
  * the program's calls go past the hooks, and callbacks must show the first of them too.
  */
 void gpu_watch(void);
+
+/*
+ * Around another client's call of CUPTI, which may initialise the driver, which then loads us:
+ * CUPTI would wait for itself if we called it there, so that comes after it. Hands `result`
+ * through.
+ */
+void gpu_client_calls(void);
+int gpu_client_called(int result);
 
 /* A thread has begun to take part in a recording. Both on the program's thread, inside a call.
  * `may_wait`: CUDA is not at work on this thread, so it can wait for another one that starts CUPTI,
@@ -111,6 +123,9 @@ const char *gpu_result_text(CUptiResult result);
 
 /* Enables or disables the kinds of records that are recorded. */
 bool gpu_enable_kinds(bool enable);
+
+/* Says anew where the rows come from: something that limits them has changed. */
+void gpu_tell_source(void);
 
 /* gpuprof_stop() and gpuprof_start(): what is launched between them is not recorded. */
 void gpu_pause(bool paused);

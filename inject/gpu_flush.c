@@ -17,6 +17,7 @@ static struct {
     _Atomic uint32_t requested; /* number of the last flush that somebody wants */
     _Atomic uint32_t done;      /* futex: number of the last flush done */
     _Atomic uint32_t running;
+    atomic_bool is_last;       /* nothing is recorded after it */
     _Atomic uint32_t given_up; /* steps of the ladder that are CUPTI's: a bit each */
 } flusher;
 
@@ -24,6 +25,8 @@ static struct {
 static void flush(bool forced)
 {
     CUptiResult result = gpu.cupti.cuptiActivityFlushAll(0);
+    /* All subscribers' buffers come: others want what is not finished no sooner than it is. */
+    forced &= !gpu.shared || atomic_load(&flusher.is_last);
     if (forced && result == CUPTI_SUCCESS)
         result = gpu.cupti.cuptiActivityFlushAll(1);
     if (result == CUPTI_SUCCESS || atomic_load(&gpu.phase) == GPU_DEAD)
@@ -91,6 +94,11 @@ void gpu_flush_give_up(enum ladder_step step)
 {
     atomic_fetch_or(&flusher.given_up, 1u << step);
     gpu_flush_wake();
+}
+
+void gpu_flush_is_last(void)
+{
+    atomic_store(&flusher.is_last, true);
 }
 
 bool gpu_drain(uint64_t ns)

@@ -7,6 +7,7 @@
 #include "cuda_abi.h"
 #include "gpu.h"
 #include "gpu_callback.h"
+#include "gpu_rival.h"
 #include "hook_real.h"
 
 #define DOMAIN_COUNT 8 /* 13.5: 1 to 6 */
@@ -19,6 +20,9 @@ static struct {
     _Atomic(CUpti_SubscriberHandle) handle; /* what it was given */
     const void *subscribe;                  /* the real function that made its own subscription */
     bool is_first;                          /* it has one; else ours serves it */
+    _Atomic(CUpti_SubscriberHandle) lent;   /* to us: ours when it has left, with its callback */
+    bool would_share;
+    _Atomic uint32_t shares; /* the first subscription, the program's, lets others in */
     _Atomic uint8_t wants[DOMAIN_COUNT][CUPTI_CBID_MAX];
 } guest;
 
@@ -37,16 +41,27 @@ static bool is_guest(const void *subscriber)
     return atomic_load(&guest.callback) && subscriber == (const void *)atomic_load(&guest.handle);
 }
 
-/* What CUPTI knows it by. */
-static CUpti_SubscriberHandle real_handle(void)
+bool gpu_guest_shares(void)
 {
-    return guest.is_first ? atomic_load(&guest.handle) : gpu.subscriber;
+    return atomic_load(&guest.shares);
+}
+
+bool gpu_guest_is_served(const void *subscriber)
+{
+    /* While nobody has asked for records, one who has its own subscription may do so its way. */
+    return is_guest(subscriber) && subscriber == (const void *)gpu.subscriber && !gpu.scope &&
+           (!guest.is_first || gpu_rival_is_possible());
+}
+
+bool gpu_guest_would_share(void)
+{
+    return guest.would_share;
 }
 
 static bool is_ours(int domain, uint32_t cbid)
 {
     int api = cupti_callback_api(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
-    return gpu.subscriber && gpu.subscriber == real_handle() && api >= 0 &&
+    return gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle) && api >= 0 &&
            gpu.is_called_back[api] && gpu_deafness() != GPU_DEAF;
 }
 
@@ -68,7 +83,7 @@ bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 static void guest_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                            const void *cbdata)
 {
-    if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle))
+    if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.lent))
         gpu_callback(userdata, domain, cbid, cbdata); /* which tells the guest */
     else
         gpu_guest_tell(domain, cbid, cbdata);
@@ -80,12 +95,13 @@ CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti)
         (guest.subscribe != (const void *)cupti->cuptiSubscribe &&
          guest.subscribe != (const void *)cupti->cuptiSubscribe_v2))
         return NULL;
+    atomic_store(&guest.lent, atomic_load(&guest.handle));
     return atomic_load(&guest.handle);
 }
 
 bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber)
 {
-    if (!subscriber || !atomic_load(&guest.callback) || subscriber != real_handle())
+    if (!subscriber || !atomic_load(&guest.callback) || subscriber != atomic_load(&guest.handle))
         return false;
     for (int domain = 1; domain < DOMAIN_COUNT; domain++)
         for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++)
@@ -124,7 +140,7 @@ static bool enter(const void *subscriber, void *callback, void *userdata)
 }
 
 /* CUPTI's answer to its subscription; what it is to hear. */
-static int settle(int result, void *subscriber, const void *subscribe)
+static int settle(int result, void *subscriber, const void *subscribe, bool would_share)
 {
     CUpti_SubscriberHandle *handle = subscriber;
     bool is_refused = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
@@ -133,10 +149,12 @@ static int settle(int result, void *subscriber, const void *subscribe)
                    subscribe == (const void *)gpu.cupti.cuptiSubscribe_v2;
     guest.is_first = result == CUPTI_SUCCESS;
     guest.subscribe = subscribe;
+    guest.would_share = would_share;
     if (guest.is_first) {
         atomic_store(&guest.handle, *handle);
-    } else if (is_refused && is_same && gpu.subscriber) {
-        *handle = (CUpti_SubscriberHandle)(void *)&guest;
+    } else if (is_refused && is_same && gpu.subscriber && !gpu.scope) {
+        /* We are who is in its way. Functions that are not hooked work with our handle, too. */
+        *handle = gpu.subscriber;
         atomic_store(&guest.handle, *handle);
         result = CUPTI_SUCCESS;
     } else {
@@ -150,9 +168,18 @@ EXPORT int cuptiSubscribe(void *subscriber, void *callback, void *userdata)
     __typeof__(&cuptiSubscribe) real = HOOK_REAL(cuptiSubscribe, API_RUNTIME);
     if (!real)
         return NO_CUPTI;
+    gpu_client_calls();
     if (!enter(subscriber, callback, userdata))
-        return real(subscriber, callback, userdata);
-    return settle(real(subscriber, (void *)guest_callback, NULL), subscriber, (const void *)real);
+        return gpu_client_called(real(subscriber, callback, userdata));
+    return gpu_client_called(settle(real(subscriber, (void *)guest_callback, NULL), subscriber,
+                                    (const void *)real, false));
+}
+
+static bool would_share(const CUpti_SubscriberParams *params)
+{
+    return params &&
+           params->structSize > offsetof(CUpti_SubscriberParams, allowMultipleSubscribers) &&
+           params->allowMultipleSubscribers;
 }
 
 EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, void *params)
@@ -162,12 +189,22 @@ EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, v
         __typeof__(&cuptiSubscribe) old = HOOK_REAL(cuptiSubscribe, API_RUNTIME);
         if (!old || !enter(subscriber, callback, userdata))
             return old ? old(subscriber, callback, userdata) : (int)NO_CUPTI;
-        return settle(old(subscriber, (void *)guest_callback, NULL), subscriber, (const void *)old);
+        return settle(old(subscriber, (void *)guest_callback, NULL), subscriber, (const void *)old,
+                      false);
+    }
+    gpu_client_calls();
+    /* From 13.3 on it may have company, so that we need nothing of its. */
+    if (would_share(params) && HOOK_REAL(cuptiActivityGetNextRecord_v2, API_RUNTIME)) {
+        int result = real(subscriber, callback, userdata, params);
+        if (result == CUPTI_SUCCESS)
+            atomic_store(&guest.shares, 1);
+        if (result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+            return gpu_client_called(result);
     }
     if (!enter(subscriber, callback, userdata))
-        return real(subscriber, callback, userdata, params);
-    return settle(real(subscriber, (void *)guest_callback, NULL, params), subscriber,
-                  (const void *)real);
+        return gpu_client_called(real(subscriber, callback, userdata, params));
+    int result = real(subscriber, (void *)guest_callback, NULL, params);
+    return gpu_client_called(settle(result, subscriber, (const void *)real, would_share(params)));
 }
 
 typedef int enable_function(uint32_t enable, void *subscriber, int domain, uint32_t cbid);
@@ -176,7 +213,7 @@ static int enable_one(enable_function *real, uint32_t enable, int domain, uint32
 {
     int result = CUPTI_SUCCESS;
     if (enable || !is_ours(domain, cbid))
-        result = real(enable, real_handle(), domain, cbid);
+        result = real(enable, atomic_load(&guest.handle), domain, cbid);
     if (result == CUPTI_SUCCESS && is_known(domain, cbid))
         atomic_store(&guest.wants[domain][cbid], enable != 0);
     return result;
@@ -248,7 +285,9 @@ EXPORT int cuptiUnsubscribe(void *subscriber)
     if (!is_guest(subscriber))
         return real(subscriber);
     int result = CUPTI_SUCCESS;
-    if (gpu.subscriber && gpu.subscriber == real_handle())
+    if (gpu_guest_is_served(subscriber))
+        gpu_rival_leaves();
+    if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle))
         for (int domain = 1; domain < DOMAIN_COUNT; domain++)
             enable_each(one, 0, domain);
     else

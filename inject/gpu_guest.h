@@ -17,6 +17,16 @@ void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const vo
 /* The subscription that the guest made with that libcupti before us, which serves us as well. */
 CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti);
 
+/* The program has a subscription that lets others come beside it: nothing of it goes by us. */
+bool gpu_guest_shares(void);
+
+/* Is it the subscription of a guest, which we use for the records of the process? What the guest
+ * asks for as a subscriber must then be asked for by the process's functions. */
+bool gpu_guest_is_served(const void *subscriber);
+
+/* What it asked for in cuptiSubscribe_v2. */
+bool gpu_guest_would_share(void);
+
 /* Has a guest this callback by our subscription, or we by its? */
 bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 

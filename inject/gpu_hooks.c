@@ -9,6 +9,8 @@
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api.def"
 
+static _Thread_local bool was_loaded; /* by the driver, while in_init */
+
 EXPORT CUresult cuInit(unsigned int Flags)
 {
     __typeof__(&cuInit) real = HOOK_REAL(cuInit, API_DRIVER);
@@ -16,9 +18,24 @@ EXPORT CUresult cuInit(unsigned int Flags)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     this_thread.in_init = true; /* the driver's load of us is no news then */
     CUresult result = real(Flags);
-    this_thread.in_init = false;
+    this_thread.in_init = was_loaded = false;
     if (result == CUDA_SUCCESS)
         gpu_cuda_runs();
+    return result;
+}
+
+void gpu_client_calls(void)
+{
+    this_thread.in_init = true;
+}
+
+int gpu_client_called(int result)
+{
+    this_thread.in_init = false;
+    if (was_loaded) {
+        was_loaded = false;
+        gpu_watch();
+    }
     return result;
 }
 
@@ -26,7 +43,9 @@ EXPORT CUresult cuInit(unsigned int Flags)
 EXPORT int InitializeInjection(void);
 EXPORT int InitializeInjection(void)
 {
-    if (!this_thread.in_init)
+    if (this_thread.in_init)
+        was_loaded = true;
+    else
         gpu_watch();
     return 1;
 }

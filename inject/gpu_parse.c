@@ -6,6 +6,7 @@
 #include "gpu_buffers.h"
 #include "gpu_clock.h"
 #include "gpu_records.h"
+#include "gpu_scope.h"
 #include "own_thread.h"
 #include "thread.h"
 #include "ticks.h"
@@ -22,9 +23,7 @@ static struct {
 static void count_dropped(const struct gpu_buffer *buffer)
 {
     size_t dropped = 0;
-    if (gpu.cupti.cuptiActivityGetNumDroppedRecords(buffer->context, buffer->stream, &dropped) ==
-            CUPTI_SUCCESS &&
-        dropped)
+    if (gpu_scope_dropped(buffer->context, buffer->stream, &dropped) == CUPTI_SUCCESS && dropped)
         counter_add(COUNTER_GPU_DROPPED, dropped);
 }
 
@@ -34,7 +33,7 @@ static void parse(struct thread *me, const struct gpu_buffer *buffer)
     struct cupti_view view;
     int more;
     gpu_clock_look();
-    cupti_walk_init(&walk, &gpu.cupti.sizes, gpu.cupti.cuptiActivityGetNextRecord, buffer->data,
+    cupti_walk_init(&walk, &gpu.cupti.sizes, gpu_scope_next_record, buffer->data,
                     buffer->valid_bytes);
     while ((more = cupti_walk_next(&walk, &view)) > 0) {
         if (buffer->is_spare)

@@ -8,6 +8,7 @@
 #include "gpu.h"
 #include "gpu_clock.h"
 #include "gpu_names.h"
+#include "gpu_session.h"
 #include "ticks.h"
 
 /* A field of the record in `view`; 0 where this libcupti does not have it. */
@@ -42,6 +43,15 @@ static bool set_times(struct record *r, uint64_t start, uint64_t end)
     return true;
 }
 
+/* No id rather than a wrong one, which may be another call's. */
+static uint32_t correlation_of(const struct record *r, uint64_t correlation, uint64_t graph)
+{
+    if (likely(!graph || !gpu_session_unties(r->begin)))
+        return (uint32_t)correlation;
+    counter_add(COUNTER_GRAPH_UNTIED, 1);
+    return 0;
+}
+
 static uint64_t dim3_word(uint64_t x, uint64_t y, uint64_t z)
 {
     return api_dim3((uint32_t)x, (uint32_t)y, (uint32_t)z);
@@ -62,7 +72,7 @@ static bool make_kernel(struct thread *me, struct record *r, const struct cupti_
     if (!set_times(r, start, F(KERNEL_END)))
         return false;
     r->type = RECORD_KERNEL;
-    r->correlation = (uint32_t)F(KERNEL_CORRELATION);
+    r->correlation = correlation_of(r, F(KERNEL_CORRELATION), F(KERNEL_GRAPH));
     SET_ARGS(r, F(KERNEL_DEVICE), F(KERNEL_CONTEXT), F(KERNEL_STREAM),
              gpu_name(me, (const char *)(uintptr_t)F(KERNEL_NAME), r->begin),
              dim3_word(F(KERNEL_GRID_X), F(KERNEL_GRID_Y), F(KERNEL_GRID_Z)),
@@ -80,7 +90,7 @@ static bool make_copy(struct record *r, const struct cupti_view *view)
     if (!set_times(r, F(MEMCPY_START), F(MEMCPY_END)))
         return false;
     r->type = RECORD_COPY;
-    r->correlation = (uint32_t)F(MEMCPY_CORRELATION);
+    r->correlation = correlation_of(r, F(MEMCPY_CORRELATION), F(MEMCPY_GRAPH));
     SET_ARGS(r, F(MEMCPY_DEVICE), F(MEMCPY_CONTEXT), F(MEMCPY_STREAM), F(MEMCPY_COPY_KIND),
              F(MEMCPY_SRC_KIND), F(MEMCPY_DST_KIND), F(MEMCPY_BYTES), F(MEMCPY_FLAGS),
              F(MEMCPY_GRAPH), F(MEMCPY_GRAPH_NODE), F(MEMCPY_CHANNEL), 0, 0, 0, 0);
@@ -92,7 +102,7 @@ static bool make_peer_copy(struct record *r, const struct cupti_view *view)
     if (!set_times(r, F(PEER_START), F(PEER_END)))
         return false;
     r->type = RECORD_COPY;
-    r->correlation = (uint32_t)F(PEER_CORRELATION);
+    r->correlation = correlation_of(r, F(PEER_CORRELATION), F(PEER_GRAPH));
     SET_ARGS(r, F(PEER_DEVICE), F(PEER_CONTEXT), F(PEER_STREAM), F(PEER_COPY_KIND),
              F(PEER_SRC_KIND), F(PEER_DST_KIND), F(PEER_BYTES), F(PEER_FLAGS), F(PEER_GRAPH),
              F(PEER_GRAPH_NODE), F(PEER_CHANNEL), F(PEER_SRC_DEVICE) + 1, F(PEER_SRC_CONTEXT) + 1,
@@ -105,7 +115,7 @@ static bool make_set(struct record *r, const struct cupti_view *view)
     if (!set_times(r, F(MEMSET_START), F(MEMSET_END)))
         return false;
     r->type = RECORD_SET;
-    r->correlation = (uint32_t)F(MEMSET_CORRELATION);
+    r->correlation = correlation_of(r, F(MEMSET_CORRELATION), F(MEMSET_GRAPH));
     SET_ARGS(r, F(MEMSET_DEVICE), F(MEMSET_CONTEXT), F(MEMSET_STREAM), F(MEMSET_VALUE),
              F(MEMSET_BYTES), F(MEMSET_MEMORY_KIND), F(MEMSET_FLAGS), F(MEMSET_GRAPH),
              F(MEMSET_GRAPH_NODE), F(MEMSET_CHANNEL));
@@ -127,7 +137,7 @@ static bool make_graph(struct record *r, const struct cupti_view *view)
     if (!set_times(r, F(GRAPH_START), F(GRAPH_END)))
         return false;
     r->type = RECORD_GRAPH;
-    r->correlation = (uint32_t)F(GRAPH_CORRELATION);
+    r->correlation = correlation_of(r, F(GRAPH_CORRELATION), F(GRAPH_GRAPH));
     SET_ARGS(r, F(GRAPH_DEVICE), F(GRAPH_CONTEXT), F(GRAPH_STREAM), F(GRAPH_GRAPH));
     return true;
 }

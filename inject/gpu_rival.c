@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_rival.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "call.h"
@@ -9,6 +10,7 @@
 #include "gpu_buffers.h"
 #include "gpu_flush.h"
 #include "gpu_guest.h"
+#include "gpu_scope.h"
 #include "hook_real.h"
 #include "identity.h"
 #include "ticks.h"
@@ -18,6 +20,9 @@
 static struct {
     _Atomic(CUpti_BuffersCallbackRequestFunc) requested;
     _Atomic(CUpti_BuffersCallbackCompleteFunc) completed;
+    _Atomic(CUpti_BuffersCallbackRequestFunc_v2) requested_v2; /* instead of the others */
+    _Atomic(CUpti_BuffersCallbackCompleteFunc_v2) completed_v2;
+    atomic_bool has_been;
     _Atomic uint64_t kinds; /* that it has enabled: a bit each */
     _Atomic uint64_t acted_ns;
 } rival;
@@ -31,26 +36,52 @@ static struct {
 
 bool gpu_rival_is_at_work(void)
 {
-    return atomic_load(&rival.kinds) != 0 && atomic_load(&rival.requested);
+    return atomic_load(&rival.kinds) != 0 &&
+           (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2));
+}
+
+bool gpu_rival_has_been(void)
+{
+    return atomic_load(&rival.has_been);
+}
+
+bool gpu_rival_is_possible(void)
+{
+    uint32_t phase = atomic_load(&gpu.phase);
+    return (phase == GPU_ACTIVE || phase == GPU_YIELDED) && !gpu.scope;
 }
 
 void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
 {
     CUpti_BuffersCallbackRequestFunc requested = atomic_load(&rival.requested);
-    if (atomic_load(&gpu.phase) == GPU_YIELDED && requested) {
-        requested(buffer, size, record_count_max);
-        if (*buffer) /* CUPTI believes that all are: we said so for ours */
-            memset(*buffer, 0, *size);
-    } else
+    CUpti_BuffersCallbackRequestFunc_v2 requested_v2 = atomic_load(&rival.requested_v2);
+    CUpti_BufferCallbackRequestInfo info = {sizeof info};
+    uint32_t phase = atomic_load(&gpu.phase);
+    bool is_ours = phase == GPU_ACTIVE || phase == GPU_STARTING ||
+                   (phase != GPU_YIELDED && !atomic_load(&rival.kinds));
+    if (is_ours || !(requested || requested_v2)) {
         gpu_buffers_requested(buffer, size, record_count_max);
+        return;
+    }
+    if (requested_v2)
+        requested_v2(buffer, size, record_count_max, &info);
+    else
+        requested(buffer, size, record_count_max);
+    if (*buffer) /* CUPTI believes that all are: we said so for ours */
+        memset(*buffer, 0, *size);
 }
 
 void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                          size_t valid_bytes)
 {
     CUpti_BuffersCallbackCompleteFunc completed = atomic_load(&rival.completed);
+    CUpti_BuffersCallbackCompleteFunc_v2 completed_v2 = atomic_load(&rival.completed_v2);
+    CUpti_BufferCallbackCompleteInfo info = {.structSize = sizeof info,
+                                             .threadId = (uint64_t)pthread_self()};
     if (gpu_buffers_has(buffer))
         gpu_buffers_completed(context, stream, buffer, size, valid_bytes);
+    else if (completed_v2)
+        completed_v2(buffer, size, valid_bytes, &info);
     else if (completed)
         completed(context, stream, buffer, size, valid_bytes);
 }
@@ -77,11 +108,11 @@ static void note(const char *text)
 static void yield(void)
 {
     uint32_t active = GPU_ACTIVE;
-    if (!gpu_is_active())
+    if (!gpu_is_active() || gpu.scope) /* as a subscriber we have records of our own */
         return;
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
     gpu_enable_kinds(false);
-    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
         return;
     gpu_flush_wake(); /* which looks more often now */
@@ -96,7 +127,7 @@ void gpu_rival_look(void)
         clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
         return;
     gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
-    gpu.cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     bool paused = atomic_load(&gp.paused);
     if (!paused && !gpu_enable_kinds(true)) {
         gpu_fail("CUPTI enables no records any more after another client of it");
@@ -108,18 +139,79 @@ void gpu_rival_look(void)
         gpu_enable_kinds(paused);
 }
 
+void gpu_rival_acts(void)
+{
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    yield();
+}
+
+int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
+                          CUpti_BuffersCallbackCompleteFunc_v2 completed)
+{
+    bool is_shared = gpu_rival_is_possible();
+    atomic_store(&rival.requested_v2, requested);
+    atomic_store(&rival.completed_v2, completed);
+    gpu_rival_acts();
+    return is_shared ? CUPTI_SUCCESS
+                     : (int)gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested,
+                                                                     gpu_rival_completed);
+}
+
+void gpu_rival_leaves(void)
+{
+    uint64_t kinds = atomic_load(&rival.requested_v2) ? atomic_exchange(&rival.kinds, 0) : 0;
+    atomic_store(&rival.requested_v2, NULL); /* what is out still comes back by the other one */
+    for (unsigned kind = 0; kind < CUPTI_KIND_MAX; kind++)
+        if (kinds >> kind & 1 && !gpu_is_active())
+            gpu.cupti.cuptiActivityDisable((CUpti_ActivityKind)kind);
+}
+
+int gpu_rival_enable(gpu_rival_kind_fn *real, int kind)
+{
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    if (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2))
+        yield();
+    gpu_client_calls();
+    int result = gpu_client_called(real ? real(kind) : (int)NO_CUPTI);
+    if (result == CUPTI_SUCCESS && kind >= 0 && kind < CUPTI_KIND_MAX) {
+        atomic_store(&rival.has_been, true);
+        atomic_fetch_or(&rival.kinds, 1ull << kind);
+    }
+    return result;
+}
+
+int gpu_rival_disable(gpu_rival_kind_fn *real, int kind)
+{
+    bool is_known = kind >= 0 && kind < CUPTI_KIND_MAX;
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    if (is_known)
+        atomic_fetch_and(&rival.kinds, ~(1ull << kind));
+    /* Of those that are ours now, none goes because another client clears up. */
+    if (gpu_is_active() && !gpu.scope && is_known && gpu.kinds >> kind & 1)
+        return CUPTI_SUCCESS;
+    return real ? real(kind) : (int)NO_CUPTI;
+}
+
+/* Not while kinds are enabled, says CUPTI: XLA wants buffers for each thread before its session. */
+int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, void *value)
+{
+    gpu_rival_acts();
+    gpu_client_calls();
+    return gpu_client_called(real ? real(attribute, bytes, value) : (int)NO_CUPTI);
+}
+
 EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcBufferCompleted)
 {
     __typeof__(&cuptiActivityRegisterCallbacks) real =
         HOOK_REAL(cuptiActivityRegisterCallbacks, API_RUNTIME);
-    uint32_t phase = atomic_load(&gpu.phase);
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    bool is_shared = gpu_rival_is_possible(); /* ours are registered, and serve both */
+    atomic_store(&rival.requested_v2, NULL);
+    atomic_store(&rival.completed_v2, NULL);
     atomic_store(&rival.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
     atomic_store(&rival.completed, (CUpti_BuffersCallbackCompleteFunc)funcBufferCompleted);
-    if (phase == GPU_ACTIVE || phase == GPU_YIELDED) { /* ours are registered, and serve both */
-        yield();
+    gpu_rival_acts();
+    if (is_shared)
         return CUPTI_SUCCESS;
-    }
     return real ? real(funcBufferRequested, funcBufferCompleted) : (int)NO_CUPTI;
 }
 
@@ -128,33 +220,24 @@ EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
 {
     __typeof__(&cuptiActivityRegisterTimestampCallback) real =
         HOOK_REAL(cuptiActivityRegisterTimestampCallback, API_RUNTIME);
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
-    yield();
-    return real ? real(funcTimestamp) : (int)NO_CUPTI;
+    gpu_rival_acts();
+    gpu_client_calls();
+    return gpu_client_called(real ? real(funcTimestamp) : (int)NO_CUPTI);
 }
 
 EXPORT int cuptiActivityEnable(int kind)
 {
-    __typeof__(&cuptiActivityEnable) real = HOOK_REAL(cuptiActivityEnable, API_RUNTIME);
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
-    if (atomic_load(&rival.requested))
-        yield();
-    int result = real ? real(kind) : (int)NO_CUPTI;
-    if (result == CUPTI_SUCCESS && kind >= 0 && kind < CUPTI_KIND_MAX)
-        atomic_fetch_or(&rival.kinds, 1ull << kind);
-    return result;
+    return gpu_rival_enable(HOOK_REAL(cuptiActivityEnable, API_RUNTIME), kind);
 }
 
 EXPORT int cuptiActivityDisable(int kind)
 {
-    __typeof__(&cuptiActivityDisable) real = HOOK_REAL(cuptiActivityDisable, API_RUNTIME);
-    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
-    if (kind >= 0 && kind < CUPTI_KIND_MAX)
-        atomic_fetch_and(&rival.kinds, ~(1ull << kind));
-    /* Of those that are ours now, none goes because another client clears up. */
-    if (gpu_is_active() && kind >= 0 && kind < CUPTI_KIND_MAX && gpu.kinds >> kind & 1)
-        return CUPTI_SUCCESS;
-    return real ? real(kind) : (int)NO_CUPTI;
+    return gpu_rival_disable(HOOK_REAL(cuptiActivityDisable, API_RUNTIME), kind);
+}
+
+EXPORT int cuptiActivitySetAttribute(int attr, size_t *valueSize, void *value)
+{
+    return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute, API_RUNTIME), attr, valueSize, value);
 }
 
 EXPORT int cuptiFinalize(void)

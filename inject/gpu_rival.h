@@ -19,8 +19,27 @@ void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_ma
 void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                          size_t valid_bytes);
 
-/* It has kinds of records enabled. */
+/* It has kinds of records enabled. And: it has had, at any time. */
 bool gpu_rival_is_at_work(void);
+bool gpu_rival_has_been(void);
+
+/* The records of the process are ours, or were and will be: another client's calls are about them.
+ */
+bool gpu_rival_is_possible(void);
+
+/* What another client calls, as the process or as a subscriber whose subscription is ours; `real`
+ * is the process's function. */
+typedef int gpu_rival_kind_fn(int kind);
+typedef int gpu_rival_attribute_fn(int attribute, size_t *bytes, void *value);
+int gpu_rival_enable(gpu_rival_kind_fn *real, int kind);
+int gpu_rival_disable(gpu_rival_kind_fn *real, int kind);
+int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, void *value);
+int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
+                          CUpti_BuffersCallbackCompleteFunc_v2 completed);
+/* It unsubscribes: what it has as a subscriber ends, though it did not say so of each kind. */
+void gpu_rival_leaves(void);
+/* It asks for something else that may disturb our records. */
+void gpu_rival_acts(void);
 
 /* Now and then, from the flushing thread: takes the records again when the other one is through. */
 void gpu_rival_look(void);

@@ -12,6 +12,7 @@ enum say_cause {
     SAY_DROPPED,
     SAY_EXIT,
     SAY_GPU,
+    SAY_CLIENT, /* another one of CUPTI's */
     SAY_STACKS,
     SAY_PYTHON,
     SAY_OVERHEAD,

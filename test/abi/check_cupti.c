@@ -44,3 +44,17 @@ _Static_assert(__builtin_types_compatible_p(CUptiResult (*)(CUpti_ActivityKind),
                                                 __typeof__(&cuptiActivityDisable)) &&
                    __builtin_types_compatible_p(CUptiResult(*)(void), __typeof__(&cuptiFinalize)),
                "one int, none");
+
+/* Those of a subscriber (13.3) that are called for other clients alone. */
+#if DECLARED_cuptiActivityEnable_v2
+#define IS(name, ...)                                                                              \
+    _Static_assert(__builtin_types_compatible_p(                                                   \
+                       CUptiResult(*)(CUpti_SubscriberHandle, __VA_ARGS__), __typeof__(&name)),    \
+                   #name)
+IS(cuptiActivityEnableAndDump_v2, CUpti_ActivityKind, CUpti_ActivityConfig *);
+IS(cuptiActivityEnableDriverApi_v2, uint32_t, uint8_t);
+IS(cuptiActivityEnableRuntimeApi_v2, uint32_t, uint8_t);
+IS(cuptiActivityPushExternalCorrelationId_v2, CUpti_ExternalCorrelationKind, uint64_t);
+IS(cuptiActivityPopExternalCorrelationId_v2, CUpti_ExternalCorrelationKind, uint64_t *);
+IS(cuptiGetTimestamp_v2, uint64_t *);
+#endif

@@ -43,8 +43,9 @@ CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN = 1, 2, 4, 8, 16, 32
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
             "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
-            "stacks_dropped", "stackless", "passed_by", "passed_failed", "overwritten")
-LOSSES = (*COUNTERS[:5], *COUNTERS[8:18], COUNTERS[21])
+            "stacks_dropped", "stackless", "passed_by", "passed_failed", "overwritten",
+            "graph_untied")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:18], *COUNTERS[21:23])
 U64 = (1 << 64) - 1
 
 

@@ -6,6 +6,7 @@ import collections
 import cupti_client as cupti
 import gpu_truth
 import pytest
+import stream_reader
 import toolchain
 from gpu_run import WORK, check_whole, gpu_work, runner, timeless
 
@@ -154,6 +155,25 @@ def test_pause_while_cupti_starts(run):
                                   gpu_truth.rows(done.process) if what == "kernel")
     assert len(launches) == 2 and launches[1].correlation in kernels
     assert set(kernels) <= {c.correlation for c in launches}
+
+
+def test_pause_where_graphs_lose_their_ids(run):
+    """CUPTI 13.0 gives graph launches wrong ids in each session but the first: none is taken."""
+    piece = ("graph", "launches", "sync")
+    done = run(gpu_work(), *piece, "stop", *piece, "start", *piece, SIMCUPTI_GRAPH_DEFECT=1)
+    calls = {c.correlation: c.symbol for c in done.process.calls()
+             if "Launch" in c.symbol and not c.flags & stream_reader.CAPTURED}
+    kernels = [r for r in done.process.records
+               if r.type == stream_reader.TYPE_NUMBERS["kernel"]]
+    untied = [r for r in kernels if not r.correlation]
+    pause = min(r.begin for r in done.process.records
+                if r.type == stream_reader.TYPE_NUMBERS["pause"])
+    assert untied and all(r.args[12] and r.begin > pause for r in untied)
+    assert all(("Graph" in calls[r.correlation]) == (r.args[12] != 0)
+               for r in kernels if r.correlation)
+    assert done.process.losses.keys() == {"graph_untied"}
+    assert done.process.losses["graph_untied"] >= len(untied)
+    assert "graph launches after the first session not tied to their calls" in done.status
 
 
 def test_no_records_after_a_pause(run):

@@ -11,13 +11,13 @@ import stream_reader
 import toolchain
 
 
-@pytest.fixture(name="recorded", params=list(cupti_client.VERSIONS))
-def fixture_recorded(request, library, tmp_path):
+def recorder(version, library, tmp_path):
     """Runs the other client bare and under gpuprof: (its output bare, under it, the recording)."""
-    program = cupti_client.rival(request.param)
-    cupti = toolchain.SIM / cupti_client.VERSIONS[request.param][0]
+    program = cupti_client.rival(version)
+    cupti = toolchain.SIM / cupti_client.VERSIONS[version][0]
 
     def run(*arguments, **settings):
+        settings = {**settings, "LD_LIBRARY_PATH": f"{cupti.parent}:{toolchain.SIM}"}
         bare = toolchain.run([program, *arguments], toolchain.environment(None, **settings))
         env = toolchain.environment(tmp_path / "out", library, GPUPROF_GPU="on",
                                     GPUPROF_CUPTI=cupti, **settings)
@@ -25,6 +25,17 @@ def fixture_recorded(request, library, tmp_path):
         [process] = stream_reader.read_folder(tmp_path / "out")
         return bare, done, process
     return run
+
+
+@pytest.fixture(name="recorded", params=cupti_client.ORDER)
+def fixture_recorded(request, library, tmp_path):
+    return recorder(request.param, library, tmp_path)
+
+
+@pytest.fixture(name="several")
+def fixture_several(library, tmp_path):
+    """The same with a CUPTI that serves several subscribers."""
+    return recorder("13.5", library, tmp_path)
 
 
 def of(process, name):
@@ -127,3 +138,137 @@ def test_held_before(library, tmp_path):
     [process] = stream_reader.read_folder(tmp_path / "out")
     kernels = {r.correlation for r in of(process, "kernel")}
     assert kernels and kernels <= {c.correlation for c in process.calls()}
+
+
+@pytest.mark.parametrize("version, untied", [("12.4", False), ("13.0", True), ("13.5", False)])
+def test_graphs_after_its_session(library, tmp_path, version, untied):
+    """Where CUPTI's ids of graph launches are wrong by then, none is taken, and that is said."""
+    settings = {"SIMCUPTI_GRAPH_DEFECT": "1"} if untied else {}
+    _, done, process = recorder(version, library, tmp_path)("kineto", "400", RIVAL_GRAPHS="1",
+                                                            **settings)
+    assert done.stderr == ""
+    calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
+    back = max(r.begin for r in of(process, "note"))
+    graphs = [r for r in of(process, "kernel") if r.args[12]]
+    early = [r for r in graphs if r.begin < back]
+    late = [r for r in graphs if r.begin > back]
+    assert early and late and all("GraphLaunch" in calls[r.correlation] for r in early)
+    if untied:
+        assert {r.correlation for r in late} == {0}
+        assert "graph launches after the first session not tied" in process.meta["gpu_rows"]
+    else:
+        assert all("GraphLaunch" in calls[r.correlation] for r in late)
+    assert bool(process.losses.get("graph_untied")) == untied
+    assert all("Graph" not in calls[r.correlation] for r in of(process, "kernel")
+               if not r.args[12])
+
+
+# ---- several subscribers ----
+
+
+def whole(process):
+    """Every launch has its one kernel, and nothing is missing."""
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    return kernels == collections.Counter(c.correlation for c in launches_of(process)) and \
+        not process.losses
+
+
+def stopped(done):
+    return re.search(" stopped .*", done.stdout)[0]
+
+
+def on_time(process):
+    """Each kernel begins in its call or after it."""
+    begins = {c.correlation: c.begin for c in launches_of(process)}
+    return all(-100_000 <= r.begin - begins[r.correlation] < 1_000_000_000
+               for r in of(process, "kernel"))
+
+
+@pytest.mark.parametrize("settings", [{}, {"SIMCUPTI_SOLE_CLOCK": "1"}], ids=["clock", "realtime"])
+def test_beside_one_that_shares(several, settings):
+    """It came first and lets others come: both have all records, at the same time."""
+    bare, done, process = several("shared", RIVAL_FIRST="1", **settings)
+    assert "state 1\nshared started 0\n" in bare.stdout
+    assert done.stdout == bare.stdout and re.search("kernels=[1-9]", stopped(done))
+    assert done.stderr == bare.stderr == "off the clock: 0\n"
+    assert whole(process) and on_time(process) and not of(process, "note")
+    status = process.meta["gpu_rows"]
+    assert re.fullmatch("from CUPTI 130500, .*libcupti.so.13, beside other subscribers"
+                        + (", times by CLOCK_REALTIME" if settings else ""), status)
+
+
+@pytest.mark.parametrize("settings", [{}, {"RIVAL_ABRUPT": "1"}], ids=["stops", "leaves"])
+def test_one_that_would_share_comes_later(several, settings):
+    """It is served by ours, which is alone: the records are its for as long as it is there."""
+    bare, done, process = several("shared", "400", **settings)
+    assert done.stdout == bare.stdout and "state 1\nshared started 0\n" in done.stdout
+    assert process.losses == {"gpu_yields": 1} and on_time(process)
+    notes = sorted((r.begin, r.text.decode().split()[0]) for r in of(process, "note"))
+    assert [word for _, word in notes] == ["another", "the"]
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    launches = launches_of(process)
+    outside = [c for c in launches if c.end < notes[0][0] or c.begin > notes[1][0]]
+    assert 0 < len(outside) < len(launches)
+    assert kernels == collections.Counter(c.correlation for c in outside)
+
+
+def test_one_alone_comes_later(several):
+    bare, done, process = several("alone", "600")
+    assert done.stdout == bare.stdout and "state 0\nalone started 0\n" in done.stdout
+    assert process.losses == {"gpu_yields": 1} and of(process, "kernel")
+
+
+def test_one_alone_came_first(several):
+    """There is nothing to share, which is said; it has its records as without us."""
+    bare, done, process = several("alone", RIVAL_FIRST="1")
+    assert done.stdout == bare.stdout and "alone started 0" in done.stdout
+    said = "CUPTI gives no records: it is another client's alone, which takes them as a subscriber"
+    assert process.meta["gpu_rows"] == f"absent: {said}"
+    assert f"gpuprof: GPU rows absent: {said}; " in done.stderr
+    assert launches_of(process) and not of(process, "kernel")
+
+
+@pytest.mark.parametrize("which, status", [("alone", ""), ("shared", ", beside other subscribers")])
+def test_one_that_has_gone(several, which, status):
+    """Its functions are those of the process for ever: ours are the same, and all is there."""
+    bare, done, process = several(which, RIVAL_FIRST="gone")
+    assert done.stdout == bare.stdout and done.stderr == bare.stderr
+    assert whole(process) and on_time(process)
+    assert process.meta["gpu_rows"].endswith("/13.5/libcupti.so.13" + status)
+
+
+def test_graphs_as_another_one_wants_them(several):
+    """It came first, and chose for all: so a launch has one record, and that is said."""
+    bare, done, process = several("shared", RIVAL_FIRST="1", RIVAL_GRAPHS="1", RIVAL_WHOLE="1")
+    assert done.stdout == bare.stdout
+    assert "graphs as a whole (another one's choice)" in process.meta["gpu_rows"]
+    calls = {c.correlation: process.functions[c.code].symbol for c in launches_of(process)}
+    assert {calls[r.correlation] for r in of(process, "graph")} == {"cudaGraphLaunch"}
+    assert not any(r.args[12] for r in of(process, "kernel")) and not process.losses
+
+
+def test_own_layout_is_refused(several):
+    """What cannot be had from the records of the process is refused, and named."""
+    _, done, process = several("monitor")
+    assert "monitor started 27" in done.stdout
+    assert "gpuprof: another client of CUPTI's is refused records of its own layout" in done.stderr
+    assert of(process, "kernel")
+
+
+def test_held_by_nobody_we_saw(several):
+    """A subscription of ours that is refused is tried again beside others; then named."""
+    _, done, process = several("none", SIMCUPTI_HOLDER="somebody")
+    assert "GPU rows absent: CUPTI is held by CUPTI for somebody" in done.stderr
+    assert launches_of(process) and not of(process, "kernel")
+
+
+@pytest.mark.parametrize("first", ["", "1"])
+@pytest.mark.parametrize("version", ["12.4", "13.0", "13.5"])
+def test_xla_wants_buffers_for_each_thread(library, tmp_path, version, first):
+    """An attribute that must not change while kinds are enabled: ours are not, by then."""
+    settings = {"RIVAL_FIRST": first} if first else {}
+    bare, done, process = recorder(version, library, tmp_path)("xla", "400", **settings)
+    assert done.stdout == bare.stdout and "xla started 0" in done.stdout
+    assert re.search("kernels=[1-9]", stopped(done))
+    assert set(process.losses) <= {"gpu_yields"}
+    assert first or of(process, "kernel")

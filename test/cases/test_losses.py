@@ -41,6 +41,11 @@ def kineto():
     return [program, "kineto", "600"], gpu()[1]
 
 
+def graphs():
+    command, settings = kineto()
+    return command, {**settings, "RIVAL_GRAPHS": "1", "SIMCUPTI_GRAPH_DEFECT": "1"}
+
+
 FULL = f"pwrite={errno.ENOSPC}"
 SMALL = {"GPUPROF_BUFFER": "1M", "GPUPROF_CHUNK": "512K"}
 
@@ -61,6 +66,7 @@ MEANS = {
     "gpu_strange_time": lambda: gpu("work", "launches", "sync", SIMCUPTI_STRANGE=5),
     "gpu_damaged": lambda: gpu("work", "launches", "sync", SIMCUPTI_DAMAGE=1),
     "gpu_yields": kineto,
+    "graph_untied": graphs,
     "gpu_unflushed": lambda: gpu("work", "sync", SIMCUPTI_FLUSH_HANG=1, GPUPROF_EXIT_WAIT="300ms"),
     "stacks_dropped": lambda: lossy("stacks", 70000, GPUPROF_BACKTRACE_THRESHOLD="0",
                                     GPUPROF_WAIT="60s"),

@@ -7,7 +7,8 @@ import pytest
 
 from cupti_versions import ANSWERING, HERE, SILENT, enumerators, have_driver, library, probe
 
-OPTIONAL = {"cuptiSubscribe_v2": "13.0"}
+OPTIONAL = {"cuptiSubscribe_v2": "13.0", "cuptiActivityEnableDriverApi": "12.9",
+            "cuptiActivityEnableRuntimeApi": "12.9"}
 
 
 def number(version):
@@ -49,7 +50,8 @@ def test_measured_sizes(seen, version):
 @pytest.mark.parametrize("version", ANSWERING)
 def test_functions(seen, version):
     for name, there in seen(version).functions.items():
-        assert there == (number(version) >= number(OPTIONAL.get(name, "11.8"))), name
+        since = OPTIONAL.get(name, "13.3" if name.endswith("_v2") else "11.8")
+        assert there == (number(version) >= number(since)), name
 
 
 @pytest.mark.parametrize("version", ANSWERING)
