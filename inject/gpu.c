@@ -415,8 +415,9 @@ void gpu_end(uint64_t ns)
 {
     gpu_flush_is_last();
     gpu_drain(ns);
-    uint32_t active = GPU_ACTIVE;
-    atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD);
+    uint32_t active = GPU_ACTIVE, yielded = GPU_YIELDED;
+    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
+        atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_DEAD);
 }
 
 void gpu_give_up(void)
