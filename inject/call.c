@@ -9,6 +9,9 @@
 #include "stack_place.h"
 #include "writer.h"
 
+/* What the kernel puts onto the stack for a handler: the registers, the floating-point ones too. */
+#define SIGNAL_FRAME_BYTES_MIN 1024u
+
 /* How many calls thread.opens lists: it is looked at only if it says so. */
 static uint32_t listed(const struct thread *t)
 {
@@ -138,6 +141,17 @@ bool call_is_live_afar(const struct call *outer, const struct call *inner)
            call_has_mark(outer, stack_place_word((uintptr_t)&outer->mark));
 }
 
+/*
+ * What looks like a call that a signal handler interrupted may be one that it left, whose stack was
+ * not written to since. Where not even a handler's frame fits in between, it was left. What our own
+ * code lets CUDA call may be that near.
+ */
+static bool is_too_near(const struct call *where, const struct call *c, uintptr_t caller)
+{
+    return caller && (uintptr_t)where - (uintptr_t)c < SIGNAL_FRAME_BYTES_MIN &&
+           !resolve_is_cuda(caller);
+}
+
 bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *where = t->inside ? t->inside : call_newest(t);
@@ -145,7 +159,7 @@ bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
         return false;
     if (where == CALL_FOR_GOOD)
         return true;
-    if (call_is_live(where, c)) {
+    if (!is_too_near(where, c, caller) && call_is_live(where, c)) {
         if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
             counter_add(COUNTER_UNRECORDED, 1);
         return true;
