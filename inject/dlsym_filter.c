@@ -146,12 +146,23 @@ static int visit_behind(const struct object *o, void *data)
     return 0;
 }
 
+/*
+ * Is it a stub's, asked for by a preload that hooks dlsym? The stub itself may be who asks, and if
+ * it finds itself, it looks elsewhere.
+ */
+static bool is_for_stub(const struct look_up *l, void *real)
+{
+    return l->known && object_symbol(&l->from, "dlsym") &&
+           resolve_is_stub(l->name, (uintptr_t)real);
+}
+
 /* RTLD_NEXT: we come next for who stands before us, but may have nothing behind us. */
 static struct filter_answer find_next(struct look_up *l)
 {
-    if (!l->hook || objects_each(visit_between, l) != -1 || real_dlsym(RTLD_NEXT, l->name))
+    if (!l->hook || objects_each(visit_between, l) != -1)
         return pass;
-    return answer(NULL);
+    void *behind = real_dlsym(RTLD_NEXT, l->name);
+    return behind && !is_for_stub(l, behind) ? pass : answer(behind);
 }
 
 /*
@@ -166,7 +177,8 @@ static struct filter_answer find_in_all(struct look_up *l, bool local)
     void *behind = real_dlsym(RTLD_NEXT, l->name); /* asked from here: the global scope behind us */
     void *own = l->known ? object_symbol(&l->from, l->name) : NULL;
     void *real = behind ? behind : local ? own : NULL;
-    if (real && (l->by_driver || (own && !resolve_is_vendors(l->name, (uintptr_t)real))))
+    bool is_own = own && !resolve_is_vendors(l->name, (uintptr_t)real);
+    if (real && (l->by_driver || is_own || is_for_stub(l, real)))
         return found(real);
     struct object o;
     if (!real && !l->by_driver) {

@@ -273,6 +273,7 @@ struct chain {
     bool asker_is_before; /* us */
     uintptr_t low;        /* of the other preload */
     uintptr_t bytes;
+    bool is_linked; /* it is none: others are linked with it */
 };
 
 /* Stops where no hook of another preload can be any more: 1 found, -1 not. */
@@ -288,9 +289,17 @@ static int visit_chain(const struct object *o, void *data)
     else if (object_symbol(o, chain->symbol)) {
         chain->low = o->low;
         chain->bytes = o->high - o->low;
+        chain->is_linked = objects_each(visit_needs, (void *)object_soname(o));
         return 1;
     }
     return 0;
+}
+
+bool resolve_is_stub(const char *symbol, uintptr_t address)
+{
+    struct chain chain = {.symbol = symbol};
+    bool chained = objects_each(visit_chain, &chain) == 1 && !chain.is_linked;
+    return !resolve_is_vendors(symbol, address) && !(chained && address - chain.low < chain.bytes);
 }
 
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
@@ -331,11 +340,11 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
     struct chain chain = {.symbol = hook->symbol, .asker = caller};
     bool known = object_at(caller, &from);
     bool chained = objects_each(visit_chain, &chain) == 1;
-    if ((uintptr_t)real - chain.low >= chain.bytes &&
-        !resolve_is_vendors(hook->symbol, (uintptr_t)real))
+    if (resolve_is_stub(hook->symbol, (uintptr_t)real))
         return false;
     /* The other preload itself, or a stub that it leads to: our hook would lead back to it. */
-    if (chained && known && !chain.asker_is_before && object_symbol(&from, hook->symbol))
+    if (chained && known && !chain.is_linked && !chain.asker_is_before &&
+        object_symbol(&from, hook->symbol))
         return false;
     bool for_all = hook->domain == API_DRIVER && !chained;
     if (for_all && atomic_load_explicit(&bindings[hook->slot].bytes, memory_order_acquire))

@@ -64,6 +64,9 @@ void *resolve_definition(const char *symbol, uintptr_t caller);
 /* Is `address` inside the library of CUDA's that `symbol` belongs to? */
 bool resolve_is_vendors(const char *symbol, uintptr_t address);
 
+/* Neither that, nor another preload's between us and libc? */
+bool resolve_is_stub(const char *symbol, uintptr_t address);
+
 /* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
 bool resolve_is_cuda(uintptr_t caller);
 

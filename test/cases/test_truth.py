@@ -199,8 +199,15 @@ class Stubs:
         made = self.build(*flags)
         return made, "-Wl,--no-as-needed,--allow-shlib-undefined", f"-Wl,-rpath,{toolchain.OUT}"
 
+    def helper(self):
+        return self.link("-DHELPER", *self.LIBRARY)
+
+    def library(self):
+        """That of the stubs alone."""
+        return self.build("-DSTUBS", *self.LIBRARY, *self.helper())
+
     def command(self, shape, *host_flags):
-        helper = self.link("-DHELPER", *self.LIBRARY)
+        helper = self.helper()
         if shape.endswith("program"):
             export = ("-rdynamic",) if shape.startswith("exporting") else ()
             return [self.build("-DSTUBS", "-DPLUGIN", "-DMAIN", *export, *helper)]
@@ -261,6 +268,34 @@ def test_stubs_beside_another_hook(compare, library, tmp_path, shape, order, kin
     assert done.stdout == plain.stdout
     seen = int(done.stdout.rpartition("other hook: ")[2])
     assert seen == (6 if shape != "program" else 3 if asks or kind == "dlsym" else 0)
+
+
+@pytest.mark.parametrize("host", ["opened", "linked"])
+def test_stubs_find_themselves(compare, library, host):
+    """A stub that finds itself looks elsewhere, by way of another preload's dlsym, too."""
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC")
+    command = Stubs("-O1").command("linked" if host == "linked" else "apart", "-DGLOBAL")
+    _, done = compare([*command, "runtime", "driver"], preload=f"{other}:{library}", calls=12,
+                      STUBS_WAY="next")
+    assert "runtime: 0\ndriver: 0\n" in done.stdout
+
+
+@pytest.mark.parametrize("kind", [(), ("-DPLAIN",)])
+@pytest.mark.parametrize("way", ["open", "all"])
+def test_stubs_asked_by_name(compare, library, kind, way):
+    """Who asks a library of stubs gets its stubs, which lead to another preload's hook."""
+    stubs = Stubs("-O1")
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC", *kind)
+    compare([*stubs.command("linked"), "asked", stubs.library()], preload=f"{other}:{library}",
+            calls=2, STUBS_WAY=way)
+
+
+def test_stubs_of_two(compare):
+    """A program linked with stubs, and a plugin that carries its own and calls nothing else."""
+    stubs = Stubs("-O1")
+    host = toolchain.build("plugin_host.c", *stubs.link("-DSTUBS", *Stubs.LIBRARY, *stubs.helper()))
+    plugin = stubs.build("-DSTUBS", "-DPLUGIN", "-Wl,-Bsymbolic", *Stubs.LIBRARY, *stubs.helper())
+    compare([host, plugin, "driver"], calls=6)
 
 
 def test_runtime_with_a_hash_in_its_name(library, tmp_path):

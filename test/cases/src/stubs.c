@@ -86,18 +86,34 @@ RUNTIME_STUB(cudaFree, (void *memory), (memory))
 #endif
 
 #ifdef PLUGIN
-static int driver(void)
+static int begin(void)
 {
     CUcontext context = NULL;
     int result = (int)cuInit(0);
     result = result ? result : (int)cuDevicePrimaryCtxRetain(&context, 0);
-    result = result ? result : (int)cuCtxSetCurrent(context);
+    return result ? result : (int)cuCtxSetCurrent(context);
+}
+
+static int driver(void)
+{
+    int result = begin();
     for (int i = 0; i < 3 && !result; i++) {
         CUdeviceptr memory = 0;
         result = (int)cuMemAlloc(&memory, 64 + (size_t)i);
         result = result ? result : (int)cuMemFree(memory);
     }
     return result;
+}
+
+static int asked(const char *name)
+{
+    void *library = dlopen(name, RTLD_LAZY);
+    __typeof__(&cuMemAlloc_v2) allocate = (__typeof__(allocate))dlsym(library, "cuMemAlloc_v2");
+    __typeof__(&cuMemFree_v2) release = (__typeof__(release))dlsym(library, "cuMemFree_v2");
+    CUdeviceptr memory = 0;
+    int result = begin();
+    result = result ? result : (int)allocate(&memory, 64);
+    return result ? result : (int)release(memory);
 }
 
 static int runtime(void)
@@ -112,8 +128,8 @@ static int runtime(void)
 }
 
 /*
- * Each word: driver, runtime, or a library to open. In the end, how often stubs were called since
- * the word "count", if that is there.
+ * Each word: driver, runtime, a library to open, or asked and one to ask for the driver's. In the
+ * end, how often stubs were called since the word "count", if that is there.
  */
 EXPORT int run(int argc, char **argv)
 {
@@ -124,6 +140,8 @@ EXPORT int run(int argc, char **argv)
             printf("driver: %d\n", driver());
         } else if (strcmp(argv[i], "runtime") == 0) {
             printf("runtime: %d\n", runtime());
+        } else if (strcmp(argv[i], "asked") == 0) {
+            printf("asked: %d\n", asked(argv[++i]));
         } else if (strcmp(argv[i], "count") == 0) {
             counted = &stub_calls;
             before = stub_calls;
