@@ -52,6 +52,16 @@ EXPORT const char *__asan_default_options(void)
     return "verify_asan_link_order=0";
 }
 
+/*
+ * The same of ThreadSanitizer: it ends a child that starts a thread if its parent had several when
+ * it forked. The writer makes two of one, and starts in the child again.
+ */
+EXPORT const char *__tsan_default_options(void);
+EXPORT const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
 bool sanitizer_is_here(void)
 {
     return atomic_load(&is_here);

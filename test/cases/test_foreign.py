@@ -54,6 +54,17 @@ def test_sanitizer(library, tmp_path, name):
     whole(tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["gcc address", "gcc thread"])
+def test_sanitizer_forks(library, tmp_path, name):
+    """With our thread the parent has two: its child may start one of its own none the less."""
+    program, settings = build(name)
+    env = toolchain.environment(tmp_path / "out", library, **settings)
+    done = toolchain.run([program, "fork"], env, status=4)
+    assert (done.stdout, done.stderr) == ("", "")
+    processes = stream_reader.read_folder(tmp_path / "out")
+    assert sorted(len(p.calls()) for p in processes) == [100, 200]
+
+
 def test_sanitizer_comes_first(library, tmp_path):
     """Its library before ours in LD_PRELOAD, as its users know it; in any program."""
     folder, link = toolchain.tiny()

@@ -19,9 +19,9 @@ def tool(*command):
 
 
 def test_exports(library):
-    """The intercepted names of the table, five of libc's, the ways in, gpuprof.h's, ASan's."""
+    """The intercepted names of the table, five of libc's, the ways in, gpuprof.h's, ASan's, TSan's."""
     wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit", "InitializeInjection",
-              "InitializeInjectionNvtx2", "__asan_default_options"}
+              "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
                                               "stop")}
     for name in ("api_runtime.def", "api_driver.def", "api_cupti.def"):

@@ -2,11 +2,14 @@
 /*
  * Threads that call CUDA, each with ranges of its own, and end: for tools that look at everything
  * that a process does. With -DOPTIONS it tells AddressSanitizer's library what it wants itself.
+ * With an argument: one thread only, and a forked child that starts another.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tiny_cudart.h"
 
@@ -29,9 +32,28 @@ static void *work(void *unused)
     return unused;
 }
 
-/* A new round's threads get what those of the last one have left. */
-int main(void)
+static int fork_one(void)
 {
+    int status = 0;
+    work(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        work(NULL);
+        pthread_create(&thread, NULL, work, NULL);
+        pthread_join(thread, NULL);
+        _exit(4);
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* A new round's threads get what those of the last one have left. */
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1)
+        return fork_one();
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t threads[THREADS];
         char *memory = malloc(100);
