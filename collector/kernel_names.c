@@ -29,6 +29,18 @@ static void name_free(struct kernel_name *name)
     free(name);
 }
 
+void kernel_names_limit(struct kernel_names *names, uint64_t bytes)
+{
+    uint64_t text = KERNEL_NAME_TEXT_MAX - KERNEL_NAME_TEXT_FREE;
+    uint64_t handles = KERNEL_HANDLES_MAX - KERNEL_HANDLES_FREE;
+    if (bytes < text / KERNEL_NAME_TEXT_PER_BYTE)
+        text = bytes * KERNEL_NAME_TEXT_PER_BYTE;
+    if (bytes / KERNEL_HANDLE_BYTES < handles)
+        handles = bytes / KERNEL_HANDLE_BYTES;
+    names->text_max = KERNEL_NAME_TEXT_FREE + text;
+    names->handles_max = KERNEL_HANDLES_FREE + (uint32_t)handles;
+}
+
 void kernel_names_release(struct kernel_names *names)
 {
     for (uint32_t i = 0; i < names->slot_count; i++)
@@ -38,8 +50,9 @@ void kernel_names_release(struct kernel_names *names)
     *names = (struct kernel_names){0};
 }
 
-void kernel_handles_release(struct kernel_handles *handles)
+void kernel_handles_release(struct kernel_names *names, struct kernel_handles *handles)
 {
+    names->handle_count -= handles->count;
     free(handles->slots);
     *handles = (struct kernel_handles){0};
 }
@@ -100,7 +113,8 @@ int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t l
             return 0;
         }
     }
-    if (names->count >= KERNEL_NAMES_MAX || names->text_bytes + length > KERNEL_NAME_TEXT_MAX) {
+    uint64_t text_max = names->text_max ? names->text_max : KERNEL_NAME_TEXT_MAX;
+    if (names->count >= KERNEL_NAMES_MAX || names->text_bytes + length > text_max) {
         names->dropped++;
         return 0;
     }
@@ -145,18 +159,18 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
     const struct kernel_name *name;
     if (length == 0)
         return 0;
-    if (handles->count >= handles->slot_count / 2 && handles->slot_count < 2 * KERNEL_NAMES_MAX &&
-        handles_grow(handles) < 0)
-        return GPUPROF_NO_MEMORY;
     int error = kernel_name_intern(names, text, length, &name);
     if (error < 0 || !name)
         return error;
+    if (handles->count >= handles->slot_count / 2 && handles_grow(handles) < 0)
+        return GPUPROF_NO_MEMORY;
     struct kernel_handle *slot = handle_slot(handles->slots, handles->slot_count, handle);
     if (!slot->name) {
-        if (handles->count >= KERNEL_NAMES_MAX) {
+        if (names->handle_count >= (names->handles_max ? names->handles_max : KERNEL_HANDLES_MAX)) {
             names->dropped++;
             return 0;
         }
+        names->handle_count++;
         handles->count++;
     }
     *slot = (struct kernel_handle){.handle = handle, .name = name};

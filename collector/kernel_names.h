@@ -14,7 +14,17 @@
 
 #define KERNEL_NAMES_MAX      (1u << 20)   /* distinct names; beyond: the handle is shown */
 #define KERNEL_NAME_TEXT_MAX  (256u << 20) /* bytes of all of them */
+#define KERNEL_HANDLES_MAX    (1u << 24)   /* of all processes */
 #define KERNEL_NAME_BYTES_MAX 16384        /* of one, demangled; longer ones stay mangled */
+
+/*
+ * A file made for it can hold millions of names and handles in a few bytes each. So much is for
+ * free, and more for the bytes of the files: real ones take more.
+ */
+#define KERNEL_NAME_TEXT_FREE     (16u << 20)
+#define KERNEL_NAME_TEXT_PER_BYTE 64
+#define KERNEL_HANDLES_FREE       (1u << 16)
+#define KERNEL_HANDLE_BYTES       4 /* of a file, that bear out one more handle */
 
 struct kernel_name {
     uint32_t raw_bytes;
@@ -30,7 +40,10 @@ struct kernel_names {
     uint32_t slot_count;
     uint32_t count;
     uint64_t text_bytes;
-    uint64_t dropped;           /* names not kept because of the limits above */
+    uint64_t text_max;          /* 0: KERNEL_NAME_TEXT_MAX */
+    uint32_t handle_count;      /* of all processes' maps together */
+    uint32_t handles_max;       /* 0: KERNEL_HANDLES_MAX */
+    uint64_t dropped;           /* names and handles not kept because of the limits above */
     unsigned demangle_failures; /* see demangle.h */
     bool plain;                 /* not names but texts: nothing is demangled */
 };
@@ -46,8 +59,10 @@ struct kernel_handles {
     uint32_t count;
 };
 
+/* Bounds what is kept by the size of the files that it comes from. */
+void kernel_names_limit(struct kernel_names *names, uint64_t bytes);
 void kernel_names_release(struct kernel_names *names);
-void kernel_handles_release(struct kernel_handles *handles);
+void kernel_handles_release(struct kernel_names *names, struct kernel_handles *handles);
 
 /* From now on `handle` means the name of `length` bytes at `text`. 0 or GPUPROF_NO_MEMORY. */
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,

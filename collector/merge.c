@@ -116,9 +116,15 @@ static int write_file(struct merge *m, const char *path, struct trace_scope *sco
 /* A folder that is there already is as good. */
 static int make_folder(const char *path)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
         return EXIT_OK;
-    message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
+    if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
+        return EXIT_OK; /* of a link that leads nowhere the first file says why */
+    if (errno == EEXIST)
+        message("%s: is a file; --per-rank needs a folder", path);
+    else
+        message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
     return EXIT_ENVIRONMENT;
 }
 

@@ -405,8 +405,8 @@ void process_release(struct process *p, struct reader *r)
     stream_file_release(&p->file, &r->pool);
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);
-    kernel_handles_release(&p->kernels);
-    kernel_handles_release(&p->gpu_names);
+    kernel_handles_release(&r->names, &p->kernels);
+    kernel_handles_release(&r->names, &p->gpu_names);
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
     cost_table_release(&p->costs);

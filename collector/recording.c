@@ -133,6 +133,8 @@ int recording_open(struct recording *rec, char **paths, int path_count,
     }
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
+    kernel_names_limit(&rec->reader.names, recording_bytes(rec));
+    kernel_names_limit(&rec->reader.texts, recording_bytes(rec));
     if (recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     return EXIT_OK;
@@ -208,6 +210,11 @@ const char *process_gpu_rows(const struct process *p)
 int recording_verdict(const struct recording *rec, bool strict)
 {
     int code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
+    if (rec->reader.names.dropped || rec->reader.texts.dropped) {
+        message("names: more than can be kept: some kernels are shown by their handles, or as "
+                "'?', and some ranges without their texts");
+        code = strict ? EXIT_DAMAGED : code;
+    }
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         const struct losses *l = &p->losses;

@@ -42,10 +42,18 @@ static const char *calls_text(const struct report_row *row, char *text)
                                       : count_text(text, row->count);
 }
 
-/* A nested call's time is in the share of the one around it, so that shares add up to the whole. */
-static double share(const struct report *r, const struct report_row *row)
+/*
+ * A nested call's time is in the share of the one around it, so that shares add up to the whole;
+ * a row of such calls alone has none.
+ */
+static char *share_text(const struct report *r, const struct report_row *row, char text[static 16])
 {
-    return r->total_ns ? 100.0 * (double)row->outer_ns / (double)r->total_ns : 0;
+    double share = r->total_ns ? 100.0 * (double)row->outer_ns / (double)r->total_ns : 0;
+    if (row->total_ns && !row->outer_ns)
+        text[0] = '\0';
+    else
+        snprintf(text, 16, "%.1f%%", share);
+    return text;
 }
 
 static void print_processes(const struct report *r, FILE *out)
@@ -120,13 +128,13 @@ static void print_recording(const struct report *r, FILE *out)
 static void print_functions(const struct report *r, FILE *out)
 {
     char a[1 + UNIT_TEXT_BYTES], b[1 + UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
-    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES];
+    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES], s[16];
     fprintf(out, "\n%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
             "mean", "median", "p95", "max", "bytes", "errors", "function");
     for (uint32_t i = 0; i < r->row_count; i++) {
         const struct report_row *row = &r->rows[i];
         char *name = json_line(row->function->name);
-        fprintf(out, "%6.1f%% %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share(r, row),
+        fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share_text(r, row, s),
                 total_text(row, a), calls_text(row, b), time_text(c, mean_ns(row)),
                 time_text(d, quantile_ns(row, 0.5)), time_text(e, quantile_ns(row, 0.95)),
                 time_text(f, row->max_ns), row->bytes ? bytes_text(g, row->bytes) : "",
@@ -309,7 +317,7 @@ static void print_gpu_summary(const struct report *r, FILE *out)
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048], s[16];
     fprintf(out, "  wall time  %s\n",
             time_text(a, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns));
     if (r->whole_ns)
@@ -332,7 +340,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     print_gpu_summary(r, out);
     for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
         const struct report_row *row = &r->rows[i];
-        fprintf(out, "  %5.1f%%  %10s  %s x %s\n", share(r, row), time_text(a, row->total_ns),
+        fprintf(out, "  %6s  %10s  %s x %s\n", share_text(r, row, s), time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
     open_calls_print_summary(&r->open, out);

@@ -21,6 +21,7 @@ uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_
 void stack_table_init(struct stack_table *t, uint64_t bytes)
 {
     *t = (struct stack_table){.texts = {.plain = true}};
+    kernel_names_limit(&t->texts, bytes);
     t->modules_of.count_max = STACK_MODULES_MAX;
     t->places_of.count_max = stack_table_limit(STACK_PLACES_MAX, STACKS_FREE, 1, bytes);
     t->stacks_of.count_max = stack_table_limit(STACKS_MAX, STACKS_FREE, 1, bytes);

@@ -196,7 +196,7 @@ int survey_make(struct survey *s, struct recording *rec)
     /* Damage will be met and counted again, and handles will get their names again. */
     for (uint32_t i = 0; before && i < rec->count; i++) {
         rec->processes[i]->losses = before[i];
-        kernel_handles_release(&rec->processes[i]->kernels);
+        kernel_handles_release(&rec->reader.names, &rec->processes[i]->kernels);
     }
     timeline_free(timeline);
     free(before);

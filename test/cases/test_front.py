@@ -42,6 +42,8 @@ def check_demo(command, folder):
     result = run(command, "demo", "data", cwd=folder, env=environment)
     assert result.returncode == 0, result.stderr
     assert "cudaLaunchKernel" in result.stdout and "data/trace.json" in result.stdout
+    hint = result.stdout.rpartition(" flame data -o ")[0].split()[-1]
+    assert shutil.which(hint, path=environment["PATH"]), "the command that it proposes is not there"
     events = json.loads((folder / "data" / "trace.json").read_text())["traceEvents"]
     calls = [event for event in events if event["ph"] == "X"]
     assert len(calls) > 100

@@ -579,6 +579,10 @@ def test_per_rank(run_collector, make_gpu, tmp_path):
     assert len(bases) == 1
     again = run_collector("merge", "--per-rank", "-o", "traces", folder)
     assert again.returncode == 0 and len(list((tmp_path / "traces").iterdir())) == 2
+    (tmp_path / "file").write_text("here before")
+    refused = run_collector("merge", "--per-rank", "-o", "file", folder)
+    assert refused.returncode == 1 and (tmp_path / "file").read_text() == "here before"
+    assert refused.stderr == "gpuprof: file: is a file; --per-rank needs a folder\n"
 
 
 def test_archive(run_collector, make_gpu, tmp_path):

@@ -384,6 +384,19 @@ def test_many_blocks_open_at_a_time_make_no_large_memory(tmp_path):
     assert done.returncode == 0 and made > 0, done.stderr
 
 
+def test_many_names_of_handles_make_no_large_memory(tmp_path):
+    """One name for a hundred thousand handles, in a few bytes, in each of many processes."""
+    names = b"".join(block(1, stream_reader.NAME, 0, 8192, [range(8192 * i, 8192 * (i + 1))], b"k",
+                           1 + i, 64 * i, level=3) for i in range(12))
+    for i in range(20):
+        data = beginning(1 + i, b"f|runtime|launch|kernel:k") + names
+        assert len(data) < 6000
+        (tmp_path / f"{i}.gpuprof").write_bytes(data)
+    made, done = run_bounded(tmp_path, "report", ".", "--strict", memory=72 << 20)
+    assert done.returncode == 3 and made > 0, done.stderr
+    assert done.stderr.count("names: more than can be kept") == 1
+
+
 def test_recover_makes_no_more_than_there_is(run_collector, tmp_path):
     """The whole file is not larger than the two that it is made of."""
     corpus = conftest.ROOT / "test" / "corpus"

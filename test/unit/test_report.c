@@ -113,7 +113,7 @@ static void test_nested(void **state)
     char *text = summary(folder, &code);
     assert_non_null(strstr(text, "  copied     1.0 MiB in 1 calls\n"));
     assert_non_null(strstr(text, "   80.0%      400 ns  1 x cudaMemcpyAsync\n"
-                                 "    0.0%      200 ns  1 x cuMemcpyAsync\n"
+                                 "              200 ns  1 x cuMemcpyAsync\n"
                                  "   20.0%      100 ns  1 x cudaMemset\n"));
     free(text);
     scratch_remove(folder);

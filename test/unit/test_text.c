@@ -256,9 +256,42 @@ static void test_kernel_names(void **state)
     assert_null(kernel_name_of(&a, 63));
     assert_int_equal(kernel_name_set(&names, &a, 64, (const uint8_t *)"plain", 5), 0);
     assert_string_equal(kernel_name_of(&a, 64)->shown, "plain");
-    kernel_handles_release(&a);
-    kernel_handles_release(&b);
+    kernel_handles_release(&names, &a);
+    assert_int_equal(names.handle_count, 3000);
+    kernel_handles_release(&names, &b);
     kernel_names_release(&names);
+}
+
+/* What a file of some size may make of names and handles, in the maps of all processes. */
+static void test_kernel_name_limits(void **state)
+{
+    (void)state;
+    struct kernel_names names = {0};
+    struct kernel_handles maps[2] = {{0}, {0}};
+    static uint8_t text[8192];
+    kernel_names_limit(&names, 4000);
+    for (uint64_t i = 0; i < 2 * KERNEL_HANDLES_FREE; i++)
+        assert_int_equal(kernel_name_set(&names, &maps[i % 2], i, (const uint8_t *)"k", 1), 0);
+    assert_int_equal(names.handle_count, KERNEL_HANDLES_FREE + 1000);
+    assert_int_equal(names.dropped, KERNEL_HANDLES_FREE - 1000);
+    assert_null(kernel_name_of(&maps[1], 2 * KERNEL_HANDLES_FREE - 1));
+    assert_string_equal(kernel_name_of(&maps[1], KERNEL_HANDLES_FREE + 1)->shown, "k");
+    const struct kernel_name *name = NULL;
+    memset(text, 'k', sizeof text);
+    for (unsigned i = 0; i < 1000; i++) {
+        text[0] = (uint8_t)('a' + i / 26 % 26), text[1] = (uint8_t)('a' + i % 26);
+        text[2] = (uint8_t)('a' + i / 676);
+        assert_int_equal(kernel_name_intern(&names, text, sizeof text, &name), 0);
+    }
+    assert_null(name);
+    assert_in_range(names.text_bytes, KERNEL_NAME_TEXT_FREE, KERNEL_NAME_TEXT_FREE + 4000 * 64);
+    kernel_handles_release(&names, &maps[0]);
+    kernel_handles_release(&names, &maps[1]);
+    assert_int_equal(names.handle_count, 0);
+    kernel_names_release(&names);
+    kernel_names_limit(&names, UINT64_MAX);
+    assert_int_equal(names.handles_max, KERNEL_HANDLES_MAX);
+    assert_int_equal(names.text_max, KERNEL_NAME_TEXT_MAX);
 }
 
 /* f(pair<int, int>, pair<S, S>, ...): each argument names the one before twice. */
@@ -432,13 +465,21 @@ static void test_error_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),           cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_histogram),
-        cmocka_unit_test(test_clock_map),        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_labels),           cmocka_unit_test(test_kernel_names),
-        cmocka_unit_test(test_demangle_limits),  cmocka_unit_test(test_rust_names),
-        cmocka_unit_test(test_rust_name_limits), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_losses),           cmocka_unit_test(test_error_names),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_clock_map),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_kernel_names),
+        cmocka_unit_test(test_kernel_name_limits),
+        cmocka_unit_test(test_demangle_limits),
+        cmocka_unit_test(test_rust_names),
+        cmocka_unit_test(test_rust_name_limits),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_error_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
