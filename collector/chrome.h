@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the Chrome trace writer share: chrome_writer.c the calls, chrome_head.c what
- * stands before and behind the events, chrome_gpu.c the device's work, chrome_ranges.c ranges,
- * marks and steps, chrome_stacks.c the stacks of calls.
+ * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
+ * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
+ * chrome_ranges.c ranges, marks and steps, chrome_stacks.c the stacks of calls.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -67,7 +67,7 @@ static inline bool chrome_shows(const struct trace_writer *w, const struct proce
     return !w->scope.only || w->scope.only == p;
 }
 
-/* Remembers how far the trace and the process reach. */
+/* Remembers how far the trace and the process reach (chrome.c). */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
 

@@ -94,18 +94,6 @@ static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
     return chrome_head(w);
 }
 
-void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
-                  uint64_t end_ns)
-{
-    struct process_span *span = &w->spans[p->index];
-    if (begin_ns < span->begin_ns)
-        span->begin_ns = begin_ns;
-    if (end_ns > span->end_ns)
-        span->end_ns = end_ns;
-    if (end_ns > w->last_ns)
-        w->last_ns = end_ns;
-}
-
 /* before + text as a JSON string + behind; false: no memory. */
 static bool piece_make(struct piece *p, const char *before, const char *text, const char *behind)
 {

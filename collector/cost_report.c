@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "csv_kind.h"
 #include "json_text.h"
-#include "report.h"
 #include "unit_text.h"
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */

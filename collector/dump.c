@@ -17,11 +17,14 @@
  *       (other records; kinds as words if they have any, one with a blank in it as a string)
  *   losses KEY=VALUE...
  */
+#include "dump.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
+#include "argument_text.h"
 #include "array.h"
 #include "cuda_error.h"
 #include "dump_record.h"
@@ -35,7 +38,6 @@
 #include "stack_record.h"
 #include "survey.h"
 #include "verb_output.h"
-#include "verbs.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
 
@@ -149,7 +151,7 @@ static void print_arg(const struct dump *d, const struct record *r, const char *
 {
     FILE *out = d->text;
     print_name(" ", label, "=", out);
-    dump_value(kind, value, out);
+    argument_print(kind, value, out);
     const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
     if (name) {
         print_name(" ", label, "_name=", out);
@@ -338,10 +340,10 @@ static int dump_process(struct dump *d, struct process *p)
     return error;
 }
 
-static int dump_recording(struct dump *d)
+static enum exit_code dump_recording(struct dump *d)
 {
-    uint64_t room = verb_output_room(&d->rec);
-    int code = verb_output_open(&d->out, NULL, &room);
+    uint64_t room = verb_output_room(recording_bytes(&d->rec));
+    enum exit_code code = verb_output_open(&d->out, NULL, &room);
     if (code != EXIT_OK)
         return code;
     d->scan = malloc(sizeof *d->scan);
@@ -354,11 +356,11 @@ static int dump_recording(struct dump *d)
     return verb_output_close(&d->out, NULL, error);
 }
 
-int dump_verb(const struct options *options)
+enum exit_code dump_verb(const struct options *options)
 {
     struct dump d = {.blocks_only = options->blocks};
     struct recording_options how = {.keep_live = true, .no_index = true};
-    int code = recording_open(&d.rec, options->paths, options->path_count, &how);
+    enum exit_code code = recording_open(&d.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = dump_recording(&d);
     if (code == EXIT_OK)

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "api.h"
 #include "bytes.h"
 #include "frame.h"
 #include "gpu_record.h"
@@ -55,27 +54,6 @@ static const struct {
     {RECORD_RANGE_START, 1 + PUSH_MESSAGE, STYLE_HEX, NULL},
     {RECORD_LABEL, LABEL_KIND, STYLE_WORD, label_kind_text},
 };
-
-void dump_value(unsigned kind, uint64_t value, FILE *out)
-{
-    static const char *const kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
-    switch (kind) {
-    case API_BYTES:
-    case API_COUNT: fprintf(out, "%llu", (unsigned long long)value); break;
-    case API_DEVICE: fprintf(out, "%d", (int)(int32_t)(uint32_t)value); break;
-    case API_DIM3:
-        fprintf(out, "%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
-                (unsigned)(value >> 48));
-        break;
-    case API_KIND:
-        if (value < sizeof kinds / sizeof kinds[0])
-            fprintf(out, "%s", kinds[value]);
-        else
-            fprintf(out, "%llu", (unsigned long long)value);
-        break;
-    default: fprintf(out, "0x%llx", (unsigned long long)value); break;
-    }
-}
 
 /* Texts that stand for any number without a word. */
 static bool is_word(const char *text)

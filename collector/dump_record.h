@@ -8,9 +8,6 @@
 
 #include "record.h"
 
-/* Prints an argument of a call; `kind` is its enum api_arg_kind. */
-void dump_value(unsigned kind, uint64_t value, FILE *out);
-
 /* Prints argument `index` of the record, without its label. A kind that has no word is a number. */
 void dump_argument(const struct record *r, unsigned index, FILE *out);
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "api.h"
+#include "csv_kind.h"
 #include "cuda_error.h"
 #include "json_text.h"
 #include "process.h"
 #include "process_title.h"
-#include "report.h"
 #include "unit_text.h"
 
 #define ERROR_TEXT_BYTES 96

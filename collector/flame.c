@@ -15,7 +15,6 @@
 #include "message.h"
 #include "unit_text.h"
 #include "verb_output.h"
-#include "verbs.h"
 
 struct sorted_node {
     uint32_t parent;
@@ -219,7 +218,7 @@ static const char *of_another_kind(const struct options *options, char *text, si
     return NULL;
 }
 
-static int write_out(const struct flame *f, const struct options *options)
+static enum exit_code write_out(const struct flame *f, const struct options *options)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
@@ -227,8 +226,8 @@ static int write_out(const struct flame *f, const struct options *options)
         [FLAME_SVG] = flame_write_svg,
     };
     struct output out;
-    uint64_t room = verb_output_room(f->costs.rec);
-    int code = verb_output_open(&out, options->output, &room);
+    uint64_t room = verb_output_room(recording_bytes(f->costs.rec));
+    enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
     int error = writers[format_of(options)](f, &out);
@@ -237,11 +236,11 @@ static int write_out(const struct flame *f, const struct options *options)
     return verb_output_close(&out, options->output, error);
 }
 
-static int flame_recording(struct recording *rec, const struct options *options)
+static enum exit_code flame_recording(struct recording *rec, const struct options *options)
 {
     struct survey survey;
     struct flame f = {.weight = options->weight, .name = options->paths[0]};
-    int code = EXIT_ENVIRONMENT;
+    enum exit_code code = EXIT_ENVIRONMENT;
     if (survey_make(&survey, rec) == 0) {
         int error = stack_costs_init(&f.costs, &survey, options->symbols);
         f.costs.split_processes = true;
@@ -262,7 +261,7 @@ static int flame_recording(struct recording *rec, const struct options *options)
     return code;
 }
 
-int flame_verb(const struct options *options)
+enum exit_code flame_verb(const struct options *options)
 {
     struct recording rec;
     struct recording_options how = {.keep_live = options->keep_live};
@@ -275,7 +274,7 @@ int flame_verb(const struct options *options)
         return usage_error("flame: %s: not a kind that can be written; name it .svg (for a "
                            "browser), .json (speedscope) or .folded",
                            other);
-    int code = recording_open(&rec, options->paths, options->path_count, &how);
+    enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options);
     if (code == EXIT_OK)

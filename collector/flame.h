@@ -6,6 +6,7 @@
 #ifndef GPUPROF_COLLECTOR_FLAME_H
 #define GPUPROF_COLLECTOR_FLAME_H
 
+#include "exit_code.h"
 #include "options.h"
 #include "output.h"
 #include "stack_costs.h"
@@ -45,6 +46,9 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
 int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
+
+/* The verb `flame`. */
+enum exit_code flame_verb(const struct options *options);
 
 extern const char flame_script[]; /* of the SVG (flame_script.c) */
 

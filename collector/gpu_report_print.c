@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csv_kind.h"
 #include "gpu_report.h"
 #include "json_text.h"
-#include "report.h"
 #include "unit_text.h"
 
 static const struct {

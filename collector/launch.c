@@ -60,7 +60,7 @@ static enum setting_index find_setting(const char *name, size_t length)
     return (enum setting_index)i;
 }
 
-static int take_setting(struct launch *l, enum setting_index index, const char *value)
+static enum exit_code take_setting(struct launch *l, enum setting_index index, const char *value)
 {
     struct settings check;
     char reason[160] = "it is empty";
@@ -68,11 +68,11 @@ static int take_setting(struct launch *l, enum setting_index index, const char *
     if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
         return usage_error("run: --%s: %s", setting_infos[index].option, reason);
     l->values[index] = value;
-    return 0;
+    return EXIT_OK;
 }
 
 /* --name=value, or --name and the value as the next word; a switch needs none. */
-static int read_setting(struct launch *l, char **argv, int *at)
+static enum exit_code read_setting(struct launch *l, char **argv, int *at)
 {
     const char *option = argv[*at];
     const char *name = option + 2;
@@ -91,7 +91,7 @@ static int read_setting(struct launch *l, char **argv, int *at)
     return take_setting(l, index, value);
 }
 
-static int read_options(struct launch *l, char **argv)
+static enum exit_code read_options(struct launch *l, char **argv)
 {
     int at = 1;
     for (; argv[at] && argv[at][0] == '-'; at++) {
@@ -102,11 +102,11 @@ static int read_options(struct launch *l, char **argv)
         const char *word = argv[at];
         char *value = NULL;
         const struct option_info *info = option_take(RUN_OPTIONS, argv, &at, &value);
-        int code = 0;
+        enum exit_code code = EXIT_OK;
         switch (info ? info->bit : 0) {
         case OPTION_QUIET: l->quiet = true; break;
         case OPTION_EXEC: l->exec = true; break;
-        case OPTION_HELP: l->help = true; return 0;
+        case OPTION_HELP: l->help = true; return EXIT_OK;
         case OPTION_OUT:
             code = value ? take_setting(l, SETTING_OUT, value)
                          : usage_error("run: %s needs a value: %s", word, info->value);
@@ -119,7 +119,7 @@ static int read_options(struct launch *l, char **argv)
     l->argv = argv + at;
     if (!l->argv[0])
         return usage_error("run: no program; try 'gpuprof help run'");
-    return 0;
+    return EXIT_OK;
 }
 
 /* ---- the data folder ------------------------------------------------------------------------ */
@@ -153,7 +153,7 @@ static int own_folder(char *folder, size_t capacity)
     return 0;
 }
 
-static int make_absolute(const char *path, char *out, size_t capacity)
+static enum exit_code make_absolute(const char *path, char *out, size_t capacity)
 {
     char folder[PATH_MAX] = "";
     if (path[0] != '/' && !getcwd(folder, sizeof folder))
@@ -164,11 +164,11 @@ static int make_absolute(const char *path, char *out, size_t capacity)
     int n = snprintf(out, capacity, "%s%s%s", folder, slash, path);
     if (n < 0 || (size_t)n >= capacity)
         return usage_error("run: %.40s...: longer than %zu bytes", path, capacity - 1);
-    return 0;
+    return EXIT_OK;
 }
 
 /* gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already. */
-static int name_folder(struct launch *l)
+static enum exit_code name_folder(struct launch *l)
 {
     char name[LAUNCH_NAME_BYTES_MAX + 1];
     char path[LAUNCH_NAME_BYTES_MAX + 64];
@@ -190,19 +190,19 @@ static int name_folder(struct launch *l)
             return usage_error("run: %.200s: there are too many of that name", path);
         snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
     }
-    int code = make_absolute(path, l->out, sizeof l->out);
+    enum exit_code code = make_absolute(path, l->out, sizeof l->out);
     l->out_shown = code ? NULL : strrchr(l->out, '/') + 1;
     return code;
 }
 
-static int bad_folder(const struct launch *l, int error)
+static enum exit_code bad_folder(const struct launch *l, int error)
 {
     return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", l->out_shown,
                        strerror(error));
 }
 
 /* Nothing could be recorded there: say so before a long job has run in vain. */
-static int check_folder(const struct launch *l)
+static enum exit_code check_folder(const struct launch *l)
 {
     char path[sizeof l->out];
     struct stat st;
@@ -217,7 +217,7 @@ static int check_folder(const struct launch *l)
         return bad_folder(l, ENOTDIR);
     if (access(path, W_OK | X_OK) != 0)
         return bad_folder(l, errno);
-    return 0;
+    return EXIT_OK;
 }
 
 /*
@@ -272,7 +272,8 @@ static void find_new(struct launch *l)
 /* ---- the environment ------------------------------------------------------------------------ */
 
 /* NVTX and the driver are to load our library, unless somebody else has claimed that. */
-static int export_tool(const char *library, enum setting_index setting, const char *variable)
+static enum exit_code export_tool(const char *library, enum setting_index setting,
+                                  const char *variable)
 {
     const char *text = getenv(setting_infos[setting].variable);
     struct settings settings;
@@ -282,10 +283,16 @@ static int export_tool(const char *library, enum setting_index setting, const ch
         settings_set(&settings, setting, text, reason, sizeof reason);
     if (settings.numbers[setting] && setenv(variable, library, 0) != 0)
         return usage_error("run: %s: %s", variable, strerror(errno));
-    return 0;
+    return EXIT_OK;
 }
 
-static int export_library(void)
+static enum exit_code export_text(const char *variable, const char *text)
+{
+    return setenv(variable, text, 1) == 0 ? EXIT_OK
+                                          : usage_error("run: %s: %s", variable, strerror(errno));
+}
+
+static enum exit_code export_library(void)
 {
     char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
     int error = own_folder(library, PATH_MAX);
@@ -303,14 +310,14 @@ static int export_library(void)
         return EXIT_USAGE;
     const char *others = getenv("LD_PRELOAD");
     if (!others || !*others)
-        return setenv("LD_PRELOAD", library, 1);
+        return export_text("LD_PRELOAD", library);
     size_t length = strlen(library);
     if (strncmp(others, library, length) == 0 && strchr(" :", others[length]))
-        return 0; /* inside another gpuprof run; strchr finds the end of the text, too */
+        return EXIT_OK; /* inside another gpuprof run; strchr finds the end of the text, too */
     char *list;
     if (asprintf(&list, "%s:%s", library, others) < 0)
         return usage_error("run: LD_PRELOAD: %s", strerror(errno));
-    int code = setenv("LD_PRELOAD", list, 1);
+    enum exit_code code = export_text("LD_PRELOAD", list);
     free(list);
     return code;
 }
@@ -320,25 +327,25 @@ static int export_library(void)
  * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
  * The library says the same, but a program may have default options of its own.
  */
-static int export_asan_options(void)
+static enum exit_code export_asan_options(void)
 {
     const char *own = getenv("ASAN_OPTIONS");
     char *text;
     if (asprintf(&text, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") < 0)
         return usage_error("run: ASAN_OPTIONS: %s", strerror(errno));
-    int code = setenv("ASAN_OPTIONS", text, 1);
+    enum exit_code code = export_text("ASAN_OPTIONS", text);
     free(text);
     return code;
 }
 
 /* Options win over variables. Paths are made absolute: the program may change its folder. */
-static int export_settings(struct launch *l)
+static enum exit_code export_settings(struct launch *l)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
         const struct setting_info *info = &setting_infos[i];
         const char *value = l->values[i] ? l->values[i] : getenv(info->variable);
         char path[SETTING_TEXT_BYTES_MAX + 1];
-        int code = 0;
+        enum exit_code code = EXIT_OK;
         if (info->kind == SETTING_KIND_PATH && value && *value) {
             code = make_absolute(value, path, sizeof path);
             if (i == SETTING_OUT) {
@@ -352,10 +359,10 @@ static int export_settings(struct launch *l)
         }
         if (code)
             return code;
-        if (value && setenv(info->variable, value, 1) != 0)
-            return usage_error("run: %s: %s", info->variable, strerror(errno));
+        if (value && (code = export_text(info->variable, value)) != EXIT_OK)
+            return code;
     }
-    return 0;
+    return EXIT_OK;
 }
 
 /* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
@@ -383,10 +390,10 @@ static int work_adopt(void *context)
 {
     const struct launch *l = context;
     for (uint32_t i = 0; i < l->now.count; i++) {
-        int code = live_adopt(l->now.paths[i]);
-        if (code < 0)
+        int error = live_adopt(l->now.paths[i]);
+        if (error < 0)
             message("%s: its last events: %s", l->now.paths[i],
-                    code == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(code));
+                    error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
     }
     return 0;
 }
@@ -447,7 +454,7 @@ static void tell(struct launch *l, const struct child *c)
     message("next: gpuprof report %s; gpuprof merge %s -o trace.json", word, word);
 }
 
-static int prepare(struct launch *l)
+static enum exit_code prepare(struct launch *l)
 {
     int error = program_find(&l->program, l->argv[0]);
     if (error == ENOENT && !strchr(l->argv[0], '/'))
@@ -456,29 +463,30 @@ static int prepare(struct launch *l)
     if (error)
         return usage_error("run: %s: %s%s", l->argv[0], strerror(error),
                            error == EACCES ? "; a program is a file that you may execute" : "");
-    int code = export_settings(l);
-    if (code == 0)
+    enum exit_code code = export_settings(l);
+    if (code == EXIT_OK)
         code = check_folder(l);
-    if (code == 0)
+    if (code == EXIT_OK)
         code = export_library();
-    if (code == 0 && l->program.needs_asan)
+    if (code == EXIT_OK && l->program.needs_asan)
         code = export_asan_options();
-    if (code == 0)
+    if (code == EXIT_OK)
         warn_of_variables();
-    if (code == 0 && l->program.obstacle)
+    if (code == EXIT_OK && l->program.obstacle)
         message("%s: %s; nothing can be recorded", l->argv[0], l->program.obstacle);
     return code;
 }
 
-int run_verb(char **argv)
+int run_verb(char **argv, bool *help)
 {
     struct launch l = {.quiet = false};
     struct child child = {.pid = 0};
-    int code = read_options(&l, argv);
+    enum exit_code code = read_options(&l, argv);
     if (code)
         return code;
+    *help = l.help;
     if (l.help)
-        return verb_help(argv[0]);
+        return EXIT_OK;
     code = prepare(&l);
     if (code)
         return code;

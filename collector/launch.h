@@ -6,9 +6,16 @@
 #ifndef GPUPROF_COLLECTOR_LAUNCH_H
 #define GPUPROF_COLLECTOR_LAUNCH_H
 
-#include "verbs.h"
+#include <stdbool.h>
 
 /* Where the data goes when nothing is said, as help names it. */
 #define LAUNCH_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
+
+/*
+ * The verb, with its name in argv[0]. Returns the exit code of the program, or an enum exit_code if
+ * none was started; does not return if a signal ended the program. With *help nothing was done but
+ * to find that help on the verb is wanted.
+ */
+int run_verb(char **argv, bool *help);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuprof-collector: finds the verb and runs it. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,38 +8,17 @@
 #include "standard_files.h"
 #include "verbs.h"
 
-const struct verb verbs[] = {
-    {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,
-     "[--] PROGRAM [ARGUMENTS]", "run a program and record it"},
-    {"merge", merge_verb, NULL,
-     OPTION_OUTPUT | OPTION_PER_RANK | OPTION_STEP_RANGE | OPTION_SYNC_STREAMS | OPTION_SYMBOLS |
-         OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
-    {"report", report_verb, NULL,
-     OPTION_FORMAT | OPTION_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP |
-         OPTION_RECORDINGS,
-     "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
-    {"flame", flame_verb, NULL,
-     OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT |
-         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
-    {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "print blocks and events of recordings as text"},
-    {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",
-     "make whole files of what killed processes have left (merge and report need no such thing)"},
-    {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},
-    {"help", help_verb, NULL, OPTION_HELP, "[VERB]", "print what a verb does and its options"},
-};
-const size_t verb_count = sizeof verbs / sizeof verbs[0];
-
 static int run(const struct verb *verb, int argc, char **argv)
 {
     struct options options;
-    if (!verb->run)
-        return verb->start(argv);
+    if (!verb->run) {
+        bool help = false;
+        int status = verb->start(argv, &help);
+        return help ? (int)verb_help(verb->name) : status;
+    }
     if (standard_files_fill() < 0)
         return EXIT_ENVIRONMENT;
-    int code = options_parse(&options, argc, argv, verb->options);
+    enum exit_code code = options_parse(&options, argc, argv, verb->options);
     if (code != EXIT_OK)
         return code;
     return options.help ? verb_help(verb->name) : verb->run(&options);

@@ -171,7 +171,7 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-int verb_unknown(const char *before, const char *name)
+enum exit_code verb_unknown(const char *before, const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(name, strlen(name));
@@ -184,7 +184,7 @@ int verb_unknown(const char *before, const char *name)
                        name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
 }
 
-int verb_help(const char *name)
+enum exit_code verb_help(const char *name)
 {
     const struct verb *verb = name ? find_verb(name) : NULL;
     if (name && !verb)
@@ -196,7 +196,7 @@ int verb_help(const char *name)
     return standard_output_end();
 }
 
-int help_verb(const struct options *options)
+enum exit_code help_verb(const struct options *options)
 {
     if (options->path_count > 1)
         return usage_error("help: too many arguments; try 'gpuprof help'");
@@ -313,7 +313,7 @@ static void roff_sections(void)
               "was used");
 }
 
-int manual_verb(const struct options *options)
+enum exit_code manual_verb(const struct options *options)
 {
     if (options->path_count)
         return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",

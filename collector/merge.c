@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `merge`: all events of the recordings named, as one trace, or as one for each rank. */
+#include "merge.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,6 @@
 #include "rank_files.h"
 #include "trace_writer.h"
 #include "verb_output.h"
-#include "verbs.h"
 #include "zip_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
@@ -100,10 +101,10 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static int write_file(struct merge *m, const char *path, struct trace_scope *scope)
+static enum exit_code write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
-    int code = verb_output_open(&out, path, &m->room);
+    enum exit_code code = verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
     scope->name = base_name(path);
@@ -114,7 +115,7 @@ static int write_file(struct merge *m, const char *path, struct trace_scope *sco
  */
 
 /* A folder that is there already is as good. */
-static int make_folder(const char *path)
+static enum exit_code make_folder(const char *path)
 {
     struct stat status;
     if (mkdir(path, 0777) == 0)
@@ -128,9 +129,10 @@ static int make_folder(const char *path)
     return EXIT_ENVIRONMENT;
 }
 
-static int write_folder(struct merge *m, const char *folder, const struct rank_file *files)
+static enum exit_code write_folder(struct merge *m, const char *folder,
+                                   const struct rank_file *files)
 {
-    int code = make_folder(folder);
+    enum exit_code code = make_folder(folder);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
         struct trace_scope scope = {.only = files[i].process, .rank = files[i].rank};
         char *path = NULL;
@@ -204,11 +206,12 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
     return error;
 }
 
-static int write_archive(struct merge *m, const char *path, const struct rank_file *files)
+static enum exit_code write_archive(struct merge *m, const char *path,
+                                    const struct rank_file *files)
 {
     struct output out;
     struct zip_writer zip;
-    int code = verb_output_open(&out, path, NULL); /* its members are bounded */
+    enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
     if (code != EXIT_OK)
         return code;
     zip_writer_init(&zip, &out);
@@ -223,10 +226,10 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
-static int merge_write(struct merge *m, const struct options *options)
+static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
     m->split = options->per_rank || is_archive_name(options->output);
-    m->room = verb_output_room(&m->rec);
+    m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     /* Traces of ranks share their origin, and the survey is where it is found. */
     bool stacks = recording_has_stacks(&m->rec);
@@ -240,7 +243,7 @@ static int merge_write(struct merge *m, const struct options *options)
     if (!m->split)
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(&m->rec);
-    int code = EXIT_ENVIRONMENT;
+    enum exit_code code = EXIT_ENVIRONMENT;
     if (!files)
         verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
@@ -251,7 +254,7 @@ static int merge_write(struct merge *m, const struct options *options)
     return code;
 }
 
-int merge_verb(const struct options *options)
+enum exit_code merge_verb(const struct options *options)
 {
     struct merge m = {.format = &chrome_format,
                       .step_range = options->step_range,
@@ -266,7 +269,7 @@ int merge_verb(const struct options *options)
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");
     struct recording_options how = {.keep_live = options->keep_live};
-    int code = recording_open(&m.rec, options->paths, options->path_count, &how);
+    enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = merge_write(&m, options);
     if (code == EXIT_OK && m.step_range && !m.has_step_range)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "json_text.h"
-#include "verbs.h"
 
 #define MESSAGE_BYTES_MAX 4096
 
@@ -33,7 +32,7 @@ void message(const char *format, ...)
     va_end(list);
 }
 
-int usage_error(const char *format, ...)
+enum exit_code usage_error(const char *format, ...)
 {
     va_list list;
     va_start(list, format);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "api.h"
-#include "dump_record.h"
+#include "argument_text.h"
+#include "csv_kind.h"
 #include "json_text.h"
 #include "process.h"
 #include "process_title.h"
-#include "report.h"
 #include "unit_text.h"
 
 /* A name is known only while its handle means it: as the events go by. */
@@ -70,7 +70,7 @@ void open_calls_print_text(const struct open_calls *o, FILE *out)
             if (c->kernel && kind == API_KERNEL)
                 print_line("", c->kernel->shown, "", out);
             else
-                dump_value(kind, value, out);
+                argument_print(kind, value, out);
         }
         print_line(", in ", thread_title(c->process, c->thread, title, sizeof title), "\n", out);
     }

@@ -7,7 +7,6 @@
 #include "nearest.h"
 #include "settings.h"
 #include "stream.h"
-#include "verbs.h"
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
@@ -85,7 +84,7 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
     return NULL;
 }
 
-int option_unknown(const char *verb, unsigned set, const char *word)
+enum exit_code option_unknown(const char *verb, unsigned set, const char *word)
 {
     char text[NEAREST_TEXT_BYTES];
     bool is_long = word[0] == '-' && word[1] == '-';
@@ -118,7 +117,7 @@ static bool is_stream_name(const char *path)
     return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
 }
 
-static int parse_option(struct options *o, char **argv, int *at, unsigned set)
+static enum exit_code parse_option(struct options *o, char **argv, int *at, unsigned set)
 {
     char *word = argv[*at];
     char *value;
@@ -165,7 +164,7 @@ static int parse_option(struct options *o, char **argv, int *at, unsigned set)
     return EXIT_OK;
 }
 
-int options_parse(struct options *o, int argc, char **argv, unsigned set)
+enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set)
 {
     *o = (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME};
     bool words_only = false;
@@ -174,7 +173,7 @@ int options_parse(struct options *o, int argc, char **argv, unsigned set)
         if (!words_only && strcmp(word, "--") == 0) {
             words_only = true;
         } else if (!words_only && word[0] == '-' && word[1]) {
-            int code = parse_option(o, argv, &at, set);
+            enum exit_code code = parse_option(o, argv, &at, set);
             if (code != EXIT_OK)
                 return code;
         } else {

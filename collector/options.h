@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "exit_code.h"
+
 /* What a verb accepts. */
 enum option_set {
     OPTION_OUTPUT = 1,           /* -o, --output FILE */
@@ -52,7 +54,7 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
 
 /* Says that `word` is no option of the verb, which accepts `set`, and what it may have been.
  * Returns EXIT_USAGE. */
-int option_unknown(const char *verb, unsigned set, const char *word);
+enum exit_code option_unknown(const char *verb, unsigned set, const char *word);
 
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
 
@@ -85,6 +87,6 @@ struct options {
  * Parses the arguments of the verb argv[0], which accepts `set`. EXIT_OK, or EXIT_USAGE after one
  * line that says what is wrong.
  */
-int options_parse(struct options *o, int argc, char **argv, unsigned set);
+enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set);
 
 #endif

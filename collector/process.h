@@ -17,6 +17,7 @@
 #include "function_table.h"
 #include "kernel_names.h"
 #include "live_tail.h"
+#include "losses.h"
 #include "payload.h"
 #include "stream.h"
 #include "stream_file.h"
@@ -28,36 +29,6 @@
 #define NOTES_MAX        32
 
 #define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
-
-/* What a reader could not have, and what it found in its place (losses.h says it in words). */
-struct losses {
-    uint64_t header_lost;        /* 0 or 1: the stream header could not be read */
-    uint64_t damaged_blocks;     /* whose payload does not hold what its header says */
-    uint64_t damaged_records;    /* that those held */
-    uint64_t missing_blocks;     /* sequence numbers that do not occur */
-    uint64_t skipped_bytes;      /* that belong to no block */
-    uint64_t torn_bytes;         /* of a last block that was cut off, in no live file either */
-    uint64_t missing_bytes;      /* of raw records: gaps in the threads' positions */
-    uint64_t repeated_blocks;    /* left out: earlier blocks had their records, or some of them */
-    uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
-    uint64_t live_damaged_bytes; /* of the live file's records */
-    uint64_t unknown_functions;  /* calls whose function nobody described */
-    uint64_t not_ended;          /* 0 or 1: no END record and no live file: it was killed and ... */
-    uint64_t live_records;       /* recovered from the live file: nothing is lost */
-    uint64_t open_calls;         /* that had not returned */
-    uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
-    uint64_t may_run;            /* 0 or 1: perhaps it does; nobody here can see it */
-    uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
-    uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
-    uint64_t gpu_pending;        /* the last launch of a thread that waits to the end */
-    uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */
-    uint64_t gpu_given_up;     /* work without its call, or launches without work, because that was
-                                * given up to cost less */
-    uint64_t unmatched_ranges; /* ends of ranges that had not begun */
-    uint64_t deep_ranges;      /* nested too deep to be followed (range_stack.h) */
-    uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
-    uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
-};
 
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */

@@ -12,7 +12,6 @@
 #include "losses.h"
 #include "message.h"
 #include "path_list.h"
-#include "verbs.h"
 
 #define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
 #define GPU_ROWS_ABSENT  "absent: this version records host calls only"
@@ -35,7 +34,7 @@ static int note_process(struct recording *rec, const struct process *p)
     return key_map_set(&rec->known, key, 1);
 }
 
-static int failure(const char *path, int error)
+static enum exit_code failure(const char *path, int error)
 {
     if (error == GPUPROF_IO)
         message("%s: %s%s", path, strerror(errno), reading_advice(errno));
@@ -58,8 +57,8 @@ static int reserve(struct recording *rec)
 }
 
 /* Loads one file; `named`: by the user, and not found in a folder. */
-static int load_file(struct recording *rec, const char *path, bool named,
-                     const struct recording_options *options)
+static enum exit_code load_file(struct recording *rec, const char *path, bool named,
+                                const struct recording_options *options)
 {
     struct process *p = malloc(sizeof *p);
     if (!p || reserve(rec) < 0) {
@@ -84,7 +83,7 @@ static int load_file(struct recording *rec, const char *path, bool named,
         bool gone = error == GPUPROF_IO && !named &&
                     (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
         bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || gone;
-        int code = failure(path, error);
+        enum exit_code code = failure(path, error);
         if ((code == EXIT_ENVIRONMENT && !gone) || (named && !lost))
             return code;
         rec->unread_files++;
@@ -94,8 +93,8 @@ static int load_file(struct recording *rec, const char *path, bool named,
     return EXIT_OK;
 }
 
-static int load_path(struct recording *rec, const char *path,
-                     const struct recording_options *options)
+static enum exit_code load_path(struct recording *rec, const char *path,
+                                const struct recording_options *options)
 {
     struct stat status;
     if (stat(path, &status) < 0) {
@@ -106,7 +105,7 @@ static int load_path(struct recording *rec, const char *path,
         return load_file(rec, path, !options->found, options);
     struct path_list list;
     int error = path_list_read(&list, path);
-    int code = error < 0 ? failure(path, error) : EXIT_OK;
+    enum exit_code code = error < 0 ? failure(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0 && options->quiet)
         code = EXIT_USAGE;
     else if (code == EXIT_OK && list.count == 0)
@@ -118,8 +117,8 @@ static int load_path(struct recording *rec, const char *path,
     return code;
 }
 
-int recording_open(struct recording *rec, char **paths, int path_count,
-                   const struct recording_options *options)
+enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
+                              const struct recording_options *options)
 {
     *rec = (struct recording){0};
     if (reader_init(&rec->reader) < 0)
@@ -127,7 +126,7 @@ int recording_open(struct recording *rec, char **paths, int path_count,
     rec->reader.keep_live = options->keep_live;
     rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {
-        int code = load_path(rec, paths[i], options);
+        enum exit_code code = load_path(rec, paths[i], options);
         if (code != EXIT_OK)
             return code;
     }
@@ -207,9 +206,9 @@ const char *process_gpu_rows(const struct process *p)
     return p->has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
 }
 
-int recording_verdict(const struct recording *rec, bool strict)
+enum exit_code recording_verdict(const struct recording *rec, bool strict)
 {
-    int code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
+    enum exit_code code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
     if (rec->reader.names.dropped || rec->reader.texts.dropped) {
         message("names: more than can be kept: some kernels are shown by their handles, or as "
                 "'?', and some ranges without their texts");

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "block_index.h"
+#include "exit_code.h"
 #include "key_map.h"
 #include "process.h"
 
@@ -43,8 +44,8 @@ struct recording_options {
  * EXIT_DAMAGED if nothing at all could be read, EXIT_ENVIRONMENT. recording_release must follow in
  * every case.
  */
-int recording_open(struct recording *rec, char **paths, int path_count,
-                   const struct recording_options *options);
+enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
+                              const struct recording_options *options);
 void recording_release(struct recording *rec);
 
 /* Of all files, as stored. */
@@ -57,7 +58,7 @@ int recording_arrange(struct recording *rec);
  * Says on stderr, one line per process, what was recovered and what is lost. Returns EXIT_OK or
  * EXIT_DAMAGED, as the losses and `strict` have it. To be called after the last event was read.
  */
-int recording_verdict(const struct recording *rec, bool strict);
+enum exit_code recording_verdict(const struct recording *rec, bool strict);
 
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);

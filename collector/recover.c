@@ -4,6 +4,8 @@
  * file. It takes the old one's place when it is on disk, and then the live file goes; a recover
  * that is killed itself leaves either both files or the new one.
  */
+#include "recover.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +20,6 @@
 #include "new_file.h"
 #include "path_list.h"
 #include "process.h"
-#include "verbs.h"
 
 #define FOUND_BYTES_MAX 1024
 
@@ -228,7 +229,7 @@ static const char *advice(int number)
     }
 }
 
-static int failed(const char *path, int error)
+static enum exit_code failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
             error == GPUPROF_IO ? advice(errno) : "");
@@ -246,7 +247,8 @@ static int is_recovered(struct recover *r, const char *path)
     return error;
 }
 
-static int recover_from(struct recover *r, const char *path, const struct live_file *live)
+static enum exit_code recover_from(struct recover *r, const char *path,
+                                   const struct live_file *live)
 {
     const struct losses *l = &r->process.losses;
     int error = is_recovered(r, path);
@@ -262,7 +264,7 @@ static int recover_from(struct recover *r, const char *path, const struct live_f
 }
 
 /* One stream file; nothing to do is well, and not counted. */
-static int recover_file(struct recover *r, const char *path, uint32_t *count)
+static enum exit_code recover_file(struct recover *r, const char *path, uint32_t *count)
 {
     struct live_file live;
     struct stream_file file;
@@ -280,7 +282,7 @@ static int recover_file(struct recover *r, const char *path, uint32_t *count)
             return failed(path, found < 0 ? found : error);
         return EXIT_OK;
     }
-    int code = EXIT_OK;
+    enum exit_code code = EXIT_OK;
     ++*count;
     if (live.owner == LIVE_OWNER_ENDED)
         code = recover_from(r, path, &live);
@@ -294,7 +296,7 @@ static int recover_file(struct recover *r, const char *path, uint32_t *count)
 }
 
 /* Each with a state of its own, so that what is wrong with one is not in the others' way. */
-static int recover_alone(const char *path, uint32_t *count)
+static enum exit_code recover_alone(const char *path, uint32_t *count)
 {
     struct recover *r = calloc(1, sizeof *r);
     if (!r || reader_init(&r->reader) < 0) {
@@ -302,7 +304,7 @@ static int recover_alone(const char *path, uint32_t *count)
         return failed(path, GPUPROF_NO_MEMORY);
     }
     r->reader.keep_live = true; /* it is removed, not moved */
-    int code = recover_file(r, path, count);
+    enum exit_code code = recover_file(r, path, count);
     if (r->is_loaded)
         process_release(&r->process, &r->reader);
     reader_release(&r->reader);
@@ -310,14 +312,14 @@ static int recover_alone(const char *path, uint32_t *count)
     return code;
 }
 
-static int done(const char *path, int code, uint32_t count)
+static enum exit_code done(const char *path, enum exit_code code, uint32_t count)
 {
     if (code == EXIT_OK && count == 0)
         message("%s: nothing to recover; it has no live file", path);
     return code;
 }
 
-static int recover_path(const char *path)
+static enum exit_code recover_path(const char *path)
 {
     struct stat status;
     struct path_list list;
@@ -327,26 +329,26 @@ static int recover_path(const char *path)
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode)) {
-        int its = recover_alone(path, &count);
+        enum exit_code its = recover_alone(path, &count);
         return done(path, its, count);
     }
     int error = path_list_read(&list, path);
-    int code = error < 0 ? failed(path, error) : EXIT_OK;
+    enum exit_code code = error < 0 ? failed(path, error) : EXIT_OK;
     if (code == EXIT_OK && list.count == 0)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
-        int its = recover_alone(list.paths[i], &count);
+        enum exit_code its = recover_alone(list.paths[i], &count);
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);
     return done(path, code, count);
 }
 
-int recover_verb(const struct options *options)
+enum exit_code recover_verb(const struct options *options)
 {
-    int code = EXIT_OK;
+    enum exit_code code = EXIT_OK;
     for (int i = 0; i < options->path_count; i++) {
-        int its = recover_path(options->paths[i]);
+        enum exit_code its = recover_path(options->paths[i]);
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     return code;

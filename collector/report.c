@@ -14,7 +14,6 @@
 #include "stack_report.h"
 #include "timeline.h"
 #include "verb_output.h"
-#include "verbs.h"
 
 #define RESULT_NOT_READY  600
 #define SUMMARY_FUNCTIONS 5
@@ -196,11 +195,11 @@ void report_release(struct report *r)
     gpu_report_free(r->gpu);
 }
 
-static int report_print(const struct report *r, enum report_format format)
+static enum exit_code report_print(const struct report *r, enum report_format format)
 {
     struct output out;
-    uint64_t room = verb_output_room(r->rec);
-    int code = verb_output_open(&out, NULL, &room);
+    uint64_t room = verb_output_room(recording_bytes(r->rec));
+    enum exit_code code = verb_output_open(&out, NULL, &room);
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
@@ -216,11 +215,11 @@ static int report_print(const struct report *r, enum report_format format)
     return verb_output_close(&out, NULL, error);
 }
 
-int report_verb(const struct options *options)
+enum exit_code report_verb(const struct options *options)
 {
     struct recording rec;
     struct recording_options how = {.keep_live = options->keep_live};
-    int code = recording_open(&rec, options->paths, options->path_count, &how);
+    enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
         int error = report_make(&report, &rec, options->by, options->symbols);
@@ -251,12 +250,12 @@ static void say_cut(struct report *r, const struct recording *rec)
     r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
 }
 
-int report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out)
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out)
 {
     struct recording rec;
     struct report report;
     struct recording_options how = {.quiet = true, .found = true};
-    int code = recording_open(&rec, paths, path_count, &how);
+    enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
         rec.walk_ns_max = walk_ns_max;
         int error = report_make(&report, &rec, BY_NAME, NULL);

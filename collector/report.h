@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "csv_kind.h"
+#include "exit_code.h"
 #include "failures.h"
 #include "histogram.h"
 #include "losses.h"
@@ -71,9 +71,6 @@ void report_print_text(const struct report *r, FILE *out);
 void report_print_json(const struct report *r, FILE *out);
 void report_print_csv(const struct report *r, FILE *out);
 
-/* The first two fields of a row, the name in quotes, as RFC 4180 has it. */
-void report_csv_begin(enum csv_kind kind, const char *name, FILE *out);
-
 /* About ten lines; the first `function_count` functions only. */
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
 
@@ -81,8 +78,11 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
  * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
  * processes, calls, the functions with most time, bytes copied, losses. Each of at most two walks
  * through the events ends after `walk_ns_max`; the figures then are of what was read, and that is
- * said. Returns an enum exit_code; with EXIT_USAGE (no recording there) it has written nothing.
+ * said. With EXIT_USAGE (no recording there) it has written nothing.
  */
-int report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
+
+/* The verb `report`. */
+enum exit_code report_verb(const struct options *options);
 
 #endif

@@ -6,6 +6,7 @@
 #include "absence.h"
 #include "api.h"
 #include "cost_report.h"
+#include "csv_kind.h"
 #include "gpu_report.h"
 #include "json_text.h"
 #include "process_title.h"
@@ -165,28 +166,6 @@ void report_print_text(const struct report *r, FILE *out)
         cost_report_print_text(r->rec, out);
     }
     print_losses(r, out);
-}
-
-/* A field in quotes, as RFC 4180 has it; a name is text on one line. */
-static void csv_text(const char *text, FILE *out)
-{
-    char *clean = json_line(text);
-    fputc('"', out);
-    for (const char *p = clean ? clean : "?"; *p;) {
-        size_t plain = strcspn(p, "\"");
-        fwrite(p, 1, plain, out);
-        p += plain;
-        if (*p == '"' && p++)
-            fputs("\"\"", out);
-    }
-    fputc('"', out);
-    free(clean);
-}
-
-void report_csv_begin(enum csv_kind kind, const char *name, FILE *out)
-{
-    fprintf(out, "%s,", csv_kinds[kind].name);
-    csv_text(name, out);
 }
 
 /* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "absence.h"
+#include "csv_kind.h"
 #include "json_text.h"
-#include "report.h"
 #include "stack_report.h"
 #include "unit_text.h"
 

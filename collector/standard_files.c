@@ -9,7 +9,6 @@
 
 #include "error.h"
 #include "message.h"
-#include "verbs.h"
 
 int standard_files_fill(void)
 {
@@ -23,7 +22,7 @@ int standard_files_fill(void)
     return 0;
 }
 
-int standard_output_end(void)
+enum exit_code standard_output_end(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))

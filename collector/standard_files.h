@@ -3,6 +3,8 @@
 #ifndef GPUPROF_COLLECTOR_STANDARD_FILES_H
 #define GPUPROF_COLLECTOR_STANDARD_FILES_H
 
+#include "exit_code.h"
+
 /*
  * Puts something that cannot be written to in the place of each that is closed, or the next file
  * opened, perhaps a recording, would get its number and our words. 0, or GPUPROF_IO after one line.
@@ -10,6 +12,6 @@
 int standard_files_fill(void);
 
 /* Writes out what stdout holds: EXIT_OK, or EXIT_ENVIRONMENT after one line that says why. */
-int standard_output_end(void);
+enum exit_code standard_output_end(void);
 
 #endif

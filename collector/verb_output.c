@@ -6,7 +6,6 @@
 
 #include "error.h"
 #include "message.h"
-#include "verbs.h"
 
 /*
  * A file made for it can hold millions of calls with long names in a few bytes. What a recording
@@ -15,14 +14,13 @@
 #define TEXT_BYTES_FREE  (256ull << 20)
 #define TEXT_BYTES_RATIO 16384
 
-uint64_t verb_output_room(const struct recording *rec)
+uint64_t verb_output_room(uint64_t bytes)
 {
-    uint64_t bytes = recording_bytes(rec);
     return bytes < UINT64_MAX / TEXT_BYTES_RATIO / 2 ? TEXT_BYTES_FREE + TEXT_BYTES_RATIO * bytes
                                                      : UINT64_MAX;
 }
 
-int verb_output_failed(const char *path, int error)
+enum exit_code verb_output_failed(const char *path, int error)
 {
     bool named = path && strcmp(path, "-") != 0;
     const char *shown = named ? path : "standard output";
@@ -40,7 +38,7 @@ int verb_output_failed(const char *path, int error)
     return EXIT_ENVIRONMENT;
 }
 
-int verb_output_open(struct output *out, const char *path, uint64_t *room)
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
 {
     int error = output_open(out, path);
     if (error < 0)
@@ -49,7 +47,7 @@ int verb_output_open(struct output *out, const char *path, uint64_t *room)
     return EXIT_OK;
 }
 
-int verb_output_close(struct output *out, const char *path, int error)
+enum exit_code verb_output_close(struct output *out, const char *path, int error)
 {
     int its = output_finish(out, error == 0);
     if (its < 0)

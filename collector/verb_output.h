@@ -3,22 +3,22 @@
 #ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
 #define GPUPROF_COLLECTOR_VERB_OUTPUT_H
 
+#include "exit_code.h"
 #include "output.h"
-#include "recording.h"
 
 /*
- * The most bytes of text that a run makes of `rec`, in all its outputs: far more than a recording
- * has to say that a program made. It is what output_bound takes.
+ * The most bytes of text that a run makes of recordings of so many `bytes`, in all its outputs: far
+ * more than a recording has to say that a program made. It is what output_bound takes.
  */
-uint64_t verb_output_room(const struct recording *rec);
+uint64_t verb_output_room(uint64_t bytes);
 
 /* Says on stderr why `path` (NULL or "-": standard output) cannot be written; an exit code. */
-int verb_output_failed(const char *path, int error);
+enum exit_code verb_output_failed(const char *path, int error);
 
 /* EXIT_OK, or another exit code: then it is not open. */
-int verb_output_open(struct output *out, const char *path, uint64_t *room);
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
 
 /* Ends it: after an `error`, which the caller has said, nothing is kept. An exit code. */
-int verb_output_close(struct output *out, const char *path, int error);
+enum exit_code verb_output_close(struct output *out, const char *path, int error);
 
 #endif

@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "dump.h"
+#include "flame.h"
+#include "merge.h"
+#include "recover.h"
+#include "report.h"
 #include "symbols.h"
-#include "verbs.h"
 
 #define NOWHERE "/dev/null"
 
 static const struct {
-    int (*run)(const struct options *options);
+    enum exit_code (*run)(const struct options *options);
     const char *output; /* a name in the folder, or NOWHERE, or NULL: standard output */
     struct options options;
 } ways[] = {

@@ -26,7 +26,6 @@
 #include "recording.h"
 #include "report.h"
 #include "trace_writer.h"
-#include "verbs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,6 @@
 #include "recording.h"
 #include "stream_builder.h"
 #include "timeline.h"
-#include "verbs.h"
 
 #define BLOCKS      8
 #define BLOCK_CALLS 20

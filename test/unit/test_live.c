@@ -10,7 +10,6 @@
 #include "recording.h"
 #include "stream_builder.h"
 #include "timeline.h"
-#include "verbs.h"
 
 #define CHUNK_BYTES LIVE_CHUNK_BYTES_MIN
 

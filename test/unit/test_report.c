@@ -7,7 +7,6 @@
 #include "api.h"
 #include "report.h"
 #include "stream_builder.h"
-#include "verbs.h"
 
 #define FUNCTIONS_HERE 64000
 

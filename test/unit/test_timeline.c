@@ -9,7 +9,6 @@
 #include "recording.h"
 #include "stream_builder.h"
 #include "timeline.h"
-#include "verbs.h"
 
 #define EVENTS_MAX       60000
 #define THREADS_MAX_HERE 5
