@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flame graph: the call tree with one number a node, its children in the order of their labels.
- * flame.c makes it and is the verb; a file for each form writes it.
+ * flame.c makes it, a file for each form writes it, and flame_verb.c chooses among these.
  */
 #ifndef GPUPROF_COLLECTOR_FLAME_H
 #define GPUPROF_COLLECTOR_FLAME_H
 
-#include "exit_code.h"
 #include "options.h"
 #include "output.h"
 #include "stack_costs.h"
@@ -30,6 +29,15 @@ static inline const struct shown_frame *flame_frame(const struct flame *f, uint3
     return call_tree_frame(&f->costs.tree, node);
 }
 
+/*
+ * Reads all of `rec`; the costs are initialised, their owner and that of the nodes is the caller.
+ * 0, or an error that was said.
+ */
+int flame_gather(struct flame *f, struct recording *rec);
+
+/* Says on stderr what has no stack, and why. */
+void flame_say(const struct flame *f, const struct recording *rec);
+
 /* The node that comes next when all are visited, parents first; `from` 0 begins, 0 ends. */
 uint32_t flame_next(const struct flame *f, uint32_t from);
 
@@ -46,9 +54,6 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
 int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
-
-/* The verb `flame`. */
-enum exit_code flame_verb(const struct options *options);
 
 extern const char flame_script[]; /* of the SVG (flame_script.c) */
 

@@ -2,7 +2,7 @@
 #include "verbs.h"
 
 #include "dump.h"
-#include "flame.h"
+#include "flame_verb.h"
 #include "launch.h"
 #include "merge.h"
 #include "recover.h"

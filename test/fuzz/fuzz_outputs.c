@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "dump.h"
-#include "flame.h"
+#include "flame_verb.h"
 #include "merge.h"
 #include "recover.h"
 #include "report.h"
