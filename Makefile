@@ -20,6 +20,9 @@ override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 ifeq ($(origin CC),default)
 CC := $(CROSS)gcc
 endif
+ifeq ($(origin AR),default)
+AR := $(CROSS)ar
+endif
 OPT ?= -O2
 CFLAGS ?= $(OPT) -g
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
@@ -48,6 +51,18 @@ endif
 	install uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
+
+# The sources of a part: files lie in it or in a folder of it. A folder deeper down is for what is
+# no part of the whole (another form of a file, a library of its own).
+sources = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2)))
+
+# Archives, of which the linker takes what is needed: no list of objects is kept for what uses a part
+# of one, and a double that stands before them takes a member's place.
+$(BUILD)/%.a:
+	@mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(call say,AR,$@) $(AR) rcs $@ $^
+
 UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
 UNWIND_FILES := $(if $(UNWIND_SO),$(BUILD)/libgpuprof-unwind.so $(BUILD)/libgpuprof-lzma.so)
 lib: $(BUILD)/libgpuprof.so $(UNWIND_FILES)
@@ -61,18 +76,23 @@ collector-bin: $(BUILD)/gpuprof-collector
 ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
 ZSTD_CFLAGS ?=
 ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
-INJECT_SRC := $(filter-out inject/compress%.c inject/unwinder_lzma.c, \
-	$(sort $(wildcard inject/*.c))) \
-	inject/$(if $(ZSTD_USED),compress,compress_stored).c $(sort $(wildcard inject/*.S))
-FORMATS_INJECT := api block block_encode column cost crc32c record run_sort settings stream zframe
-INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o) $(FORMATS_INJECT:%=$(BUILD)/pic/formats/%.c.o)
+STORED_SRC := $(wildcard inject/compress_stored.c inject/*/stored/*.c)
+LZMA_SRC := $(wildcard inject/unwinder_lzma.c inject/*/lzma/*.c)
+LZMA_MAP := $(LZMA_SRC:.c=.map)
+EXPORTS_MAP := $(wildcard inject/exports.map inject/*/exports.map)
+PUBLIC_H := $(wildcard inject/gpuprof.h inject/*/gpuprof.h)
+INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compress.c), \
+	$(call sources,inject,c)) $(if $(ZSTD_USED),,$(STORED_SRC)) $(call sources,inject,S)
+INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o)
+FORMATS_SRC := $(call sources,formats,c)
+FORMATS_PIC_OBJ := $(FORMATS_SRC:%=$(BUILD)/pic/%.o)
 INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
-	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=inject/exports.map \
+	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(EXPORTS_MAP) \
 	-Wl,--exclude-libs,ALL -Wl,-z,text
 
-$(BUILD)/pic/inject/compress.c.o: INJECT_CFLAGS += $(ZSTD_CFLAGS)
+$(filter %/compress.c.o,$(INJECT_OBJ)): INJECT_CFLAGS += $(ZSTD_CFLAGS)
 $(BUILD)/pic/%.c.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@
@@ -81,8 +101,15 @@ $(BUILD)/pic/%.S.o: %.S
 	@mkdir -p $(@D)
 	$(call say,AS,$<) $(CC) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
 
-$(BUILD)/libgpuprof.so: $(INJECT_OBJ) inject/exports.map
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(INJECT_OBJ) $(ZSTD_USED) -o $@
+# The same objects for tests and benches: what is tested is what ships. libc stands before them in
+# a link, or the library's own dlsym and _exit, and with them all that hooks a process, would be it.
+$(BUILD)/pic/libinject.a: $(INJECT_OBJ)
+$(BUILD)/pic/libformats.a: $(FORMATS_PIC_OBJ)
+INJECT_A := $(BUILD)/pic/libinject.a $(BUILD)/pic/libformats.a
+with_inject = $(filter %.c %.o,$^) -lc $(filter %.a,$^)
+
+$(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(EXPORTS_MAP)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(filter %.o %.a,$^) $(ZSTD_USED) -o $@
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
@@ -95,15 +122,14 @@ $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 	$(Q)patchelf --set-soname $(@F) $@.new
 	$(Q)mv $@.new $@
 
-$(BUILD)/libgpuprof-lzma.so: inject/unwinder_lzma.c inject/unwinder_lzma.map
+$(BUILD)/libgpuprof-lzma.so: $(LZMA_SRC) $(LZMA_MAP)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) \
-		-Wl,--version-script=inject/unwinder_lzma.map $< -o $@
+		-Wl,--version-script=$(LZMA_MAP) $< -o $@
 
 # ---- gpuprof-collector --------------------------------------------------------------------
 
-COLLECTOR_SRC := $(sort $(wildcard collector/*.c))
-FORMATS_SRC := $(sort $(wildcard formats/*.c))
+COLLECTOR_SRC := $(call sources,collector,c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
 COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
@@ -113,8 +139,12 @@ $(BUILD)/obj/%.c.o: %.c
 	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(CJSON_CFLAGS) -Icollector -Iformats \
 		-MMD -MP -c $< -o $@
 
-$(BUILD)/gpuprof-collector: $(COLLECTOR_OBJ) $(FORMATS_OBJ)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(COLLECTOR_OBJ) $(FORMATS_OBJ) $(COLLECTOR_LIBS) -o $@
+$(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
+$(BUILD)/libformats.a: $(FORMATS_OBJ)
+COLLECTOR_A := $(BUILD)/libcollector.a $(BUILD)/libformats.a
+
+$(BUILD)/gpuprof-collector: $(filter %/main.c.o,$(COLLECTOR_OBJ)) $(COLLECTOR_A)
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 # ---- test doubles, programs, unit tests, benches: fragments, same make ------------------------
 
@@ -163,7 +193,7 @@ install: all $(BUILD)/gpuprof.1
 	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$D$(parts)/"
 	$(Q)install -m 755 $(DEMO_FILES) "$D$(parts)/demo/"
 	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$D$(docdir)/"
-	$(Q)install -m 644 inject/gpuprof.h "$D$(includedir)/gpuprof.h"
+	$(Q)install -m 644 $(PUBLIC_H) "$D$(includedir)/gpuprof.h"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$D$(mandir)/man1/gpuprof.1"
 
 uninstall:
@@ -190,4 +220,4 @@ help:
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 
--include $(INJECT_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)
+-include $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -8,7 +8,7 @@
 PROGRAM_SRC := $(sort $(wildcard test/programs/*.c))
 PROGRAM_BIN := $(PROGRAM_SRC:test/programs/%.c=$(BUILD)/programs/%)
 PROGRAM_LIBS := -lcudart -lcuda
-PROGRAM_CFLAGS_demo := -Iinject # gpuprof.h
+PROGRAM_CFLAGS_demo := -I$(dir $(PUBLIC_H))
 
 # Found beside the program (installed) or in the build folder, without LD_LIBRARY_PATH.
 PROGRAM_LDFLAGS := -L$(SIM) -Wl,--as-needed -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../sim'

@@ -3,15 +3,11 @@
 
 BENCH := $(BUILD)/bench
 BENCH_DIR := test/bench
-BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject
+BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject \
+	-I$(dir $(PUBLIC_H))
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
 BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix sort_cost \
 	replay_mix gpu_cost)
-
-# The library's sources but for those that meet CUDA or hook the process.
-BENCH_INJECT := $(filter-out $(addprefix inject/,$(addsuffix .c,dlsym_filter getproc hooks \
-	kernel_hooks finish unload stream_hooks compress_stored cupti_library gpu gpu_buffers gpu_flush \
-	gpu_hooks gpu_parse gpu_rival)),$(wildcard inject/*.c)) test/cases/src/stress_finish.c
 
 # Only where LTTng-UST is installed; bench.py says so where it is not.
 ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h),)
@@ -23,9 +19,6 @@ PYTHON_CFLAGS := $(shell $(PKG_CONFIG) --cflags python3 2>/dev/null)
 ifneq ($(PYTHON_CFLAGS),)
 BENCH_PROGRAMS += $(BENCH)/python_reader.abi3.so
 endif
-BENCH_PYTHON := test/cases/src/python_reader.c $(addprefix inject/,$(addsuffix .c,python \
-	python_walk python_code python_text python_layout python_places python_borrow memory_read \
-	objects signals futex leader))
 
 .PHONY: bench-programs
 bench-programs: $(BENCH)/libcudart.so.12 $(BENCH_PROGRAMS)
@@ -42,40 +35,39 @@ $(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h 
 	$(call say,LD,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) -fPIC -shared \
 		-Wl,-soname,$(@F) $< $(BENCH)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -o $@
 
-$(BENCH)/python_reader.abi3.so: $(BENCH_PYTHON) inject/python.h inject/python_layout.h
+$(BENCH)/python_reader.abi3.so: test/cases/src/python_reader.c $(INJECT_A)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) $(PYTHON_CFLAGS) -fPIC \
-		-fvisibility=hidden -shared $(BENCH_PYTHON) -o $@ -pthread
+		-fvisibility=hidden -shared $(with_inject) -o $@ -pthread
 
 BENCH_LINK = $(BENCH)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN' -pthread
 
-$(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h inject/gpuprof.h \
+$(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \
 		$(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_LINK) -o $@
 
 # For uftrace: the same program, compiled as uftrace wants it.
-$(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h inject/gpuprof.h \
+$(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \
 		$(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_LINK) -o $@
 
 $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
-		$(FORMATS_SRC) $(wildcard formats/*.h formats/*.def)
+		$(BUILD)/pic/libformats.a
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -lm -o $@
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c %.a,$^) $(ZSTD_LIBS) -lm -o $@
 
-$(BENCH)/sort_cost: $(BENCH_DIR)/sort_cost.c $(FORMATS_SRC) $(wildcard formats/*.h formats/*.def)
+$(BENCH)/sort_cost: $(BENCH_DIR)/sort_cost.c $(BUILD)/pic/libformats.a
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(ZSTD_LIBS) -o $@
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c %.a,$^) $(ZSTD_LIBS) -o $@
 
 $(BENCH)/replay_mix: $(BENCH_DIR)/replay_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
 		$(BENCH_DIR)/stub_cudart.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c,$^) $(BENCH_LINK) -lm -o $@
 
-$(BENCH)/gpu_cost: $(BENCH_DIR)/gpu_cost.c $(BENCH_INJECT) $(FORMATS_SRC) \
-		$(wildcard inject/*.h inject/*.def formats/*.h formats/*.def)
+# Without what meets CUDA or hooks the process: the double comes first, and nothing asks for those.
+$(BENCH)/gpu_cost: $(BENCH_DIR)/gpu_cost.c test/cases/src/stress_finish.c $(INJECT_A)
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -D_GNU_SOURCE -Iinject \
-		$(filter %.c,$^) $(ZSTD_LIBS) -pthread -ldl -o $@
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(with_inject) $(ZSTD_LIBS) -pthread -ldl -o $@
 
 $(BENCH)/lttng_cost: $(BENCH_DIR)/lttng_cost.c $(BENCH_DIR)/lttng_events.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(STD) $(CFLAGS) -I$(BENCH_DIR) $< $(BENCH_LINK) -llttng-ust -ldl -o $@

@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of inject/cupti_* need besides the library: the modules as plain objects, a program
-# that loads a libcupti as the library would, and stand-ins for libcupti.
-
-CUPTI_OBJ := $(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_callback_map cupti_params cupti_record)
-$(BUILD)/unit/test_cupti: $(CUPTI_OBJ)
-$(BUILD)/obj/test/unit/test_cupti.c.o: override CFLAGS += -Iinject
+# What the tests of inject/cupti_* need besides the library: a program that loads a libcupti as the
+# library would, and stand-ins for libcupti.
 
 CUPTI_PROBE := $(BUILD)/cupti-tests/cupti_probe
-CUPTI_PROBE_OBJ := $(CUPTI_OBJ) \
-	$(patsubst %,$(BUILD)/obj/inject/%.c.o,cupti_library objects signals) \
-	$(patsubst %,$(BUILD)/obj/formats/%.c.o,api crc32c)
 
-$(CUPTI_PROBE): test/cupti/cupti_probe.c $(CUPTI_PROBE_OBJ)
+$(CUPTI_PROBE): test/cupti/cupti_probe.c $(INJECT_A)
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) -Iinject -Iformats -MMD -MP -MF $@.d \
-		$(filter %.c %.o,$^) -o $@ -ldl
+		$(with_inject) -o $@ -ldl
 
 # tiny_cupti.c under each soname; in folders, so that a test can copy what it needs.
 TINY_CUPTI := $(patsubst %,$(BUILD)/cupti-tests/libcupti.so.%,11.8 12 13)
@@ -28,4 +21,4 @@ $(TINY_CUPTI): $(BUILD)/cupti-tests/libcupti.so.%: test/cupti/tiny_cupti.c
 
 unit-programs: $(CUPTI_PROBE) $(TINY_CUPTI)
 
--include $(CUPTI_PROBE).d $(CUPTI_PROBE_OBJ:.o=.d)
+-include $(CUPTI_PROBE).d

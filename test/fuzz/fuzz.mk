@@ -7,9 +7,8 @@
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-FUZZ_READERS := $(filter-out $(patsubst %,collector/%.c,main launch child witness program manual \
-	summary),$(COLLECTOR_SRC)) $(FORMATS_SRC)
-FUZZ_SRC := $(FUZZ_READERS) test/fuzz/fuzz_stream.c test/fuzz/fuzz_outputs.c
+FUZZ_OWN_SRC := $(filter-out %/fuzz_replay.c,$(sort $(wildcard test/fuzz/*.c)))
+FUZZ_SRC := $(filter-out %/main.c,$(COLLECTOR_SRC)) $(FORMATS_SRC) $(FUZZ_OWN_SRC)
 FUZZ_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/obj/%.o)
 FUZZ_AFL_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/afl/%.o)
 FUZZ_CFLAGS = -O1 -g $(FUZZ_SANITIZE) $(STD) -Wall $(CJSON_CFLAGS) -Icollector -Iformats \
@@ -54,7 +53,8 @@ $(BUILD)/obj/test/fuzz/%.c.o: test/fuzz/%.c
 	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) -Icollector -Iformats -Itest/fuzz \
 		-MMD -MP -c $< -o $@
 
-$(BUILD)/fuzz_replay: $(BUILD)/obj/test/fuzz/fuzz_replay.c.o $(FUZZ_SRC:%=$(BUILD)/obj/%.o)
+$(BUILD)/fuzz_replay: $(BUILD)/obj/test/fuzz/fuzz_replay.c.o $(FUZZ_OWN_SRC:%=$(BUILD)/obj/%.o) \
+		$(COLLECTOR_A)
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 unit-programs: $(BUILD)/fuzz_replay
