@@ -56,8 +56,8 @@ all: lib collector-bin demo-parts
 # no part of the whole (another form of a file, a library of its own).
 sources = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2)))
 
-# Archives, of which the linker takes what is needed: no list of objects is kept for what uses a part
-# of one, and a double that stands before them takes a member's place.
+# Archives, of which the linker takes what is needed: no list of objects is kept for what uses a
+# part of one, and a double that stands before them takes a member's place.
 $(BUILD)/%.a:
 	@mkdir -p $(@D)
 	$(Q)rm -f $@

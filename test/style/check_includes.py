@@ -3,6 +3,10 @@
 """The rules on files and includes: prints one line per violation, exits 1 if there is any.
 
 - inject/ and collector/ include only themselves, formats/ and system headers; formats/ only itself.
+- A part that has a file `layers` lies in the folders that this lists, bottom up, one a line with
+  what it is for (`.` is the part's own folder; a folder deeper down belongs to the one it is in).
+  A file includes its own folder's, those of folders listed before, and formats/, each by its path
+  from the part's root. No circle of files; those that differ only in their suffix are one.
 - Each third-party header is included by at most one .c file of each part; cmocka only in test/.
 - File names are unique in the tree; every source file names its licence in its first lines.
 """
@@ -20,6 +24,7 @@ THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|
                          r"|gelf|libelf|elfutils/.*|cjson/cJSON|cJSON|libunwind-.*)\.h")
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+CODE = (".c", ".h", ".S", ".def")
 SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}
 SAME_NAME_ALLOWED = {"README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile"}
 # Headers that stand for NVIDIA's must have NVIDIA's names.
@@ -49,7 +54,7 @@ def check_parts(files):
     third_party = collections.defaultdict(list)
     for path in files:
         part = path.parts[0]
-        if part not in PARTS or path.suffix not in (".c", ".h", ".S", ".def"):
+        if part not in PARTS or path.suffix not in CODE:
             continue
         for kind, name in includes(path):
             base = pathlib.PurePosixPath(name).name
@@ -64,6 +69,85 @@ def check_parts(files):
             yield f"{users[0]}: includes {name}, which is for test/ only"
         if len(users) > 1 or users[0].suffix != ".c":
             yield f"{part}/: {name} is included by {', '.join(map(str, users))}, not by one .c file"
+
+
+def layers_of(part):
+    """The rows [folder, what it is for] of the part's file `layers`; None: it has no such file."""
+    listing = ROOT / part / "layers"
+    if not listing.is_file():
+        return None
+    return [line.split(None, 1) for line in listing.read_text().split("\n")
+            if line.strip() and not line.startswith("#")]
+
+
+def layer_of(path):
+    return path.parts[1] if len(path.parts) > 2 else "."
+
+
+def included(path, files):
+    """What the file's quoted includes name: (name, file), or (name, None) for no path."""
+    for kind, name in includes(path):
+        if kind == '"' and not THIRD_PARTY.fullmatch(name):
+            places = [pathlib.Path(part) / name for part in (path.parts[0], "formats")]
+            yield name, next((place for place in places if place in files), None)
+
+
+def layered(files):
+    """The code of each part that has layers: (part, rows, its files)."""
+    for part in sorted(PARTS):
+        rows = layers_of(part)
+        if rows is not None:
+            yield part, rows, [path for path in files
+                               if path.parts[0] == part and path.suffix in CODE]
+
+
+def check_layers(files):
+    everything = set(files)
+    for part, rows, members in layered(files):
+        order = {row[0]: place for place, row in enumerate(rows)}
+        if len(order) != len(rows):
+            yield f"{part}/layers: lists a folder twice"
+        for row in rows:
+            if len(row) != 2:
+                yield f"{part}/layers: {row[0]}: does not say what it is for"
+            if row[0] not in {layer_of(path) for path in members}:
+                yield f"{part}/layers: {row[0]}: has no files"
+        for path in members:
+            if layer_of(path) not in order:
+                yield f"{path}: lies in no folder of {part}/layers"
+                continue
+            for name, target in included(path, everything):
+                if target is None:
+                    yield f'{path}: includes "{name}", no path from {part}/ or formats/'
+                elif target.parts[0] == part and \
+                        order.get(layer_of(target), -1) > order[layer_of(path)]:
+                    yield f'{path}: includes "{name}", of a layer above its own'
+
+
+def check_circles(files):
+    """Each set of files that reach each other once, by way of what they include."""
+    everything = set(files)
+    edges = collections.defaultdict(set)
+    for _, _, members in layered(files):
+        for path in members:
+            unit = path.parent / path.name.partition(".")[0]
+            for _, target in included(path, everything):
+                if target is not None:
+                    edges[unit].add(target.parent / target.name.partition(".")[0])
+    reached = {}
+    for unit in list(edges):
+        seen, left = set(), [unit]
+        while left:
+            new = edges.get(left.pop(), set()) - seen - {unit}
+            seen |= new
+            left += new
+        reached[unit] = seen
+    told = set()
+    for unit in sorted(reached):
+        circle = {other for other in reached[unit] if unit in reached.get(other, ())}
+        if circle and unit not in told:
+            told |= circle
+            yield "a circle of files: " + " ".join(map(str, sorted(circle | {unit})))
 
 
 def check_names(files):
@@ -93,6 +177,8 @@ def check_licences(files):
 def violations():
     files = tree_files()
     yield from check_parts(files)
+    yield from check_layers(files)
+    yield from check_circles(files)
     yield from check_names(files)
     yield from check_licences(files)
 

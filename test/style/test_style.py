@@ -26,6 +26,73 @@ def test_includes_names_and_licences():
     assert list(check_includes.violations()) == []
 
 
+LAYERED = {
+    "collector/layers": "# bottom up\nbase   what all need\nread   recordings\n\ncli  verbs\n",
+    "collector/base/array.h": "",
+    "collector/base/array.c": '#include "base/array.h"\n',
+    "collector/read/process.h": '#include "base/array.h"\n#include "stream.h"\n',
+    "collector/read/process.c": '#include "read/process.h"\n#include <zlib.h>\n',
+    "collector/read/plain/process_plain.c": '#include "read/process.h"\n',
+    "collector/cli/main.c": '#include "read/process.h"\n#include "api/api.h"\n',
+    "formats/layers": ".    the format\napi  its tables\n",
+    "formats/stream.h": "",
+    "formats/api/api.h": '#include "stream.h"\n#include "api/api.def"\n',
+    "formats/api/api.def": "",
+    "inject/call.h": '#include "gpu.h"\n',
+    "inject/gpu.h": '#include "call.h"\n',
+}
+
+
+def layer_violations(monkeypatch, folder, changes):
+    for name, text in {**LAYERED, **changes}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(check_includes, "ROOT", folder)
+    files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return [*check_includes.check_layers(files), *check_includes.check_circles(files)]
+
+
+def test_layers_that_are_kept(monkeypatch, tmp_path):
+    """A part without the file `layers`, as inject/ is here, is not looked at."""
+    assert layer_violations(monkeypatch, tmp_path, {}) == []
+
+
+@pytest.mark.parametrize("name, text, found", [
+    ("collector/base/array.c", '#include "read/process.h"',
+     ['collector/base/array.c: includes "read/process.h", of a layer above its own',
+      "a circle of files: collector/base/array collector/read/process"]),
+    ("collector/base/map.c", '#include "cli/verbs.h"',
+     ['collector/base/map.c: includes "cli/verbs.h", no path from collector/ or formats/']),
+    ("collector/read/plain/process_plain.c", '#include "cli/verbs.h"',
+     ['collector/read/plain/process_plain.c: includes "cli/verbs.h", of a layer above its own']),
+    ("collector/cli/main.c", '#include "verbs.h"',
+     ['collector/cli/main.c: includes "verbs.h", no path from collector/ or formats/']),
+    ("formats/stream.h", '#include "api/api.def"',
+     ['formats/stream.h: includes "api/api.def", of a layer above its own',
+      "a circle of files: formats/api/api formats/stream"]),
+    ("collector/odd/odd.c", "", ["collector/odd/odd.c: lies in no folder of collector/layers"]),
+    ("collector/odd.c", "", ["collector/odd.c: lies in no folder of collector/layers"]),
+    ("collector/layers", "base a\nread b\ncli c\ncli d\n",
+     ["collector/layers: lists a folder twice"]),
+    ("collector/layers", "base a\nread b\nmodel c\ncli d\n",
+     ["collector/layers: model: has no files"]),
+    ("collector/layers", "base\nread b\ncli c\n",
+     ["collector/layers: base: does not say what it is for"]),
+])
+def test_layers_that_are_not_kept(monkeypatch, tmp_path, name, text, found):
+    more = {"collector/cli/verbs.h": ""} if "process_plain" in name else {}
+    assert layer_violations(monkeypatch, tmp_path, {**more, name: text}) == found
+
+
+def test_circle_of_three(monkeypatch, tmp_path):
+    """In one folder, and by way of a .c file: its header takes part in nothing."""
+    ring = {f"collector/base/{a}.{end}": f'#include "base/{b}.h"\n'
+            for a, b, end in (("one", "two", "c"), ("two", "three", "h"), ("three", "one", "h"))}
+    assert layer_violations(monkeypatch, tmp_path, {**ring, "collector/base/one.h": ""}) == [
+        "a circle of files: collector/base/one collector/base/three collector/base/two"]
+
+
 @pytest.mark.parametrize("header", OWN_HEADERS, ids=str)
 def test_header_compiles_alone(header):
     folders = sorted(check_includes.PARTS[header.parts[0]])
