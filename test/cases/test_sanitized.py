@@ -12,30 +12,26 @@ import pytest
 import stream_reader
 import toolchain
 
-# The parts that meet CUDA or hook the process cannot be in a program with a sanitizer of its own.
-LEFT_OUT = {"dlsym_filter", "getproc", "hooks", "kernel_hooks", "finish", "unload",
-            "stream_hooks", "compress_stored", "sanitizer"}
-
 # Read here: for a test, the environment is clean.
 STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
 
 
-def objects(kind):
-    """Of inject/ and formats/, with that sanitizer and with assertions; make makes them once."""
-    inject = [p for p in sorted((conftest.ROOT / "inject").glob("*.c")) if p.stem not in LEFT_OUT
-              and not p.stem.startswith(("gpu", "cupti"))]
-    formats = [conftest.ROOT / "formats" / f"{name}.c" for name in
-               "api block block_encode column cost crc32c record settings stream zframe".split()]
+def archives(kind):
+    """Of inject/ and formats/, with that sanitizer and with assertions; make makes them once.
+
+    What meets CUDA or hooks the process cannot be in a program with a sanitizer of its own: there
+    are doubles of that, and libc stands before the library's dlsym and _exit.
+    """
     folder = conftest.BUILD / f"stress-{kind.partition(',')[0]}"
     folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / "pic" / f"{p.relative_to(conftest.ROOT)}.o" for p in inject + formats]
+    made = [folder / "pic" / name for name in ("libinject.a", "libformats.a")]
     with open(folder / ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"SANITIZE={kind}", f"BUILD={folder}",
                         "OPT=-O1 -fno-sanitize-recover=all", "INJECT_CFLAGS=-Iinject -Iformats",
                         *(path.relative_to(conftest.ROOT) for path in made)],
                        cwd=conftest.ROOT, check=True)
-    return made
+    return ["-lc", *made]
 
 
 @pytest.fixture(name="stress", scope="module")
@@ -50,7 +46,7 @@ def fixture_stress(tmp_path_factory):
                         "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
                         f"-I{conftest.ROOT}/inject", f"-I{conftest.ROOT}/formats",
                         *(toolchain.SOURCES / f"{part}.c" for part in
-                          (name, "stress_calls", "stress_finish")), *objects(kind), "-o", target,
+                          (name, "stress_calls", "stress_finish")), *archives(kind), "-o", target,
                         "-pthread", "-l:libzstd.a", *flags], check=True)
         made[kind, name] = target
         return target
