@@ -175,7 +175,7 @@ def test_constants_against_headers(version, tmp_path):
 
 
 def test_scoped_functions_against_headers(tmp_path):
-    """What the tests' clients call at a subscriber's scope is what 13.5 declares, in plain types."""
+    """What the tests' clients call at a subscriber's scope is declared so by 13.5."""
     text = (SIM_SOURCES / "sim_cupti_abi.h").read_text().replace("\\\n", "")
     text = text[text.index("#define SIM_CUPTI_SCOPED_FUNCTIONS"):]
     rows = re.findall(r"FUNCTION\((\w+_v2),\s+\(([^()]+)\)\)", text)
@@ -214,7 +214,7 @@ NEWEST = {**{record: names[-1] for record, names in STRUCTS.items()}, "KERNEL": 
 
 
 def test_fields_of_the_newest(tmp_path):
-    """The simulated 13.5 writes records of the sizes of its headers, with fields in their places."""
+    """The simulated 13.5 writes records of the sizes of its headers, fields in their places."""
     sizes = {int(kind): int(size) for kind, size in re.findall(
         r"^SIZE\((\d+),.*, (\d+)\)$", (SIM_SOURCES / "sim_cupti_sizes.def").read_text(), re.M)}
     lines = ["#include <cupti.h>", "#include <stddef.h>"]

@@ -19,7 +19,7 @@ def tool(*command):
 
 
 def test_exports(library):
-    """The intercepted names of the table, five of libc's, the ways in, gpuprof.h's, ASan's, TSan's."""
+    """The table's names, five of libc's, the ways in, gpuprof.h's, ASan's and TSan's."""
     wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit", "InitializeInjection",
               "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
