@@ -3,33 +3,21 @@
 
 #include <stdlib.h>
 
-#include "csv_kind.h"
+#include "error.h"
 #include "json_text.h"
 #include "unit_text.h"
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
-
-/* Of all processes. */
-struct cost_totals {
-    struct cost_row rows[COST_COUNT];
-    uint64_t threads;
-    uint64_t wall_ns; /* of these threads */
-    uint64_t cost_ns;
-    uint64_t own_ns;
-    uint64_t span_ns; /* of the recordings, added up */
-    uint32_t step_count;
-    bool is_blind; /* nothing was measured in the program's threads, though something was done */
-    const struct process *worst; /* that has the thread which paid most; NULL: none was measured */
-};
+#define UNKNOWN_STEP    "something unknown"
 
 static double worst_share(const struct process *p)
 {
     return cost_share(p->costs.sum[COST_SUM_WORST_COST_NS], p->costs.sum[COST_SUM_WORST_WALL_NS]);
 }
 
-static struct cost_totals add_up(const struct recording *rec)
+int cost_report_init(struct cost_report *c, const struct recording *rec)
 {
-    struct cost_totals t = {0};
+    struct cost_report t = {.process_count = rec->count};
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         const uint64_t *sum = p->costs.sum;
@@ -51,7 +39,20 @@ static struct cost_totals add_up(const struct recording *rec)
     }
     for (unsigned k = 0; k < COST_COUNT; k++)
         t.is_blind |= t.rows[k].unmeasured && !t.cost_ns;
-    return t;
+    t.steps = calloc(t.step_count + 1u, sizeof *t.steps);
+    t.step_count = 0;
+    for (uint32_t i = 0; t.steps && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (uint32_t k = 0; k < p->costs.step_count; k++)
+            t.steps[t.step_count++] = (struct step_taken){p, &p->costs.steps[k]};
+    }
+    *c = t;
+    return t.steps ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void cost_report_release(struct cost_report *c)
+{
+    free(c->steps);
 }
 
 static uint64_t measured(const struct cost_row *row)
@@ -76,7 +77,7 @@ static bool is_own(unsigned class)
 
 /* A start is no part of a thread's time as it is counted; of a program that is over at once it is
  * the larger part. */
-static double row_share(const struct cost_totals *t, unsigned class)
+static double row_share(const struct cost_report *t, unsigned class)
 {
     uint64_t part_ns = t->rows[class].total_ns;
     uint64_t whole_ns = is_own(class) ? t->span_ns : t->wall_ns;
@@ -86,34 +87,7 @@ static double row_share(const struct cost_totals *t, unsigned class)
 /* What a step gave up, clean; or of a later version's step what its record says. */
 static char *step_text(const struct step_down *s)
 {
-    return json_line(s->text[0] ? s->text : "something unknown");
-}
-
-static void print_steps(const struct recording *rec, FILE *out)
-{
-    uint32_t shown = 0, count = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        for (uint32_t k = 0; k < p->costs.step_count; k++, count++) {
-            const struct step_down *s = &p->costs.steps[k];
-            char process[64] = "", time[UNIT_TEXT_BYTES];
-            if (shown == STEPS_SHOWN_MAX)
-                continue;
-            shown++;
-            if (rec->count > 1)
-                snprintf(process, sizeof process, "pid %u, ", p->header.pid);
-            char *text = step_text(s);
-            fprintf(out,
-                    "  --overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget "
-                    "%.3f%%)\n",
-                    process, time_text(time, s->begin_ns), text ? text : "?",
-                    100 * (double)s->share / COST_PER_MILLION,
-                    100 * (double)s->budget / COST_PER_MILLION);
-            free(text);
-        }
-    }
-    if (count > shown)
-        fprintf(out, "  --overhead-max: ... and %u more steps\n", count - shown);
+    return json_line(s->text[0] ? s->text : UNKNOWN_STEP);
 }
 
 /* Is a cost known at all, of no call of the class itself? */
@@ -122,35 +96,85 @@ static bool is_estimate(const struct cost_row *row, unsigned class)
     return !is_own(class) && !row->timed && row->total_ns;
 }
 
-static void print_row(const struct cost_totals *t, unsigned class, FILE *out)
+/* ---- the classes ---- */
+
+enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, IS_KNOWN, COLUMNS };
+
+static const struct column class_columns[COLUMNS] = {
+    [NAME] = {"name", "for"},
+    [COUNT] = {"count", NULL, COLUMN_COUNT},
+    [TIMED] = {"timed", NULL, COLUMN_COUNT},
+    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
+    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1},
+    [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7},
+    [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1},
+};
+
+static bool is_known(const struct cost_row *row)
 {
-    const struct cost_row *row = &t->rows[class];
-    char total[UNIT_TEXT_BYTES + 1], count[UNIT_TEXT_BYTES], each[UNIT_TEXT_BYTES + 1];
-    const char *sign = is_estimate(row, class) ? "~" : "";
-    char a[UNIT_TEXT_BYTES];
-    snprintf(total, sizeof total, "%s%s", sign, time_text(a, row->total_ns));
-    snprintf(each, sizeof each, "%s%s", sign, time_text(a, each_ns(row)));
-    fprintf(out, "%6.2f%% %12s %12s %12s  %s\n", 100 * row_share(t, class), total,
-            measured(row) ? count_text(count, measured(row)) : "", measured(row) ? each : "",
-            cost_infos[class].meaning);
+    return row->total_ns || measured(row);
 }
 
-/* What is known to have a cost and has no row, or not for all. True: there is some. */
-static bool print_unmeasured(const struct cost_totals *t, FILE *out)
+/* The text has a row for what of a class was not measured, below all others. */
+static void classes_begin(struct table *t, enum report_format format)
 {
-    bool is_any = false;
-    for (unsigned i = 0; i < COST_COUNT; i++) {
-        char count[UNIT_TEXT_BYTES];
-        if (!t->rows[i].unmeasured)
-            continue;
-        is_any = true;
-        fprintf(out, "%7s %12s %12s %12s  %s\n", "", "not measured",
-                count_text(count, t->rows[i].unmeasured), "", cost_infos[i].meaning);
+    const struct cost_report *c = t->source;
+    t->count = format == FORMAT_TEXT ? 2 * COST_COUNT : COST_COUNT;
+    t->is_there = c->worst || c->step_count || format == FORMAT_JSON;
+}
+
+static bool has_class(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index % COST_COUNT];
+    if (format == FORMAT_TEXT)
+        return index < COST_COUNT ? is_known(row) : row->unmeasured > 0;
+    return format == FORMAT_JSON ? !is_empty(row) : is_known(row) || row->unmeasured;
+}
+
+/* A row of the text. */
+static void fill_class_text(const struct cost_report *c, uint32_t index, struct cell *cells)
+{
+    unsigned class = index % COST_COUNT;
+    const struct cost_row *row = &c->rows[class];
+    cells[NAME] = cell_text(cost_infos[class].meaning);
+    if (index >= COST_COUNT) {
+        cells[TOTAL] = cell_text("not measured");
+        cells[MEASURED] = cell_number(row->unmeasured);
+        return;
     }
-    return is_any;
+    cells[SHARE] = cell_real(row_share(c, class));
+    cells[TOTAL] = cell_number(row->total_ns);
+    cells[TOTAL].estimated = is_estimate(row, class);
+    if (!measured(row))
+        return;
+    cells[MEASURED] = cell_number(measured(row));
+    cells[EACH] = cell_number(each_ns(row));
+    cells[EACH].estimated = is_estimate(row, class);
 }
 
-static void print_shares(const struct cost_totals *t, bool is_whole, FILE *out)
+static void fill_class(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct cost_report *c = t->source;
+    if (format == FORMAT_TEXT) {
+        fill_class_text(c, index, cells);
+        return;
+    }
+    const struct cost_row *row = &c->rows[index];
+    bool known = is_known(row);
+    cells[NAME] = cell_text(cost_infos[index].name);
+    cells[COUNT] = cell_number(row->count);
+    cells[TIMED] = cell_number(row->timed);
+    cells[UNMEASURED] = cell_number(row->unmeasured);
+    cells[TOTAL] = known ? cell_number(row->total_ns) : cell_text(NULL);
+    cells[EACH] = known ? cell_number(each_ns(row)) : cell_text(NULL);
+    cells[SHARE] = known ? cell_real(row_share(c, index)) : cell_text(NULL);
+    cells[MEASURED] = cell_number(measured(row));
+    cells[IS_KNOWN] = cell_number(known);
+}
+
+static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
 {
     fprintf(out, "  of the program's threads' time%s",
             t->rows[COST_START].count ? ", starts left out" : "");
@@ -167,104 +191,121 @@ static void print_shares(const struct cost_totals *t, bool is_whole, FILE *out)
                 t->worst->header.pid);
 }
 
-void cost_report_print_text(const struct recording *rec, FILE *out)
+static void print_notes(const struct table *table, FILE *out)
 {
-    struct cost_totals t = add_up(rec);
-    bool estimates = false;
-    if (!t.worst && !t.step_count)
-        return;
-    fprintf(out, "\ngpuprof's own cost\n%7s %12s %12s %12s  %s\n", "share", "total", "count",
-            "each", "for");
+    const struct cost_report *c = table->source;
+    bool estimates = false, is_whole = true;
     for (unsigned i = 0; i < COST_COUNT; i++) {
-        const struct cost_row *row = &t.rows[i];
-        estimates |= is_estimate(row, i);
-        if (row->total_ns || measured(row))
-            print_row(&t, i, out);
+        estimates |= is_estimate(&c->rows[i], i);
+        is_whole &= !c->rows[i].unmeasured;
     }
-    bool is_whole = !print_unmeasured(&t, out);
     if (estimates)
         fprintf(out, "  ~: none of these was timed; taken to cost what the others do\n");
-    print_shares(&t, is_whole, out);
+    print_shares(c, is_whole, out);
     fprintf(out, "\n  not in it: what the driver and CUPTI do more because they are watched\n");
-    print_steps(rec, out);
 }
 
-void cost_report_print_csv(const struct recording *rec, FILE *out)
+static void print_json_totals(const struct table *t, FILE *out)
 {
-    struct cost_totals t = add_up(rec);
-    for (unsigned i = 0; i < COST_COUNT; i++) {
-        const struct cost_row *row = &t.rows[i];
-        if (row->total_ns || measured(row)) {
-            report_csv_begin(CSV_COST, cost_infos[i].name, out);
-            fprintf(out, ",host,%llu,%llu,%llu,0,0,0,0,0,0\n", (unsigned long long)measured(row),
-                    (unsigned long long)row->total_ns, (unsigned long long)each_ns(row));
-        }
-        if (row->unmeasured) {
-            report_csv_begin(CSV_COST_UNMEASURED, cost_infos[i].name, out);
-            fprintf(out, ",host,0,0,0,0,0,0,0,0,%llu\n", (unsigned long long)row->unmeasured);
-        }
-    }
-    for (uint32_t i = 0; i < rec->count; i++) {
-        const struct cost_table *costs = &rec->processes[i]->costs;
-        for (uint32_t k = 0; k < costs->step_count; k++) {
-            report_csv_begin(CSV_STEP_DOWN, costs->steps[k].text, out);
-            fprintf(out, ",host,0,0,0,0,0,0,0,0,1\n");
-        }
-    }
-}
-
-static void print_json_steps(const struct process *p, const char **separator, FILE *out)
-{
-    for (uint32_t k = 0; k < p->costs.step_count; k++) {
-        const struct step_down *s = &p->costs.steps[k];
-        char *text = json_string(s->text, strnlen(s->text, sizeof s->text));
-        fprintf(out,
-                "%s\n{\"pid\": %u, \"begin_ns\": %llu, \"step\": %s, \"share\": %.6f, "
-                "\"budget\": %.6f}",
-                *separator, p->header.pid, (unsigned long long)s->begin_ns, text ? text : "null",
-                (double)s->share / COST_PER_MILLION, (double)s->budget / COST_PER_MILLION);
-        free(text);
-        *separator = ",";
-    }
-}
-
-void cost_report_print_json(const struct recording *rec, FILE *out)
-{
-    struct cost_totals t = add_up(rec);
-    const char *separator = "";
-    fprintf(out, ",\n\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, ",
-            (unsigned long long)t.threads, (unsigned long long)t.wall_ns);
-    if (t.is_blind)
+    const struct cost_report *c = t->source;
+    fprintf(out, "\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, ",
+            (unsigned long long)c->threads, (unsigned long long)c->wall_ns);
+    if (c->is_blind)
         fprintf(out, "\"cost_ns\": null, \"share\": null, \"worst_share\": null, ");
     else
         fprintf(out, "\"cost_ns\": %llu, \"share\": %.6f, \"worst_share\": %.6f, ",
-                (unsigned long long)t.cost_ns, cost_share(t.cost_ns, t.wall_ns),
-                t.worst ? worst_share(t.worst) : 0.0);
-    fprintf(out, "\"own_ns\": %llu, \"span_ns\": %llu,", (unsigned long long)t.own_ns,
-            (unsigned long long)t.span_ns);
-    fprintf(out, "\n\"classes\": [");
-    for (unsigned i = 0; i < COST_COUNT; i++) {
-        const struct cost_row *row = &t.rows[i];
-        if (is_empty(row))
-            continue;
-        fprintf(out,
-                "%s\n{\"name\": \"%s\", \"count\": %llu, \"timed\": %llu, \"unmeasured\": %llu, ",
-                separator, cost_infos[i].name, (unsigned long long)row->count,
-                (unsigned long long)row->timed, (unsigned long long)row->unmeasured);
-        if (row->total_ns || measured(row))
-            fprintf(out, "\"total_ns\": %llu, \"mean_ns\": %llu, \"share\": %.6f}",
-                    (unsigned long long)row->total_ns, (unsigned long long)each_ns(row),
-                    row_share(&t, i));
-        else
-            fprintf(out, "\"total_ns\": null, \"mean_ns\": null, \"share\": null}");
-        separator = ",";
-    }
-    fprintf(out, "\n],\n\"steps\": [");
-    separator = "";
-    for (uint32_t i = 0; i < rec->count; i++)
-        print_json_steps(rec->processes[i], &separator, out);
-    fprintf(out, "\n]}");
+                (unsigned long long)c->cost_ns, cost_share(c->cost_ns, c->wall_ns),
+                c->worst ? worst_share(c->worst) : 0.0);
+    fprintf(out, "\"own_ns\": %llu, \"span_ns\": %llu,\n", (unsigned long long)c->own_ns,
+            (unsigned long long)c->span_ns);
 }
+
+/* ---- what was given up ---- */
+
+enum { STEP_NAME, STEP_PID, BEGIN, STEP, STEP_SHARE, BUDGET, ONE, STEP_COLUMNS };
+
+static const struct column step_columns[STEP_COLUMNS] = {
+    [STEP_NAME] = {NULL},
+    [STEP_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [BEGIN] = {"begin_ns", NULL, COLUMN_NS, .ascending = true},
+    [STEP] = {"step"},
+    [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE},
+    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE},
+    [ONE] = {NULL},
+};
+
+static void steps_begin(struct table *t, enum report_format format)
+{
+    t->count = ((const struct cost_report *)t->source)->step_count;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+/* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */
+static char *step_line(const struct cost_report *c, const struct step_taken *taken)
+{
+    const struct step_down *s = taken->step;
+    char process[64] = "", time[UNIT_TEXT_BYTES], *line = NULL;
+    if (c->process_count > 1)
+        snprintf(process, sizeof process, "pid %u, ", taken->process->header.pid);
+    int length = asprintf(
+        &line, "--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)", process,
+        time_text(time, s->begin_ns), s->text[0] ? s->text : UNKNOWN_STEP,
+        100 * (double)s->share / COST_PER_MILLION, 100 * (double)s->budget / COST_PER_MILLION);
+    return length < 0 ? NULL : line;
+}
+
+static void fill_step(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct cost_report *c = t->source;
+    const struct step_down *s = c->steps[index].step;
+    cells[STEP_NAME] =
+        format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
+    cells[STEP_PID] = cell_number(c->steps[index].process->header.pid);
+    cells[BEGIN] = cell_number(s->begin_ns);
+    cells[STEP] = cell_text(s->text);
+    cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
+    cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
+    cells[ONE] = cell_number(1);
+}
+
+static void print_json_end(const struct table *t, FILE *out)
+{
+    (void)t;
+    fputc('}', out);
+}
+
+/* ---- the tables ---- */
+
+const struct table_info cost_tables[2] = {
+    {.name = "own_cost",
+     .key = "classes",
+     .title = "gpuprof's own cost",
+     .columns = class_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, TOTAL, MEASURED, EACH},
+     .csv = {{CSV_COST, "host", 0, IS_KNOWN, {MEASURED, TOTAL, EACH}},
+             {CSV_COST_UNMEASURED, "host", 0, UNMEASURED, {[FIELD_COUNT] = UNMEASURED}}},
+     .csv_count = 2,
+     .begin = classes_begin,
+     .has = has_class,
+     .row = fill_class,
+     .text_behind = print_notes,
+     .json_before = print_json_totals},
+    {.name = "own_cost",
+     .key = "steps",
+     .columns = step_columns,
+     .column_count = STEP_COLUMNS,
+     .csv = {{CSV_STEP_DOWN, "host", 0, 0, {[FIELD_COUNT] = ONE}}},
+     .csv_count = 1,
+     .is_bare = true,
+     .is_joined = true,
+     .text_limit = STEPS_SHOWN_MAX,
+     .more = "--overhead-max: ... and %s more steps",
+     .begin = steps_begin,
+     .row = fill_step,
+     .json_behind = print_json_end},
+};
 
 void cost_report_print_summary(const struct recording *rec, FILE *out)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "csv_kind.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "json_text.h"
-
 const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_FUNCTION] = {"function", "each function that was called"},
     [CSV_KERNEL] = {"kernel", "each kernel, or each of its grids"},
@@ -34,25 +29,3 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_LOSS] = {"loss", "something that is missing; count is how much"},
     [CSV_NOTE] = {"note", "the same for what is only good to know"},
 };
-
-/* A field in quotes, as RFC 4180 has it; a name is text on one line. */
-static void csv_text(const char *text, FILE *out)
-{
-    char *clean = json_line(text);
-    fputc('"', out);
-    for (const char *p = clean ? clean : "?"; *p;) {
-        size_t plain = strcspn(p, "\"");
-        fwrite(p, 1, plain, out);
-        p += plain;
-        if (*p == '"' && p++)
-            fputs("\"\"", out);
-    }
-    fputc('"', out);
-    free(clean);
-}
-
-void report_csv_begin(enum csv_kind kind, const char *name, FILE *out)
-{
-    fprintf(out, "%s,", csv_kinds[kind].name);
-    csv_text(name, out);
-}

@@ -6,8 +6,6 @@
 #ifndef GPUPROF_COLLECTOR_CSV_KIND_H
 #define GPUPROF_COLLECTOR_CSV_KIND_H
 
-#include <stdio.h>
-
 enum csv_kind {
     CSV_FUNCTION,
     CSV_KERNEL,
@@ -40,8 +38,5 @@ struct csv_kind_info {
 };
 
 extern const struct csv_kind_info csv_kinds[CSV_KIND_COUNT];
-
-/* The first two fields of a row, the name in quotes, as RFC 4180 has it. */
-void report_csv_begin(enum csv_kind kind, const char *name, FILE *out);
 
 #endif

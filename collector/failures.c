@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "api.h"
-#include "csv_kind.h"
 #include "cuda_error.h"
-#include "json_text.h"
 #include "process.h"
 #include "process_title.h"
-#include "unit_text.h"
 
 #define ERROR_TEXT_BYTES 96
 
@@ -44,60 +41,76 @@ void failures_take(struct failures *f, const struct event *e, const struct funct
     f->rows[i].count += weight;
 }
 
-void failures_print_text(const struct failures *f, uint64_t begin_ns, FILE *out)
+enum { NAME, FUNCTION, DOMAIN, RESULT, ERROR, COUNT, FIRST, HOST, PID, TID, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "error and function, where it came first"},
+    [FUNCTION] = {"function"},
+    [DOMAIN] = {"domain"},
+    [RESULT] = {"result", .type = COLUMN_NUMBER, .ascending = true},
+    [ERROR] = {"error"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 13},
+    [FIRST] = {"first_ns", "first after", COLUMN_NS, 12, .ascending = true, .spare = 2},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+};
+
+static void table_begins(struct table *t, enum report_format format)
 {
-    char title[1200], error[ERROR_TEXT_BYTES], a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
-    if (f->count)
-        fprintf(out, "\ncalls that returned an error\n"
-                     "        count  first after  error and function, where it came first\n");
-    for (uint32_t i = 0; i < f->count; i++) {
-        const struct failure *row = &f->rows[i];
-        thread_title(row->process, row->thread, title, sizeof title);
-        char *name = json_line(row->function->name), *where = json_line(title);
-        fprintf(out, " %12s %12s  %s of %s, in %s\n", count_text(a, row->count),
-                time_text(b, row->first_ns - begin_ns), error_text(row, error), name ? name : "?",
-                where ? where : "?");
-        free(name);
-        free(where);
-    }
-    if (f->others)
-        fprintf(out, " %12s               others\n", count_text(a, f->others));
+    t->count = ((const struct failures *)t->source)->count;
+    t->is_there = t->count || format == FORMAT_JSON;
 }
 
-/* They are among their functions' errors already, so that here they are not to be added up. */
-void failures_print_csv(const struct failures *f, FILE *out)
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
 {
-    for (uint32_t i = 0; i < f->count; i++) {
-        const struct failure *row = &f->rows[i];
-        char error[ERROR_TEXT_BYTES], text[ERROR_TEXT_BYTES + 512];
-        snprintf(text, sizeof text, "%s of %.400s", error_text(row, error), row->function->name);
-        report_csv_begin(CSV_ERROR, text, out);
-        fprintf(out, ",%s,0,0,0,0,0,0,0,0,%llu\n", api_domain_name(row->function->domain),
-                (unsigned long long)row->count);
-    }
+    const struct failures *f = t->source;
+    const struct failure *row = &f->rows[index];
+    char title[1200], error[ERROR_TEXT_BYTES], *text = NULL;
+    int length;
+    error_text(row, error);
+    if (format == FORMAT_TEXT)
+        length = asprintf(&text, "%s of %s, in %s", error, row->function->name,
+                          thread_title(row->process, row->thread, title, sizeof title));
+    else
+        length = asprintf(&text, "%s of %.400s", error, row->function->name);
+    cells[NAME] = cell_owned(length < 0 ? NULL : text);
+    cells[FUNCTION] = cell_text(row->function->name);
+    cells[DOMAIN] = cell_text(api_domain_name(row->function->domain));
+    cells[RESULT] = cell_number((uint64_t)row->result);
+    cells[ERROR] = cell_owned(strdup(error));
+    cells[COUNT] = cell_number(row->count);
+    cells[FIRST] = cell_number(row->first_ns - f->begin_ns);
+    cells[HOST] = cell_text(row->process->header.host);
+    cells[PID] = cell_number(row->process->header.pid);
+    cells[TID] = cell_number(row->thread->tid);
 }
 
-void failures_print_json(const struct failures *f, uint64_t begin_ns, FILE *out)
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
 {
-    char error[ERROR_TEXT_BYTES];
-    fprintf(out, ",\n\"failures\": [");
-    for (uint32_t i = 0; i < f->count; i++) {
-        const struct failure *row = &f->rows[i];
-        const char *host = row->process->header.host;
-        char *name = json_string(row->function->name, strlen(row->function->name));
-        char *machine = json_string(host, strlen(host));
-        fprintf(out, "%s\n{\"function\": %s, \"domain\": \"%s\", \"result\": %d, ", i ? "," : "",
-                name ? name : "null", api_domain_name(row->function->domain), row->result);
-        fprintf(out, "\"error\": \"%s\", \"count\": %llu, \"first_ns\": %llu, ",
-                error_text(row, error), (unsigned long long)row->count,
-                (unsigned long long)(row->first_ns - begin_ns));
-        fprintf(out, "\"host\": %s, \"pid\": %u, \"tid\": %u}", machine ? machine : "null",
-                row->process->header.pid, row->thread->tid);
-        free(name);
-        free(machine);
-    }
-    fprintf(out, f->count ? "\n]" : "]");
+    uint64_t others = ((const struct failures *)t->source)->others;
+    cells[NAME] = cell_text("others");
+    cells[COUNT] = cell_number(others);
+    return others && format == FORMAT_TEXT;
 }
+
+const struct table_info failures_table = {
+    .name = "failures",
+    .key = "failures",
+    .title = "calls that returned an error",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT, FIRST},
+    /* They are among their functions' errors already, so that here they are not to be added up. */
+    .csv = {{CSV_ERROR, NULL, DOMAIN, 0, {[FIELD_COUNT] = COUNT}}},
+    .csv_count = 1,
+    .is_urgent = true,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+    .foot = fill_foot,
+};
 
 void failures_print_summary(const struct failures *f, FILE *out)
 {

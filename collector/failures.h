@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "table.h"
 #include "timeline.h"
 
 #define FAILURES_MAX 64
@@ -25,19 +26,16 @@ struct failure {
 struct failures {
     struct failure rows[FAILURES_MAX]; /* in the order of their first coming */
     uint32_t count;
-    uint64_t others; /* calls with an error for which there was no row */
+    uint64_t begin_ns; /* of the first call: times of the table are from then on */
+    uint64_t others;   /* calls with an error for which there was no row */
 };
 
 /* Takes a CALL with an error, for `weight` calls; `function` is the same for all of its name. */
 void failures_take(struct failures *f, const struct event *e, const struct function *function,
                    uint64_t weight);
 
-/* Nothing if there are none. Times are from `begin_ns` on, when the first call began. */
-void failures_print_text(const struct failures *f, uint64_t begin_ns, FILE *out);
-void failures_print_csv(const struct failures *f, FILE *out);
-
-/* The member "failures", behind a comma. */
-void failures_print_json(const struct failures *f, uint64_t begin_ns, FILE *out);
+/* Of a struct failures. */
+extern const struct table_info failures_table;
 
 /* The first of them, " (first cudaErrorMemoryAllocation of cudaMalloc)". */
 void failures_print_summary(const struct failures *f, FILE *out);

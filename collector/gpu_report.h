@@ -14,6 +14,7 @@
 #include "options.h"
 #include "range_stack.h"
 #include "survey.h"
+#include "table.h"
 
 #define GPU_STATS_MAX 65536
 
@@ -78,10 +79,7 @@ struct gpu_totals {
 /* After gpu_report_finish. `g` may be NULL: then all are 0. */
 struct gpu_totals gpu_report_totals(const struct gpu_report *g);
 
-/* What goes into the report; nothing for tables without rows. `g` may be NULL. (gpu_report_print.c)
- */
-void gpu_report_print_text(const struct gpu_report *g, FILE *out);
-void gpu_report_print_json(const struct gpu_report *g, FILE *out);
-void gpu_report_print_csv(const struct gpu_report *g, FILE *out);
+/* Of a struct gpu_report, which may be NULL. (gpu_report_print.c) */
+extern const struct table_info gpu_tables[TABLE_COUNT];
 
 #endif

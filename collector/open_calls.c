@@ -6,8 +6,6 @@
 
 #include "api.h"
 #include "argument_text.h"
-#include "csv_kind.h"
-#include "json_text.h"
 #include "process.h"
 #include "process_title.h"
 #include "unit_text.h"
@@ -44,75 +42,103 @@ void open_calls_take(struct open_calls *o, const struct event *e)
     memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);
 }
 
-static void print_line(const char *before, const char *text, const char *behind, FILE *out)
+/* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
+static char *call_text(const struct open_call *c)
 {
-    char *clean = json_line(text);
-    fprintf(out, "%s%s%s", before, clean ? clean : "?", behind);
-    free(clean);
-}
-
-void open_calls_print_text(const struct open_calls *o, FILE *out)
-{
-    char title[1200], text[UNIT_TEXT_BYTES];
-    if (o->total)
-        fprintf(out, "\ncalls that had not returned when their process ended or was looked at\n"
-                     "       lasted  call, thread and process\n");
-    for (uint32_t i = 0; i < o->count; i++) {
-        const struct open_call *c = &o->calls[i];
-        fprintf(out, " %12s  ", c->duration_ns ? time_text(text, c->duration_ns) : "just begun");
-        print_line("", c->function->name, "", out);
-        for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
-            unsigned kind = c->function->args[k].kind;
-            uint64_t value;
-            if (!function_value(c->args, c->arg_count, k, &kind, &value))
-                continue;
-            print_line(" ", c->function->args[k].label, "=", out);
-            if (c->kernel && kind == API_KERNEL)
-                print_line("", c->kernel->shown, "", out);
-            else
-                argument_print(kind, value, out);
-        }
-        print_line(", in ", thread_title(c->process, c->thread, title, sizeof title), "\n", out);
+    char title[1200], *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return NULL;
+    fputs(c->function->name, out);
+    for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
+        unsigned kind = c->function->args[k].kind;
+        uint64_t value;
+        if (!function_value(c->args, c->arg_count, k, &kind, &value))
+            continue;
+        fprintf(out, " %s=", c->function->args[k].label);
+        if (c->kernel && kind == API_KERNEL)
+            fputs(c->kernel->shown, out);
+        else
+            argument_print(kind, value, out);
     }
-    if (o->total > o->count)
-        fprintf(out, "               ... and %s more\n", count_text(text, o->total - o->count));
+    fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
-/* Its time is among its function's already, so that here it is not to be added up. */
-void open_calls_print_csv(const struct open_calls *o, FILE *out)
+enum { NAME, LASTED, FUNCTION, DOMAIN, KERNEL, HOST, PID, TID, THREAD, ONE, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "call, thread and process"},
+    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13},
+    [FUNCTION] = {"function"},
+    [DOMAIN] = {"domain"},
+    [KERNEL] = {"kernel"},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+    [THREAD] = {"thread"},
+    [ONE] = {NULL},
+};
+
+static void table_begins(struct table *t, enum report_format format)
 {
-    for (uint32_t i = 0; i < o->count; i++) {
-        const struct open_call *c = &o->calls[i];
-        report_csv_begin(CSV_OPEN_CALL, c->function->name, out);
-        fprintf(out, ",%s,0,0,0,0,0,%llu,0,0,1\n", api_domain_name(c->function->domain),
-                (unsigned long long)c->duration_ns);
-    }
+    const struct open_calls *o = t->source;
+    t->count = o->count;
+    t->is_there = o->total || format == FORMAT_JSON;
 }
 
-static void print_json_text(const char *key, const char *text, FILE *out)
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
 {
-    char *quoted = json_string(text, strlen(text));
-    fprintf(out, ", \"%s\": %s", key, quoted ? quoted : "null");
-    free(quoted);
+    const struct open_call *c = &((const struct open_calls *)t->source)->calls[index];
+    bool is_text = format == FORMAT_TEXT;
+    cells[NAME] = is_text ? cell_owned(call_text(c)) : cell_text(c->function->name);
+    cells[LASTED] =
+        is_text && !c->duration_ns ? cell_text("just begun") : cell_number(c->duration_ns);
+    cells[FUNCTION] = cell_text(c->function->name);
+    cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
+    if (c->kernel)
+        cells[KERNEL] = cell_text(c->kernel->shown);
+    cells[HOST] = cell_text(c->process->header.host);
+    cells[PID] = cell_number(c->process->header.pid);
+    cells[TID] = cell_number(c->thread->tid);
+    cells[THREAD] = cell_text(c->thread->name);
+    cells[ONE] = cell_number(1);
 }
 
-void open_calls_print_json(const struct open_calls *o, FILE *out)
+/* Those that are not kept. */
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
 {
-    fprintf(out, ",\n\"open_calls\": [");
-    for (uint32_t i = 0; i < o->count; i++) {
-        const struct open_call *c = &o->calls[i];
-        fprintf(out, "%s\n{\"lasted_ns\": %llu", i ? "," : "", (unsigned long long)c->duration_ns);
-        print_json_text("function", c->function->name, out);
-        print_json_text("domain", api_domain_name(c->function->domain), out);
-        if (c->kernel)
-            print_json_text("kernel", c->kernel->shown, out);
-        print_json_text("host", c->process->header.host, out);
-        fprintf(out, ", \"pid\": %u, \"tid\": %u", c->process->header.pid, c->thread->tid);
-        print_json_text("thread", c->thread->name, out);
-        fprintf(out, "}");
-    }
-    fprintf(out, o->count ? "\n]" : "]");
+    const struct open_calls *o = t->source;
+    char number[UNIT_TEXT_BYTES], *text = NULL;
+    if (format != FORMAT_TEXT || o->total == o->count)
+        return false;
+    if (asprintf(&text, "... and %s more", count_text(number, o->total - o->count)) < 0)
+        text = NULL;
+    cells[NAME] = cell_owned(text);
+    return true;
 }
+
+const struct table_info open_calls_table = {
+    .name = "open_calls",
+    .key = "open_calls",
+    .title = "calls that had not returned when their process ended or was looked at",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {LASTED},
+    /* Its time is among its function's already, so that here it is not to be added up. */
+    .csv = {{CSV_OPEN_CALL, NULL, DOMAIN, 0, {[FIELD_MAX] = LASTED, [FIELD_COUNT] = ONE}}},
+    .csv_count = 1,
+    .is_urgent = true,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+    .foot = fill_foot,
+};
 
 void open_calls_print_summary(const struct open_calls *o, FILE *out)
 {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "kernel_names.h"
+#include "table.h"
 #include "timeline.h"
 
 #define OPEN_CALLS_MAX 32
@@ -33,12 +34,8 @@ struct open_calls {
 /* Takes the event, a CALL, if it had not returned. */
 void open_calls_take(struct open_calls *o, const struct event *e);
 
-/* Nothing if there are none. */
-void open_calls_print_text(const struct open_calls *o, FILE *out);
-void open_calls_print_csv(const struct open_calls *o, FILE *out);
-
-/* The member "open_calls", behind a comma. */
-void open_calls_print_json(const struct open_calls *o, FILE *out);
+/* Of a struct open_calls. */
+extern const struct table_info open_calls_table;
 
 /* A line for the summary of a run. */
 void open_calls_print_summary(const struct open_calls *o, FILE *out);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "message.h"
@@ -31,6 +34,16 @@ const struct option_info option_infos[] = {
      "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
      "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
      "lines of Python that made them; standard: name"},
+    {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
+     "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
+     "has cost"},
+    {OPTION_SORT, 0, "sort", "COLUMN",
+     "rows in the order of this column, as the text or the JSON names it, in the tables that have "
+     "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
+    {OPTION_LIMIT, 0, "limit", "N",
+     "so many rows of each table at most; how many more there are is said"},
+    {OPTION_FULL, 0, "full", NULL,
+     "do not fit the text to the terminal's width: leave no column out, cut no name"},
     {OPTION_GRAPH, 'o', "output", "FILE",
      "write the graph there (compressed if the name ends in .gz); standard: standard output"},
     {OPTION_FORM, 0, "format", "folded|speedscope|svg",
@@ -138,6 +151,17 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
+    case OPTION_TABLE: o->tables = value; break;
+    case OPTION_SORT: o->sort = value; break;
+    case OPTION_FULL: o->is_full = true; break;
+    case OPTION_LIMIT: {
+        char *end;
+        errno = 0;
+        o->limit = strtoull(value, &end, 10);
+        if (*end || errno || !isdigit((unsigned char)value[0]))
+            return usage_error("%s: --limit: '%s' is not a number of rows", argv[0], value);
+        break;
+    }
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
     case OPTION_GRAPH: o->output = value; break;
@@ -166,7 +190,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
 
 enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set)
 {
-    *o = (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME};
+    *o =
+        (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME, .limit = ROWS_UNLIMITED};
     bool words_only = false;
     for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];

@@ -8,31 +8,36 @@
 #define GPUPROF_COLLECTOR_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "exit_code.h"
 
 /* What a verb accepts. */
 enum option_set {
-    OPTION_OUTPUT = 1,           /* -o, --output FILE */
-    OPTION_FORMAT = 2,           /* --format text|json|csv */
-    OPTION_BLOCKS = 4,           /* --blocks */
-    OPTION_STRICT = 8,           /* --strict */
-    OPTION_KEEP_LIVE = 16,       /* --keep-live */
-    OPTION_OUT = 32,             /* -o DIR */
-    OPTION_QUIET = 64,           /* --quiet */
-    OPTION_EXEC = 128,           /* --exec */
-    OPTION_HELP = 256,           /* -h, --help */
-    OPTION_SETTINGS = 512,       /* no row: the options of settings.def */
-    OPTION_RECORDINGS = 1024,    /* no row: at least one folder or file */
-    OPTION_PER_RANK = 2048,      /* --per-rank */
-    OPTION_STEP_RANGE = 4096,    /* --step-range NAME */
-    OPTION_BY = 8192,            /* --by name|grid|stack|python-line */
-    OPTION_GRAPH = 16384,        /* -o, --output FILE of a flame graph */
-    OPTION_FORM = 32768,         /* --format of one */
-    OPTION_WEIGHT = 65536,       /* --weight */
-    OPTION_THREADS = 131072,     /* --threads */
-    OPTION_SYMBOLS = 262144,     /* --symbols DIR|none */
-    OPTION_SYNC_STREAMS = 524288 /* --sync-streams */
+    OPTION_OUTPUT = 1,            /* -o, --output FILE */
+    OPTION_FORMAT = 2,            /* --format text|json|csv */
+    OPTION_BLOCKS = 4,            /* --blocks */
+    OPTION_STRICT = 8,            /* --strict */
+    OPTION_KEEP_LIVE = 16,        /* --keep-live */
+    OPTION_OUT = 32,              /* -o DIR */
+    OPTION_QUIET = 64,            /* --quiet */
+    OPTION_EXEC = 128,            /* --exec */
+    OPTION_HELP = 256,            /* -h, --help */
+    OPTION_SETTINGS = 512,        /* no row: the options of settings.def */
+    OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
+    OPTION_PER_RANK = 2048,       /* --per-rank */
+    OPTION_STEP_RANGE = 4096,     /* --step-range NAME */
+    OPTION_BY = 8192,             /* --by name|grid|stack|python-line */
+    OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
+    OPTION_FORM = 32768,          /* --format of one */
+    OPTION_WEIGHT = 65536,        /* --weight */
+    OPTION_THREADS = 131072,      /* --threads */
+    OPTION_SYMBOLS = 262144,      /* --symbols DIR|none */
+    OPTION_SYNC_STREAMS = 524288, /* --sync-streams */
+    OPTION_TABLE = 1 << 20,       /* --table NAME,... */
+    OPTION_SORT = 1 << 21,        /* --sort COLUMN */
+    OPTION_LIMIT = 1 << 22,       /* --limit N */
+    OPTION_FULL = 1 << 23         /* --full */
 };
 
 struct option_info {
@@ -64,6 +69,8 @@ enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order o
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
+#define ROWS_UNLIMITED UINT64_MAX
+
 struct options {
     const char *output; /* NULL: standard output */
     bool strict;
@@ -75,6 +82,10 @@ struct options {
     bool sync_streams;
     enum report_format format;
     enum report_by by;
+    const char *tables;             /* names with commas between; NULL: all */
+    const char *sort;               /* a column; NULL: as the tables are */
+    uint64_t limit;                 /* rows of a table; ROWS_UNLIMITED: not said */
+    bool is_full;                   /* nothing is cut for the terminal */
     enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
     enum flame_weight weight;
     bool threads;

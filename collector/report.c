@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api.h"
 #include "array.h"
@@ -11,7 +12,9 @@
 #include "gpu_report.h"
 #include "message.h"
 #include "options.h"
+#include "report_tables.h"
 #include "stack_report.h"
+#include "text_width.h"
 #include "timeline.h"
 #include "verb_output.h"
 
@@ -127,12 +130,14 @@ static int compare_rows(const void *left, const void *right)
     return strcmp(a->function->name, b->function->name);
 }
 
-static void complete(struct report *r)
+static int complete(struct report *r)
 {
+    r->failures.begin_ns = r->begin_ns;
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->rec->processes[i]->losses);
+    return cost_report_init(&r->cost, r->rec);
 }
 
 static int start_stacks(struct report *r, enum report_by by, const char *symbol_folder)
@@ -177,8 +182,10 @@ int report_make(struct report *r, struct recording *rec, enum report_by by,
         message("%s: %s", timeline ? timeline_path(timeline) : "report",
                 more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
     timeline_free(timeline);
-    complete(r);
-    return more;
+    int completed = complete(r);
+    if (completed < 0 && more == 0)
+        message("report: %s", gpuprof_error_text(completed));
+    return more < 0 ? more : completed;
 }
 
 void report_release(struct report *r)
@@ -189,13 +196,15 @@ void report_release(struct report *r)
     free(r->row_of);
     number_set_release(&r->row_names);
     free(r->process_calls);
+    cost_report_release(&r->cost);
     if (r->stacks)
         stack_report_release(r->stacks);
     free(r->stacks);
     gpu_report_free(r->gpu);
 }
 
-static enum exit_code report_print(const struct report *r, enum report_format format)
+static enum exit_code report_print(const struct report *r, const struct report_view *view,
+                                   enum report_format format)
 {
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
@@ -204,14 +213,12 @@ static enum exit_code report_print(const struct report *r, enum report_format fo
         return code;
     FILE *text = output_stream(&out);
     int error = text ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = format == FORMAT_JSON  ? report_print_json(r, view, text)
+                : format == FORMAT_CSV ? report_print_csv(r, view, text)
+                                       : report_print_text(r, view, text);
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
-    else if (format == FORMAT_JSON)
-        report_print_json(r, text);
-    else if (format == FORMAT_CSV)
-        report_print_csv(r, text);
-    else
-        report_print_text(r, text);
     return verb_output_close(&out, NULL, error);
 }
 
@@ -219,11 +226,22 @@ enum exit_code report_verb(const struct options *options)
 {
     struct recording rec;
     struct recording_options how = {.keep_live = options->keep_live};
-    enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
+    struct report_view view = {
+        options->by,
+        options->tables,
+        {.sort = options->sort,
+         .limit = options->limit,
+         .width = options->is_full ? 0 : terminal_width(STDOUT_FILENO),
+         .is_named = options->tables != NULL},
+    };
+    enum exit_code code = report_view_check(&view, options->format);
+    if (code != EXIT_OK)
+        return code;
+    code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
         int error = report_make(&report, &rec, options->by, options->symbols);
-        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, options->format);
+        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->format);
         report_release(&report);
     }
     if (code == EXIT_OK)

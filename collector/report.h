@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "cost_report.h"
 #include "exit_code.h"
 #include "failures.h"
 #include "histogram.h"
@@ -16,6 +17,7 @@
 #include "open_calls.h"
 #include "options.h"
 #include "recording.h"
+#include "table.h"
 
 struct report_row {
     const struct function *function; /* the first of that name */
@@ -53,6 +55,7 @@ struct report {
     struct losses losses;        /* of all processes together */
     struct open_calls open;      /* that had not returned */
     struct failures failures;    /* calls that returned an error */
+    struct cost_report cost;     /* of gpuprof itself */
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
     struct stack_report *stacks; /* owned; NULL: not asked for */
 };
@@ -66,10 +69,25 @@ int report_make(struct report *r, struct recording *rec, enum report_by by,
                 const char *symbol_folder);
 void report_release(struct report *r);
 
-/* What report_make has found, as text for people, as JSON, or as CSV with a heading line. */
-void report_print_text(const struct report *r, FILE *out);
-void report_print_json(const struct report *r, FILE *out);
-void report_print_csv(const struct report *r, FILE *out);
+/* How a report is wanted: which tables, and what of them. */
+struct report_view {
+    enum report_by by;
+    const char *tables; /* names, with commas between; NULL: all of them */
+    struct table_view how;
+};
+
+/* What report_make has found, as text for people, as JSON, or as CSV with a heading line. 0 or
+ * GPUPROF_NO_MEMORY. */
+int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_csv(const struct report *r, const struct report_view *v, FILE *out);
+
+/* Of a struct report. (report_functions.c) */
+extern const struct table_info functions_table;
+
+/* A nested call's time is in the share of the one around it, so that shares add up to the whole; a
+ * row of such calls alone has none. */
+struct cell report_share(const struct report *r, const struct report_row *row);
 
 /* About ten lines; the first `function_count` functions only. */
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out);

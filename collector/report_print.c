@@ -4,69 +4,31 @@
 #include <string.h>
 
 #include "absence.h"
-#include "api.h"
 #include "cost_report.h"
-#include "csv_kind.h"
 #include "gpu_report.h"
 #include "json_text.h"
 #include "process_title.h"
-#include "report.h"
-#include "stack_report.h"
+#include "report_tables.h"
+#include "text_width.h"
 #include "unit_text.h"
 
 #define PROCESSES_SHOWN_MAX 16
 
-static uint64_t mean_ns(const struct report_row *row)
-{
-    return row->count ? row->total_ns / row->count : 0;
-}
-
-/* A bucket's middle may lie above the largest value in it. */
-static uint64_t quantile_ns(const struct report_row *row, double fraction)
-{
-    uint64_t ns = histogram_quantile(&row->durations, fraction);
-    return ns < row->max_ns ? ns : row->max_ns;
-}
-
-/* "~": estimated from some of the calls. */
-static const char *total_text(const struct report_row *row, char *text)
-{
-    text[0] = '~';
-    return row->count > row->recorded ? (time_text(text + 1, row->total_ns), text)
-                                      : time_text(text, row->total_ns);
-}
-
-static const char *calls_text(const struct report_row *row, char *text)
-{
-    text[0] = '~';
-    return row->count > row->recorded ? (count_text(text + 1, row->count), text)
-                                      : count_text(text, row->count);
-}
-
-/*
- * A nested call's time is in the share of the one around it, so that shares add up to the whole;
- * a row of such calls alone has none.
- */
-static char *share_text(const struct report *r, const struct report_row *row, char text[static 16])
-{
-    double share = r->total_ns ? 100.0 * (double)row->outer_ns / (double)r->total_ns : 0;
-    if (row->total_ns && !row->outer_ns)
-        text[0] = '\0';
-    else
-        snprintf(text, 16, "%.1f%%", share);
-    return text;
-}
-
-static void print_processes(const struct report *r, FILE *out)
+static void print_processes(const struct report *r, uint32_t width, FILE *out)
 {
     char title[1024];
     char number[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
+        count_text(number, r->process_calls[p->index]);
         char *clean = json_line(title);
-        fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
-                count_text(number, r->process_calls[p->index]));
+        size_t around = sizeof "  :  calls" - 1 + strlen(number);
+        char *cut = clean && width > around + TEXT_WIDTH_MIN
+                        ? text_cut(clean, strlen(clean), width - around)
+                        : NULL;
+        fprintf(out, "  %s: %s calls\n", cut ? cut : clean ? clean : "?", number);
+        free(cut);
         free(clean);
     }
     if (r->rec->count > PROCESSES_SHOWN_MAX)
@@ -115,112 +77,61 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
 }
 
 /* What was read: processes, threads, calls, and whether there are GPU rows. */
-static void print_recording(const struct report *r, FILE *out)
+static void print_recording(const struct report *r, uint32_t width, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
     fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
             r->rec->count == 1 ? "" : "es", r->rec->thread_count - r->rec->gpu_thread_count,
             r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
             count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
-    print_processes(r, out);
+    print_processes(r, width, out);
     print_gpu_rows(r->rec, out);
 }
 
-static void print_functions(const struct report *r, FILE *out)
+typedef int print_fn(struct table *t, const struct table_view *how, FILE *out);
+
+static int print_tables(const struct report *r, const struct report_view *v,
+                        enum report_format format, bool is_urgent, FILE *out)
 {
-    char a[1 + UNIT_TEXT_BYTES], b[1 + UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
-    char e[UNIT_TEXT_BYTES], f[UNIT_TEXT_BYTES], g[UNIT_TEXT_BYTES], h[UNIT_TEXT_BYTES], s[16];
-    fprintf(out, "\n%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", "share", "total", "calls",
-            "mean", "median", "p95", "max", "bytes", "errors", "function");
-    for (uint32_t i = 0; i < r->row_count; i++) {
-        const struct report_row *row = &r->rows[i];
-        char *name = json_line(row->function->name);
-        fprintf(out, "%7s %12s %12s %12s %12s %12s %12s %11s %9s  %s\n", share_text(r, row, s),
-                total_text(row, a), calls_text(row, b), time_text(c, mean_ns(row)),
-                time_text(d, quantile_ns(row, 0.5)), time_text(e, quantile_ns(row, 0.95)),
-                time_text(f, row->max_ns), row->bytes ? bytes_text(g, row->bytes) : "",
-                row->errors ? count_text(h, row->errors) : "", name ? name : "?");
-        free(name);
-    }
-    bool nested = false;
-    for (uint32_t i = 0; i < r->row_count; i++)
-        nested |= r->rows[i].outer_ns < r->rows[i].total_ns;
-    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
-            nested ? ", and a call's inside another is in that one's" : "");
-    if (r->is_estimated)
-        fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
-                     "recorded\n");
+    static print_fn *const print[] = {table_print_text, table_print_json, table_print_csv};
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(r, tables);
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++)
+        if (report_wants(v, tables[i].info, format) &&
+            (format != FORMAT_TEXT || tables[i].info->is_urgent == is_urgent))
+            error = print[format](&tables[i], &v->how, out);
+    return error;
 }
 
-/* Whoever asks for the stacks wants their table, not to look for it among all the others. */
-void report_print_text(const struct report *r, FILE *out)
+int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
 {
-    print_recording(r, out);
-    open_calls_print_text(&r->open, out);
-    failures_print_text(&r->failures, r->begin_ns, out);
-    if (r->stacks) {
-        stack_report_print_text(r->stacks, out);
-    } else {
-        print_functions(r, out);
-        gpu_report_print_text(r->gpu, out);
-        cost_report_print_text(r->rec, out);
-    }
+    struct absence found[ABSENCES_MAX];
+    if (!v->tables)
+        print_recording(r, v->how.width, out);
+    else if (!recording_has_gpu(r->rec) || absences_find(r->rec, "gpu_rows", found))
+        print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
+    int error = print_tables(r, v, FORMAT_TEXT, true, out);
+    if (error == 0)
+        error = print_tables(r, v, FORMAT_TEXT, false, out);
     print_losses(r, out);
+    return error;
 }
 
-/* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */
-static void print_csv_count(enum csv_kind kind, const char *key, uint64_t count, FILE *out)
-{
-    report_csv_begin(kind, key, out);
-    fprintf(out, ",,0,0,0,0,0,0,0,0,%llu\n", (unsigned long long)count);
-}
-
-void report_print_csv(const struct report *r, FILE *out)
+int report_print_csv(const struct report *r, const struct report_view *v, FILE *out)
 {
     static const enum csv_kind kinds[] = {
         [LOSS_NONE] = CSV_NOTE, [LOSS_COUNTED] = CSV_LOSS, [LOSS_DAMAGE] = CSV_DAMAGE};
-    fprintf(out, "kind,function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors,"
-                 "count\n");
-    for (uint32_t i = 0; i < r->row_count; i++) {
-        const struct report_row *row = &r->rows[i];
-        report_csv_begin(CSV_FUNCTION, row->function->name, out);
-        fprintf(out, ",%s,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,0\n",
-                api_domain_name(row->function->domain), (unsigned long long)row->count,
-                (unsigned long long)row->total_ns, (unsigned long long)mean_ns(row),
-                (unsigned long long)quantile_ns(row, 0.5),
-                (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns,
-                (unsigned long long)row->bytes, (unsigned long long)row->errors);
-    }
-    open_calls_print_csv(&r->open, out);
-    failures_print_csv(&r->failures, out);
-    if (r->stacks)
-        stack_report_print_csv(r->stacks, out);
-    gpu_report_print_csv(r->gpu, out);
-    cost_report_print_csv(r->rec, out);
+    csv_print_heading(out);
+    int error = print_tables(r, v, FORMAT_CSV, false, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (loss_value(&r->losses, i))
-            print_csv_count(kinds[info.weight], info.key, loss_value(&r->losses, i), out);
+            csv_print_count(kinds[info.weight], info.key, loss_value(&r->losses, i), out);
     }
     if (r->rec->unread_files)
-        print_csv_count(kinds[LOSS_DAMAGE], "unread_files", r->rec->unread_files, out);
-}
-
-static void print_json_row(const struct report_row *row, FILE *out)
-{
-    char *name = json_string(row->function->name, strlen(row->function->name));
-    fprintf(out, "{\"function\": %s, \"domain\": \"%s\", \"calls\": %llu, \"total_ns\": %llu, ",
-            name ? name : "\"?\"", api_domain_name(row->function->domain),
-            (unsigned long long)row->count, (unsigned long long)row->total_ns);
-    fprintf(out, "\"mean_ns\": %llu, \"median_ns\": %llu, \"p95_ns\": %llu, \"max_ns\": %llu, ",
-            (unsigned long long)mean_ns(row), (unsigned long long)quantile_ns(row, 0.5),
-            (unsigned long long)quantile_ns(row, 0.95), (unsigned long long)row->max_ns);
-    fprintf(out, "\"bytes\": %llu, \"errors\": %llu", (unsigned long long)row->bytes,
-            (unsigned long long)row->errors);
-    if (row->count > row->recorded)
-        fprintf(out, ", \"estimated_from\": %llu", (unsigned long long)row->recorded);
-    fprintf(out, "}");
-    free(name);
+        csv_print_count(kinds[LOSS_DAMAGE], "unread_files", r->rec->unread_files, out);
+    return error;
 }
 
 static void print_json_gpu_rows(const struct recording *rec, FILE *out)
@@ -232,7 +143,7 @@ static void print_json_gpu_rows(const struct recording *rec, FILE *out)
     fprintf(out, ",\n");
 }
 
-void report_print_json(const struct report *r, FILE *out)
+int report_print_json(const struct report *r, const struct report_view *v, FILE *out)
 {
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
@@ -251,19 +162,10 @@ void report_print_json(const struct report *r, FILE *out)
                 (unsigned long long)loss_value(&r->losses, i));
         separator = ", ";
     }
-    fprintf(out, "},\n\"functions\": [");
-    for (uint32_t i = 0; i < r->row_count; i++) {
-        fprintf(out, i ? ",\n" : "\n");
-        print_json_row(&r->rows[i], out);
-    }
-    fprintf(out, "\n]");
-    open_calls_print_json(&r->open, out);
-    failures_print_json(&r->failures, r->begin_ns, out);
-    if (r->stacks)
-        stack_report_print_json(r->stacks, out);
-    gpu_report_print_json(r->gpu, out);
-    cost_report_print_json(r->rec, out);
+    fprintf(out, "}");
+    int error = print_tables(r, v, FORMAT_JSON, false, out);
     fprintf(out, "\n}\n");
+    return error;
 }
 
 /* Of the devices: what they did, or why nothing of it is known. */
@@ -296,7 +198,7 @@ static void print_gpu_summary(const struct report *r, FILE *out)
 
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048], s[16];
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
     fprintf(out, "  wall time  %s\n",
             time_text(a, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns));
     if (r->whole_ns)
@@ -319,7 +221,11 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
     print_gpu_summary(r, out);
     for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
         const struct report_row *row = &r->rows[i];
-        fprintf(out, "  %6s  %10s  %s x %s\n", share_text(r, row, s), time_text(a, row->total_ns),
+        struct cell share = report_share(r, row);
+        char percent[16] = "";
+        if (share.kind == CELL_REAL)
+            snprintf(percent, sizeof percent, "%.1f%%", share.percent);
+        fprintf(out, "  %6s  %10s  %s x %s\n", percent, time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
     open_calls_print_summary(&r->open, out);

@@ -12,6 +12,7 @@
 
 #include "options.h"
 #include "stack_costs.h"
+#include "table.h"
 
 #define STACK_ROWS_SHOWN_MAX   40 /* in the text; the other forms have all */
 #define STACK_FRAMES_SHOWN_MAX 64 /* of a row of the text */
@@ -43,9 +44,7 @@ void stack_report_release(struct stack_report *r);
 /* After the last event went to stack_costs_take. 0 or GPUPROF_NO_MEMORY. */
 int stack_report_finish(struct stack_report *r);
 
-/* What goes into the report. (stack_report_print.c) */
-void stack_report_print_text(const struct stack_report *r, FILE *out);
-void stack_report_print_json(const struct stack_report *r, FILE *out);
-void stack_report_print_csv(const struct stack_report *r, FILE *out);
+/* Of a struct stack_report; NULL, or made --by another thing: not there. (stack_report_print.c) */
+extern const struct table_info stack_tables[2];
 
 #endif

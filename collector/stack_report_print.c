@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "absence.h"
-#include "csv_kind.h"
 #include "json_text.h"
 #include "stack_report.h"
 #include "unit_text.h"
@@ -58,49 +57,210 @@ static bool is_borrowed(const struct stack_report *r, uint32_t node)
     return false;
 }
 
-/* ---- text ---- */
-
-static void print_costs(const struct stack_report *r, const struct stack_cost *cost, FILE *out)
+/* "cudaMalloc | alloc (a.c:12) | main (a.c:20)" or, with lines for it, such, in new memory. */
+static char *stack_name(const struct stack_report *r, uint32_t node, enum report_format format)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES], d[UNIT_TEXT_BYTES];
-    char e[UNIT_TEXT_BYTES];
-    fprintf(out, "%6.1f%% %12s %12s %12s %12s %11s", 100 * share_of(r, cost),
-            time_text(a, cost->host_ns), count_text(b, cost->calls),
-            cost->works ? time_text(c, cost->gpu_ns) : "",
-            cost->works ? count_text(d, cost->works) : "",
-            cost->bytes ? bytes_text(e, cost->bytes) : "");
-}
-
-static void print_heading(const char *heading, const char *more, const char *what, FILE *out)
-{
-    fprintf(out, "\n%s\n%7s %12s %12s %12s %12s %11s%s  %s\n", heading, "share", "host", "calls",
-            "GPU", "GPU work", "bytes", more, what);
-}
-
-static void print_stack(const struct stack_report *r, uint32_t node, FILE *out)
-{
-    struct stack_cost cost = stack_cost_of(&r->costs, node);
+    const struct call_tree *tree = &r->costs.tree;
     unsigned frames = 0;
-    print_costs(r, &cost, out);
-    fprintf(out, "  %s\n", call_tree_frame(&r->costs.tree, node)->label);
-    while ((node = call_tree_node(&r->costs.tree, node)->parent)) {
-        if (++frames > STACK_FRAMES_SHOWN_MAX) {
-            fprintf(out, "%75s...\n", "");
-            return;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    for (; node; node = call_tree_node(tree, node)->parent, frames++) {
+        fputs(!frames ? "" : format == FORMAT_TEXT ? "\n" : " | ", memory);
+        if (format == FORMAT_TEXT && frames > STACK_FRAMES_SHOWN_MAX) {
+            fputs("...", memory);
+            break;
         }
-        fprintf(out, "%75s%s\n", "", call_tree_frame(&r->costs.tree, node)->label);
+        fputs(call_tree_frame(tree, node)->label, memory);
     }
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
-static void print_line(const struct stack_report *r, const struct line_row *row, FILE *out)
+/* The frames that led to the call, as a list in JSON, in new memory. */
+static char *stack_json(const struct stack_report *r, uint32_t node)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
-    char *name = line_name(r, row);
-    print_costs(r, &row->own, out);
-    fprintf(out, " %12s %12s  %s\n", time_text(a, row->all.host_ns),
-            row->all.works ? time_text(b, row->all.gpu_ns) : "", name ? name : "?");
-    free(name);
+    const char *separator = "";
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    fputc('[', memory);
+    while ((node = call_tree_node(&r->costs.tree, node)->parent)) {
+        fprintf(memory, "%s%s", separator, call_tree_frame(&r->costs.tree, node)->json);
+        separator = ", ";
+    }
+    fputc(']', memory);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
+
+/* ---- columns and rows ---- */
+
+enum {
+    NAME,
+    PLACE_FILE,
+    FUNCTION,
+    LINE,
+    RANGE,
+    CALL,
+    FRAMES,
+    HAS_BORROWED,
+    SHARE,
+    CALLS,
+    HOST,
+    WORKS,
+    GPU,
+    BYTES,
+    CALLS_ALL,
+    HOST_ALL,
+    WORKS_ALL,
+    GPU_ALL,
+    BYTES_ALL,
+    IS_OWN, /* from here on for the csv alone */
+    MEAN,
+    MAX,
+    GPU_MEAN,
+    IS_ALL,
+    MEAN_ALL,
+    MAX_ALL,
+    GPU_MEAN_ALL,
+    COLUMNS
+};
+
+#define STACK_COLUMNS(name_label)                                                                  \
+    {                                                                                              \
+        [NAME] = {NULL, name_label, COLUMN_LINES}, [PLACE_FILE] = {"file", NULL, COLUMN_JSON},     \
+        [FUNCTION] = {"function", NULL, COLUMN_JSON},                                              \
+        [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true},                                 \
+        [RANGE] = {"range", NULL, COLUMN_JSON}, [CALL] = {"call", NULL, COLUMN_JSON},              \
+        [FRAMES] = {"frames", NULL, COLUMN_LIST},                                                  \
+        [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL},                                          \
+        [SHARE] = {"share", "share", COLUMN_SHARE, 7},                                             \
+        [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .spare = 2},                                \
+        [HOST] = {"host_ns", "host", COLUMN_NS, 12},                                               \
+        [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT, 12, .spare = 1},                          \
+        [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2},                                      \
+        [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1},                                \
+        [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT},                                           \
+        [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 12, .spare = 1},                      \
+        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},                                        \
+        [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 12, .spare = 1},                         \
+        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES},                                           \
+    }
+static const struct column stack_columns[COLUMNS] =
+    STACK_COLUMNS("stack, the innermost frame first");
+static const struct column line_columns[COLUMNS] = STACK_COLUMNS("line");
+#undef STACK_COLUMNS
+
+_Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
+
+static bool is_of_lines(const struct table *t)
+{
+    return t->info->by == BY_PYTHON_LINE;
+}
+
+/* The cells of what was counted, from `calls` on, and behind it from `is_there` on those of csv. */
+static void fill_costs(const struct stack_cost *cost, enum report_format format, unsigned calls,
+                       unsigned is_there, struct cell *cells)
+{
+    bool is_text = format == FORMAT_TEXT;
+    cells[calls] = cell_number(cost->calls);
+    cells[calls + HOST - CALLS] = cell_number(cost->host_ns);
+    if (!is_text || cost->works) {
+        cells[calls + WORKS - CALLS] = cell_number(cost->works);
+        cells[calls + GPU - CALLS] = cell_number(cost->gpu_ns);
+    }
+    if (!is_text || cost->bytes)
+        cells[calls + BYTES - CALLS] = cell_number(cost->bytes);
+    cells[is_there] = cell_number(cost->calls || cost->works);
+    cells[is_there + MEAN - IS_OWN] = cell_number(cost->calls ? cost->host_ns / cost->calls : 0);
+    cells[is_there + MAX - IS_OWN] = cell_number(cost->max_ns);
+    cells[is_there + GPU_MEAN - IS_OWN] = cell_number(cost->works ? cost->gpu_ns / cost->works : 0);
+}
+
+static void fill_own(const struct stack_report *r, const struct stack_cost *cost,
+                     enum report_format format, struct cell *cells)
+{
+    cells[SHARE] = cell_real(share_of(r, cost));
+    fill_costs(cost, format, CALLS, IS_OWN, cells);
+}
+
+static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    uint32_t node = r->stacks[index];
+    struct stack_cost cost = stack_cost_of(&r->costs, node);
+    fill_own(r, &cost, format, cells);
+    if (format == FORMAT_JSON)
+        cells[FRAMES] = cell_owned(stack_json(r, node));
+    else
+        cells[NAME] = cell_owned(stack_name(r, node, format));
+    cells[CALL] = cell_text(call_tree_frame(&r->costs.tree, node)->json);
+    cells[HAS_BORROWED] = cell_number(is_borrowed(r, node));
+}
+
+static struct cell json_name(const struct kernel_name *name)
+{
+    return cell_text(name ? name->json : NULL);
+}
+
+static void fill_line(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    const struct line_row *row = &r->lines[index];
+    struct shown_frame none = {.kind = SHOWN_PYTHON};
+    const struct shown_frame *f =
+        row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
+    bool range = f->kind == SHOWN_RANGE;
+    fill_own(r, &row->own, format, cells);
+    fill_costs(&row->all, format, CALLS_ALL, IS_ALL, cells);
+    cells[IS_ALL] = cell_number(true);
+    if (format != FORMAT_JSON)
+        cells[NAME] = cell_owned(line_name(r, row));
+    cells[PLACE_FILE] = json_name(f->file);
+    cells[FUNCTION] = json_name(range ? NULL : f->name);
+    cells[LINE] = cell_number(f->line);
+    cells[RANGE] = json_name(range ? f->name : NULL);
+    cells[HAS_BORROWED] = cell_number(row->borrowed);
+}
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct stack_report *r = t->source;
+    (void)format;
+    if (!r || r->by != t->info->by)
+        return;
+    t->is_there = true;
+    t->count = is_of_lines(t) ? r->line_count : r->stack_count;
+}
+
+/* What has no stack. */
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    char reason[NO_STACK_BYTES], *text = NULL;
+    if (format == FORMAT_JSON || !r || !(r->without.calls || r->without.works))
+        return false;
+    fill_own(r, &r->without, format, cells);
+    cells[NAME] = cell_text(NO_STACK);
+    if (format == FORMAT_TEXT)
+        cells[NAME] = cell_owned(
+            asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
+                                                                                           : text);
+    return true;
+}
+
+/* ---- what stands around them ---- */
 
 static void print_absences(const struct stack_report *r, const char *key, const char *what,
                            FILE *out)
@@ -116,171 +276,100 @@ static void print_absences(const struct stack_report *r, const char *key, const 
     }
 }
 
-void stack_report_print_text(const struct stack_report *r, FILE *out)
+static void print_notes(const struct table *t, FILE *out)
 {
-    bool lines = r->by == BY_PYTHON_LINE;
-    char more[32] = "", left[UNIT_TEXT_BYTES], reason[NO_STACK_BYTES];
-    if (lines)
-        snprintf(more, sizeof more, " %12s %12s", "host, all", "GPU, all");
-    print_heading(lines ? "calls by line of Python" : "calls by stack", more,
-                  lines ? "line" : "stack, the innermost frame first", out);
-    uint32_t count = lines ? r->line_count : r->stack_count;
-    for (uint32_t i = 0; i < count && i < STACK_ROWS_SHOWN_MAX; i++) {
-        if (lines)
-            print_line(r, &r->lines[i], out);
-        else
-            print_stack(r, r->stacks[i], out);
-    }
-    if (count > STACK_ROWS_SHOWN_MAX)
-        fprintf(out, "%75s... and %s more rows; --format=csv and json have them\n", "",
-                count_text(left, count - STACK_ROWS_SHOWN_MAX));
-    if (r->without.calls || r->without.works) {
-        print_costs(r, &r->without, out);
-        fprintf(out, "%*s  (no stack: %s)\n", lines ? 26 : 0, "",
-                stack_costs_reason(&r->without, reason));
-    }
+    const struct stack_report *r = t->source;
     fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
                  "launched\n");
     if (r->without.works)
         fprintf(out,
                 "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
-    if (lines)
+    if (is_of_lines(t))
         fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
                      "line that led to it\n");
     print_absences(r, "stacks", "stacks", out);
-    if (lines)
+    if (is_of_lines(t))
         print_absences(r, "python", "Python frames", out);
-}
-
-/* ---- JSON ---- */
-
-static void print_json_costs(const struct stack_cost *cost, const char *suffix, FILE *out)
-{
-    fprintf(out,
-            "\"calls%s\": %llu, \"host_ns%s\": %llu, \"gpu_work%s\": %llu, \"gpu_ns%s\": %llu, "
-            "\"bytes%s\": %llu",
-            suffix, (unsigned long long)cost->calls, suffix, (unsigned long long)cost->host_ns,
-            suffix, (unsigned long long)cost->works, suffix, (unsigned long long)cost->gpu_ns,
-            suffix, (unsigned long long)cost->bytes);
-}
-
-static void print_json_name(const char *key, const struct kernel_name *name, FILE *out)
-{
-    fprintf(out, "\"%s\": %s, ", key, name ? name->json : "null");
-}
-
-static void print_json_line(const struct stack_report *r, const struct line_row *row, FILE *out)
-{
-    struct shown_frame none = {.kind = SHOWN_PYTHON};
-    const struct shown_frame *f =
-        row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
-    bool range = f->kind == SHOWN_RANGE;
-    fprintf(out, "{");
-    print_json_name("file", f->file, out);
-    print_json_name("function", range ? NULL : f->name, out);
-    fprintf(out, "\"line\": %llu, ", (unsigned long long)f->line);
-    print_json_name("range", range ? f->name : NULL, out);
-    fprintf(out, "\"borrowed\": %s, \"share\": %.4f, ", row->borrowed ? "true" : "false",
-            share_of(r, &row->own));
-    print_json_costs(&row->own, "", out);
-    fprintf(out, ", ");
-    print_json_costs(&row->all, "_all", out);
-    fprintf(out, "}");
-}
-
-static void print_json_stack(const struct stack_report *r, uint32_t node, FILE *out)
-{
-    struct stack_cost cost = stack_cost_of(&r->costs, node);
-    const char *separator = "";
-    fprintf(out, "{\"call\": %s, \"frames\": [", call_tree_frame(&r->costs.tree, node)->json);
-    for (uint32_t at = node; (at = call_tree_node(&r->costs.tree, at)->parent);) {
-        fprintf(out, "%s%s", separator, call_tree_frame(&r->costs.tree, at)->json);
-        separator = ", ";
-    }
-    fprintf(out, "], \"borrowed\": %s, \"share\": %.4f, ", is_borrowed(r, node) ? "true" : "false",
-            share_of(r, &cost));
-    print_json_costs(&cost, "", out);
-    fprintf(out, "}");
 }
 
 static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
 {
     struct absence found[ABSENCES_MAX];
     unsigned count = absences_find(r->costs.rec, key, found);
-    fprintf(out, ",\n\"%s_absent\": ", key);
+    fprintf(out, "\"%s_absent\": ", key);
     absences_print_json(found, count, "reason", out);
+    fprintf(out, ",\n");
 }
 
-void stack_report_print_json(const struct stack_report *r, FILE *out)
+static void print_json_without(const struct table *t, FILE *out)
 {
-    bool lines = r->by == BY_PYTHON_LINE;
-    uint32_t count = lines ? r->line_count : r->stack_count;
-    fprintf(out, ",\n\"without_stack\": {");
-    print_json_costs(&r->without, "", out);
-    fprintf(out, "}");
+    const struct stack_report *r = t->source;
+    const struct stack_cost *cost = &r->without;
+    fprintf(out,
+            "\"without_stack\": {\"calls\": %llu, \"host_ns\": %llu, \"gpu_work\": %llu, "
+            "\"gpu_ns\": %llu, \"bytes\": %llu},\n",
+            (unsigned long long)cost->calls, (unsigned long long)cost->host_ns,
+            (unsigned long long)cost->works, (unsigned long long)cost->gpu_ns,
+            (unsigned long long)cost->bytes);
     print_json_absences(r, "stacks", out);
     print_json_absences(r, "python", out);
-    fprintf(out, ",\n\"%s\": [", lines ? "calls_by_python_line" : "calls_by_stack");
-    for (uint32_t i = 0; i < count && !ferror(out); i++) {
-        fprintf(out, i ? ",\n" : "\n");
-        if (lines)
-            print_json_line(r, &r->lines[i], out);
-        else
-            print_json_stack(r, r->stacks[i], out);
-    }
-    fprintf(out, "\n]");
 }
 
-/* ---- CSV ---- */
+/* ---- the tables ---- */
 
 /* A row for the host and, if there is GPU work, one for that. */
-static void print_csv_rows(enum csv_kind kind, const char *name, const struct stack_cost *cost,
-                           FILE *out)
-{
-    report_csv_begin(kind, name, out);
-    fprintf(out, ",host,%llu,%llu,%llu,0,0,%llu,%llu,0,0\n", (unsigned long long)cost->calls,
-            (unsigned long long)cost->host_ns,
-            (unsigned long long)(cost->calls ? cost->host_ns / cost->calls : 0),
-            (unsigned long long)cost->max_ns, (unsigned long long)cost->bytes);
-    if (!cost->works)
-        return;
-    report_csv_begin(kind, name, out);
-    fprintf(out, ",gpu,%llu,%llu,%llu,0,0,0,0,0,0\n", (unsigned long long)cost->works,
-            (unsigned long long)cost->gpu_ns, (unsigned long long)(cost->gpu_ns / cost->works));
-}
-
-/* "cudaMalloc | alloc (a.c:12) | main (a.c:20)", in new memory. */
-static char *stack_name(const struct stack_report *r, uint32_t node)
-{
-    const struct call_tree *tree = &r->costs.tree;
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
-        return NULL;
-    for (const char *separator = ""; node; node = call_tree_node(tree, node)->parent) {
-        fprintf(memory, "%s%s", separator, call_tree_frame(tree, node)->label);
-        separator = " | ";
+#define HOST_FORM(kind, when, calls, total, mean, max, bytes)                                      \
+    {                                                                                              \
+        kind, "host", 0, when,                                                                     \
+        {                                                                                          \
+            calls, total, mean, 0, 0, max, bytes                                                   \
+        }                                                                                          \
     }
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-void stack_report_print_csv(const struct stack_report *r, FILE *out)
-{
-    bool lines = r->by == BY_PYTHON_LINE;
-    enum csv_kind kind = lines ? CSV_PYTHON_LINE : CSV_STACK;
-    for (uint32_t i = 0; i < (lines ? r->line_count : r->stack_count) && !ferror(out); i++) {
-        char *name = lines ? line_name(r, &r->lines[i]) : stack_name(r, r->stacks[i]);
-        struct stack_cost cost = lines ? r->lines[i].own : stack_cost_of(&r->costs, r->stacks[i]);
-        if (cost.calls || cost.works)
-            print_csv_rows(kind, name ? name : "?", &cost, out);
-        if (lines)
-            print_csv_rows(CSV_PYTHON_LINE_ALL, name ? name : "?", &r->lines[i].all, out);
-        free(name);
+#define GPU_FORM(kind, works, total, mean)                                                         \
+    {                                                                                              \
+        kind, "gpu", 0, works,                                                                     \
+        {                                                                                          \
+            works, total, mean                                                                     \
+        }                                                                                          \
     }
-    if (r->without.calls || r->without.works)
-        print_csv_rows(kind, NO_STACK, &r->without, out);
-}
+#define MORE "  ... and %s more rows; --format=csv and json have them"
+
+const struct table_info stack_tables[2] = {
+    {.name = "calls_by_stack",
+     .key = "calls_by_stack",
+     .title = "calls by stack",
+     .columns = stack_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES},
+     .csv = {HOST_FORM(CSV_STACK, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
+             GPU_FORM(CSV_STACK, WORKS, GPU, GPU_MEAN)},
+     .csv_count = 2,
+     .by = BY_STACK,
+     .text_limit = STACK_ROWS_SHOWN_MAX,
+     .more = MORE,
+     .begin = table_begins,
+     .row = fill_stack,
+     .foot = fill_foot,
+     .text_behind = print_notes,
+     .json_before = print_json_without},
+    {.name = "calls_by_python_line",
+     .key = "calls_by_python_line",
+     .title = "calls by line of Python",
+     .columns = line_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES, HOST_ALL, GPU_ALL},
+     .csv = {HOST_FORM(CSV_PYTHON_LINE, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
+             GPU_FORM(CSV_PYTHON_LINE, WORKS, GPU, GPU_MEAN),
+             HOST_FORM(CSV_PYTHON_LINE_ALL, IS_ALL, CALLS_ALL, HOST_ALL, MEAN_ALL, MAX_ALL,
+                       BYTES_ALL),
+             GPU_FORM(CSV_PYTHON_LINE_ALL, WORKS_ALL, GPU_ALL, GPU_MEAN_ALL)},
+     .csv_count = 4,
+     .by = BY_PYTHON_LINE,
+     .text_limit = STACK_ROWS_SHOWN_MAX,
+     .more = MORE,
+     .begin = table_begins,
+     .row = fill_line,
+     .foot = fill_foot,
+     .text_behind = print_notes,
+     .json_before = print_json_without},
+};

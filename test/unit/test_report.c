@@ -148,7 +148,8 @@ static void test_cost_of_a_short_program(void **state)
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
     assert_int_equal(report_make(&report, &rec, BY_NAME, NULL), 0);
     FILE *out = open_memstream(&text, &length);
-    report_print_text(&report, out);
+    const struct report_view view = {.how.limit = ROWS_UNLIMITED};
+    assert_int_equal(report_print_text(&report, &view, out), 0);
     fclose(out);
     assert_non_null(strstr(text, "100.00%     1.186 us            2       593 ns  alloc"));
     assert_non_null(strstr(text, " 90.00%     9.000 us            3     3.000 us  starts"));
@@ -228,6 +229,13 @@ static struct event make_event(struct made *m)
                           .function = &m->function};
 }
 
+static void print_open_calls(const struct open_calls *open, FILE *out)
+{
+    const struct table_view all = {.limit = ROWS_UNLIMITED};
+    struct table table = {.info = &open_calls_table, .source = open};
+    assert_int_equal(table_print_text(&table, &all, out), 0);
+}
+
 /* Of many, those that have lasted longest are kept. */
 static void test_open_calls(void **state)
 {
@@ -250,7 +258,7 @@ static void test_open_calls(void **state)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     open_calls_print_summary(&open, out);
-    open_calls_print_text(&open, out);
+    print_open_calls(&open, out);
     fclose(out);
     assert_memory_equal(text,
                         "  open       cudaFree had not returned after 40 ns, in process 0; "
@@ -265,7 +273,7 @@ static void test_open_calls(void **state)
     open_calls_take(&open, &event);
     out = open_memstream(&text, &length);
     open_calls_print_summary(&open, out);
-    open_calls_print_text(&open, out);
+    print_open_calls(&open, out);
     fclose(out);
     assert_non_null(strstr(text, "cudaFree had just begun at the end of process 0\n"));
     assert_non_null(strstr(text, "   just begun  cudaFree, in"));

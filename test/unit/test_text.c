@@ -13,6 +13,7 @@
 #include "kernel_names.h"
 #include "losses.h"
 #include "rust_name.h"
+#include "text_width.h"
 #include "thread_table.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
@@ -462,6 +463,41 @@ static void test_error_names(void **state)
     assert_null(cuda_error_name(API_RUNTIME, 123456));
 }
 
+static void assert_cut(const char *text, size_t width, const char *expected)
+{
+    char *cut = text_cut(text, strlen(text), width);
+    assert_string_equal(cut, expected);
+    free(cut);
+}
+
+/* No letter is cut through, none is counted as a column that it does not take. */
+static void test_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(text_width("plain", 5), 5);
+    assert_int_equal(text_width("\xe6\xbc\xa2\xe5\xad\x97", 6), 4); /* two wide letters */
+    assert_int_equal(text_width("e\xcc\x81", 3), 1);                /* a letter and its accent */
+    assert_int_equal(text_width("\xf0\x9f\x98\x80\xc3\xa9", 6), 3);
+    assert_cut("", 8, "");
+    assert_cut("12345678", 8, "12345678");
+    assert_cut("123456789", 8, "123...89");
+    assert_cut("1234567890", 9, "123...890");
+    assert_cut("\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2\xe6\xbc\xa2", 8,
+               "\xe6\xbc\xa2...\xe6\xbc\xa2");
+    /* The accent goes with its letter, at both ends. */
+    assert_cut("aae\xcc\x81zzzzze\xcc\x81yx", 8, "aae\xcc\x81...yx");
+    for (size_t width = TEXT_WIDTH_MIN; width < 40; width++) {
+        static const char mixed[] =
+            "a\xe6\xbc\xa2"
+            "e\xcc\x81\xf0\x9f\x98\x80 and a good many plain letters \xe6\xbc"
+            "\xa2";
+        char *cut = text_cut(mixed, sizeof mixed - 1, width);
+        size_t shown = text_width(cut, strlen(cut));
+        assert_true(shown <= width && shown + 2 >= width);
+        free(cut);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_error_names),
+        cmocka_unit_test(test_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

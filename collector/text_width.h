@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts, valid UTF-8, on a terminal: how wide they are, and what is left of those that do not fit.
+ */
+#ifndef GPUPROF_COLLECTOR_TEXT_WIDTH_H
+#define GPUPROF_COLLECTOR_TEXT_WIDTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEXT_WIDTH_MIN 8 /* of what text_cut leaves */
+
+/* The columns that `length` bytes of `text` take: two for each wide letter of East Asia and most
+ * pictures, none for marks on the letter before. */
+size_t text_width(const char *text, size_t length);
+
+/*
+ * `length` bytes of `text`, or, if they are wider than `width` (at least TEXT_WIDTH_MIN), their
+ * beginning and end with "..." between. New memory; NULL: there is none.
+ */
+char *text_cut(const char *text, size_t length, size_t width);
+
+/* The width of the terminal that `fd` is, from it or else from COLUMNS; 0: it is none, or says
+ * nothing. */
+uint32_t terminal_width(int fd);
+
+#endif

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report shows of its tables: which, in what order, how many rows, and how wide."""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import struct
+import subprocess
+import termios
+
+import pytest
+
+WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
+MARKED = "gemm<" + "e\u0301" * 60 + ">"
+NAMES = ("functions", "open_calls", "failures", "calls_by_stack", "calls_by_python_line",
+         "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
+         "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
+         "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "own_cost")
+
+
+@pytest.fixture
+def data(make_stacks):
+    return make_stacks(
+        "process 0",
+        "call cudaLaunchKernel 1000 500 11 0 0", "call cudaLaunchKernel 2000 300 12 0 0",
+        "call cudaLaunchKernel 3000 300 13 0 0", "call cudaMalloc 4000 9000 14 0 4096",
+        "call cudaFree 20000 300 15 0 0",
+        f"name 1 {WIDE}", f"name 2 {MARKED}", "name 3 plain",
+        "kernel 1 5000 30000 11", "kernel 2 40000 7000 12", "kernel 3 50000 50 13")
+
+
+@pytest.fixture
+def report(run_verb, data):
+    def run(*options, status=0):
+        return run_verb("report", *options, data, status=status)
+    return run
+
+
+def rows(report, *options):
+    return list(csv.DictReader(io.StringIO(report("--format=csv", *options).stdout)))
+
+
+def on_terminal(command, columns, **environment):
+    """What the command prints on a terminal of so many columns."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(command, stdout=slave, env={**os.environ, **environment}) as process:
+        os.close(slave)
+        text = b""
+        try:
+            while more := os.read(master, 4096):
+                text += more
+        except OSError:  # it has been left by all
+            pass
+    os.close(master)
+    assert process.returncode == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_only_these_tables(report):
+    text = report("--table=functions,gpu_time_util").stdout
+    assert text.splitlines()[1].endswith("  function") and "\nuse of the GPUs\n" in text
+    assert "GPU kernels" not in text and "calls, wall" not in text
+    made = json.loads(report("--table=cuda_gpu_kern_sum", "--format=json").stdout)
+    whole = json.loads(report("--format=json").stdout)
+    assert made["cuda_gpu_kern_sum"] == whole["cuda_gpu_kern_sum"]
+    assert set(whole) - set(made) == set(NAMES) & set(whole) - {"cuda_gpu_kern_sum"}
+    assert made["losses"] == whole["losses"]
+    of_tables = ("kernel", "device")
+    wanted = [row for row in rows(report) if row["kind"] in (*of_tables, "note", "loss")]
+    assert rows(report, "--table=gpu_time_util,cuda_gpu_kern_sum") == wanted
+
+
+def test_own_cost_is_one_table(report):
+    made = json.loads(report("--table=own_cost", "--format=json").stdout)
+    assert made["own_cost"]["classes"] == [] == made["own_cost"]["steps"]
+    assert "functions" not in made
+
+
+def test_named_table_without_rows_says_so(report):
+    assert report("--table=nvtx_sum").stdout.startswith("\nranges (host)\n  none\n")
+    assert json.loads(report("--table=nvtx_sum", "--format=json").stdout)["nvtx_sum"] == []
+    assert "nvtx_sum" not in json.loads(report("--format=json").stdout)
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--table=functions,kernels"], f"no table is named 'kernels'; there are {','.join(NAMES)}"),
+    (["--table="], "--table= needs a value: NAME[,NAME..]"),
+    (["--table=functions,"], "no table is named ''; there are functions,"),
+    (["--table=function"], "no table is named 'function'; there are"),
+    (["--table=calls_by_stack"], "the table calls_by_stack is there with --by=stack only"),
+    (["--table=calls_by_python_line", "--by=stack"], "is there with --by=python-line only"),
+    (["--sort=seconds", "--table=gpu_time_util"],
+     "no table here has a column 'seconds'; there are name,total_ns,instances"),
+    (["--sort=p95", "--table=own_cost"], "no table here has a column 'p95'; there are name,count"),
+    (["--limit=x"], "--limit: 'x' is not a number of rows"),
+    (["--limit=-1"], "--limit: '-1' is not a number of rows"),
+    (["--limit=3k"], "--limit: '3k' is not a number of rows"),
+    (["--limit=99999999999999999999"], "is not a number of rows"),
+], ids=str)
+def test_unknown_is_one_line(report, options, words):
+    result = report(*options, status=2)
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+    assert words in result.stderr and result.stderr.startswith("gpuprof: report: ")
+
+
+def test_sort(report):
+    def functions(*options):
+        return [row["function"] for row in rows(report, *options) if row["kind"] == "function"]
+    assert functions() == ["cudaMalloc", "cudaLaunchKernel", "cudaFree"]
+    assert functions("--sort=calls") == ["cudaLaunchKernel", "cudaMalloc", "cudaFree"]
+    assert functions("--sort=function") == ["cudaFree", "cudaLaunchKernel", "cudaMalloc"]
+    # By the text's label, too; alike rows stay in the order in which they were.
+    assert functions("--sort=errors") == functions()
+    kernels = json.loads(report("--sort=mean", "--format=json").stdout)["cuda_gpu_kern_sum"]
+    assert [row["mean_ns"] for row in kernels] == [30000, 7000, 50]
+    kernels = json.loads(report("--sort=name", "--format=json").stdout)["cuda_gpu_kern_sum"]
+    assert [row["name"] for row in kernels] == sorted([WIDE, MARKED, "plain"])
+    # A table without such a column stays as it is.
+    assert functions("--sort=instances") == functions()
+
+
+def test_sort_of_single_numbers(report):
+    """Of the devices' shares and memory, which stand in other columns than those of the rest."""
+    shares = json.loads(report("--sort=share", "--format=json").stdout)["gpu_time_util"]
+    values = [row["share"] for row in shares if "share" in row]
+    assert len(values) > 2 and values == sorted(values, reverse=True) and len(set(values)) > 2
+    lines = report("--sort=share", "--table=gpu_time_util").stdout.splitlines()[2:]
+    values = [float(line.split("%")[0]) for line in lines if "%" in line]
+    assert len(values) > 2 and values == sorted(values, reverse=True)
+
+
+def test_absent_rows_of_the_gpu_are_said(make_stacks, run_verb):
+    data = make_stacks("process 0", "meta gpu_rows=absent: no CUPTI", "call cudaFree 1 500 1 0 0")
+    text = run_verb("report", "--table=cuda_gpu_kern_sum", data).stdout
+    assert text.startswith("GPU rows absent: no CUPTI\n\nGPU kernels\n  none\n")
+
+
+def test_sort_by_call_of_stacks(make_stacks, run_verb):
+    data = make_stacks("process 0", "python 1 1 /a.py\tf", "stack 1 0 p1", "stack 2 0 p1 p1",
+                       "call cudaFree 1000 10 1 1 0", "call cudaMalloc 2000 500 2 2 8")
+    text = run_verb("report", "--by=stack", data).stdout
+    assert 0 < text.index("cudaMalloc\n") < text.index("cudaFree\n")
+    text = run_verb("report", "--by=stack", "--sort=call", data).stdout
+    assert 0 < text.index("cudaFree\n") < text.index("cudaMalloc\n")
+    result = run_verb("report", "--by=stack", "--table=calls_by_stack", "--sort=frames", data,
+                      status=2)
+    assert "there are file,function,line,range,call,borrowed,share," in result.stderr
+
+
+def test_sort_by_share_of_stacks(report):
+    def shares(*options):
+        made = json.loads(report("--by=stack", "--format=json", *options).stdout)
+        return [row["calls"] for row in made["calls_by_stack"]]
+    assert shares("--sort=calls") == sorted(shares(), reverse=True)
+
+
+def test_limit(report):
+    text = report("--limit=1", "--table=functions,cuda_gpu_kern_sum").stdout
+    assert " cudaMalloc\n" in text and "cudaFree" not in text and WIDE in text
+    assert text.count("... and 2 more rows\n") == 2
+    made = json.loads(report("--limit=1", "--format=json").stdout)
+    assert len(made["functions"]) == 1 and made["functions_left_out"] == 2
+    assert len(made["cuda_gpu_kern_sum"]) == 1 and made["cuda_gpu_kern_sum_left_out"] == 2
+    assert "failures_left_out" not in made
+    table = rows(report, "--limit=1")
+    assert [row["function"] for row in table if row["kind"] == "kernel"] == [WIDE]
+    left = {row["function"]: row["count"] for row in table if row["kind"] == "note"}
+    assert left["functions_left_out"] == "2" == left["cuda_gpu_kern_sum_left_out"]
+    assert all("left_out" not in row["function"] for row in rows(report, "--limit=99"))
+
+
+def test_limit_of_nothing(report):
+    text = report("--limit=0", "--table=functions").stdout
+    heading, more = text.splitlines()[1:3]
+    assert heading.endswith("  function") and more == " " * heading.index("function") + \
+        "... and 3 more rows"
+    made = json.loads(report("--limit", "0", "--format=json").stdout)
+    assert made["functions"] == [] and made["functions_left_out"] == 3
+
+
+def test_limit_replaces_the_texts_own(make_stacks, run_verb):
+    lines = [f"stack {i} 0 p{i:x}" for i in range(1, 51)]
+    places = [f"python {i} {i} /a.py\tf{i}" for i in range(1, 51)]
+    calls = [f"call cudaMalloc {1000 * i} {i} {i} {i} 8" for i in range(1, 51)]
+    data = make_stacks("process 0", *places, *lines, *calls)
+    text = run_verb("report", "--by=stack", data).stdout
+    assert text.count("cudaMalloc\n") == 40
+    assert "... and 10 more rows; --format=csv and json have them\n" in text
+    text = run_verb("report", "--by=stack", "--limit=45", data).stdout
+    assert text.count("cudaMalloc\n") == 45 and "... and 5 more rows\n" in text
+
+
+# The share, then as many columns as there is room for, and a name of 32 columns or what is left.
+GOLDEN = {
+    100: f"""
+GPU kernels
+  share        total    instances         mean       median  name
+  81.0%    30.000 us            1    30.000 us    30.000 us  漢字のカーネル_wit..._so_that_it_is_cut
+  18.9%     7.000 us            1     7.000 us     7.000 us  gemm<{"é" * 13}...{"é" * 17}>
+   0.1%        50 ns            1        50 ns        50 ns  plain
+not in this width: max, p95, min; --full shows all
+""",
+    80: f"""
+GPU kernels
+  share        total    instances         mean  name
+  81.0%    30.000 us            1    30.000 us  漢字のカーネル_...that_it_is_cut
+  18.9%     7.000 us            1     7.000 us  gemm<{"é" * 10}...{"é" * 13}>
+   0.1%        50 ns            1        50 ns  plain
+not in this width: max, p95, min, median; --full shows all
+""",
+    41: f"""
+GPU kernels
+  share        total  name
+  81.0%    30.000 us  漢字のカ...t_is_cut
+  18.9%     7.000 us  gemm<{"é" * 3}...{"é" * 7}>
+   0.1%        50 ns  plain
+not in this width: max, p95, min, median, mean, instances; --full shows all
+""",
+    3: """
+GPU kernels
+  share        total  name
+  81.0%    30.000 us  漢...ut
+  18.9%     7.000 us  gem...é>
+   0.1%        50 ns  plain
+not in this width: max, p95, min, median, mean, instances; --full shows all
+""",
+}
+
+
+@pytest.mark.parametrize("columns", GOLDEN)
+def test_text_fits_the_terminal(collector, data, columns):
+    text = on_terminal([collector, "report", "--table=cuda_gpu_kern_sum", data], columns)
+    assert text.split("\n\nlosses")[0].replace("e\u0301", "é").rstrip("\n") == \
+        GOLDEN[columns].rstrip("\n")
+
+
+def test_full_and_no_terminal_never_cut(collector, data, report):
+    whole = report().stdout
+    assert WIDE in whole and MARKED in whole
+    command = [collector, "report", data]
+    assert on_terminal([*command, "--full"], 40) == whole
+    assert on_terminal(command, 40) != whole
+    assert subprocess.run(command, capture_output=True, text=True, check=True,
+                          env={**os.environ, "COLUMNS": "40"}).stdout == whole
+    # A terminal that does not know its width is as wide as COLUMNS says.
+    assert on_terminal(command, 0, COLUMNS="") == whole
+    assert on_terminal(command, 0, COLUMNS="40") == on_terminal(command, 40)
+    assert on_terminal(command, 300, COLUMNS="40") == on_terminal(command, 300)
+    for form in ("csv", "json"):
+        option = f"--format={form}"
+        assert on_terminal([*command, option], 40) == report(option).stdout
+
+
+def test_lines_of_a_stack_fit(collector, make_stacks):
+    data = make_stacks("process 0", "python 1 12 /home/me/train.py\t" + "very_" * 30 + "long",
+                       "stack 1 0 p1", "call cudaMalloc 1000 500 1 1 8",
+                       "call cudaFree 2000 500 2 0 0")
+    text = on_terminal([collector, "report", "--by=stack", "--table=calls_by_stack", data], 90)
+    lines = text.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.endswith("  cudaMalloc"))
+    frame = lines[at + 1]
+    assert len(frame) == 90 and "..." in frame and frame.endswith("(train.py:12)")
+    assert frame.index("very") == lines[at].index("cudaMalloc") + 2
+    assert "(no stack: below the threshold, not asked for, or lost)" in text
+
+
+def test_title_of_a_process_fits(collector, make_stacks):
+    data = make_stacks("process 0 " + "x", "call cudaFree 2000 500 2 0 0")
+    for columns in (30, 40):
+        line = on_terminal([collector, "report", data], columns).split("\n")[1]
+        assert len(line) <= columns and line.endswith(": 1 calls")
