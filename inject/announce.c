@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "objects.h"
-#include "state.h"
 
 #define OWN_PATH_BYTES_MAX 4096
 
@@ -14,7 +13,7 @@ void announce_by(const char *variable)
 {
     char path[OWN_PATH_BYTES_MAX];
     struct object o;
-    if (getenv(variable) || !object_at((uintptr_t)&gp, &o))
+    if (getenv(variable) || !object_at((uintptr_t)&announce_by, &o))
         return;
     size_t head = 0, length = strlen(o.path);
     if (o.path[0] != '/') { /* preloaded by a relative path; the program may change its folder */

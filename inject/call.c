@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
 
-#include "gpu.h"
+#include "feature.h"
 #include "pass_by.h"
 #include "resolve.h"
 #include "signals.h"
 #include "stack.h"
 #include "stack_place.h"
-#include "writer.h"
+#include "wake.h"
+
+static _Atomic(const struct call_watcher *) watcher; /* once, by call_watch; NULL: nobody */
+
+void call_watch(const struct call_watcher *w)
+{
+    atomic_store(&watcher, w);
+}
+
+static const struct call_watcher *watched_by(void)
+{
+    return atomic_load_explicit(&watcher, memory_order_acquire);
+}
 
 /* What the kernel puts onto the stack for a handler: the registers, the floating-point ones too. */
 #define SIGNAL_FRAME_BYTES_MIN 1024u
@@ -177,7 +189,7 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     const struct seen_call *s = seen_of(t, outer);
     if (seen_of(t, inner))
         return true;
-    if (s && gpu_deafness() == GPU_DEAF) /* its end will never be told */
+    if (s && watched_by() && watched_by()->is_deaf()) /* its end will never be told */
         return false;
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
@@ -266,7 +278,8 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     enum call_mode mode = CALL_OWNER;
     if (!thread_takes_part(t)) {
         if (thread_attach(t)) {
-            gpu_recording_runs(caller && !resolve_is_cuda(caller));
+            bool may_wait = caller && !resolve_is_cuda(caller);
+            FEATURES_DO(first_call, (may_wait));
         } else {
             if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
                 counter_add(COUNTER_UNRECORDED, 1);
@@ -274,8 +287,8 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         }
     }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
-        gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[site->code]) {
-        mode = CALL_PASS; /* its callback makes the event */
+        watched_by() && watched_by()->shows(site->code)) {
+        mode = CALL_PASS; /* its watcher makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
     if (mode != CALL_PASS)

@@ -29,9 +29,6 @@ enum call_mode {
     CALL_PASSED, /* an event that is passed by, and counted; pass_by.h */
 };
 
-/* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
-#define CALL_FOR_GOOD ((struct call *)(uintptr_t)8)
-
 /* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
  */
 struct call_site {
@@ -41,6 +38,16 @@ struct call_site {
     const uint8_t *late;  /* 1: the argument is known only when the call has returned */
     unsigned class;       /* enum api_class */
 };
+
+/*
+ * Who else sees calls, and tells of those that no hook sees (call_begin_seen): one at most, from
+ * when it begins on. Any thread asks it.
+ */
+struct call_watcher {
+    bool (*shows)(unsigned code); /* does it tell of all calls of that function from now on? */
+    bool (*is_deaf)(void);        /* will it tell of no more ends of calls? */
+};
+void call_watch(const struct call_watcher *w);
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
@@ -60,42 +67,6 @@ static inline uintptr_t call_mark(const struct call *c, enum call_mode mode)
 static inline enum call_mode call_mode(const struct call *c)
 {
     return (enum call_mode)((c->mark ^ ~(uintptr_t)c) & CALL_MODE_MASK);
-}
-
-/*
- * Bits of thread.open, so that the usual call asks for all of it with one look. LISTED: its end has
- * more to do than to complete its record. INSIDE: we are inside our own code, on behalf of
- * thread.inside; if that is NULL, at the begin or end of the call itself, on the short way.
- */
-#define CALL_LISTED ((uintptr_t)1)
-#define CALL_INSIDE ((uintptr_t)2)
-#define CALL_BITS   (CALL_LISTED | CALL_INSIDE)
-
-static inline struct call *call_with(const struct call *c, uintptr_t bits)
-{
-    return (struct call *)((uintptr_t)c | bits);
-}
-
-static inline bool call_has(const struct thread *t, uintptr_t bit)
-{
-    return (uintptr_t)t->open & bit;
-}
-
-/* The newest open call, or NULL. */
-static inline struct call *call_newest(const struct thread *t)
-{
-    return (struct call *)((uintptr_t)t->open & ~CALL_BITS);
-}
-
-/* `c` is the newest open call from here on; where we are does not change. */
-static inline void call_set_newest(struct thread *t, const struct call *c, uintptr_t listed)
-{
-    t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
-}
-
-static inline bool call_thread_is_inside(const struct thread *t)
-{
-    return t->inside || call_has(t, CALL_INSIDE);
 }
 
 static inline bool call_has_mark(const struct call *c, uintptr_t mark)
@@ -119,28 +90,7 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
 }
 
 /*
- * From here on a signal handler's calls on this thread pass through. The compiler must not read
- * `used` before: a handler's call in between would be overwritten.
- */
-static inline void call_enter(struct thread *t, struct call *c)
-{
-    t->inside = c;
-    atomic_signal_fence(memory_order_seq_cst);
-    t->open = call_with(t->open, CALL_INSIDE);
-    atomic_signal_fence(memory_order_seq_cst);
-}
-
-/* In this order: without a name for where we are, a handler that jumps would leave us there. */
-static inline void call_leave(struct thread *t)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-    t->open = (struct call *)((uintptr_t)t->open & ~CALL_INSIDE);
-    atomic_signal_fence(memory_order_seq_cst);
-    t->inside = NULL;
-}
-
-/*
- * The same on behalf of `c`, which is open; false: it is not the only one. One must say so before
+ * call_enter on behalf of `c`, which is open; false: it is not the only one. One must say so before
  * one looks, and on one processor a single instruction does that in the word that is looked at.
  */
 static inline __attribute__((always_inline)) bool call_enter_only(struct thread *t, struct call *c)
@@ -156,7 +106,7 @@ static inline __attribute__((always_inline)) bool call_enter_only(struct thread 
 #endif
 }
 
-/* And no call is open any more. */
+/* call_leave, and no call is open any more. */
 static inline __attribute__((always_inline)) void call_leave_none(struct thread *t)
 {
     atomic_signal_fence(memory_order_seq_cst);

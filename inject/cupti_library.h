@@ -11,7 +11,7 @@
 
 #include "cupti_abi.h"
 #include "cupti_record.h"
-#include "dlsym_filter.h"
+#include "real_dlsym.h"
 
 #define CUPTI_PATH_BYTES_MAX   1024 /* what is longer is passed over */
 #define CUPTI_REASON_BYTES_MAX 1024

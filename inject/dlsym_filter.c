@@ -8,60 +8,10 @@
 
 #include "hook_table.h"
 #include "objects.h"
+#include "real_dlsym.h"
 #include "resolve.h"
 
 #pragma weak dladdr1 /* glibc has it */
-
-dlsym_fn real_dlsym;
-dlvsym_fn real_dlvsym;
-
-struct next {
-    bool past_self;
-    bool from_first; /* look at the objects before ours, too */
-    void *dlsym;
-    void *dlvsym;
-};
-
-static bool is_self(const struct object *o)
-{
-    return object_has(o, (uintptr_t)&real_dlsym);
-}
-
-static int visit_next(const struct object *o, void *data)
-{
-    struct next *next = data;
-    if (is_self(o)) {
-        next->past_self = true;
-        return 0;
-    }
-    if (!next->past_self && !next->from_first)
-        return 0;
-    /* Another preload that hooks dlsym comes first, then libc (or libdl before glibc 2.34). */
-    if (!next->dlsym)
-        next->dlsym = object_symbol(o, "dlsym");
-    if (!next->dlvsym)
-        next->dlvsym = object_symbol(o, "dlvsym");
-    return next->dlsym && next->dlvsym;
-}
-
-/*
- * Found by walking the ELF tables: dlvsym itself is one of our exports, and no dl* function may run
- * here, since that would change what the program's next dlerror() says. Idempotent, so that threads
- * may race through it; runs before any constructor if one calls dlsym. Where the driver or NVTX has
- * loaded us into a program without LD_PRELOAD, libc lies before us.
- */
-void dlsym_find_real(void)
-{
-    struct next next = {0};
-    if (__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
-        return;
-    objects_each(visit_next, &next);
-    next.from_first = true;
-    if (!next.dlsym || !next.dlvsym)
-        objects_each(visit_next, &next);
-    real_dlvsym = (dlvsym_fn)next.dlvsym;
-    __atomic_store_n(&real_dlsym, (dlsym_fn)next.dlsym, __ATOMIC_RELEASE);
-}
 
 /* The driver and CUPTI look up the driver's functions for their own use: theirs are not calls. */
 static bool in_driver(const struct object *o)
@@ -72,7 +22,7 @@ static bool in_driver(const struct object *o)
 
 static int visit_precedes(const struct object *o, void *caller)
 {
-    return is_self(o) ? -1 : object_has(o, (uintptr_t)caller);
+    return object_is_ours(o) ? -1 : object_has(o, (uintptr_t)caller);
 }
 
 /*
@@ -119,14 +69,14 @@ static struct filter_answer found(void *address)
 /* Stops at us: 1 found before us (the program itself, an earlier preload), -1 not. */
 static int visit_before(const struct object *o, void *name)
 {
-    return is_self(o) ? -1 : object_symbol(o, name) != NULL;
+    return object_is_ours(o) ? -1 : object_symbol(o, name) != NULL;
 }
 
 /* Stops at us: 1 found between the caller and us, -1 not; 2 the caller does not precede us. */
 static int visit_between(const struct object *o, void *data)
 {
     struct look_up *l = data;
-    if (is_self(o))
+    if (object_is_ours(o))
         return l->past_caller ? -1 : 2;
     if (l->past_caller && object_symbol(o, l->name))
         return 1;
@@ -142,7 +92,7 @@ static int visit_behind(const struct object *o, void *data)
         return -1;
     if (l->past_self)
         return object_symbol(o, l->name) != NULL;
-    l->past_self = is_self(o);
+    l->past_self = object_is_ours(o);
     return 0;
 }
 

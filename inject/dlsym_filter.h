@@ -14,15 +14,6 @@ struct filter_answer {
     uint64_t answered; /* 0: jump to the real function with the caller's own arguments */
 };
 
-typedef void *(*dlsym_fn)(void *handle, const char *name);
-typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
-
-extern dlsym_fn real_dlsym; /* the next definition after ours in load order; see dlsym_filter.c */
-extern dlvsym_fn real_dlvsym;
-
-/* Fills real_dlsym and real_dlvsym if nobody has yet. */
-void dlsym_find_real(void);
-
 struct filter_answer dlsym_filter(void *handle, const char *name, uintptr_t caller);
 struct filter_answer dlvsym_filter(void *handle, const char *name, const char *version,
                                    uintptr_t caller);

@@ -6,14 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "feature.h"
 #include "futex.h"
-#include "gpu.h"
 #include "pool.h"
 #include "say.h"
 #include "seal.h"
 #include "state.h"
 #include "thread.h"
-#include "writer.h"
+#include "wake.h"
 
 #define SETTLE_TRIES 5
 #define SETTLE_NS    1000000u
@@ -90,7 +90,7 @@ static void close_down(enum end_reason reason)
             seal_tell_end(); /* again: now the calls that came since are counted */
         return;
     }
-    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
+    FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     bool flushed = flush(reason);
     if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&

@@ -3,9 +3,9 @@
 
 #include <sys/mman.h>
 
-#include "call.h"
 #include "objects.h"
 #include "pool.h"
+#include "thread.h"
 
 static __thread uint8_t *copy; /* of the pool: its first page, and this thread's chunk */
 

@@ -2,10 +2,12 @@
 #include "getproc.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cuda_abi.h"
 #include "hook_real.h"
+#include "meta.h"
 #include "objects.h"
 #include "resolve.h"
 
@@ -116,9 +118,16 @@ void *getproc_substitute(void *real, const char *name, int version, uint64_t fla
     return hook && resolve_asked(hook, caller, real) ? hook->wrapper : real;
 }
 
-uint32_t getproc_version_asked(void)
+void getproc_tell(struct thread *writer)
 {
-    return atomic_load(&version_asked);
+    static uint64_t told_epoch; /* the writer's: of the recording that it was last looked at for */
+    char text[16];
+    uint32_t asked = atomic_load(&version_asked);
+    if (asked && told_epoch != writer->epoch) {
+        snprintf(text, sizeof text, "%u", asked);
+        meta_append_text(writer, "cuda_asked", text);
+    }
+    told_epoch = writer->epoch;
 }
 
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;

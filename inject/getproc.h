@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+struct thread;
+
 /*
  * What the code at `caller`, which asked for a driver function by name and was answered `real`, is
  * to get: the wrapper, or `real` itself. NULL, if that is a wrapper of something that is not there.
@@ -16,7 +18,7 @@
 void *getproc_substitute(void *real, const char *name, int version, uint64_t flags,
                          uintptr_t caller);
 
-/* The largest CUDA version that anybody asked for (12040 = 12.4); 0 if nobody did. */
-uint32_t getproc_version_asked(void);
+/* META record "cuda_asked", if anybody has asked: the largest CUDA version (12040 = 12.4). */
+void getproc_tell(struct thread *writer);
 
 #endif

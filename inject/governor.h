@@ -14,7 +14,7 @@
 struct thread;
 
 /* A recording begins. */
-void governor_start(void);
+void governor_start(struct thread *writer);
 
 /* In each pass: asks for times where that is due. True: a window ends, and so all is to be sealed.
  */

@@ -8,24 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "call.h"
-#include "dlsym_filter.h"
 #include "futex.h"
 #include "gpu_buffers.h"
 #include "gpu_callback.h"
+#include "gpu_describe.h"
 #include "gpu_flush.h"
 #include "gpu_guest.h"
 #include "gpu_parse.h"
 #include "gpu_rival.h"
 #include "gpu_scope.h"
 #include "gpu_session.h"
-#include "identity.h"
 #include "objects.h"
+#include "real_dlsym.h"
 #include "say.h"
 #include "signals.h"
 #include "start.h"
 #include "ticks.h"
-#include "writer.h"
+#include "wake.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 /* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
@@ -278,6 +279,18 @@ static int visit_runtime(const struct object *o, void *data)
     return object_is(o, "libcudart.so");
 }
 
+static bool shows(unsigned code)
+{
+    return gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[code];
+}
+
+static bool is_deaf(void)
+{
+    return gpu_deafness() == GPU_DEAF;
+}
+
+static const struct call_watcher callbacks = {.shows = shows, .is_deaf = is_deaf};
+
 /* Of the driver, and of the runtime where its calls go past the hooks. */
 static void enable_callbacks(bool past_hooks)
 {
@@ -286,6 +299,7 @@ static void enable_callbacks(bool past_hooks)
                    !objects_each(visit_runtime, NULL);
     if (front == FRONT_HOOKS)
         return;
+    call_watch(&callbacks);
     if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
         gpu.refused_callbacks++;
     for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
@@ -448,7 +462,7 @@ static void start(bool subscribed)
             /* After cuInit: runs before the driver's own handler. */
             atexit(at_exit);
             gpu_tell_source();
-            identity_tell_gpu(&this_thread);
+            gpu_describe_now(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
             if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
@@ -502,6 +516,12 @@ void gpu_watch(void)
     }
     futex_wake_all(&gpu.phase);
     quiet_end(&quiet);
+}
+
+void gpu_load(void)
+{
+    if (start_is_switched_on(SETTING_GPU))
+        announce_by("CUDA_INJECTION64_PATH"); /* see gpu_watch */
 }
 
 void gpu_cuda_runs(void)

@@ -60,6 +60,9 @@ _Static_assert(CUPTI_KIND_MAX <= 64, "a bit for each kind");
 
 extern struct gpu gpu;
 
+/* By the constructor: the driver is told to load us. */
+void gpu_load(void);
+
 /* cuInit has succeeded: by its hook, with the driver's locks free. */
 void gpu_cuda_runs(void);
 

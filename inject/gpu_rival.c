@@ -12,7 +12,6 @@
 #include "gpu_guest.h"
 #include "gpu_scope.h"
 #include "hook_real.h"
-#include "identity.h"
 #include "ticks.h"
 
 #define QUIET_NS 100000000u /* after its last call, which may not have been its last */

@@ -11,17 +11,13 @@
 #include <unistd.h>
 
 #include "api.h"
-#include "getproc.h"
-#include "gpu.h"
+#include "meta.h"
 #include "objects.h"
 #include "program_file.h"
-#include "python.h"
-#include "stack.h"
 #include "ticks.h"
 
-#define LIBRARIES_MAX   16
-#define MAPS_BYTES      8192u /* of /proc/self/maps at a time; a path has at most 4095 */
-#define KINDS_BYTES_MAX 128
+#define LIBRARIES_MAX 16
+#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
 
 /* CUDA's libraries that were met so far. */
 struct libraries {
@@ -113,14 +109,13 @@ static void read_variables(void)
     }
 }
 
-void identity_fill(struct stream_header *h)
+void identity_fill(void)
 {
-    struct clock_scale scale = h->scale;
-    uint64_t monotonic_ns = h->monotonic_zero_ns, realtime_ns = h->realtime_zero_ns;
+    struct stream_header *h = &gp.header;
     memset(h, 0, sizeof *h);
-    h->scale = scale;
-    h->monotonic_zero_ns = monotonic_ns;
-    h->realtime_zero_ns = realtime_ns;
+    h->scale = process_clock.scale;
+    h->monotonic_zero_ns = process_clock.monotonic_zero_ns;
+    h->realtime_zero_ns = process_clock.realtime_zero_ns;
     if (getrandom(h->process_id, sizeof h->process_id, GRND_NONBLOCK) != sizeof h->process_id) {
         /* Early at boot there is no entropy: time, pid and an address are unique enough. */
         uint64_t parts[2] = {clock_ns(CLOCK_REALTIME), ticks_now() ^ (uint64_t)getpid() << 40};
@@ -143,55 +138,28 @@ void identity_fill(struct stream_header *h)
             *p = '_';
 }
 
-static void append_meta_with(struct thread *t, const char *key, const char *value, size_t length,
-                             char *text, size_t bytes)
-{
-    size_t head = strlen(key) + 1;
-    if (length > bytes - head)
-        length = bytes - head;
-    memcpy(text, key, head - 1);
-    text[head - 1] = '=';
-    memcpy(text + head, value, length);
-    struct record r = {.type = RECORD_META,
-                       .begin = ticks_now(),
-                       .bytes = (const uint8_t *)text,
-                       .byte_count = (uint32_t)(head + length)};
-    thread_append(t, &r);
-}
-
-static void append_meta(struct thread *t, const char *key, const char *value, size_t length)
-{
-    static char text[RECORD_BYTES_MAX]; /* the writer's own; too large for comfort on its stack */
-    append_meta_with(t, key, value, length, text, sizeof text);
-}
-
-static void append_text(struct thread *t, const char *key, const char *value)
-{
-    append_meta(t, key, value, strlen(value));
-}
-
 static void append_process(struct thread *t)
 {
     static char text[RECORD_BYTES_MAX];
     struct utsname kernel;
     size_t length = program_file(text, sizeof text);
     if (length)
-        append_meta(t, "exe", text, length);
+        meta_append(t, "exe", text, length);
     length = read_file("/proc/self/cmdline", text, sizeof text);
     while (length && text[length - 1] == '\0')
         length--;
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\0')
             text[i] = ' ';
-    append_meta(t, "cmdline", text, length);
+    meta_append(t, "cmdline", text, length);
     if (getcwd(text, sizeof text))
-        append_text(t, "cwd", text);
+        meta_append_text(t, "cwd", text);
     if (uname(&kernel) == 0) {
-        append_text(t, "kernel", kernel.release);
-        append_text(t, "machine", kernel.machine);
+        meta_append_text(t, "kernel", kernel.release);
+        meta_append_text(t, "machine", kernel.machine);
     }
-    append_text(t, "gpuprof", GPUPROF_RELEASE);
-    append_text(t, "live", gp.pool.is_file ? "file" : "memory");
+    meta_append_text(t, "gpuprof", GPUPROF_RELEASE);
+    meta_append_text(t, "live", gp.pool.is_file ? "file" : "memory");
 }
 
 static void append_ranks(struct thread *t)
@@ -200,7 +168,7 @@ static void append_ranks(struct thread *t)
         char key[64];
         snprintf(key, sizeof key, "env.%s", variables[i]);
         if (variable_set[i])
-            append_text(t, key, variable_values[i]);
+            meta_append_text(t, key, variable_values[i]);
     }
 }
 
@@ -284,7 +252,7 @@ static void append_library(struct thread *writer, struct libraries *found, char 
     if (!wanted)
         return;
     snprintf(found->seen[found->count++], sizeof found->seen[0], "%s", path);
-    append_text(writer, "library", path);
+    meta_append_text(writer, "library", path);
 }
 
 /*
@@ -322,77 +290,10 @@ void identity_append_libraries(struct thread *writer)
         found.count = 0;
         seen = 0;
         epoch = writer->epoch;
-        uint32_t asked = getproc_version_asked();
-        if (asked) {
-            char text[16];
-            snprintf(text, sizeof text, "%u", asked);
-            append_text(writer, "cuda_asked", text);
-        }
     }
     if (found.count < LIBRARIES_MAX && seen != loaded)
         read_libraries(writer, &found);
     seen = loaded;
-}
-
-/* The words of --kinds that are wanted, with commas. */
-static void append_kinds(struct thread *t)
-{
-    char words[KINDS_BYTES_MAX] = "", text[KINDS_BYTES_MAX + 16];
-    const char *word = setting_infos[SETTING_KINDS].value;
-    for (unsigned bit = 0; word; bit++) {
-        int length = (int)strcspn(word, "|");
-        size_t used = strlen(words);
-        if (gp.settings.numbers[SETTING_KINDS] >> bit & 1)
-            snprintf(words + used, sizeof words - used, "%s%.*s", used ? "," : "", length, word);
-        word = word[length] ? word + length + 1 : NULL;
-    }
-    append_meta_with(t, "gpu_kinds", words, strlen(words), text, sizeof text);
-}
-
-void identity_append_gpu(struct thread *writer)
-{
-    static uint32_t written;
-    static uint64_t epoch;
-    char text[STATUS_BYTES_MAX];
-    if (!status_copy(&gpu.status, &written, epoch != writer->epoch, text))
-        return;
-    if (epoch != writer->epoch)
-        append_kinds(writer);
-    epoch = writer->epoch;
-    append_text(writer, "gpu_rows", text);
-}
-
-void identity_tell_gpu(struct thread *t)
-{
-    char status[STATUS_BYTES_MAX], text[STATUS_BYTES_MAX + 16];
-    if (!thread_takes_part(t))
-        return;
-    uint32_t seen;
-    append_kinds(t);
-    if (status_copy(&gpu.status, &seen, true, status))
-        append_meta_with(t, "gpu_rows", status, strlen(status), text, sizeof text);
-}
-
-void identity_append_stacks(struct thread *writer, bool is_last)
-{
-    static uint64_t epoch;
-    char text[256];
-    if (epoch == writer->epoch || !(is_last || stacks_are_settled()))
-        return;
-    const char *source = stacks_source(text, sizeof text);
-    epoch = writer->epoch;
-    append_text(writer, "stacks", source);
-}
-
-void identity_append_python(struct thread *writer)
-{
-    static uint32_t written;
-    static uint64_t epoch;
-    char status[STATUS_BYTES_MAX];
-    if (!python_status(&written, epoch != writer->epoch, status))
-        return;
-    epoch = writer->epoch;
-    append_text(writer, "python", status);
 }
 
 void identity_append_end(struct thread *writer, uint32_t reason)

@@ -6,11 +6,10 @@
 #ifndef GPUPROF_INJECT_IDENTITY_H
 #define GPUPROF_INJECT_IDENTITY_H
 
-#include "stream.h"
 #include "thread.h"
 
-/* Fills everything but the clock and the live path. */
-void identity_fill(struct stream_header *header);
+/* Fills gp.header, all but the live path, with the scale and the zero times of process_clock. */
+void identity_fill(void);
 
 /* META records (command line, ranks, ...) and the API table: once, at start. */
 void identity_append_all(struct thread *writer);
@@ -23,19 +22,6 @@ void identity_append_counters(struct thread *writer);
 
 /* META records "library=PATH" for each libcuda, libcudart and libcupti that is newly mapped. */
 void identity_append_libraries(struct thread *writer);
-
-/* META record "stacks": where they come from, once that is settled, or at last. */
-void identity_append_stacks(struct thread *writer, bool is_last);
-
-/* META records "gpu_kinds" and "gpu_rows": where they come from, and again when that changes. */
-void identity_append_gpu(struct thread *writer);
-
-/* The same, from the thread that has just started CUPTI: after a kill in the next moment, it is
- * what tells that its launches' work is missing. */
-void identity_tell_gpu(struct thread *t);
-
-/* META record "python", when there is an interpreter, and again when there is more to say of it. */
-void identity_append_python(struct thread *writer);
 
 void identity_append_end(struct thread *writer, uint32_t reason);
 

@@ -4,9 +4,12 @@
  * loads the library that NVTX_INJECTION64_PATH names, at its first call, and lets it fill in the
  * functions. That is us, unless the variable names somebody else.
  */
+#include "nvtx.h"
+
 #include <string.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "labels.h"
 #include "nvtx_abi.h"
 #include "start.h"
@@ -403,11 +406,20 @@ static bool install(const struct nvtx_callbacks *callbacks, enum nvtx_module mod
     return true;
 }
 
+static bool is_recorded; /* by the constructor */
+
+void nvtx_load(void)
+{
+    is_recorded = start_is_switched_on(SETTING_NVTX);
+    if (is_recorded)
+        announce_by(NVTX_VARIABLE);
+}
+
 /* Called by each copy of NVTX, at its first call, by any thread. 1, or 0: it is to do nothing. */
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn get_table);
 EXPORT int InitializeInjectionNvtx2(nvtx_export_fn get_table)
 {
-    if (!start_is_possible() || !gp.nvtx || !get_table)
+    if (!start_is_possible() || !is_recorded || !get_table)
         return 0;
     const struct nvtx_callbacks *callbacks = get_table(NVTX_TABLE_CALLBACKS);
     if (!callbacks || callbacks->struct_size < sizeof *callbacks)

@@ -91,6 +91,12 @@ static inline bool object_has(const struct object *object, uintptr_t address)
     return address - object->low < object->high - object->low;
 }
 
+/* Is it this library? */
+static inline bool object_is_ours(const struct object *object)
+{
+    return object_has(object, (uintptr_t)&object_at);
+}
+
 /* True if `object` has `soname`, or a path that ends in it, among its DT_NEEDED entries. */
 bool object_needs(const struct object *object, const char *soname);
 

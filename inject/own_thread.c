@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include "call.h"
 #include "signals.h"
+#include "thread.h"
 #include "ticks.h"
 
 #define STACK_BYTES   (1u << 20)

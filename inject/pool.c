@@ -147,6 +147,25 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 
+/* Lets go of a file that was not published. */
+static void close_file(void)
+{
+    if (live_fd >= 0)
+        close(live_fd);
+    live_fd = -1;
+}
+
+static void unmap(struct pool *pool)
+{
+    close_file();
+    if (pool->base)
+        munmap(pool->base, pool->map_bytes);
+    if (pool->owners)
+        munmap(pool->owners, pool->owners_max * sizeof *pool->owners);
+    pool->base = NULL;
+    pool->owners = NULL;
+}
+
 static void go_without_file(struct pool *pool, struct stream_header *header, int reason)
 {
     pool->is_file = false;
@@ -185,7 +204,7 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     }
     if (pool->base != MAP_FAILED)
         return 0;
-    pool_close();
+    close_file();
     if (pool->is_file)
         unlink(header->live_path);
     pool->base = NULL;
@@ -193,7 +212,7 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     return -1;
 }
 
-int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir)
+static int create(struct pool *pool, struct stream_header *header, const char *data_dir)
 {
     memset(pool, 0, sizeof *pool);
     pool->chunk_bytes = (uint32_t)gp.settings.numbers[SETTING_CHUNK] & ~4095u;
@@ -208,7 +227,7 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     pool->owners = pages_map(pool->owners_max * sizeof *pool->owners);
     if (!pool->owners) {
         int error = errno;
-        pool_forget(pool);
+        unmap(pool);
         pool_unlink(header);
         errno = error;
         return -1;
@@ -220,29 +239,37 @@ int pool_create(struct pool *pool, struct stream_header *header, const char *dat
     return 0;
 }
 
-void pool_close(void)
+bool pool_create(void)
 {
-    if (live_fd >= 0)
-        close(live_fd);
-    live_fd = -1;
+    if (create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
+        say(SAY_START, "recording is off: no memory for the buffer: %s", error_text(errno));
+        return false;
+    }
+    _Atomic uint64_t *counters = (_Atomic uint64_t *)(void *)(gp.pool.base + LIVE_OFFSET_COUNTERS);
+    for (int i = 0; i < COUNTER_COUNT; i++)
+        atomic_store(&counters[i], atomic_load(&gp.counters[i]));
+    gp.counters = counters;
+    return true;
 }
 
-void pool_publish(struct pool *pool, struct stream_header *header)
+void pool_remove(void)
 {
-    if (live_fd >= 0 && unnamed_link(live_fd, header->live_path) < 0)
-        go_without_file(pool, header, errno);
-    pool_close();
+    close_file();
+    pool_unlink(&gp.header);
 }
 
-void pool_forget(struct pool *pool)
+void pool_publish(void)
 {
-    pool_close();
-    if (pool->base)
-        munmap(pool->base, pool->map_bytes);
-    if (pool->owners)
-        munmap(pool->owners, pool->owners_max * sizeof *pool->owners);
-    pool->base = NULL;
-    pool->owners = NULL;
+    if (live_fd >= 0 && unnamed_link(live_fd, gp.header.live_path) < 0)
+        go_without_file(&gp.pool, &gp.header, errno);
+    close_file();
+}
+
+void pool_forget(void)
+{
+    unmap(&gp.pool);
+    gp.counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS);
+    memset(gp.spare_head, 0, sizeof gp.spare_head);
 }
 
 void pool_unlink(const struct stream_header *header)

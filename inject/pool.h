@@ -13,19 +13,18 @@
 #include "state.h"
 
 /*
- * Makes the live file (or memory, if no file can be had; said once) and maps it. Where the file
- * system allows it the file has no name yet; pool_publish or pool_close is to follow. 0 or -1.
+ * Makes gp.pool: the live file (or memory, if no file can be had; said once), mapped, with the
+ * counters. Where the file system allows it the file has no name yet; pool_publish or pool_remove
+ * is to follow. False: no memory (said).
  */
-int pool_create(struct pool *pool, struct stream_header *header, const char *data_dir);
+bool pool_create(void);
+void pool_remove(void);
 
 /* The stream file, which says where the live file is, is there: gives this its name. */
-void pool_publish(struct pool *pool, struct stream_header *header);
+void pool_publish(void);
 
-/* Lets go of a file that was not published. */
-void pool_close(void);
-
-/* Unmaps it: only in the child of a fork, where nobody else can use it. */
-void pool_forget(struct pool *pool);
+/* Unmaps it: only in the child of a fork, where nobody else can use it. Counters begin at 0. */
+void pool_forget(void);
 
 /* Removes the file: everything in it is in the stream. The mapping stays. */
 void pool_unlink(const struct stream_header *header);

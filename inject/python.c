@@ -8,14 +8,16 @@
 
 #include "futex.h"
 #include "memory_read.h"
+#include "meta.h"
 #include "objects.h"
 #include "python_borrow.h"
 #include "python_layout.h"
 #include "python_places.h"
 #include "python_walk.h"
 #include "say.h"
-#include "stack.h"
 #include "state.h"
+#include "status.h"
+#include "thread.h"
 
 #define LOOK_LOCK_NS 2000000000u
 
@@ -108,7 +110,7 @@ static int visit_adds(struct dl_phdr_info *info, size_t size, void *data)
 void python_look(void)
 {
     int saved = errno;
-    if (!stacks_are_on() || !gp.settings.numbers[SETTING_PYTHON])
+    if (!gp.settings.numbers[SETTING_PYTHON])
         return;
     unsigned long long adds = 0;
     struct found found = {0};
@@ -142,12 +144,18 @@ bool python_is_here(void)
     return atomic_load_explicit(&python.is_here, memory_order_acquire);
 }
 
-bool python_status(uint32_t *seen, bool anyway, char text[STATUS_BYTES_MAX])
+void python_describe(struct thread *writer, bool is_last)
 {
-    if (gp.settings.numbers[SETTING_PYTHON])
-        return status_copy(&python.status, seen, anyway, text);
-    strcpy(text, "absent: switched off");
-    return anyway;
+    static uint32_t told; /* both the writer's: version of what was told, and in which recording */
+    static uint64_t told_epoch;
+    char text[STATUS_BYTES_MAX] = "absent: switched off";
+    bool is_first = told_epoch != writer->epoch;
+    (void)is_last;
+    if (gp.settings.numbers[SETTING_PYTHON] ? !status_copy(&python.status, &told, is_first, text)
+                                            : !is_first)
+        return;
+    told_epoch = writer->epoch;
+    meta_append_text(writer, "python", text);
 }
 
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)

@@ -13,8 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "status.h"
-
 struct thread;
 
 #define PYTHON_FRAMES_MAX 256
@@ -38,8 +36,8 @@ void python_look(void);
 /* Forgets it if it was unloaded: after each dlclose. */
 void python_refresh(void);
 
-/* What the META record python says, as status_copy has it. */
-bool python_status(uint32_t *seen, bool anyway, char text[STATUS_BYTES_MAX]);
+/* META record "python", when there is an interpreter, and again when there is more to say of it. */
+void python_describe(struct thread *writer, bool is_last);
 
 /* Is there one whose frames can be read? Anywhere, at the cost of a load. */
 bool python_is_here(void);

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "compiler.h"
 #include "objects.h"
-#include "state.h"
 
 static _Atomic bool is_here;
 

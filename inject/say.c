@@ -5,12 +5,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "state.h"
-
 #define WAIT_MS 100 /* for room in the pipe that stderr may be */
+
+static _Atomic uint32_t said; /* causes, a bit each: by whoever says the first of one */
 
 /*
  * One write keeps the line whole among other writers. A reader that is gone, a file that is too
@@ -41,7 +43,7 @@ static void write_undisturbed(const char *line, size_t length)
 
 void say(enum say_cause cause, const char *format, ...)
 {
-    if (atomic_fetch_or(&gp.said, 1u << cause) >> cause & 1)
+    if (atomic_fetch_or(&said, 1u << cause) >> cause & 1)
         return;
     int saved = errno;
     char line[600] = "gpuprof: ";
@@ -60,4 +62,9 @@ void say(enum say_cause cause, const char *format, ...)
     line[total++] = '\n';
     write_undisturbed(line, total);
     errno = saved;
+}
+
+void say_reset(void)
+{
+    atomic_store(&said, 0);
 }

@@ -3,6 +3,8 @@
 #ifndef GPUPROF_INJECT_SAY_H
 #define GPUPROF_INJECT_SAY_H
 
+#include <string.h>
+
 enum say_cause {
     SAY_SETTING,
     SAY_START,
@@ -21,5 +23,17 @@ enum say_cause {
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */
 __attribute__((format(printf, 2, 3))) void say(enum say_cause cause, const char *format, ...);
+
+/* In the child of a fork: all may be said again. */
+void say_reset(void);
+
+#pragma weak strerrordesc_np /* see libc_is_strange in start.c */
+
+/* "No space left on device" and the like: thread-safe, unlike strerror. */
+static inline const char *error_text(int error)
+{
+    const char *text = strerrordesc_np ? strerrordesc_np(error) : NULL;
+    return text ? text : "unknown error";
+}
 
 #endif

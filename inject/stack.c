@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "frame.h"
+#include "meta.h"
 #include "modules.h"
 #include "pages.h"
 #include "python.h"
@@ -250,7 +251,7 @@ static void set_slow(uint64_t ticks, uint64_t always)
         atomic_store(&fork_page.slow_ticks[i], always >> i & 1 ? 0 : ticks);
 }
 
-void stacks_start(void)
+static void decide(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
@@ -268,6 +269,13 @@ void stacks_start(void)
                      ? UINT64_MAX
                      : (uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult),
                  always);
+}
+
+void stacks_start(void)
+{
+    decide();
+    if (stacks_are_on())
+        python_look();
 }
 
 void stacks_stop(void)
@@ -301,12 +309,15 @@ bool stacks_are_on(void)
     return !absent && table;
 }
 
-bool stacks_are_settled(void)
+void stacks_look(struct thread *writer)
 {
-    return !stacks_are_on() || unwinder_is_settled();
+    (void)writer;
+    if (stacks_are_on())
+        python_look();
 }
 
-const char *stacks_source(char *text, size_t bytes)
+/* "absent: " and why, if there are none; in `text`, if it takes more than a constant. */
+static const char *source(char *text, size_t bytes)
 {
     const char *state = unwinder_state();
     if (absent || !table)
@@ -320,4 +331,15 @@ const char *stacks_source(char *text, size_t bytes)
     }
     snprintf(text, bytes, "call frame information (libunwind: %s)", state);
     return text;
+}
+
+void stacks_describe(struct thread *writer, bool is_last)
+{
+    static uint64_t told_epoch; /* the writer's: of the recording that it was told in */
+    char text[256];
+    bool is_settled = !stacks_are_on() || unwinder_is_settled();
+    if (told_epoch == writer->epoch || !(is_last || is_settled))
+        return;
+    told_epoch = writer->epoch;
+    meta_append_text(writer, "stacks", source(text, sizeof text));
 }

@@ -49,10 +49,10 @@ void stacks_stop(void);
 /* Are there any? From the start of a recording on. */
 bool stacks_are_on(void);
 
-/* Is it known where they come from? */
-bool stacks_are_settled(void);
+/* Once a second: looks for an interpreter, if there are any. */
+void stacks_look(struct thread *writer);
 
-/* Where stacks come from, or "absent: " and why; in `text`, if it takes more than a constant. */
-const char *stacks_source(char *text, size_t bytes);
+/* META record "stacks": where they come from, once that is settled, or at last. */
+void stacks_describe(struct thread *writer, bool is_last);
 
 #endif

@@ -10,35 +10,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "announce.h"
-#include "capture.h"
-#include "finish.h"
-#include "forked.h"
+#include "feature.h"
 #include "futex.h"
-#include "gpu.h"
-#include "identity.h"
-#include "labels.h"
-#include "names.h"
-#include "nvtx_abi.h"
-#include "pool.h"
-#include "python.h"
 #include "sanitizer.h"
 #include "say.h"
-#include "stack.h"
-#include "stream_out.h"
-#include "thread_cost.h"
+#include "state.h"
 #include "ticks.h"
-#include "writer.h"
+#include "wake.h"
 
 #define START_WAIT_NS 5000000000u /* for another thread's start */
-
-struct fork_page fork_page; /* in memory of no file, as wiping wants it: it fills its pages */
-
-struct state gp = {
-    .next_epoch = EPOCH_THREAD + 1,
-    .off = true,
-    .counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS),
-};
 
 static uint32_t process_id(void)
 {
@@ -83,8 +63,7 @@ static void read_settings(void)
         make_absolute(SETTING_LIVE);
 }
 
-/* What must be known before a recording starts; what is wrong in it is said then. */
-static bool is_switched_on(enum setting_index index)
+bool start_is_switched_on(enum setting_index index)
 {
     struct settings settings;
     char reason[200];
@@ -121,15 +100,11 @@ __attribute__((constructor)) static void load(void)
     ticks_load();
     atomic_store(&fork_page.owner, process_id());
     gp.off = false;
-    if (is_switched_on(SETTING_START_PAUSED)) {
+    if (start_is_switched_on(SETTING_START_PAUSED)) {
         atomic_store(&gp.paused, 1);
         atomic_store(&fork_page.recording, EPOCH_PAUSED);
     }
-    gp.nvtx = is_switched_on(SETTING_NVTX);
-    if (gp.nvtx)
-        announce_by(NVTX_VARIABLE);
-    if (is_switched_on(SETTING_GPU))
-        announce_by("CUDA_INJECTION64_PATH"); /* see gpu_watch */
+    FEATURES_DO(load, ());
 }
 
 bool start_is_possible(void)
@@ -145,18 +120,24 @@ bool start_is_possible(void)
  */
 static void leave_parent(void)
 {
-    pool_forget(&gp.pool);
-    stream_out_forget();
-    writer_forget();
-    gp.counters = (_Atomic uint64_t *)(void *)(gp.spare_head + LIVE_OFFSET_COUNTERS);
-    memset(gp.spare_head, 0, sizeof gp.spare_head);
-    names_reset();
-    labels_reset();
-    capture_reset();
-    gpu_forget();
-    stacks_reset();
-    python_reset();
-    atomic_store(&gp.said, 0);
+    FEATURES_DO(fork_child, ());
+    say_reset();
+}
+
+/* Makes what the recording needs, or takes away again what it had. */
+static bool create(void)
+{
+    for (unsigned i = 0; i < feature_count; i++) {
+        if (features[i].create && !features[i].create()) {
+            while (i-- > 0)
+                if (features[i].remove)
+                    features[i].remove();
+            return false;
+        }
+        if (features[i].start)
+            features[i].start();
+    }
+    return true;
 }
 
 static bool start(const sigset_t *mask)
@@ -164,36 +145,10 @@ static bool start(const sigset_t *mask)
     sanitizer_bypass();
     read_settings();
     ticks_calibrate();
-    identity_fill(&gp.header);
-    if (stream_out_prepare(gp.settings.texts[SETTING_OUT]) < 0)
+    uint64_t epoch = gp.next_epoch++; /* before the writer, which looks at it */
+    gp.writer.program_mask = *mask;
+    if (!create())
         return false;
-    if (pool_create(&gp.pool, &gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
-        say(SAY_START, "recording is off: no memory for the buffer: %s", error_text(errno));
-        return false;
-    }
-    _Atomic uint64_t *counters = (_Atomic uint64_t *)(void *)(gp.pool.base + LIVE_OFFSET_COUNTERS);
-    for (int i = 0; i < COUNTER_COUNT; i++)
-        atomic_store(&counters[i], atomic_load(&gp.counters[i]));
-    gp.counters = counters;
-    stacks_start();
-    thread_costs_start();
-    python_look();
-    if (stream_out_create(&gp.header, gp.settings.texts[SETTING_OUT]) < 0) {
-        pool_close();
-        pool_unlink(&gp.header);
-        return false;
-    }
-    pool_publish(&gp.pool, &gp.header); /* second: only by the stream file can it be found */
-    uint64_t epoch = gp.next_epoch++;   /* before the writer, which looks at it */
-    if (!writer_start(mask)) {
-        say(SAY_START, "recording is off: no writer thread could be started: %s",
-            error_text(errno));
-        stream_out_remove();
-        pool_unlink(&gp.header);
-        return false;
-    }
-    finish_register();
-    forked_register();
     atomic_fetch_or(&fork_page.recording, epoch);
     if (!atomic_load(&gp.writer.running)) /* it could not write, and ended what had not begun */
         start_end();
@@ -215,7 +170,7 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
     phase = atomic_load(&fork_page.phase);
     futex_wake_all(&fork_page.phase);
     if (phase == START_DONE) {
-        stacks_load();
+        FEATURES_DO(started, ());
         writer_wake(); /* it tells what walks stacks; a kill may come soon */
     }
     return phase;

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "settings.h"
+
 /*
  * True if this process is recording; starts it if nobody did. A second thread waits, with a bound,
  * for the first one's start. Never true in a vfork child or after recording ended.
@@ -19,6 +21,10 @@ bool start_is_possible(void);
 
 /* Recording is over for good (the stream cannot be written): threads pass through from now on. */
 void start_end(void);
+
+/* What the environment says of it now, before a recording reads all; what is wrong in it is said
+ * then. While there is one thread. */
+bool start_is_switched_on(enum setting_index index);
 
 /* Reads the settings while nothing is recorded yet. False: nothing ever will be. */
 bool start_load_settings(void);

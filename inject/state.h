@@ -6,6 +6,7 @@
 #ifndef GPUPROF_INJECT_STATE_H
 #define GPUPROF_INJECT_STATE_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,17 +14,11 @@
 #include <string.h>
 
 #include "api.h"
-#include "clock_scale.h"
+#include "compiler.h"
 #include "live.h"
 #include "record.h"
 #include "settings.h"
 #include "stream.h"
-
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define EXPORT      __attribute__((visibility("default")))
-/* Of a variable of ours that hooks read: else its address is looked up, to the compiler. */
-#define HIDDEN __attribute__((visibility("hidden")))
 
 /* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
  */
@@ -141,6 +136,7 @@ struct writer_control {
     _Atomic uint32_t done;       /* futex: number of the last flush done */
     _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
     _Atomic uint32_t running;    /* the thread exists */
+    sigset_t program_mask;       /* of the program's thread that started the recording */
 };
 
 struct state {
@@ -149,31 +145,17 @@ struct state {
     int off_reason; /* errno of the latter */
     bool used;      /* a recording was started here, or in the parent that forked us */
     bool nested;
-    bool nvtx;               /* NVTX is recorded */
     _Atomic uint32_t paused; /* survives a fork, as what the program has set must */
     struct settings settings;
     char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];
     struct stream_header header;
     struct pool pool;
     struct writer_control writer;
-    uint64_t load_ticks; /* clock samples of the constructor, for the scale */
-    uint64_t load_monotonic_ns;
-    uint32_t clock_source;
-    _Atomic uint32_t said;               /* messages already said, a bit each */
     uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
     _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
 };
 
 extern HIDDEN struct state gp;
-
-#pragma weak strerrordesc_np /* see libc_is_strange in start.c */
-
-/* "No space left on device" and the like: thread-safe, unlike strerror. */
-static inline const char *error_text(int error)
-{
-    const char *text = strerrordesc_np ? strerrordesc_np(error) : NULL;
-    return text ? text : "unknown error";
-}
 
 static inline void counter_add(enum counter_index index, uint64_t amount)
 {

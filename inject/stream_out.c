@@ -42,8 +42,9 @@ static bool is_shared(const char *path)
 }
 
 /* mkdir -p; folders that are there already are fine, whatever they are seen through. */
-int stream_out_prepare(const char *dir)
+bool stream_out_prepare(void)
 {
+    const char *dir = gp.settings.texts[SETTING_OUT];
     char path[STREAM_PATH_BYTES_MAX + 1];
     size_t length = strlen(dir);
     bool shared = false;
@@ -62,7 +63,7 @@ int stream_out_prepare(const char *dir)
                 "recording is off: '%s' is another user's, in a folder where anybody may put "
                 "something; name another folder",
                 path);
-            return -1;
+            return false;
         }
         shared = is_shared(path);
         if (!end)
@@ -70,11 +71,11 @@ int stream_out_prepare(const char *dir)
         *p = end;
     }
     if (error == 0 || error == EEXIST)
-        return 0;
+        return true;
 fail:
     say(SAY_START, "recording is off: cannot make the folder '%s': %s" ADVICE, dir,
         error_text(error));
-    return -1;
+    return false;
 }
 
 static bool is_ours(int fd)
@@ -185,8 +186,10 @@ static bool create_named(const uint8_t *head, size_t bytes)
     return false;
 }
 
-int stream_out_create(const struct stream_header *header, const char *dir)
+bool stream_out_create(void)
 {
+    const struct stream_header *header = &gp.header;
+    const char *dir = gp.settings.texts[SETTING_OUT];
     uint8_t head[STREAM_HEADER_BYTES_MAX];
     int bytes = stream_header_write(header, head, sizeof head);
     int length = snprintf(
@@ -197,13 +200,13 @@ int stream_out_create(const struct stream_header *header, const char *dir)
     errno = ENAMETOOLONG;
     if (bytes > 0 && length > 0 && (size_t)length < sizeof out.path) {
         if (create_whole(head, (size_t)bytes))
-            return 0;
+            return true;
         stream_out_forget();
         if (create_named(head, (size_t)bytes))
-            return 0;
+            return true;
     }
     say(SAY_START, "recording is off: cannot create '%s': %s" ADVICE, out.path, error_text(errno));
-    return -1;
+    return false;
 }
 
 bool stream_out_append(const uint8_t *data, size_t bytes)

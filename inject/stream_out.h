@@ -10,13 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stream.h"
+/* Makes the data folder (0700) if need be. False: there is none (said). */
+bool stream_out_prepare(void);
 
-/* Makes the data folder (0700) if need be. 0, or -1 (said). */
-int stream_out_prepare(const char *dir);
-
-/* Creates the file and writes its header. 0, or -1 (said). */
-int stream_out_create(const struct stream_header *header, const char *dir);
+/* Creates the file and writes its header, gp.header. False: it cannot be (said). */
+bool stream_out_create(void);
 
 /* Appends a whole block. False: it is not there, and recording has ended (said). */
 bool stream_out_append(const uint8_t *data, size_t bytes);

@@ -6,15 +6,14 @@
 #include <sys/prctl.h>
 
 #include "bytes.h"
-#include "call.h"
+#include "feature.h"
 #include "futex.h"
 #include "pool.h"
 #include "say.h"
 #include "signals.h"
 #include "start.h"
 #include "ticks.h"
-#include "user_ranges.h"
-#include "writer.h"
+#include "wake.h"
 
 #define FULL_WAKE 8 /* chunks left since the last wake that are worth waking the writer for */
 
@@ -27,7 +26,7 @@ static uint8_t *chunk_of(const struct thread *t)
 
 uint64_t thread_usual_limit(const struct thread *t)
 {
-    bool has_usual = gp.clock_source != CLOCK_SOURCE_MONOTONIC &&
+    bool has_usual = process_clock.source != CLOCK_SOURCE_MONOTONIC &&
                      gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
     return t->records && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
 }
@@ -420,7 +419,7 @@ bool thread_attach(struct thread *t)
     wait_for_chunk(t);
     t->epoch = epoch | (attention_now() & ATTENTION_COSTS);
     append_thread_record(t);
-    ranges_attached(t);
+    FEATURES_DO(attached, (t));
     if (attention_now() & ATTENTION_COSTS) { /* it may be gone before others are asked again */
         t->burst = THREAD_COST_BURST;
         thread_set_limit(t);

@@ -56,7 +56,7 @@ struct thread {
     uint8_t *records;    /* the chunk's first; NULL = the pool gave no chunk */
     uint64_t used;       /* bytes of whole records */
     uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
-    struct call *open;   /* the newest call of the user's, with CALL_BITS (call.h); NULL = none */
+    struct call *open;   /* the newest call of the user's, with CALL_BITS (below); NULL = none */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
     uint64_t capacity;   /* bytes of records that the chunk has room for */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
@@ -94,6 +94,66 @@ struct thread {
 
 /* TLS is initial-exec: the library is preloaded. */
 extern HIDDEN __thread struct thread this_thread;
+
+/* As thread.inside: in our own code for good. The writer; all that it calls passes through. */
+#define CALL_FOR_GOOD ((struct call *)(uintptr_t)8)
+
+/*
+ * Bits of thread.open, so that the usual call asks for all of it with one look. LISTED: its end has
+ * more to do than to complete its record. INSIDE: we are inside our own code, on behalf of
+ * thread.inside; if that is NULL, at the begin or end of the call itself, on the short way.
+ */
+#define CALL_LISTED ((uintptr_t)1)
+#define CALL_INSIDE ((uintptr_t)2)
+#define CALL_BITS   (CALL_LISTED | CALL_INSIDE)
+
+static inline struct call *call_with(const struct call *c, uintptr_t bits)
+{
+    return (struct call *)((uintptr_t)c | bits);
+}
+
+static inline bool call_has(const struct thread *t, uintptr_t bit)
+{
+    return (uintptr_t)t->open & bit;
+}
+
+/* The newest open call, or NULL. */
+static inline struct call *call_newest(const struct thread *t)
+{
+    return (struct call *)((uintptr_t)t->open & ~CALL_BITS);
+}
+
+/* `c` is the newest open call from here on; where we are does not change. */
+static inline void call_set_newest(struct thread *t, const struct call *c, uintptr_t listed)
+{
+    t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
+}
+
+static inline bool call_thread_is_inside(const struct thread *t)
+{
+    return t->inside || call_has(t, CALL_INSIDE);
+}
+
+/*
+ * From here on a signal handler's calls on this thread pass through. The compiler must not read
+ * `used` before: a handler's call in between would be overwritten.
+ */
+static inline void call_enter(struct thread *t, struct call *c)
+{
+    t->inside = c;
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = call_with(t->open, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* In this order: without a name for where we are, a handler that jumps would leave us there. */
+static inline void call_leave(struct thread *t)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = (struct call *)((uintptr_t)t->open & ~CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->inside = NULL;
+}
 
 /* Does it take part in the recording of now? */
 static inline bool thread_takes_part(const struct thread *t)

@@ -17,7 +17,7 @@ uint8_t cost_classes[API_FUNCTION_COUNT];
 static _Atomic uint32_t hint;
 
 /* In the child of a fork it is the parent's, of which nothing holds. */
-bool thread_costs_start(void)
+void thread_costs_start(void)
 {
     for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
         cost_classes[i] =
@@ -28,7 +28,6 @@ bool thread_costs_start(void)
         thread_costs = pages_map(THREAD_COSTS_MAX * sizeof *thread_costs);
     memset(&thread_cost_shared, 0, sizeof thread_cost_shared);
     atomic_store(&thread_cost_sharer_count, 0);
-    return thread_costs;
 }
 
 struct thread_cost *thread_cost_take(uint32_t number, uint32_t tid, bool is_own)

@@ -36,8 +36,8 @@ extern struct thread_cost *thread_costs; /* THREAD_COSTS_MAX; NULL before the fi
 extern struct thread_cost thread_cost_shared;
 extern _Atomic uint32_t thread_cost_sharer_count; /* threads of the program's that ever had it */
 
-/* Once in each recording, before any thread takes part. False: no memory; all share one. */
-bool thread_costs_start(void);
+/* Once in each recording, before any thread takes part. Without memory all share one. */
+void thread_costs_start(void);
 
 /* For a thread that begins to take part. Never NULL. `is_own`: a thread of ours has the shared one.
  */

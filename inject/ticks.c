@@ -9,6 +9,8 @@
 
 #define CALIBRATE_NS 2000000u
 
+struct process_clock process_clock;
+
 static uint32_t choose_source(void)
 {
 #if defined(__x86_64__)
@@ -39,8 +41,8 @@ void ticks_sample(uint64_t *ticks, uint64_t *monotonic_ns)
 
 void ticks_load(void)
 {
-    gp.clock_source = choose_source();
-    ticks_sample(&gp.load_ticks, &gp.load_monotonic_ns);
+    process_clock.source = choose_source();
+    ticks_sample(&process_clock.load_ticks, &process_clock.load_monotonic_ns);
 }
 
 /* What CLOCK_REALTIME has more than CLOCK_MONOTONIC: an interruption between two must not count. */
@@ -60,20 +62,20 @@ static uint64_t realtime_ahead(void)
 
 void ticks_calibrate(void)
 {
-    struct clock_scale *scale = &gp.header.scale;
+    struct clock_scale *scale = &process_clock.scale;
     uint64_t ticks, now_ns;
     do
         ticks_sample(&ticks, &now_ns);
-    while (now_ns - gp.load_monotonic_ns < CALIBRATE_NS);
-    scale->source = gp.clock_source;
-    scale->ticks_zero = gp.load_ticks;
+    while (now_ns - process_clock.load_monotonic_ns < CALIBRATE_NS);
+    scale->source = process_clock.source;
+    scale->ticks_zero = process_clock.load_ticks;
     scale->mult = (uint64_t)1 << CLOCK_SCALE_SHIFT;
-    if (gp.clock_source != CLOCK_SOURCE_MONOTONIC && ticks > gp.load_ticks)
-        scale->mult =
-            (uint64_t)(((unsigned __int128)(now_ns - gp.load_monotonic_ns) << CLOCK_SCALE_SHIFT) /
-                       (ticks - gp.load_ticks));
+    if (process_clock.source != CLOCK_SOURCE_MONOTONIC && ticks > process_clock.load_ticks)
+        scale->mult = (uint64_t)(((unsigned __int128)(now_ns - process_clock.load_monotonic_ns)
+                                  << CLOCK_SCALE_SHIFT) /
+                                 (ticks - process_clock.load_ticks));
     if (scale->mult == 0)
         scale->mult = 1;
-    gp.header.monotonic_zero_ns = gp.load_monotonic_ns;
-    gp.header.realtime_zero_ns = gp.load_monotonic_ns + realtime_ahead();
+    process_clock.monotonic_zero_ns = process_clock.load_monotonic_ns;
+    process_clock.realtime_zero_ns = process_clock.load_monotonic_ns + realtime_ahead();
 }

@@ -10,7 +10,22 @@
 #include <time.h>
 
 #include "clock_scale.h"
-#include "state.h"
+#include "compiler.h"
+
+/*
+ * Chosen by the constructor; the scale and the zero times are filled as each recording starts. Read
+ * by all.
+ */
+struct process_clock {
+    uint32_t source; /* enum clock_source */
+    struct clock_scale scale;
+    uint64_t load_ticks; /* samples of the constructor, for the scale */
+    uint64_t load_monotonic_ns;
+    uint64_t monotonic_zero_ns;
+    uint64_t realtime_zero_ns;
+};
+
+extern HIDDEN struct process_clock process_clock;
 
 static inline uint64_t clock_ns(clockid_t clock)
 {
@@ -35,15 +50,16 @@ static inline uint64_t ticks_raw(void)
 
 static inline uint64_t ticks_now(void)
 {
-    return gp.clock_source == CLOCK_SOURCE_MONOTONIC ? clock_ns(CLOCK_MONOTONIC) : ticks_raw();
+    return process_clock.source == CLOCK_SOURCE_MONOTONIC ? clock_ns(CLOCK_MONOTONIC) : ticks_raw();
 }
 
 /* Chooses the clock and takes the first sample; from the constructor. */
 void ticks_load(void);
 
 /*
- * Fills the scale and the zero times of `header` from the first sample and one of now. Takes up to
- * 2 ms if the process is younger than that: a shorter base line would make the scale too coarse.
+ * Fills the scale and the zero times of process_clock from the first sample and one of now. Takes
+ * up to 2 ms if the process is younger than that: a shorter base line would make the scale too
+ * coarse.
  */
 void ticks_calibrate(void);
 

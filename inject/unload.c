@@ -5,13 +5,13 @@
  * errno and dlerror() alone.
  */
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "modules.h"
+#include "compiler.h"
+#include "feature.h"
 #include "objects.h"
-#include "python.h"
-#include "resolve.h"
 
 typedef int (*dlclose_fn)(void *handle);
 
@@ -25,7 +25,7 @@ struct next {
 static int visit_next(const struct object *o, void *data)
 {
     struct next *next = data;
-    if ((uintptr_t)&real_dlclose >= o->low && (uintptr_t)&real_dlclose < o->high)
+    if (object_is_ours(o))
         next->past_self = true;
     else if (next->past_self)
         next->address = object_symbol(o, "dlclose");
@@ -41,10 +41,8 @@ EXPORT int dlclose(void *handle)
         real = (dlclose_fn)next.address; /* libc's at the latest */
         atomic_store_explicit(&real_dlclose, real, memory_order_relaxed);
     }
-    modules_closing();
+    FEATURES_DO(unloading, ());
     int result = real(handle);
-    modules_closed();
-    resolve_refresh();
-    python_refresh();
+    FEATURES_DO(unloaded, ());
     return result;
 }

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "dlsym_filter.h"
 #include "futex.h"
 #include "modules.h"
 #include "objects.h"
 #include "own_thread.h"
+#include "real_dlsym.h"
 #include "sanitizer.h"
 #include "signals.h"
 #include "thread.h"

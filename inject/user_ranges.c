@@ -11,7 +11,7 @@
 #include "start.h"
 #include "thread.h"
 #include "ticks.h"
-#include "writer.h"
+#include "wake.h"
 
 #define LEVELS_MAX 6 /* domains that a thread has ranges open in at a time */
 

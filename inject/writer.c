@@ -6,16 +6,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "call.h"
 #include "compress.h"
+#include "feature.h"
 #include "futex.h"
-#include "governor.h"
 #include "identity.h"
 #include "leader.h"
 #include "own_thread.h"
 #include "pool.h"
-#include "python.h"
-#include "resolve.h"
+#include "say.h"
 #include "seal.h"
 #include "start.h"
 #include "thread.h"
@@ -26,34 +24,6 @@
 #define SECOND_NS 1000000000u
 
 static struct thread predecessor; /* the first writer's state, for the second */
-static sigset_t program_mask;     /* of signals, of the thread that started the recording */
-
-void writer_wake(void)
-{
-    atomic_fetch_add(&gp.writer.wake, 1);
-    if (atomic_load(&gp.writer.asleep))
-        futex_wake_all(&gp.writer.wake);
-}
-
-bool writer_flush(enum end_reason reason, uint64_t ns)
-{
-    if (!atomic_load(&gp.writer.running))
-        return false;
-    if (reason)
-        atomic_store(&gp.writer.end_reason, reason);
-    uint32_t wanted = 1 + atomic_fetch_add(&gp.writer.requested, 1);
-    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + ns;
-    writer_wake();
-    for (;;) {
-        uint32_t done = atomic_load(&gp.writer.done);
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-        if ((int32_t)(done - wanted) >= 0)
-            return true;
-        if (now_ns >= end_ns || !atomic_load(&gp.writer.running))
-            return false;
-        futex_wait(&gp.writer.done, done, end_ns - now_ns);
-    }
-}
 
 /* Anchor, counters and whatever became known, once a second and at each flush. */
 static void note_state(struct thread *me, uint32_t reason)
@@ -61,8 +31,18 @@ static void note_state(struct thread *me, uint32_t reason)
     identity_append_anchor(me);
     identity_append_counters(me);
     identity_append_libraries(me);
+    FEATURES_DO(tick, (me));
     if (reason)
         identity_append_end(me, reason);
+}
+
+/* Does a feature want all that there is sealed, to look at it? */
+static bool is_due(uint64_t now_ns)
+{
+    bool is = false;
+    for (unsigned i = 0; i < feature_count; i++)
+        is |= features[i].is_due && features[i].is_due(now_ns);
+    return is;
 }
 
 /* True while recording goes on. */
@@ -74,21 +54,17 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
     bool flush = requested != atomic_load(&gp.writer.done);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     bool second = now_ns - *second_ns >= SECOND_NS;
-    bool measure = governor_is_due(now_ns);
+    bool measure = is_due(now_ns);
     uint32_t reason = flush ? atomic_exchange(&gp.writer.end_reason, 0) : 0;
     if (flush || second) {
         note_state(me, reason);
-        resolve_refresh();
-        python_look();
         *second_ns = now_ns;
     }
-    identity_append_stacks(me, reason != 0);
-    identity_append_gpu(me);
-    identity_append_python(me);
+    FEATURES_DO(describe, (me, reason != 0));
     bool good = seal_pass(s, me, flush || measure, now_ns);
     own_thread_tell(COST_WRITER);
     if (good && (measure || reason)) { /* only now everything is counted */
-        governor_look(me, now_ns, reason != 0);
+        FEATURES_DO(look, (me, now_ns, reason != 0));
         good = seal_own(s, me);
     }
     if (flush && good) { /* else the events are in the live file only, and it must stay */
@@ -158,7 +134,7 @@ static void end_process(struct sealer *s, struct thread *me)
         start_end();
         atomic_store(&gp.writer.running, 0);
     }
-    pthread_sigmask(SIG_SETMASK, &program_mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &gp.writer.program_mask, NULL);
     exit(0);
 }
 
@@ -169,22 +145,19 @@ static void *writer_main(void *data)
     own_thread_begin("gpuprof");
     compress_start();
     seal_attach(s, me);
-    governor_start();
+    FEATURES_DO(writer_begin, (me));
     identity_append_all(me);
-    identity_append_gpu(me);
-    identity_append_python(me);
     if (write_on(s, me, true))
         end_process(s, me);
     own_thread_end();
     return NULL;
 }
 
-bool writer_start(const sigset_t *mask)
+static bool start(void)
 {
     struct sealer *s = seal_create();
     if (!s)
         return false;
-    program_mask = *mask;
     atomic_store(&gp.writer.requested, 0);
     atomic_store(&gp.writer.done, 0);
     atomic_store(&gp.writer.running, 1);
@@ -196,6 +169,15 @@ bool writer_start(const sigset_t *mask)
         return false;
     }
     return true;
+}
+
+bool writer_start(void)
+{
+    bool started = start();
+    if (!started)
+        say(SAY_START, "recording is off: no writer thread could be started: %s",
+            error_text(errno));
+    return started;
 }
 
 void writer_forget(void)

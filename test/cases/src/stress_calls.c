@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stress_calls.h"
 
-#include <dlfcn.h>
-
-#include "dlsym_filter.h"
 #include "getproc.h"
 #include "gpu.h"
+#include "gpu_describe.h"
 #include "gpu_flush.h"
 #include "hook_table.h"
 #include "sanitizer.h"
 
 /* In place of the parts that meet CUDA. */
-dlsym_fn real_dlsym;
-dlvsym_fn real_dlvsym;
-
-void dlsym_find_real(void)
-{
-    __atomic_store_n(&real_dlsym, dlsym, __ATOMIC_RELEASE);
-}
+struct gpu gpu; /* off */
 
 /* Here our own code is what the sanitizer is to see. */
 void sanitizer_bypass(void)
@@ -29,12 +21,25 @@ bool sanitizer_is_here(void)
     return false;
 }
 
-uint32_t getproc_version_asked(void)
+void getproc_tell(struct thread *writer)
 {
-    return 0;
+    (void)writer;
 }
 
-struct gpu gpu; /* off */
+void gpu_load(void)
+{
+}
+
+void gpu_describe(struct thread *writer, bool is_last)
+{
+    (void)writer;
+    (void)is_last;
+}
+
+void gpu_end(uint64_t ns)
+{
+    (void)ns;
+}
 
 void gpu_recording_runs(bool may_wait)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "state.h"
-#include "writer.h"
+#include "wake.h"
 
 static void at_exit(void)
 {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which features there are: feature.h says what each member is for. */
+#include "feature.h"
+
+#include "capture.h"
+#include "finish.h"
+#include "forked.h"
+#include "getproc.h"
+#include "governor.h"
+#include "gpu.h"
+#include "gpu_describe.h"
+#include "identity.h"
+#include "labels.h"
+#include "modules.h"
+#include "names.h"
+#include "nvtx.h"
+#include "pool.h"
+#include "python.h"
+#include "resolve.h"
+#include "stack.h"
+#include "stream_out.h"
+#include "thread_cost.h"
+#include "user_ranges.h"
+#include "writer.h"
+
+static void refresh(struct thread *writer)
+{
+    (void)writer;
+    resolve_refresh();
+}
+
+/* clang-format off */
+const struct feature features[] = {
+    /* Who we are, where it goes, and the buffer: everything else needs them. */
+    {.start = identity_fill},
+    {.create = stream_out_prepare},
+    {.create = pool_create, .remove = pool_remove, .fork_child = pool_forget},
+    {.start = thread_costs_start},
+
+    /* What is recorded. */
+    {.fork_child = names_reset},
+    {.fork_child = capture_reset},
+    {.unloading = modules_closing, .unloaded = modules_closed},
+    {.tick = refresh, .unloaded = resolve_refresh},
+    {.tick = getproc_tell},
+    {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
+     .describe = stacks_describe, .fork_child = stacks_reset},
+    {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
+    {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
+     .fork_child = gpu_forget, .end = gpu_end},
+    {.fork_child = labels_reset},
+    {.load = nvtx_load},
+    {.attached = ranges_attached},
+    {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
+
+    /* Where it goes: the live file has its name second, by the stream file can it be found. */
+    {.create = stream_out_create, .remove = stream_out_remove, .fork_child = stream_out_forget},
+    {.start = pool_publish},
+    {.create = writer_start, .fork_child = writer_forget},
+    {.start = finish_register},
+    {.start = forked_register},
+};
+/* clang-format on */
+
+const unsigned feature_count = sizeof features / sizeof features[0];
