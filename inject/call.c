@@ -146,13 +146,6 @@ static uint32_t find_open(const struct thread *t, const struct call *c)
     return i;
 }
 
-bool call_is_live_afar(const struct call *outer, const struct call *inner)
-{
-    uintptr_t at = (uintptr_t)outer;
-    return !stack_place_is_gone(at, (uintptr_t)inner) &&
-           call_has_mark(outer, stack_place_word((uintptr_t)&outer->mark));
-}
-
 /*
  * What looks like a call that a signal handler interrupted may be one that it left, whose stack was
  * not written to since. Where not even a handler's frame fits in between, it was left. What our own

@@ -6,6 +6,7 @@
 #include "cost_sums.h"
 #include "gpu.h"
 #include "gpu_flush.h"
+#include "gpu_state.h"
 #include "say.h"
 #include "stack.h"
 #include "thread.h"
@@ -18,6 +19,7 @@
 #define STORE_PART    8           /* of its age: how often the sums are stored */
 #define STORE_NS_MAX  60000000000u
 
+/* The writer's, anew in each recording. */
 static struct {
     struct ladder ladder;
     uint64_t begin_ns;

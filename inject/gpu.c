@@ -14,132 +14,26 @@
 #include "gpu_buffers.h"
 #include "gpu_callback.h"
 #include "gpu_describe.h"
+#include "gpu_drain.h"
 #include "gpu_flush.h"
 #include "gpu_guest.h"
+#include "gpu_kinds.h"
 #include "gpu_parse.h"
+#include "gpu_quiet.h"
 #include "gpu_rival.h"
 #include "gpu_scope.h"
-#include "gpu_session.h"
+#include "gpu_state.h"
+#include "gpu_stop.h"
 #include "objects.h"
 #include "real_dlsym.h"
 #include "say.h"
-#include "signals.h"
 #include "start.h"
+#include "thread.h"
 #include "ticks.h"
-#include "wake.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 /* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
 #define START_WAIT_NS 1000000000u
-
-struct gpu gpu = {.status.text = "absent: CUDA was not initialised"};
-
-/* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
-static const struct {
-    uint32_t kinds; /* enum setting_kinds */
-    CUpti_ActivityKind kind;
-    const char *what;
-} wanted_kinds[] = {
-    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2, "peer copies"},
-    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
-    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "synchronisations"},
-    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads"},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
-    {KINDS_GRAPH, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
-};
-
-uint64_t gpu_timestamp(void)
-{
-    return clock_scale_ns(&gp.header.scale, ticks_now());
-}
-
-__attribute__((format(printf, 1, 2))) static void set_status(const char *format, ...)
-{
-    char text[STATUS_BYTES_MAX];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    status_set(&gpu.status, text);
-    writer_wake();
-}
-
-/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
- */
-struct quiet {
-    struct call *outside;
-    uint64_t mask;
-    int error;
-};
-
-static struct quiet quiet_begin(void)
-{
-    struct quiet quiet = {this_thread.inside, block_signals(), errno};
-    call_enter(&this_thread, CALL_FOR_GOOD);
-    dlsym_find_real();
-    return quiet;
-}
-
-static void quiet_end(const struct quiet *quiet)
-{
-    if (quiet->outside)
-        call_enter(&this_thread, quiet->outside);
-    else
-        call_leave(&this_thread);
-    restore_signals(quiet->mask);
-    errno = quiet->error;
-}
-
-/* Nothing of ours costs time in CUPTI any more, and another client can have it. */
-static void let_go(void)
-{
-    struct quiet quiet = quiet_begin();
-    CUpti_SubscriberHandle subscriber = gpu.subscriber;
-    if (gpu_guest_keeps(subscriber))
-        subscriber = NULL;
-    else
-        gpu.subscriber = NULL;
-    if (gpu.kinds)
-        gpu_enable_kinds(false);
-    gpu.kinds = 0;
-    if (gpu.has_latency)
-        gpu_scope_latency(0);
-    if (subscriber)
-        gpu.cupti.cuptiUnsubscribe(subscriber);
-    quiet_end(&quiet);
-}
-
-void gpu_fail(const char *format, ...)
-{
-    char reason[CUPTI_REASON_BYTES_MAX];
-    if (atomic_exchange(&gpu.phase, GPU_DEAD) == GPU_DEAD)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    let_go();
-    set_status("absent: %s", reason);
-    say(SAY_GPU, "GPU rows absent: %s; %s", reason,
-        gpu.past_hooks ? "calls that go past LD_PRELOAD are not recorded"
-                       : "host calls are recorded");
-}
-
-const char *gpu_result_text(CUptiResult result)
-{
-    const char *text = NULL;
-    static _Thread_local char number[32];
-    if (gpu.cupti.cuptiGetResultString(result, &text) == CUPTI_SUCCESS && text)
-        return text;
-    snprintf(number, sizeof number, "CUPTI error %d", (int)result);
-    return number;
-}
 
 static int visit_driver(const struct object *o, void *data)
 {
@@ -197,7 +91,7 @@ static CUptiResult subscribe(char *holder, size_t holder_bytes)
     bool can_share = gpu_scope_by_subscriber(&gpu.cupti);
     bool shared = can_share && gpu_guest_shares();
     holder[0] = '\0';
-    gpu.subscriber = gpu_guest_subscription(&gpu.cupti);
+    gpu.subscriber = gpu_guest_subscription(&gpu.cupti, gpu_callback);
     if (gpu.subscriber)
         return CUPTI_SUCCESS;
     CUptiResult result = subscribe_as(shared, holder, holder_bytes);
@@ -240,36 +134,6 @@ static bool find_and_subscribe(void)
     }
     gpu_fail("%s", reason);
     return false;
-}
-
-static void add_missing(const char *what)
-{
-    size_t length = strlen(gpu.missing);
-    snprintf(gpu.missing + length, sizeof gpu.missing - length, "%s%s", length ? ", " : "", what);
-}
-
-bool gpu_enable_kinds(bool enable)
-{
-    uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
-    bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE || gpu.graphs_are_whole;
-    unsigned done = 0;
-    gpu.missing[0] = '\0';
-    bool is_limited = gpu_session_changes(enable);
-    for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
-        CUpti_ActivityKind kind = wanted_kinds[i].kind;
-        /* With whole graphs, CUPTI leaves their nodes out. */
-        if (!(kinds & wanted_kinds[i].kinds) || (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
-            continue;
-        CUptiResult result = gpu_scope_enable(kind, enable);
-        done += result == CUPTI_SUCCESS;
-        if (result == CUPTI_SUCCESS && enable)
-            gpu.kinds |= 1ull << kind;
-        if (result != CUPTI_SUCCESS && enable)
-            add_missing(wanted_kinds[i].what);
-    }
-    if (is_limited && done && atomic_load(&gpu.phase) != GPU_STARTING)
-        gpu_tell_source();
-    return done > 0;
 }
 
 /* Runtime calls need no callback where libcudart is a library whose calls the hooks see. */
@@ -324,42 +188,6 @@ bool gpu_has_callbacks(void)
            gpu_deafness() == GPU_HEARS;
 }
 
-void gpu_stop_callbacks(void)
-{
-    uint32_t hears = GPU_HEARS, hears_ends = GPU_HEARS_ENDS;
-    if (atomic_compare_exchange_strong(&gpu.deaf, &hears, GPU_HEARS_ENDS) ||
-        !atomic_compare_exchange_strong(&gpu.deaf, &hears_ends, GPU_DEAF))
-        return;
-    struct quiet quiet = quiet_begin();
-    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
-        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid] && gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] &&
-                !gpu_guest_wants(cupti_callback_domain((enum api_domain)d), cbid))
-                gpu.cupti.cuptiEnableCallback(0, gpu.subscriber,
-                                              cupti_callback_domain((enum api_domain)d), cbid);
-    quiet_end(&quiet);
-}
-
-/* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is
- * not tied to it. */
-void gpu_tell_source(void)
-{
-    if (gpu.refused_callbacks)
-        add_missing("some callbacks");
-    set_status("from CUPTI %u, %s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
-               gpu.shared ? ", beside other subscribers" : "",
-               gpu.graphs_are_whole ? ", graphs as a whole (another one's choice)" : "",
-               gpu.on_realtime ? ", times by CLOCK_REALTIME" : "",
-               gpu_session_is_limited()
-                   ? ", graph launches after the first session not tied to their "
-                     "calls (CUPTI has wrong ids there)"
-                   : "",
-               gpu.missing[0] ? ", without " : "", gpu.missing,
-               gpu.missing[0] ? ": not supported here" : "");
-    if (gpu.missing[0])
-        say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
-}
-
 /* Each of these may be missing in some version; what follows copes. */
 static void set_attributes(void)
 {
@@ -379,7 +207,8 @@ static CUptiResult register_ours(bool yielded)
         if (gpu.on_realtime)
             result = CUPTI_SUCCESS;
     }
-    return result == CUPTI_SUCCESS ? gpu_scope_register() : result;
+    return result == CUPTI_SUCCESS ? gpu_scope_register(gpu_rival_requested, gpu_rival_completed)
+                                   : result;
 }
 
 static bool start_records(bool yielded, bool paused)
@@ -387,7 +216,7 @@ static bool start_records(bool yielded, bool paused)
     CUptiResult result = register_ours(yielded);
     /* Somebody before us had records as a subscriber: so must whoever follows. */
     if (result == CUPTI_ERROR_NOT_COMPATIBLE && !gpu.scope && gpu_scope_by_subscriber(&gpu.cupti) &&
-        !gpu_guest_subscription(&gpu.cupti)) {
+        !gpu_guest_subscription(&gpu.cupti, gpu_callback)) {
         gpu.scope = gpu.subscriber;
         result = register_ours(yielded);
     }
@@ -434,17 +263,6 @@ void gpu_end(uint64_t ns)
         atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_DEAD);
 }
 
-void gpu_give_up(void)
-{
-    uint32_t active = GPU_ACTIVE;
-    gpu_parse_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
-        return;
-    let_go();
-    set_status("from CUPTI %u, %.600s, until they were given up for %s", gpu.cupti.version,
-               gpu.cupti.path, setting_infos[SETTING_OVERHEAD_MAX].variable);
-}
-
 static void at_exit(void)
 {
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
@@ -477,7 +295,7 @@ static bool is_off(void)
 {
     if (gp.settings.numbers[SETTING_GPU] != GPU_SETTING_OFF)
         return false;
-    set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
+    gpu_set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
     atomic_store(&gpu.phase, GPU_DEAD);
     futex_wake_all(&gpu.phase);
     return true;
@@ -550,5 +368,5 @@ void gpu_forget(void)
     if (atomic_load(&gpu.phase) == GPU_OFF)
         return;
     atomic_store(&gpu.phase, GPU_DEAD);
-    set_status("absent: the process was forked after CUDA was initialised");
+    gpu_set_status("absent: the process was forked after CUDA was initialised");
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "futex.h"
-#include "gpu.h"
+#include "gpu_state.h"
 #include "state.h"
 #include "ticks.h"
 
@@ -37,6 +37,7 @@ struct entry {
     uint32_t stream;
 };
 
+/* Made once, as CUPTI is started; the rest by CUPTI's callbacks, on any thread, and the parser. */
 static struct {
     uint8_t *base;
     struct entry *entries;

@@ -5,8 +5,8 @@
 
 #include "call.h"
 #include "cupti_params.h"
-#include "gpu.h"
 #include "gpu_guest.h"
+#include "gpu_state.h"
 #include "hook_table.h"
 #include "pass_by.h"
 #include "ticks.h"

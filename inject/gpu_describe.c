@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu.h"
+#include "gpu_state.h"
 #include "meta.h"
 #include "thread.h"
 

@@ -12,9 +12,6 @@
 
 bool gpu_flush_start(void);
 
-/* It looks at once what is to do. */
-void gpu_flush_wake(void);
-
 /* The next flush is at the end: what is not finished comes as it is. */
 void gpu_flush_is_last(void);
 

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "cuda_abi.h"
-#include "gpu.h"
-#include "gpu_callback.h"
-#include "gpu_rival.h"
+#include "gpu_client.h"
+#include "gpu_state.h"
 #include "hook_real.h"
 
 #define DOMAIN_COUNT 8 /* 13.5: 1 to 6 */
 #define NO_CUPTI     CUPTI_ERROR_NOT_INITIALIZED
 
+/* By the other client's calls, on whatever thread; `lent` and `borrower` by our start. */
 static struct {
     _Atomic uint32_t is_taken; /* by one: a second guest is refused, as by CUPTI */
     _Atomic(CUpti_CallbackFunc) callback;
@@ -21,6 +21,7 @@ static struct {
     const void *subscribe;                  /* the real function that made its own subscription */
     bool is_first;                          /* it has one; else ours serves it */
     _Atomic(CUpti_SubscriberHandle) lent;   /* to us: ours when it has left, with its callback */
+    _Atomic(CUpti_CallbackFunc) borrower;   /* what of ours is called for it then */
     bool would_share;
     _Atomic uint32_t shares; /* the first subscription, the program's, lets others in */
     _Atomic uint8_t wants[DOMAIN_COUNT][CUPTI_CBID_MAX];
@@ -50,7 +51,7 @@ bool gpu_guest_is_served(const void *subscriber)
 {
     /* While nobody has asked for records, one who has its own subscription may do so its way. */
     return is_guest(subscriber) && subscriber == (const void *)gpu.subscriber && !gpu.scope &&
-           (!guest.is_first || gpu_rival_is_possible());
+           (!guest.is_first || gpu_has_process());
 }
 
 bool gpu_guest_would_share(void)
@@ -84,17 +85,19 @@ static void guest_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_Ca
                            const void *cbdata)
 {
     if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.lent))
-        gpu_callback(userdata, domain, cbid, cbdata); /* which tells the guest */
+        atomic_load (&guest.borrower)(userdata, domain, cbid, cbdata); /* which tells the guest */
     else
         gpu_guest_tell(domain, cbid, cbdata);
 }
 
-CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti)
+CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti,
+                                              CUpti_CallbackFunc callback)
 {
     if (!atomic_load(&guest.callback) || !guest.is_first ||
         (guest.subscribe != (const void *)cupti->cuptiSubscribe &&
          guest.subscribe != (const void *)cupti->cuptiSubscribe_v2))
         return NULL;
+    atomic_store(&guest.borrower, callback);
     atomic_store(&guest.lent, atomic_load(&guest.handle));
     return atomic_load(&guest.handle);
 }
@@ -276,7 +279,7 @@ EXPORT int cuptiGetCallbackState(uint32_t *enable, void *subscriber, int domain,
     return CUPTI_SUCCESS;
 }
 
-EXPORT int cuptiUnsubscribe(void *subscriber)
+int gpu_guest_unsubscribe(void *subscriber)
 {
     __typeof__(&cuptiUnsubscribe) real = HOOK_REAL(cuptiUnsubscribe, API_RUNTIME);
     enable_function *one = HOOK_REAL(cuptiEnableCallback, API_RUNTIME);
@@ -285,8 +288,6 @@ EXPORT int cuptiUnsubscribe(void *subscriber)
     if (!is_guest(subscriber))
         return real(subscriber);
     int result = CUPTI_SUCCESS;
-    if (gpu_guest_is_served(subscriber))
-        gpu_rival_leaves();
     if (gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle))
         for (int domain = 1; domain < DOMAIN_COUNT; domain++)
             enable_each(one, 0, domain);

@@ -14,8 +14,10 @@
 /* A callback of our subscription, for the guest if it wants it. */
 void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata);
 
-/* The subscription that the guest made with that libcupti before us, which serves us as well. */
-CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti);
+/* The subscription that the guest made with that libcupti before us, which serves us as well, by
+ * `callback`; NULL if there is none. */
+CUpti_SubscriberHandle gpu_guest_subscription(const struct cupti_library *cupti,
+                                              CUpti_CallbackFunc callback);
 
 /* The program has a subscription that lets others come beside it: nothing of it goes by us. */
 bool gpu_guest_shares(void);
@@ -33,6 +35,9 @@ bool gpu_guest_wants(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 /* We leave it: does the guest keep our subscription going? Callbacks that only we had are off then.
  */
 bool gpu_guest_keeps(CUpti_SubscriberHandle subscriber);
+
+/* What cuptiUnsubscribe does, whoever calls it. */
+int gpu_guest_unsubscribe(void *subscriber);
 
 /* CUPTI was finalized: nobody is subscribed any more. */
 void gpu_guest_forget(void);

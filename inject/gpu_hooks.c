@@ -1,41 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls after which CUPTI can be started. */
+/* The calls after which CUPTI can be started, and that after which it is gone. */
 #include "cuda_abi.h"
 #include "gpu.h"
+#include "gpu_client.h"
+#include "gpu_drain.h"
+#include "gpu_guest.h"
+#include "gpu_state.h"
+#include "gpu_stop.h"
 #include "hook_real.h"
-#include "thread.h"
 
-/* Prototypes of what is exported: no header of ours declares CUDA's functions. */
+/* Prototypes of what is exported: no header of ours declares CUDA's functions, or CUPTI's. */
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api.def"
-
-static _Thread_local bool was_loaded; /* by the driver, while in_init */
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api_cupti.def"
+#undef HOOK
 
 EXPORT CUresult cuInit(unsigned int Flags)
 {
     __typeof__(&cuInit) real = HOOK_REAL(cuInit, API_DRIVER);
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
-    this_thread.in_init = true; /* the driver's load of us is no news then */
+    gpu_client_initialises();
     CUresult result = real(Flags);
-    this_thread.in_init = was_loaded = false;
+    gpu_client_initialised();
     if (result == CUDA_SUCCESS)
         gpu_cuda_runs();
-    return result;
-}
-
-void gpu_client_calls(void)
-{
-    this_thread.in_init = true;
-}
-
-int gpu_client_called(int result)
-{
-    this_thread.in_init = false;
-    if (was_loaded) {
-        was_loaded = false;
-        gpu_watch();
-    }
     return result;
 }
 
@@ -43,9 +33,19 @@ int gpu_client_called(int result)
 EXPORT int InitializeInjection(void);
 EXPORT int InitializeInjection(void)
 {
-    if (this_thread.in_init)
-        was_loaded = true;
-    else
+    if (!gpu_client_defers(gpu_watch))
         gpu_watch();
     return 1;
+}
+
+EXPORT int cuptiFinalize(void)
+{
+    __typeof__(&cuptiFinalize) real = HOOK_REAL(cuptiFinalize, API_RUNTIME);
+    uint32_t phase = atomic_load(&gpu.phase);
+    if (phase == GPU_ACTIVE || phase == GPU_YIELDED) {
+        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+        gpu_fail("another client of CUPTI's finalized it");
+    }
+    gpu_guest_forget();
+    return real ? real() : (int)CUPTI_ERROR_NOT_INITIALIZED;
 }

@@ -2,17 +2,18 @@
 #include "gpu_parse.h"
 
 #include "futex.h"
-#include "gpu.h"
 #include "gpu_buffers.h"
 #include "gpu_clock.h"
 #include "gpu_records.h"
 #include "gpu_scope.h"
+#include "gpu_state.h"
 #include "own_thread.h"
 #include "thread.h"
 #include "ticks.h"
 
 #define IDLE_NS 1000000000u
 
+/* Requests by any thread, the rest by the parser; as the writer's in state.h. */
 static struct {
     _Atomic uint32_t requested;
     _Atomic uint32_t done;

@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 
 #include "bytes.h"
-#include "gpu.h"
 #include "gpu_clock.h"
 #include "gpu_names.h"
 #include "gpu_session.h"
+#include "gpu_state.h"
 #include "ticks.h"
 
 /* A field of the record in `view`; 0 where this libcupti does not have it. */

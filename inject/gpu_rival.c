@@ -6,22 +6,24 @@
 
 #include "call.h"
 #include "cuda_abi.h"
-#include "gpu.h"
 #include "gpu_buffers.h"
-#include "gpu_flush.h"
-#include "gpu_guest.h"
+#include "gpu_client.h"
+#include "gpu_drain.h"
+#include "gpu_kinds.h"
 #include "gpu_scope.h"
+#include "gpu_state.h"
+#include "gpu_stop.h"
 #include "hook_real.h"
 #include "ticks.h"
 
 #define QUIET_NS 100000000u /* after its last call, which may not have been its last */
 
+/* By the other client's calls, on whatever thread. */
 static struct {
     _Atomic(CUpti_BuffersCallbackRequestFunc) requested;
     _Atomic(CUpti_BuffersCallbackCompleteFunc) completed;
     _Atomic(CUpti_BuffersCallbackRequestFunc_v2) requested_v2; /* instead of the others */
     _Atomic(CUpti_BuffersCallbackCompleteFunc_v2) completed_v2;
-    atomic_bool has_been;
     _Atomic uint64_t kinds; /* that it has enabled: a bit each */
     _Atomic uint64_t acted_ns;
 } rival;
@@ -37,17 +39,6 @@ bool gpu_rival_is_at_work(void)
 {
     return atomic_load(&rival.kinds) != 0 &&
            (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2));
-}
-
-bool gpu_rival_has_been(void)
-{
-    return atomic_load(&rival.has_been);
-}
-
-bool gpu_rival_is_possible(void)
-{
-    uint32_t phase = atomic_load(&gpu.phase);
-    return (phase == GPU_ACTIVE || phase == GPU_YIELDED) && !gpu.scope;
 }
 
 void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
@@ -147,7 +138,7 @@ void gpu_rival_acts(void)
 int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
                           CUpti_BuffersCallbackCompleteFunc_v2 completed)
 {
-    bool is_shared = gpu_rival_is_possible();
+    bool is_shared = gpu_has_process();
     atomic_store(&rival.requested_v2, requested);
     atomic_store(&rival.completed_v2, completed);
     gpu_rival_acts();
@@ -173,7 +164,7 @@ int gpu_rival_enable(gpu_rival_kind_fn *real, int kind)
     gpu_client_calls();
     int result = gpu_client_called(real ? real(kind) : (int)NO_CUPTI);
     if (result == CUPTI_SUCCESS && kind >= 0 && kind < CUPTI_KIND_MAX) {
-        atomic_store(&rival.has_been, true);
+        atomic_store(&gpu.rival_has_been, true);
         atomic_fetch_or(&rival.kinds, 1ull << kind);
     }
     return result;
@@ -203,7 +194,7 @@ EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcB
 {
     __typeof__(&cuptiActivityRegisterCallbacks) real =
         HOOK_REAL(cuptiActivityRegisterCallbacks, API_RUNTIME);
-    bool is_shared = gpu_rival_is_possible(); /* ours are registered, and serve both */
+    bool is_shared = gpu_has_process(); /* ours are registered, and serve both */
     atomic_store(&rival.requested_v2, NULL);
     atomic_store(&rival.completed_v2, NULL);
     atomic_store(&rival.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
@@ -237,16 +228,4 @@ EXPORT int cuptiActivityDisable(int kind)
 EXPORT int cuptiActivitySetAttribute(int attr, size_t *valueSize, void *value)
 {
     return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute, API_RUNTIME), attr, valueSize, value);
-}
-
-EXPORT int cuptiFinalize(void)
-{
-    __typeof__(&cuptiFinalize) real = HOOK_REAL(cuptiFinalize, API_RUNTIME);
-    uint32_t phase = atomic_load(&gpu.phase);
-    if (phase == GPU_ACTIVE || phase == GPU_YIELDED) {
-        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-        gpu_fail("another client of CUPTI's finalized it");
-    }
-    gpu_guest_forget();
-    return real ? real() : (int)NO_CUPTI;
 }

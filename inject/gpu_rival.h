@@ -19,13 +19,8 @@ void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_ma
 void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                          size_t valid_bytes);
 
-/* It has kinds of records enabled. And: it has had, at any time. */
+/* It has kinds of records enabled. */
 bool gpu_rival_is_at_work(void);
-bool gpu_rival_has_been(void);
-
-/* The records of the process are ours, or were and will be: another client's calls are about them.
- */
-bool gpu_rival_is_possible(void);
 
 /* What another client calls, as the process or as a subscriber whose subscription is ours; `real`
  * is the process's function. */

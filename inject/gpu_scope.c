@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_scope.h"
 
-#include "gpu.h"
 #include "gpu_buffers.h"
-#include "gpu_rival.h"
+#include "gpu_state.h"
 
 bool gpu_scope_by_subscriber(const struct cupti_library *cupti)
 {
@@ -72,11 +71,12 @@ static void completed(uint8_t *buffer, size_t size, size_t valid_bytes,
     gpu_buffers_completed(NULL, 0, buffer, size, valid_bytes);
 }
 
-CUptiResult gpu_scope_register(void)
+CUptiResult gpu_scope_register(CUpti_BuffersCallbackRequestFunc process_requested,
+                               CUpti_BuffersCallbackCompleteFunc process_completed)
 {
     return gpu.scope
                ? gpu.cupti.cuptiActivityRegisterCallbacks_v2(gpu.scope, requested, completed)
-               : gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested, gpu_rival_completed);
+               : gpu.cupti.cuptiActivityRegisterCallbacks(process_requested, process_completed);
 }
 
 bool gpu_scope_graphs_are_whole(void)

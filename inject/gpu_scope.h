@@ -24,7 +24,10 @@ CUptiResult gpu_scope_clock(CUpti_TimestampCallbackFunc clock);
 
 /* How buffers are to come: none of it changes another subscriber's. */
 void gpu_scope_buffer_attributes(void);
-CUptiResult gpu_scope_register(void);
+
+/* Who gives and takes the buffers of the process; a subscriber's are given and taken as ours. */
+CUptiResult gpu_scope_register(CUpti_BuffersCallbackRequestFunc process_requested,
+                               CUpti_BuffersCallbackCompleteFunc process_completed);
 
 /* Has another subscriber chosen, for all, that a graph is one record? */
 bool gpu_scope_graphs_are_whole(void);

@@ -5,9 +5,9 @@
  * ours serves has nothing but the process's records, as one that knows of no others: its calls
  * become those.
  */
-#include "gpu.h"
 #include "gpu_guest.h"
 #include "gpu_rival.h"
+#include "gpu_state.h"
 #include "hook_real.h"
 #include "say.h"
 
@@ -119,3 +119,10 @@ SCOPED(cuptiActivityPopExternalCorrelationId_v2, (void *subscriber, int kind, ui
                   lastId))
 SCOPED(cuptiGetTimestamp_v2, (void *subscriber, uint64_t *timestamp), (subscriber, timestamp),
        OF_PROCESS(cuptiGetTimestamp, timestamp))
+
+EXPORT int cuptiUnsubscribe(void *subscriber)
+{
+    if (gpu_guest_is_served(subscriber)) /* what it has as a subscriber ends with it */
+        gpu_rival_leaves();
+    return gpu_guest_unsubscribe(subscriber);
+}

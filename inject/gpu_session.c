@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_session.h"
 
-#include "gpu.h"
-#include "gpu_rival.h"
+#include "gpu_state.h"
 #include "ticks.h"
 
 #define WRONG_FIRST 130000
 #define WRONG_LAST  130100
 
+/* By whoever changes our kinds: the start, a pause, the flusher. */
 static struct {
     atomic_bool is_on; /* ours */
     atomic_bool was_on;
@@ -19,7 +19,7 @@ bool gpu_session_changes(bool enable)
     bool was_on = atomic_exchange(&session.is_on, enable);
     if (!enable || was_on || gpu.cupti.version < WRONG_FIRST || gpu.cupti.version > WRONG_LAST)
         return false;
-    bool is_later = atomic_exchange(&session.was_on, true) || gpu_rival_has_been();
+    bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.rival_has_been);
     uint64_t known = 0; /* what is older may still come */
     return is_later && atomic_compare_exchange_strong(&session.wrong_from, &known, ticks_now());
 }

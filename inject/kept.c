@@ -16,10 +16,11 @@
 #define KEPT_FILLING 0xffffffffu
 #define KEPT_SHARED  0xfffffffeu
 
+/* By any thread that keeps a range, or takes one that is kept. */
 _Atomic uint32_t kept_shared_count;
-static struct kept *_Atomic table; /* KEPT_MAX, mmap'ed at first use */
-static _Atomic uint32_t hint;
-static _Atomic uint64_t reclaim_ns;
+static struct kept *_Atomic table;  /* KEPT_MAX, mmap'ed at first use */
+static _Atomic uint32_t hint;       /* the one that became free last */
+static _Atomic uint64_t reclaim_ns; /* when the dead's were last looked for */
 
 static struct kept *prepare(void)
 {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "user_ranges.h"
+#include "range_event.h"
 
 #define KEPT_ANY_DOMAIN UINT32_MAX
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass_by.h"
 
-#include "cuda_abi.h"
 #include "resolve.h"
+#include "ticks.h"
 
 _Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY, "asked for in one place");
 

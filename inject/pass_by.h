@@ -9,7 +9,7 @@
 #ifndef GPUPROF_INJECT_PASS_BY_H
 #define GPUPROF_INJECT_PASS_BY_H
 
-#include "call.h"
+#include "call_place.h"
 
 /*
  * In the place of all that the call's begin does: true, if it, or the call that it is part of, is

@@ -13,19 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "python_frame.h"
+
 struct thread;
-
-#define PYTHON_FRAMES_MAX 256
-
-/* One frame, as it is before names and lines are looked up. */
-struct python_frame {
-    uint64_t frame;       /* its own address */
-    uint64_t code;        /* of the code object */
-    uint64_t instruction; /* address of the instruction it is at */
-    uint64_t check;       /* tells the code object from a later one at its address */
-    uint64_t entry;       /* not 0: the interpreter was entered from C for it, and this address is
-                             in that native frame of its loop; the frames up to here are its */
-};
 
 /*
  * Looks for an interpreter among the objects loaded so far, if there are new ones. Not on the hot

@@ -22,7 +22,7 @@ struct verdict {
     bool is_waiting;
 };
 
-/* Under the lock. */
+/* By any thread that borrows, under the lock. */
 static struct {
     struct lock lock;
     uint64_t until_ns; /* the answer below holds */

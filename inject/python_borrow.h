@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "python.h"
+#include "python_frame.h"
 #include "python_layout.h"
 
 /*

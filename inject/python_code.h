@@ -54,19 +54,4 @@ struct python_place {
 void python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
                        uint64_t instruction, struct python_place *place);
 
-/* A word of a structure. */
-static inline uint64_t python_word(const uint8_t *structure, uint32_t offset)
-{
-    uint64_t word;
-    __builtin_memcpy(&word, structure + offset, sizeof word);
-    return word;
-}
-
-static inline uint32_t python_half(const uint8_t *structure, uint32_t offset)
-{
-    uint32_t half;
-    __builtin_memcpy(&half, structure + offset, sizeof half);
-    return half;
-}
-
 #endif

@@ -65,4 +65,19 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
 /* Does all that it says lie within what is read as one? What python_layout_find found does. */
 bool python_layout_is_sound(const struct python_layout *l);
 
+/* A word of a structure. */
+static inline uint64_t python_word(const uint8_t *structure, uint32_t offset)
+{
+    uint64_t word;
+    __builtin_memcpy(&word, structure + offset, sizeof word);
+    return word;
+}
+
+static inline uint32_t python_half(const uint8_t *structure, uint32_t offset)
+{
+    uint32_t half;
+    __builtin_memcpy(&half, structure + offset, sizeof half);
+    return half;
+}
+
 #endif

@@ -46,6 +46,7 @@ struct place_table {
     struct python_place text; /* the one that is being looked up */
 };
 
+/* By any thread that meets a place, under the lock; pairs are read without. */
 static _Atomic(struct place_table *) table;
 static struct lock places_lock;
 

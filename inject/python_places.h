@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "python.h"
 #include "python_code.h"
+#include "python_frame.h"
 
 struct thread;
 

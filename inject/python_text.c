@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "memory_read.h"
-#include "python_code.h"
 #include "python_layout.h"
 
 #define WINDOW_BYTES    512u

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "python.h"
 #include "python_code.h"
+#include "python_frame.h"
 
 /*
  * Innermost first, at most `max`. Returns their number, *is_cut if there were more; -1 if anything

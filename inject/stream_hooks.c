@@ -7,7 +7,7 @@
  */
 #include "capture.h"
 #include "cuda_abi.h"
-#include "gpu.h"
+#include "gpu_drain.h"
 #include "hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */

@@ -32,7 +32,7 @@ struct levels {
 };
 
 static __thread struct levels levels;
-static _Atomic uint64_t range_serial;
+static _Atomic uint64_t range_serial; /* the newest id; by each thread that starts a range */
 
 enum way {
     WAY_NONE,   /* inside our own code */

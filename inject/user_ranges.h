@@ -17,22 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "range_event.h"
+
 struct thread;
 
-#define RANGE_TEXT_BYTES_MAX 4096 /* longer texts are cut, and counted */
-#define RANGE_NO_LEVEL       -2   /* the level is not known; NVTX's own word for it */
-#define RANGE_NONE_OPEN      -1
-
-struct range_event {
-    uint32_t domain; /* below LABEL_DOMAIN_MAX; 0 = the default one */
-    uint32_t category;
-    uint32_t color; /* ARGB; 0 = none */
-    uint32_t payload_type;
-    uint64_t payload;
-    uint64_t message; /* handle of a registered string; 0: `text` */
-    const char *text;
-    uint32_t byte_count;
-};
+#define RANGE_NO_LEVEL  -2 /* the level is not known; NVTX's own word for it */
+#define RANGE_NONE_OPEN -1
 
 /* Bytes of `text` (NULL: 0) up to the longest that is kept, whole UTF-8 characters; counts a cut.
  */

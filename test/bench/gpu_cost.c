@@ -19,6 +19,7 @@
 #include "gpu_guest.h"
 #include "gpu_records.h"
 #include "gpu_session.h"
+#include "gpu_state.h"
 #include "hook_table.h"
 
 enum { CBID = 307, KERNELS = 40, CUPTI_BYTES = 216, BUFFER_RECORDS = 4096 };

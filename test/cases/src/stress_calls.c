@@ -5,6 +5,7 @@
 #include "gpu.h"
 #include "gpu_describe.h"
 #include "gpu_flush.h"
+#include "gpu_state.h"
 #include "hook_table.h"
 #include "sanitizer.h"
 

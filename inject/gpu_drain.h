@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way to wake the flushing thread (gpu_flush.h), and to wait for what it brings: by futexes. */
+#ifndef GPUPROF_INJECT_GPU_DRAIN_H
+#define GPUPROF_INJECT_GPU_DRAIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Requests by any thread; the rest by the flushing thread. */
+struct gpu_flusher {
+    _Atomic uint32_t wake;      /* futex: raised with each request */
+    _Atomic uint32_t requested; /* number of the last flush that somebody wants */
+    _Atomic uint32_t done;      /* futex: number of the last flush done */
+    _Atomic uint32_t running;
+};
+
+extern struct gpu_flusher gpu_flusher;
+
+/* It looks at once what is to do. */
+void gpu_flush_wake(void);
+
+/*
+ * Everything that the device has finished so far is in the thread's chunks when this returns true;
+ * false: `ns` passed before. From any thread; async-signal-safe.
+ */
+bool gpu_drain(uint64_t ns);
+
+#endif
