@@ -20,6 +20,7 @@ struct member {
     bool is_origin; /* the stream on which BeginCapture was called */
 };
 
+/* By any thread that follows a capture, under the lock. */
 static struct member members[CAPTURE_MEMBERS_MAX];
 static uint32_t last_capture;
 static struct lock members_lock;

@@ -18,6 +18,7 @@
  */
 #define PIECE_BYTES 8192
 
+/* The writer's, from its start on; the child of a fork, which has no writer yet, drops it. */
 static struct {
     ZSTD_CCtx *context; /* lies in the workspace, and never allocates */
     void *workspace;

@@ -50,6 +50,7 @@ struct share {
     double cost_ns;
 };
 
+/* The writer's. */
 static struct {
     struct watched *watched;    /* PLACES, mmap'ed; NULL: nothing is measured */
     double mean_ns[COST_COUNT]; /* of one; below 0: not known yet */

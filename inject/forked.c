@@ -7,7 +7,8 @@
 #include "pool.h"
 #include "thread.h"
 
-static __thread uint8_t *copy; /* of the pool: its first page, and this thread's chunk */
+/* Of the pool: its first page, and this thread's chunk; by a thread that forks, meanwhile. */
+static __thread uint8_t *copy;
 
 /* In the child all other chunks are zero, which is: free. */
 static void before_fork(void)

@@ -23,11 +23,12 @@ enum {
 };
 _Static_assert(DRIVER_ROWS * 2 < ADDRESS_SLOTS, "the table stays sparse");
 
-/* The driver's functions by address: how one tells cuCtxSynchronize's two forms apart for sure. */
+/* The driver's functions by address: how one tells cuCtxSynchronize's two forms apart for sure.
+ * Made once, by one of those that ask first; the others do without meanwhile. */
 static _Atomic(const struct hook *) by_address[ADDRESS_SLOTS];
 static uintptr_t addresses[ADDRESS_SLOTS];
 static _Atomic uint32_t made;
-static _Atomic uint32_t version_asked;
+static _Atomic uint32_t version_asked; /* the largest so far; by whoever asks */
 
 static unsigned slot_of(uintptr_t address)
 {

@@ -8,7 +8,7 @@
 #define SLACK_NS      1000000000u /* by which a device's time may run ahead */
 
 /* One moment on all clocks. CLOCK_REALTIME is set, and the others run apart by some parts in a
- * million: what is true of a moment is true of what was shortly before. */
+ * million: what is true of a moment is true of what was shortly before. The parser's. */
 static struct {
     uint64_t ticks;
     uint64_t ns; /* on the scale */

@@ -15,6 +15,7 @@ struct entry {
     uint64_t number;
 };
 
+/* The parser's. */
 static struct {
     struct entry *entries; /* mmap'ed; open addressing */
     uint32_t capacity;

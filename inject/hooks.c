@@ -195,6 +195,7 @@ const uint32_t hook_count = sizeof hooks / sizeof hooks[0];
 #define TABLE_SLOTS 2048 /* power of two, over three times the rows */
 _Static_assert(sizeof hooks / sizeof hooks[0] * 2 < TABLE_SLOTS, "the table stays sparse");
 
+/* Made at the first look-up, by each thread that comes before it is there: to the same. */
 static _Atomic uint16_t table[TABLE_SLOTS]; /* row + 1 */
 static _Atomic uint32_t table_made;
 

@@ -32,6 +32,7 @@ static const char *const variables[] = {
 
 #define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
 
+/* By the thread that starts a recording, for its writer. */
 static char variable_values[VARIABLE_COUNT][256];
 static bool variable_set[VARIABLE_COUNT];
 

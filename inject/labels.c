@@ -33,6 +33,7 @@ struct label_table {
     uint32_t domain_count;
 };
 
+/* By any thread that defines a label, under the first lock; what is written, under the second. */
 static struct label_table *table;
 static struct lock labels_lock;
 static struct lock writing_lock; /* of the thread that writes labels; nobody waits for it */

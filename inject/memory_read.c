@@ -10,7 +10,7 @@
 
 enum way { WAY_UNKNOWN, WAY_CALL, WAY_FILE, WAY_NONE };
 
-static _Atomic uint32_t way;
+static _Atomic uint32_t way; /* found at the first read, or before; to the same by each */
 
 _Atomic uint64_t sights[SIGHT_SLOTS];
 

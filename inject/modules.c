@@ -53,8 +53,8 @@ static struct {
 
 _Atomic uint32_t modules_age;
 _Atomic uint32_t modules_list_age;
-static _Atomic uint32_t closing;
-static _Atomic unsigned long long known_adds, known_subs;
+static _Atomic uint32_t closing;                          /* threads in dlclose */
+static _Atomic unsigned long long known_adds, known_subs; /* by whoever looks: modules_check */
 
 struct counts {
     unsigned long long adds;

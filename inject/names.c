@@ -45,6 +45,7 @@ struct table {
     size_t arena_total;
 };
 
+/* By any thread that meets or defines a name, under the lock; the cache is read without. */
 _Atomic uint64_t name_cache[NAME_CACHE_SLOTS];
 static struct table names;
 static struct lock names_lock;

@@ -85,6 +85,7 @@ static int walk_one(struct dl_phdr_info *info, size_t size, void *data)
 #define LOADER_LOOK_NS   20000u
 #define LOADER_LOOKS_MAX (LOADER_WAIT_NS / LOADER_LOOK_NS)
 
+/* By each thread as it comes and goes. */
 static struct {
     _Atomic uint32_t inside;  /* threads that may hold the lock of the loader's list */
     _Atomic uint32_t forking; /* threads that are in fork(): nobody else is to come inside */

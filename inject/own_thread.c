@@ -13,8 +13,8 @@
 
 _Atomic uint32_t own_thread_count;
 
-static _Atomic uint64_t processor_ns[COST_COUNT];
-static __thread uint64_t told_ns; /* of this thread */
+static _Atomic uint64_t processor_ns[COST_COUNT]; /* by each thread of ours, as it tells */
+static __thread uint64_t told_ns;                 /* of this thread */
 
 int own_thread_create(void *(*body)(void *), void *data)
 {

@@ -21,7 +21,8 @@
 #define ALLOCATE_TRIES 100
 #define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
 
-static int live_fd = -1;  /* from pool_create to pool_publish or pool_close */
+/* By the thread that starts a recording. */
+static int live_fd = -1;  /* from pool_create to pool_publish or pool_remove */
 static dev_t live_device; /* of the file, to know it again */
 static ino_t live_inode;
 

@@ -14,6 +14,7 @@
 #define PAGE_BYTES    4096u
 #define LOOKED_AT_MAX 16
 
+/* By any thread at its first call of a function, under the lock; read without. */
 struct binding bindings[HOOK_SLOT_COUNT];
 
 static struct binding arena[BINDINGS_MAX]; /* the further ones */
@@ -26,7 +27,8 @@ static struct binding *binding_at(uint32_t i)
     return i < HOOK_SLOT_COUNT ? &bindings[i] : &arena[i - HOOK_SLOT_COUNT];
 }
 
-/* Objects that were looked at: is one CUDA's, or stands in for it? resolve_refresh empties it. */
+/* Objects that were looked at, by any thread: is one CUDA's, or stands in for it? resolve_refresh
+ * empties it. */
 static struct {
     _Atomic uint32_t version; /* odd while the entry is written */
     _Atomic uintptr_t low;

@@ -54,6 +54,8 @@ struct table {
     struct room rooms[ROOMS];
 };
 
+/* The table and why there is none: by the thread that starts a recording, and by the child of a
+ * fork; the rest by any thread that takes a stack. */
 static struct table *table;            /* mmap'ed */
 static _Atomic uint32_t stack_count;   /* slots claimed */
 static _Atomic uint32_t failure_count; /* stack_of_failure */

@@ -16,6 +16,7 @@
 #define HIGH_FD 200
 #define ADVICE  "; GPUPROF_OUT names another folder"
 
+/* Made by the thread that starts a recording; then the writer's. */
 static struct {
     char path[STREAM_PATH_BYTES_MAX + 1];
     int fd;

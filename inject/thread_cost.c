@@ -12,9 +12,9 @@ struct thread_cost *thread_costs;
 struct thread_cost thread_cost_shared;
 _Atomic uint32_t thread_cost_sharer_count;
 
-uint8_t cost_classes[API_FUNCTION_COUNT];
+uint8_t cost_classes[API_FUNCTION_COUNT]; /* by thread_costs_start, to the same each time */
 
-static _Atomic uint32_t hint;
+static _Atomic uint32_t hint; /* where to look for a free one; by each thread that takes one */
 
 /* In the child of a fork it is the parent's, of which nothing holds. */
 void thread_costs_start(void)

@@ -15,7 +15,7 @@
 
 typedef int (*dlclose_fn)(void *handle);
 
-static _Atomic(dlclose_fn) real_dlclose;
+static _Atomic(dlclose_fn) real_dlclose; /* by each first call, to the same */
 
 struct next {
     bool past_self;

@@ -27,6 +27,7 @@
 
 typedef int (*backtrace_fn)(void **addresses, int max);
 
+/* By the thread of ours that loads it; before that and in the child of a fork, by who starts it. */
 static struct {
     _Atomic(backtrace_fn) backtrace;
     uint32_t age; /* modules_age when it was loaded */

@@ -19,7 +19,8 @@
 
 /*
  * A rule, for one address and age of the list of modules, in two words; the first is what tells a
- * whole entry from one that is just being written: all words have to fit to each other.
+ * whole entry from one that is just being written: all words have to fit to each other. By any
+ * thread that walks.
  */
 static struct {
     _Atomic uint64_t check;
