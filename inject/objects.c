@@ -415,3 +415,24 @@ bool object_is(const struct object *o, const char *stem)
             return false;
     return *soname == '\0' || *soname == '.';
 }
+
+static int visit_valgrind(const struct object *o, void *data)
+{
+    const char *name = object_soname(o), *stem = data;
+    while (*stem && *name == *stem)
+        name++, stem++;
+    return *stem == '\0';
+}
+
+bool objects_are_watched(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static _Atomic uint32_t found; /* by any thread, to the same */
+    static char stem[] = "vgpreload_";
+    uint32_t now = atomic_load_explicit(&found, memory_order_relaxed);
+    if (now == UNKNOWN) {
+        now = objects_each(visit_valgrind, stem) ? YES : NO;
+        atomic_store_explicit(&found, now, memory_order_relaxed);
+    }
+    return now == YES;
+}

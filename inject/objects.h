@@ -100,6 +100,10 @@ static inline bool object_is_ours(const struct object *object)
 /* True if `object` has `soname`, or a path that ends in it, among its DT_NEEDED entries. */
 bool object_needs(const struct object *object, const char *soname);
 
+/* Is the process run by valgrind, which reads all memory that can be read, and not as the kernel
+ * does? Looks once. */
+bool objects_are_watched(void);
+
 /* DT_SONAME, else the last part of the path. Never NULL. */
 const char *object_soname(const struct object *object);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "objects.h"
 #include "pages.h"
 #include "say.h"
 #include "ticks.h"
@@ -80,10 +81,13 @@ static int allocate(int fd, off_t offset, off_t bytes)
 /*
  * What has no storage is not to be touched, by anybody: those who look at all memory that can be
  * read (a scan for leaks) would make storage of the file's holes, and get a SIGBUS for each page
- * behind its end: 65,000, and valgrind took minutes for it.
+ * behind its end: 65,000, and valgrind took minutes for it. Only there: the change of a mapping
+ * waits for all that the program maps, while all threads that want a chunk wait for it, turning.
  */
 static int open_storage(const struct pool *pool, uint32_t first, uint32_t count)
 {
+    if (!objects_are_watched())
+        return 0;
     uintptr_t from = (uintptr_t)(first ? pool_chunk(pool, first) : pool->base);
     uintptr_t to = (uintptr_t)pool_chunk(pool, first + count);
     from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -191,7 +195,8 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     pool->is_file = fd >= 0;
     if (fd < 0)
         go_without_file(pool, header, error);
-    pool->base = mmap(NULL, pool->map_bytes, PROT_NONE, flags, fd, 0);
+    pool->base = mmap(NULL, pool->map_bytes,
+                      objects_are_watched() ? PROT_NONE : PROT_READ | PROT_WRITE, flags, fd, 0);
     if (pool->base != MAP_FAILED && open_storage(pool, 0, first_chunks(pool)) < 0) {
         munmap(pool->base, pool->map_bytes);
         pool->base = MAP_FAILED;

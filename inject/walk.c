@@ -9,6 +9,7 @@
 #include "cfi.h"
 #include "memory_read.h"
 #include "modules.h"
+#include "objects.h"
 #include "python.h"
 #include "thread.h"
 #include "unwinder.h"
@@ -83,13 +84,14 @@ static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
 }
 
 /*
- * Can the page be read? Where reads are forbidden: the kernel looks at the new mask before it looks
- * at what is to be done with it, which is nothing. (Valgrind looks at that first, and complains.)
+ * Can the page be read? The kernel looks at the new mask before it looks at what is to be done with
+ * it, which is nothing. Valgrind looks at that first, and complains: there the page is read, which
+ * elsewhere would make threads wait for each other (a thousand that begin at once: 40 s).
  */
 static bool is_readable(uintptr_t page)
 {
     char byte;
-    if (memory_read_start())
+    if (unlikely(objects_are_watched()))
         return memory_read(page, &byte, 1);
     return syscall(SYS_rt_sigprocmask, -1, page, NULL, 8) == 0 || errno != EFAULT;
 }

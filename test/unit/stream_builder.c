@@ -200,7 +200,8 @@ void builder_call(struct stream_builder *b, uint32_t thread, unsigned function, 
                        .duration = duration,
                        .result = result,
                        .arg_count = (uint8_t)arg_count};
-    memcpy(r.args, args, arg_count * sizeof *args);
+    if (arg_count)
+        memcpy(r.args, args, arg_count * sizeof *args);
     builder_add(b, thread, &r);
 }
 
@@ -216,7 +217,8 @@ void builder_record(struct stream_builder *b, uint32_t thread, unsigned type, ui
                        .bytes = (const uint8_t *)text,
                        .byte_count = text ? (uint32_t)strlen(text) : 0};
     if (arg_count)
-        memcpy(r.args, args, arg_count * sizeof *args);
+        if (arg_count)
+            memcpy(r.args, args, arg_count * sizeof *args);
     builder_add(b, thread, &r);
 }
 
@@ -314,7 +316,8 @@ void live_builder_open_call(struct live_builder *l, uint32_t index, unsigned fun
                        .begin = begin,
                        .duration = UINT64_MAX, /* what lay there */
                        .arg_count = (uint8_t)arg_count};
-    memcpy(r.args, args, arg_count * sizeof *args);
+    if (arg_count)
+        memcpy(r.args, args, arg_count * sizeof *args);
     if (record_write(&r, chunk + LIVE_CHUNK_HEAD_BYTES + committed,
                      l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES - committed) < 0)
         abort();
