@@ -323,7 +323,9 @@ def test_signal_handler(own):
         handled += text == "handler"
     assert depth == 0 and count["outer"] == count["inner"] >= 100000
     calls = [c for c in process.calls() if c.symbol == "cudaMemset"]
-    assert 20 <= handled == len(calls)
+    assert handled >= 20
+    # Where only one of the two was recorded, the other is counted.
+    assert abs(handled - len(calls)) <= process.losses.get("unrecorded", 0)
 
 
 @pytest.mark.parametrize("scenario", ["fork", "fork-before"])

@@ -116,7 +116,7 @@ def test_stress_over_budget(stress, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("part, needs", [
-    ("stack", []), ("modules", ["program_file", "cfi", "futex", "signals"]),
+    ("stack", ["ticks"]), ("modules", ["program_file", "cfi", "futex", "signals", "ticks"]),
     ("status", ["futex", "leader", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""
