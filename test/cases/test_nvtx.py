@@ -324,7 +324,9 @@ def test_signal_handler(own):
     assert depth == 0 and count["outer"] == count["inner"] >= 100000
     calls = [c for c in process.calls() if c.symbol == "cudaMemset"]
     assert handled >= 20
-    # Where only one of the two was recorded, the other is counted.
+    # A handler between the two stores of call_enter, or of call_leave, finds thread.inside set and
+    # the bit in thread.open not: its range is counted, its call, which looks at that word, recorded.
+    assert len(calls) >= handled
     assert abs(handled - len(calls)) <= process.losses.get("unrecorded", 0)
 
 
