@@ -325,7 +325,7 @@ def test_signal_handler(own):
     calls = [c for c in process.calls() if c.symbol == "cudaMemset"]
     assert handled >= 20
     # A handler between the two stores of call_enter, or of call_leave, finds thread.inside set and
-    # the bit in thread.open not: its range is counted, its call, which looks at that word, recorded.
+    # the bit in thread.open not: its range is counted; its call looks at that word alone.
     assert len(calls) >= handled
     assert abs(handled - len(calls)) <= process.losses.get("unrecorded", 0)
 
