@@ -20,7 +20,7 @@
 #include "path_list.h"
 #include "program.h"
 #include "rank.h"
-#include "report.h"
+#include "report_verb.h"
 #include "settings.h"
 
 #define LAUNCH_LIBRARY         "libgpuprof.so"

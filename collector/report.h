@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "cost_report.h"
-#include "exit_code.h"
 #include "failures.h"
 #include "histogram.h"
 #include "losses.h"
@@ -91,16 +90,5 @@ struct cell report_share(const struct report *r, const struct report_row *row);
 
 /* About ten lines; the first `function_count` functions only. */
 void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
-
-/*
- * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
- * processes, calls, the functions with most time, bytes copied, losses. Each of at most two walks
- * through the events ends after `walk_ns_max`; the figures then are of what was read, and that is
- * said. With EXIT_USAGE (no recording there) it has written nothing.
- */
-enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
-
-/* The verb `report`. */
-enum exit_code report_verb(const struct options *options);
 
 #endif

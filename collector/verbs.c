@@ -6,7 +6,7 @@
 #include "launch.h"
 #include "merge.h"
 #include "recover.h"
-#include "report.h"
+#include "report_verb.h"
 
 const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,

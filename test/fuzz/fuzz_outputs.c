@@ -10,7 +10,7 @@
 #include "flame_verb.h"
 #include "merge.h"
 #include "recover.h"
-#include "report.h"
+#include "report_verb.h"
 #include "symbols.h"
 
 #define NOWHERE "/dev/null"

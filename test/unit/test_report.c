@@ -6,6 +6,7 @@
 
 #include "api.h"
 #include "report.h"
+#include "report_verb.h"
 #include "stream_builder.h"
 
 #define FUNCTIONS_HERE 64000
