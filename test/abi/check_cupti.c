@@ -20,7 +20,7 @@
     JOIN(DECLARED_, DECLARED_##name)                                                               \
     (name, returns, params) _Static_assert(DECLARED_##name || !(required),                         \
                                            #name " is not in all versions");
-#include "cupti_functions.def"
+#include "cupti/cupti_functions.def"
 
 #define HAS_0(structure, offset, width, member)
 #define HAS_1(structure, offset, width, member)                                                    \
@@ -29,7 +29,7 @@
                    #structure "." #member);
 #define CUPTI_FIELD(record, field, offset, width, member)                                          \
     JOIN(HAS_, HAS_##record##_##field)(STRUCTURE_##record, offset, width, member)
-#include "cupti_fields.def"
+#include "cupti/cupti_fields.def"
 
 /* The rows of api_cupti.def speak of pointers and ints: the same registers. */
 _Static_assert(sizeof(CUptiResult) == sizeof(int) && sizeof(CUpti_ActivityKind) == sizeof(int),

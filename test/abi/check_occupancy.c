@@ -6,7 +6,7 @@
 
 #include <cuda_occupancy.h>
 
-#include "occupancy.h"
+#include "model/occupancy.h"
 
 #define KIB 1024
 

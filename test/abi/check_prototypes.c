@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the prototype of every row of formats/api.def with the real headers; it is compiled,
+ * Compares the prototype of every row of formats/api/api.def with the real headers; it is compiled,
  * never run. The test writes "declared.h" for each version and configuration of the headers:
  *   DECLARED_<id>  1 if they declare the row's symbol, with that row's ABI; else 0
  *   TYPED_<id>     1 if they have a PFN type for the row's PROC column; it is then PFN_<id>
@@ -33,4 +33,4 @@
     JOIN(DECLARED_, DECLARED_##id)                                                                 \
     (id, symbol, returns, params) JOIN(TYPED_, TYPED_##id)(id, returns, params)
 #define API_WITHOUT_CUPTI
-#include "api.def"
+#include "api/api.def"

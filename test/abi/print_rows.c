@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the rows of formats/api.def, one a line, columns separated by '|', for the tests of the
+ * Prints the rows of formats/api/api.def, one a line, columns separated by '|', for the tests of the
  * table. The prototype is printed as it stands; an argument word as "I KIND label;".
  */
 #include <stdio.h>
 
-#include "api.h"
+#include "api/api.h"
 
 #define PROC(name, version, flags)          name, version, flags
 #define I(kind, label, expression)          "I " #kind " " #label ";"
@@ -44,7 +44,7 @@ int main(void)
     puts("DISPATCH|" #symbol "|" #words "|" #low_id "|" #high_id "|" #high_first);
 #define HOOK(id, symbol, domain, proc, returns, params)                                            \
     PRINT(HOOK, id, symbol, domain, , , , params, , "", #returns, proc);
-#include "api.def"
+#include "api/api.def"
     print_table();
     return 0;
 }

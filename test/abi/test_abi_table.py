@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of intercepted functions (formats/api.def) and inject/cuda_abi.h.
+"""The table of intercepted functions (formats/api/api.def) and inject/cuda/cuda_abi.h.
 
 Against itself, always; against the headers and libraries of every CUDA version that is found:
 those of `make fetch-cuda`, of CUDA_HOME, and of the nvcc in PATH.
@@ -233,7 +233,7 @@ def test_table_is_what_the_rows_say(printed, recorded):
 
 
 WRAPPERS = r"""
-#include "cuda_abi.h"
+#include "cuda/cuda_abi.h"
 #define I(kind, label, expression) words[i++] = (uint64_t)(expression);
 #define O(kind, label, pointer, expression) words[i++] = (pointer) ? (uint64_t)(expression) : 0;
 #define API(id, symbol, domain, class, first, last, proc, returns, params, names, args) \
@@ -244,7 +244,7 @@ WRAPPERS = r"""
     returns wrap_##id params { int i = 0; returns r = real_##id names; (void)i; args return r; }
 #define API_VARIANT API
 #define HOOK(id, symbol, domain, proc, returns, params) typedef returns(*id##_fn) params;
-#include "api.def"
+#include "api/api.def"
 """
 
 
@@ -294,7 +294,7 @@ HELPERS = {
 
 
 def test_helpers_of_the_expressions(tmp_path):
-    header = '#include "cuda_abi.h"'
+    header = '#include "cuda/cuda_abi.h"'
     values = evaluate(tmp_path, [ROOT / "inject"], header, list(HELPERS), [])
     assert {i: v % 2**64 for i, v in values.items()} == {i: v % 2**64 for i, v in HELPERS.items()}
 
@@ -433,7 +433,7 @@ def abi_items():
 def test_layouts_equal_the_headers(tmp_path):
     items = abi_items()
     assert len(items) > 250
-    ours = evaluate(tmp_path, [ROOT / "inject"], '#include "cuda_abi.h"', list(items), [])
+    ours = evaluate(tmp_path, [ROOT / "inject"], '#include "cuda/cuda_abi.h"', list(items), [])
     compared = set()
     for toolkit in require_any():
         present = [i for i, words in items.items() if words <= toolkit.words]

@@ -251,12 +251,12 @@ def test_callback_types_equal_the_headers(versions, tmp_path):
 OURS = r"""
 #include <stddef.h>
 #include <stdio.h>
-#include "cuda_abi.h"
-#include "cupti_params.h"
+#include "cuda/cuda_abi.h"
+#include "cupti/cupti_params.h"
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args) \
     CUPTI_PARAMS(id, params, names)
 #define API_VARIANT API
-#include "api.def"
+#include "api/api.def"
 #define PRINT(member) printf(" %zu:%zu", offsetof(struct current, member), \
                              sizeof(((struct current *)0)->member));
 #define API(id, symbol, domain, class, f, l, p, returns, params, names, args) \
@@ -270,7 +270,7 @@ OURS = r"""
 #define API_VARIANT API
 int main(void)
 {
-#include "api.def"
+#include "api/api.def"
     return 0;
 }
 """

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 #include "stub_cudart.h"
 
 #define FLOOR_WORDS 8192

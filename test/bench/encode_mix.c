@@ -21,7 +21,7 @@
 #include <time.h>
 #include <zstd.h>
 
-#include "api.h"
+#include "api/api.h"
 #include "block.h"
 #include "crc32c.h"
 #include "mix.h"

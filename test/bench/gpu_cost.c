@@ -9,18 +9,18 @@
 #include <string.h>
 #include <time.h>
 
-#include "call.h"
-#include "cupti_params.h"
-#include "getproc.h"
-#include "gpu.h"
-#include "gpu_callback.h"
-#include "gpu_clock.h"
-#include "gpu_flush.h"
-#include "gpu_guest.h"
-#include "gpu_records.h"
-#include "gpu_session.h"
-#include "gpu_state.h"
-#include "hook_table.h"
+#include "hook/call.h"
+#include "cupti/cupti_params.h"
+#include "hook/getproc.h"
+#include "cupti/gpu.h"
+#include "cupti/gpu_callback.h"
+#include "cupti/gpu_clock.h"
+#include "cupti/gpu_flush.h"
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_records.h"
+#include "cupti/gpu_session.h"
+#include "cupti/gpu_state.h"
+#include "hook/hook_table.h"
 
 enum { CBID = 307, KERNELS = 40, CUPTI_BYTES = 216, BUFFER_RECORDS = 4096 };
 

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cupti_callback_map.h"
-#include "cupti_library.h"
+#include "cupti/cupti_callback_map.h"
+#include "cupti/cupti_library.h"
 
 static bool open_file(const char *path)
 {
@@ -56,7 +56,7 @@ static void print_functions(const struct cupti_library *l)
 {
 #define CUPTI_FUNCTION(name, required, returns, params)                                            \
     printf("function %s %d\n", #name, l->name != NULL);
-#include "cupti_functions.def"
+#include "cupti/cupti_functions.def"
 }
 
 static void print_callbacks(const struct cupti_library *l)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "dump.h"
-#include "flame_verb.h"
-#include "merge.h"
-#include "recover.h"
-#include "report_verb.h"
-#include "symbols.h"
+#include "report/dump.h"
+#include "flame/flame_verb.h"
+#include "trace/merge.h"
+#include "run/recover.h"
+#include "report/report_verb.h"
+#include "model/symbols.h"
 
 #define NOWHERE "/dev/null"
 

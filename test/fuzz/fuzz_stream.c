@@ -20,12 +20,12 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
-#include "gpu_record.h"
+#include "record/gpu_record.h"
 #include "live.h"
-#include "rank.h"
-#include "recording.h"
-#include "report.h"
-#include "trace_writer.h"
+#include "read/rank.h"
+#include "read/recording.h"
+#include "report/report.h"
+#include "trace/trace_writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 #include "kernels.h"
 
 #define KERNELS(X)                                                                                 \

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "thread.h"
+#include "record/thread.h"
 
 #define APPENDED_MAX 400000u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of inject/thread.c and its state: what is appended is kept, for any thread. */
+/* In place of inject/record/thread.c and its state: what is appended is kept, for any thread. */
 #ifndef GPUPROF_TEST_APPEND_DOUBLE_H
 #define GPUPROF_TEST_APPEND_DOUBLE_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "record.h"
-#include "state.h"
+#include "record/state.h"
 
 /* Forgets everything, settings included. */
 void append_reset(void);

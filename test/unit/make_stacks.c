@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api.h"
+#include "api/api.h"
 #include "bytes.h"
 #include "frame.h"
 #include "stream_builder.h"

@@ -12,7 +12,7 @@
 
 #include <zlib.h>
 
-#include "zip_writer.h"
+#include "output/zip_writer.h"
 
 #define PART_BYTES (1u << 20)
 #define PARTS      4097

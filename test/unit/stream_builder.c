@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "api.h"
+#include "api/api.h"
 #include "bytes.h"
 #include "crc32c.h"
 

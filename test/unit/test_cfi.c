@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cfi.h"
+#include "stack/cfi.h"
 
 #define CODE         0x100000     /* of the hand-made functions, from the segment's begin */
 #define ROUNDS       3000         /* of damage to each object */

@@ -4,13 +4,13 @@
 
 #include <time.h>
 
-#include "cost_sums.h"
-#include "futex.h"
-#include "own_thread.h"
-#include "pool.h"
-#include "state.h"
-#include "thread.h"
-#include "thread_cost.h"
+#include "cost/cost_sums.h"
+#include "base/futex.h"
+#include "record/own_thread.h"
+#include "record/pool.h"
+#include "record/state.h"
+#include "record/thread.h"
+#include "record/thread_cost.h"
 
 #define MS          1000000u
 #define WINDOW_NS   (100 * MS)

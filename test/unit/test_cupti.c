@@ -2,11 +2,11 @@
 /* What is known of CUPTI: records as data, callback ids, parameters. No libcupti is needed. */
 #include "unit_test.h"
 
-#include "api.h"
-#include "cuda_abi.h"
-#include "cupti_callback_map.h"
-#include "cupti_params.h"
-#include "cupti_record.h"
+#include "api/api.h"
+#include "cuda/cuda_abi.h"
+#include "cupti/cupti_callback_map.h"
+#include "cupti/cupti_params.h"
+#include "cupti/cupti_record.h"
 
 /* ---- records ---- */
 

@@ -6,10 +6,10 @@
  */
 #include "unit_test.h"
 
-#include "api.h"
-#include "recording.h"
+#include "api/api.h"
+#include "read/recording.h"
 #include "stream_builder.h"
-#include "timeline.h"
+#include "model/timeline.h"
 
 #define BLOCKS      8
 #define BLOCK_CALLS 20

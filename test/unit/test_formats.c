@@ -2,7 +2,7 @@
 /* Round trips of columns, records, blocks and headers with random content. */
 #include "unit_test.h"
 
-#include "api.h"
+#include "api/api.h"
 #include "block.h"
 #include "block_layout.h"
 #include "bytes.h"

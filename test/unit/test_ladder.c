@@ -2,7 +2,7 @@
 /* What is given up, and when: from windows that are made up here. */
 #include "unit_test.h"
 
-#include "ladder.h"
+#include "cost/ladder.h"
 
 #define ALL ((1u << LADDER_STEP_COUNT) - 1)
 

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api.h"
-#include "live_file.h"
-#include "recording.h"
+#include "api/api.h"
+#include "file/live_file.h"
+#include "read/recording.h"
 #include "stream_builder.h"
-#include "timeline.h"
+#include "model/timeline.h"
 
 #define CHUNK_BYTES LIVE_CHUNK_BYTES_MIN
 

@@ -8,11 +8,11 @@
 
 #include <pthread.h>
 
-#include "labels.h"
-#include "leader.h"
-#include "python_places.h"
-#include "state.h"
-#include "thread.h"
+#include "range/labels.h"
+#include "base/leader.h"
+#include "python/python_places.h"
+#include "record/state.h"
+#include "record/thread.h"
 
 struct state gp;
 struct fork_page fork_page = {.recording = 2};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy of the loader's list (inject/modules.c): objects are those that a test says are loaded,
+ * The copy of the loader's list (inject/stack/modules.c): objects are those that a test says are loaded,
  * each a page of memory with a note in it.
  */
 #include "unit_test.h"
@@ -11,9 +11,9 @@
 
 #include "append_double.h"
 #include "frame.h"
-#include "leader.h"
-#include "modules.h"
-#include "objects.h"
+#include "base/leader.h"
+#include "stack/modules.h"
+#include "base/objects.h"
 
 #define PLACES      16384u
 #define PLACE_BYTES 4096u

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory_read.h"
-#include "python_code.h"
-#include "python_layout.h"
-#include "python_walk.h"
+#include "base/memory_read.h"
+#include "python/python_code.h"
+#include "python/python_layout.h"
+#include "python/python_walk.h"
 
 #define ARENA_BYTES   32768u
 #define OBJECT_BYTES  512u

@@ -4,9 +4,9 @@
 
 #include <time.h>
 
-#include "api.h"
-#include "report.h"
-#include "report_verb.h"
+#include "api/api.h"
+#include "report/report.h"
+#include "report/report_verb.h"
 #include "stream_builder.h"
 
 #define FUNCTIONS_HERE 64000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a hook calls (inject/resolve.c): objects are those that a test says are loaded, in that
+ * Whom a hook calls (inject/hook/resolve.c): objects are those that a test says are loaded, in that
  * order, and what they define is an address inside them.
  */
 #include "unit_test.h"
@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "leader.h"
-#include "objects.h"
-#include "resolve.h"
-#include "thread.h"
+#include "base/leader.h"
+#include "base/objects.h"
+#include "hook/resolve.h"
+#include "record/thread.h"
 
 #define OBJECTS_MAX  128
 #define OBJECT_BYTES 4096u

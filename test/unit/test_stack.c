@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks get their numbers (inject/stack.c): walks are those that a test says, and a module is a
+ * Stacks get their numbers (inject/stack/stack.c): walks are those that a test says, and a module is a
  * distance between addresses and frames, which an unload may change.
  */
 #include "unit_test.h"
@@ -10,15 +10,15 @@
 
 #include "append_double.h"
 #include "frame.h"
-#include "meta.h"
-#include "modules.h"
-#include "python.h"
-#include "say.h"
-#include "splice.h"
-#include "stack.h"
-#include "thread.h"
-#include "unwinder.h"
-#include "walk.h"
+#include "store/meta.h"
+#include "stack/modules.h"
+#include "python/python.h"
+#include "base/say.h"
+#include "stack/splice.h"
+#include "stack/stack.h"
+#include "record/thread.h"
+#include "stack/unwinder.h"
+#include "stack/walk.h"
 
 #define STACKS_MAX 65536u
 #define ADDRESS    0x7f0000000000u

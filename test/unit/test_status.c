@@ -4,7 +4,7 @@
 
 #include "unit_test.h"
 
-#include "status.h"
+#include "base/status.h"
 
 #define SETTERS 2
 #define SETS    2000

@@ -2,19 +2,19 @@
 /* JSON text and numbers, the histogram, the clock map, names and descriptions. */
 #include "unit_test.h"
 
-#include "api.h"
-#include "clock_map.h"
-#include "cuda_error.h"
-#include "demangle.h"
+#include "api/api.h"
+#include "record/clock_map.h"
+#include "symbol/cuda_error.h"
+#include "symbol/demangle.h"
 #include "error.h"
-#include "function_table.h"
-#include "histogram.h"
-#include "json_text.h"
-#include "kernel_names.h"
-#include "losses.h"
-#include "rust_name.h"
-#include "text_width.h"
-#include "thread_table.h"
+#include "record/function_table.h"
+#include "base/histogram.h"
+#include "base/json_text.h"
+#include "symbol/kernel_names.h"
+#include "record/losses.h"
+#include "symbol/rust_name.h"
+#include "table/text_width.h"
+#include "record/thread_table.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
 {

@@ -5,10 +5,10 @@
  */
 #include "unit_test.h"
 
-#include "api.h"
-#include "recording.h"
+#include "api/api.h"
+#include "read/recording.h"
 #include "stream_builder.h"
-#include "timeline.h"
+#include "model/timeline.h"
 
 #define EVENTS_MAX       60000
 #define THREADS_MAX_HERE 5

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gpu_buffers.h"
-#include "gpu_state.h"
+#include "cupti/gpu_buffers.h"
+#include "cupti/gpu_state.h"
 
 enum { NEW_VERSION = 130000 }; /* takes a refusal */
 

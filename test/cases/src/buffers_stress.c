@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu_buffers.h"
-#include "gpu_state.h"
+#include "cupti/gpu_buffers.h"
+#include "cupti/gpu_state.h"
 
 enum { THREADS_MAX = 16, FILL_MAX = 512, WHOLE_EVERY = 16, WHOLE_STEP = 1024 };
 

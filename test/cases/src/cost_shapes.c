@@ -4,7 +4,7 @@
  * 0, until its stdin ends, and prints how
  * many calls it has made.
  */
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -155,7 +155,7 @@ static uint64_t kineto_clock(void)
 
 #ifdef RIVAL_PROGRAM
 #include "cupti_work.h"
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 static void cupti_work(void)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cupti_work.h"
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 
 #else
 
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 #include <pthread.h>
 #include <signal.h>

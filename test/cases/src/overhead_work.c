@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cupti_work.h"
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 enum { THREADS_MAX = 64, INNER = 50, CHURN_ROUNDS = 20, CHILD_CALLS = 20000, PAUSE_US = 5000 };
 

@@ -10,7 +10,7 @@
  *   handler   a signal handler forks in the middle of calls; the child ends by _exit
  *   fork      a thread forks while others call; the child calls and ends
  */
-#include "gpuprof.h"
+#include "range/gpuprof.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hook_table.h"
-#include "labels.h"
-#include "modules.h"
+#include "hook/hook_table.h"
+#include "range/labels.h"
+#include "stack/modules.h"
 #include "stress_calls.h"
-#include "user_ranges.h"
+#include "range/user_ranges.h"
 
 static const uint8_t stream_kinds[] = {API_STREAM};
 static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stress_calls.h"
 
-#include "getproc.h"
-#include "gpu.h"
-#include "gpu_describe.h"
-#include "gpu_flush.h"
-#include "gpu_state.h"
-#include "hook_table.h"
-#include "sanitizer.h"
+#include "hook/getproc.h"
+#include "cupti/gpu.h"
+#include "cupti/gpu_describe.h"
+#include "cupti/gpu_flush.h"
+#include "cupti/gpu_state.h"
+#include "hook/hook_table.h"
+#include "base/sanitizer.h"
 
 /* In place of the parts that meet CUDA. */
 struct gpu gpu; /* off */

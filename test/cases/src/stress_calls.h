@@ -6,7 +6,7 @@
 #ifndef GPUPROF_TEST_STRESS_CALLS_H
 #define GPUPROF_TEST_STRESS_CALLS_H
 
-#include "call.h"
+#include "hook/call.h"
 
 extern const struct call_site stress_launch; /* of five words, the first of them a kernel */
 

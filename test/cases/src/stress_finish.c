@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of inject/finish.c: the recording ends with the program, _exit stays libc's. */
-#include "finish.h"
+/* In place of inject/life/finish.c: the recording ends with the program, _exit stays libc's. */
+#include "life/finish.h"
 
 #include <stdlib.h>
 
-#include "state.h"
-#include "wake.h"
+#include "record/state.h"
+#include "record/wake.h"
 
 static void at_exit(void)
 {

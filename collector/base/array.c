@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
+
+#include <stdlib.h>
+
+void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes, uint32_t first)
+{
+    if (count < *capacity)
+        return items;
+    if (*capacity > UINT32_MAX / 2)
+        return NULL;
+    uint32_t wanted = *capacity ? 2 * *capacity : first;
+    void *grown = reallocarray(items, wanted, item_bytes);
+    if (grown)
+        *capacity = wanted;
+    return grown;
+}

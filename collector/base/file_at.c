@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file_at.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#define PATH_BYTES_MAX 4096
+
+ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t got = pread(fd, (char *)data + done, count - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return GPUPROF_IO;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+int file_write_at(int fd, uint64_t offset, const void *data, size_t count)
+{
+    size_t done = 0;
+    while (done < count) {
+        ssize_t put = pwrite(fd, (const char *)data + done, count - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return GPUPROF_IO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+/* Where the file system has none without a name, one whose name is gone at once. */
+int file_unnamed(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[PATH_BYTES_MAX];
+    if (!folder || !folder[0])
+        folder = "/tmp";
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    if (snprintf(path, sizeof path, "%s/gpuprof-XXXXXX", folder) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}

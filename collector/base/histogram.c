@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/histogram.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+
+void histogram_release(struct histogram *h)
+{
+    for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
+        free(h->rows[i]);
+    *h = (struct histogram){0};
+}
+
+int histogram_add(struct histogram *h, uint64_t value, uint64_t weight)
+{
+    /* Row r > 0 holds the values with r + 6 bits; their top 7 bits name the bucket. */
+    unsigned row = value < HISTOGRAM_BUCKETS ? 0 : (unsigned)(58 - __builtin_clzll(value));
+    unsigned bucket = (unsigned)(row ? value >> (row - 1) : value) % HISTOGRAM_BUCKETS;
+    if (!h->rows[row]) {
+        h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
+        if (!h->rows[row])
+            return GPUPROF_NO_MEMORY;
+    }
+    h->rows[row][bucket] += weight;
+    h->count += weight;
+    return 0;
+}
+
+uint64_t histogram_quantile(const struct histogram *h, double fraction)
+{
+    if (!h->count)
+        return 0;
+    double exact = fraction * (double)h->count;
+    uint64_t rank = (uint64_t)exact;
+    rank += (double)rank < exact; /* round up: the smallest value that reaches the fraction */
+    rank = rank < 1 ? 1 : rank > h->count ? h->count : rank;
+    uint64_t seen = 0;
+    for (unsigned row = 0; row < HISTOGRAM_ROWS; row++) {
+        for (unsigned bucket = 0; h->rows[row] && bucket < HISTOGRAM_BUCKETS; bucket++) {
+            seen += h->rows[row][bucket];
+            if (seen < rank)
+                continue;
+            if (row < 2)
+                return row * HISTOGRAM_BUCKETS + bucket;
+            uint64_t low = (uint64_t)(HISTOGRAM_BUCKETS + bucket) << (row - 1);
+            return low + ((1ull << (row - 1)) >> 1);
+        }
+    }
+    return 0;
+}

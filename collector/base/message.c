@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/message.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+
+#define MESSAGE_BYTES_MAX 4096
+
+static void print_line(const char *format, va_list list)
+{
+    char text[MESSAGE_BYTES_MAX];
+    vsnprintf(text, sizeof text, format, list);
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+    char *clean = json_line(text); /* valid UTF-8, and nothing that terminals obey */
+    fprintf(stderr, "gpuprof: %s\n", clean ? clean : "out of memory");
+    free(clean);
+}
+
+void message(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_line(format, list);
+    va_end(list);
+}
+
+enum exit_code usage_error(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    print_line(format, list);
+    va_end(list);
+    return EXIT_USAGE;
+}
+
+const char *reading_advice(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return RECORDING_ADVICE;
+    case EACCES:
+    case EPERM: return "; only its owner, or who may read it, can";
+    default: return "";
+    }
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length >= tail && strcmp(path + length - tail, suffix) == 0;
+}
+
+const char *writing_advice(int number, const char *path)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return "; name a file in a folder that there is";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; name a file in a folder that you may write to";
+    case EISDIR: return "; name a file, not a folder";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ends_in(path, ".gz") || ends_in(path, ".zip")
+                   ? "; nothing is kept: name a file where there is room"
+                   : "; nothing is kept: name a file where there is room, or one that ends in .gz";
+    default: return "";
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector's words to its user: one line each on stderr, prefixed "gpuprof: ". */
+#ifndef GPUPROF_COLLECTOR_MESSAGE_H
+#define GPUPROF_COLLECTOR_MESSAGE_H
+
+#include "base/exit_code.h"
+
+#define RECORDING_ADVICE "; name a data folder of 'gpuprof run', or a .gpuprof file in one"
+
+/* Prints one line; the newline is added here, control characters are shown as '?'. */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for a wrong option or argument; returns EXIT_USAGE, so that callers may return it. */
+enum exit_code usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * What to do about an errno that opening or reading a recording, or writing a result to `path`,
+ * ended with: "; ..." to be put behind the message, or "".
+ */
+const char *reading_advice(int number);
+const char *writing_advice(int number, const char *path);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/number_set.h"
+
+#include <stdlib.h>
+
+#define SLOTS_FIRST 1024 /* power of two */
+
+void number_set_release(struct number_set *s)
+{
+    free(s->slots);
+    *s = (struct number_set){0};
+}
+
+static const void *item_of(const struct number_kind *kind, const void *items, uint32_t number)
+{
+    return (const char *)items + (number - 1) * kind->item_bytes;
+}
+
+static uint32_t *find(const struct number_set *s, const struct number_kind *kind, const void *items,
+                      const void *item)
+{
+    uint32_t at = kind->hash(item) & (s->slot_count - 1);
+    while (s->slots[at] && !kind->same(item_of(kind, items, s->slots[at]), item))
+        at = (at + 1) & (s->slot_count - 1);
+    return &s->slots[at];
+}
+
+static bool grow(struct number_set *s, const struct number_kind *kind, const void *items,
+                 uint32_t count)
+{
+    uint32_t slot_count = s->slot_count ? 2 * s->slot_count : SLOTS_FIRST;
+    uint32_t *slots = calloc(slot_count, sizeof *slots);
+    if (!slots)
+        return false;
+    free(s->slots);
+    s->slots = slots;
+    s->slot_count = slot_count;
+    for (uint32_t number = 1; number <= count; number++)
+        *find(s, kind, items, item_of(kind, items, number)) = number;
+    return true;
+}
+
+uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, const void *items,
+                          uint32_t count, const void *item)
+{
+    if (count >= s->slot_count / 2 && !grow(s, kind, items, count))
+        return NULL;
+    return find(s, kind, items, item);
+}

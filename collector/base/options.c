@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/nearest.h"
+#include "settings.h"
+#include "stream.h"
+
+const struct option_info option_infos[] = {
+    {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
+    {OPTION_QUIET, 0, "quiet", NULL,
+     "say nothing at the end: no summary, no name of the data folder"},
+    {OPTION_EXEC, 0, "exec", NULL,
+     "replace the launcher by the program; no summary, nothing waits for the program"},
+    {OPTION_OUTPUT, 'o', "output", "FILE",
+     "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
+     "if "
+     "it ends in .zip); standard: standard output"},
+    {OPTION_PER_RANK, 0, "per-rank", NULL,
+     "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
+    {OPTION_STEP_RANGE, 0, "step-range", "NAME",
+     "each range of this name is a step of the program (standard: the calls of gpuprof_step, or "
+     "the whole recording as one step)"},
+    {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
+     "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
+     "it; its other analyses then take waits for work"},
+    {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
+    {OPTION_BY, 0, "by", "name|grid|stack|python-line",
+     "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
+     "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
+     "lines of Python that made them; standard: name"},
+    {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
+     "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
+     "has cost"},
+    {OPTION_SORT, 0, "sort", "COLUMN",
+     "rows in the order of this column, as the text or the JSON names it, in the tables that have "
+     "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
+    {OPTION_LIMIT, 0, "limit", "N",
+     "so many rows of each table at most; how many more there are is said"},
+    {OPTION_FULL, 0, "full", NULL,
+     "do not fit the text to the terminal's width: leave no column out, cut no name"},
+    {OPTION_GRAPH, 'o', "output", "FILE",
+     "write the graph there (compressed if the name ends in .gz); standard: standard output"},
+    {OPTION_FORM, 0, "format", "folded|speedscope|svg",
+     "how the graph is written; standard: as the name of the file ends: .svg, or .json for "
+     "speedscope, or else folded"},
+    {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
+     "what makes a frame wide: time of the calls, time of the work that they launched, their "
+     "number, or bytes allocated; standard: host"},
+    {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
+    {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
+     "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
+     "system's root), or look nothing up; standard: where they were recorded"},
+    {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
+    {OPTION_STRICT, 0, "strict", NULL,
+     "exit with 3 if anything at all was lost, not only if a file is damaged"},
+    {OPTION_KEEP_LIVE, 0, "keep-live", NULL,
+     "leave the live files of ended processes where they are"},
+    {OPTION_HELP, 'h', "help", NULL, "print this help"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+/* Is `word` this option? Then *value is what stands in the same word, or NULL. */
+static bool is_option(const struct option_info *info, char *word, char **value)
+{
+    char *rest = word + 2;
+    if (word[1] != '-') {
+        if (!info->letter || word[1] != info->letter)
+            return false;
+        *value = *rest ? rest : NULL;
+    } else {
+        size_t length = info->name ? strlen(info->name) : 0;
+        if (!length || strncmp(rest, info->name, length) != 0)
+            return false;
+        rest += length;
+        if (*rest && *rest != '=')
+            return false;
+        *value = *rest ? rest + 1 : NULL;
+    }
+    return !*value || info->value;
+}
+
+const struct option_info *option_take(unsigned set, char **argv, int *at, char **value)
+{
+    for (const struct option_info *info = option_infos; info->bit; info++) {
+        if (!(set & info->bit) || !is_option(info, argv[*at], value))
+            continue;
+        if (info->value && !*value && argv[*at + 1])
+            *value = argv[++*at];
+        return info;
+    }
+    return NULL;
+}
+
+enum exit_code option_unknown(const char *verb, unsigned set, const char *word)
+{
+    char text[NEAREST_TEXT_BYTES];
+    bool is_long = word[0] == '-' && word[1] == '-';
+    struct nearest nearest = nearest_to(word + 2, is_long ? strcspn(word + 2, "=") : 0);
+    for (const struct option_info *info = option_infos; info->bit; info++)
+        if (set & info->bit && info->name)
+            nearest_offer(&nearest, info->name);
+    for (int i = 0; set & OPTION_SETTINGS && i < SETTING_COUNT; i++)
+        nearest_offer(&nearest, setting_infos[i].option);
+    return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", verb, word,
+                       nearest_text(&nearest, "--", text), verb);
+}
+
+/* The index of `text` among the words of `choices`, a|b|c; -1: it is none of them. */
+static int choice_index(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (int index = 0; *choices; index++) {
+        size_t word = strcspn(choices, "|");
+        if (word == length && memcmp(choices, text, length) == 0)
+            return index;
+        choices += word + (choices[word] == '|');
+    }
+    return -1;
+}
+
+static bool is_stream_name(const char *path)
+{
+    size_t length = strlen(path), end = strlen(STREAM_SUFFIX);
+    return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
+}
+
+static enum exit_code parse_option(struct options *o, char **argv, int *at, unsigned set)
+{
+    char *word = argv[*at];
+    char *value;
+    const struct option_info *info = option_take(set, argv, at, &value);
+    if (!info)
+        return option_unknown(argv[0], set, word);
+    if (info->value && (!value || !*value))
+        return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
+    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH) && is_stream_name(value))
+        return usage_error("%s: %s: is a recording or would be taken for one, and is not "
+                           "overwritten or made; name another file",
+                           argv[0], value);
+    switch (info->bit) {
+    case OPTION_OUTPUT: o->output = value; break;
+    case OPTION_BLOCKS: o->blocks = true; break;
+    case OPTION_STRICT: o->strict = true; break;
+    case OPTION_KEEP_LIVE: o->keep_live = true; break;
+    case OPTION_PER_RANK: o->per_rank = true; break;
+    case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
+    case OPTION_STEP_RANGE: o->step_range = value; break;
+    case OPTION_TABLE: o->tables = value; break;
+    case OPTION_SORT: o->sort = value; break;
+    case OPTION_FULL: o->is_full = true; break;
+    case OPTION_LIMIT: {
+        char *end;
+        errno = 0;
+        o->limit = strtoull(value, &end, 10);
+        if (*end || errno || !isdigit((unsigned char)value[0]))
+            return usage_error("%s: --limit: '%s' is not a number of rows", argv[0], value);
+        break;
+    }
+    case OPTION_THREADS: o->threads = true; break;
+    case OPTION_SYMBOLS: o->symbols = value; break;
+    case OPTION_GRAPH: o->output = value; break;
+    case OPTION_FORMAT:
+    case OPTION_FORM:
+    case OPTION_WEIGHT:
+    case OPTION_BY: {
+        int choice = choice_index(info->value, value);
+        if (choice < 0)
+            return usage_error("%s: --%s: '%s' is not one of %s", argv[0], info->name, value,
+                               info->value);
+        if (info->bit == OPTION_BY)
+            o->by = (enum report_by)choice;
+        else if (info->bit == OPTION_FORM)
+            o->flame_format = (enum flame_format)choice;
+        else if (info->bit == OPTION_WEIGHT)
+            o->weight = (enum flame_weight)choice;
+        else
+            o->format = (enum report_format)choice;
+        break;
+    }
+    default: o->help = true; break;
+    }
+    return EXIT_OK;
+}
+
+enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set)
+{
+    *o =
+        (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME, .limit = ROWS_UNLIMITED};
+    bool words_only = false;
+    for (int at = 1; at < argc && !o->help; at++) {
+        char *word = argv[at];
+        if (!words_only && strcmp(word, "--") == 0) {
+            words_only = true;
+        } else if (!words_only && word[0] == '-' && word[1]) {
+            enum exit_code code = parse_option(o, argv, &at, set);
+            if (code != EXIT_OK)
+                return code;
+        } else {
+            o->paths[o->path_count++] = word; /* never ahead of `at` */
+        }
+    }
+    if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
+        return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
+    return EXIT_OK;
+}

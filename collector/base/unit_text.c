@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/unit_text.h"
+
+#include <stdio.h>
+
+const char *time_text(char *text, uint64_t ns)
+{
+    double value = (double)ns;
+    if (ns < 1000)
+        snprintf(text, UNIT_TEXT_BYTES, "%u ns", (unsigned)ns);
+    else if (value < 999.9995e3)
+        snprintf(text, UNIT_TEXT_BYTES, "%.3f us", value / 1e3);
+    else if (value < 999.9995e6)
+        snprintf(text, UNIT_TEXT_BYTES, "%.3f ms", value / 1e6);
+    else
+        snprintf(text, UNIT_TEXT_BYTES, "%.3f s", value / 1e9);
+    return text;
+}
+
+const char *bytes_text(char *text, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    unsigned unit = 0;
+    if (bytes < 1024) {
+        snprintf(text, UNIT_TEXT_BYTES, "%u B", (unsigned)bytes);
+        return text;
+    }
+    for (value /= 1024; value >= 1023.95 && unit < 5; unit++)
+        value /= 1024;
+    snprintf(text, UNIT_TEXT_BYTES, "%.1f %s", value, units[unit]);
+    return text;
+}
+
+/* 1,234,567 */
+const char *count_text(char *text, uint64_t count)
+{
+    char digits[UNIT_TEXT_BYTES];
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *out = text;
+    for (size_t i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            *out++ = ',';
+        *out++ = digits[i];
+    }
+    *out = '\0';
+    return text;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuprof-collector: finds the verb and runs it. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "output/standard_files.h"
+#include "cli/verbs.h"
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+    struct options options;
+    if (!verb->run) {
+        bool help = false;
+        int status = verb->start(argv, &help);
+        return help ? (int)verb_help(verb->name) : status;
+    }
+    if (standard_files_fill() < 0)
+        return EXIT_ENVIRONMENT;
+    enum exit_code code = options_parse(&options, argc, argv, verb->options);
+    if (code != EXIT_OK)
+        return code;
+    return options.help ? verb_help(verb->name) : verb->run(&options);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return usage_error("no verb; try 'gpuprof help'");
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("gpuprof %s\n", GPUPROF_RELEASE);
+        return standard_output_end();
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return verb_help(NULL);
+    for (size_t i = 0; i < verb_count; i++)
+        if (strcmp(verbs[i].name, argv[1]) == 0)
+            return run(&verbs[i], argc - 1, argv + 1);
+    return verb_unknown("", argv[1]);
+}

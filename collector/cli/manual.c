@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs `help` and `manual`: both are made of the tables of verbs and of settings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "table/csv_kind.h"
+#include "run/launch.h"
+#include "base/message.h"
+#include "base/nearest.h"
+#include "settings.h"
+#include "output/standard_files.h"
+#include "cli/verbs.h"
+
+#define HELP_COLUMN    26 /* where the explanations begin */
+#define HELP_WIDTH     92
+#define SYNOPSIS_BYTES 256
+
+/* What is not a verb of the collector: the front command adds it. */
+static const struct verb front_verbs[] = {
+    {"demo", NULL, NULL, OPTION_HELP, "[DIR]",
+     "record a small program on the simulated CUDA, merge it and report"},
+};
+
+static const char intro[] =
+    "gpuprof records the CUDA calls of a program, in all its processes and threads, and makes a "
+    "timeline and tables of them. The program is not changed, and no root rights are needed.";
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* Words of `text` from column `column` on, the first line beginning at `at`. */
+static void print_wrapped(const char *text, size_t at, size_t column)
+{
+    if (at > 0 && at >= column) {
+        putchar('\n');
+        at = 0;
+    }
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (at > column && at + 1 + length > HELP_WIDTH) {
+            putchar('\n');
+            at = 0;
+        }
+        if (at < column)
+            printf("%*s", (int)(column - at), "");
+        else if (at > column)
+            putchar(' ');
+        at = at < column ? column : at > column ? at + 1 : at;
+        printf("%.*s", (int)length, text);
+        at += length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_row(const char *name, const char *text)
+{
+    print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
+}
+
+/* "--buffer SIZE", "--nested". */
+static void option_name(const struct setting_info *info, char *name, size_t name_bytes)
+{
+    snprintf(name, name_bytes, "--%s%s%s", info->option, *info->value ? " " : "", info->value);
+}
+
+static void setting_text(int index, char *text, size_t text_bytes)
+{
+    const struct setting_info *info = &setting_infos[index];
+    const char *standard = index == SETTING_OUT ? LAUNCH_FOLDER_PATTERN : info->standard;
+    snprintf(text, text_bytes, "%s (%s%s%s)", info->help, info->variable,
+             *standard ? "; standard: " : "", standard);
+}
+
+/* "-o, --output FILE". */
+static void option_words(const struct option_info *info, char *words, size_t words_bytes)
+{
+    char letter[3] = {'-', info->letter, '\0'};
+    snprintf(words, words_bytes, "%s%s%s%s%s%s", info->letter ? letter : "",
+             info->letter && info->name ? ", " : "", info->name ? "--" : "",
+             info->name ? info->name : "", info->value ? " " : "", info->value ? info->value : "");
+}
+
+/* "[-o FILE] [--strict] DIR|FILE..."; a verb that takes settings has too many to name. */
+static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
+{
+    int length = 0;
+    text[0] = '\0';
+    if (verb->options & OPTION_SETTINGS)
+        length = snprintf(text, text_bytes, "[OPTIONS] ");
+    for (const struct option_info *info = option_infos;
+         info->bit && !(verb->options & OPTION_SETTINGS); info++) {
+        struct option_info one = *info;
+        char words[64];
+        if (!(verb->options & info->bit) || info->bit == OPTION_HELP)
+            continue;
+        if (one.letter)
+            one.name = NULL;
+        option_words(&one, words, sizeof words);
+        length += snprintf(text + length, text_bytes - (size_t)length, "[%s] ", words);
+    }
+    snprintf(text + length, text_bytes - (size_t)length, "%s", verb->operands);
+}
+
+typedef void item_fn(const char *name, const char *text);
+
+static void each_option(const struct verb *verb, item_fn *item)
+{
+    for (const struct option_info *info = option_infos; info->bit; info++) {
+        char words[64];
+        option_words(info, words, sizeof words);
+        if (verb->options & info->bit)
+            item(words, info->help);
+    }
+}
+
+static void each_setting(item_fn *item)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        char name[64];
+        char text[256];
+        option_name(&setting_infos[i], name, sizeof name);
+        setting_text(i, text, sizeof text);
+        item(name, text);
+    }
+}
+
+static void help_all(void)
+{
+    char name[64];
+    printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
+    print_wrapped(intro, 0, 0);
+    printf("\n  gpuprof run python train.py\n  gpuprof merge DIR -o trace.json\n"
+           "  gpuprof report DIR\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
+    for (size_t i = 0; i < verb_count; i++)
+        print_row(verbs[i].name, verbs[i].help);
+    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
+        snprintf(name, sizeof name, "%s %s", front_verbs[i].name, front_verbs[i].operands);
+        print_row(name, front_verbs[i].help);
+    }
+    print_row("--version", "print the version");
+    printf("\n'gpuprof help VERB' prints a verb's options.\n");
+}
+
+static void help_one(const struct verb *verb)
+{
+    char text[SYNOPSIS_BYTES];
+    char line[SYNOPSIS_BYTES + 64];
+    synopsis(verb, text, sizeof text);
+    snprintf(line, sizeof line, "usage: gpuprof %s%s%s", verb->name, *text ? " " : "", text);
+    print_wrapped(line, 0, 0);
+    putchar('\n');
+    print_wrapped(verb->help, 0, 0);
+    printf("\noptions:\n");
+    each_option(verb, print_row);
+    if (verb->options & OPTION_SETTINGS) {
+        printf("\nsettings, as an option or as an environment variable (an option wins):\n");
+        each_setting(print_row);
+    }
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < verb_count; i++) {
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    }
+    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
+        if (strcmp(front_verbs[i].name, name) == 0)
+            return &front_verbs[i];
+    }
+    return NULL;
+}
+
+enum exit_code verb_unknown(const char *before, const char *name)
+{
+    char text[NEAREST_TEXT_BYTES];
+    struct nearest nearest = nearest_to(name, strlen(name));
+    nearest_offer(&nearest, "--version");
+    for (size_t i = 0; i < verb_count; i++)
+        nearest_offer(&nearest, verbs[i].name);
+    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++)
+        nearest_offer(&nearest, front_verbs[i].name);
+    return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
+                       name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
+}
+
+enum exit_code verb_help(const char *name)
+{
+    const struct verb *verb = name ? find_verb(name) : NULL;
+    if (name && !verb)
+        return verb_unknown("help: ", name);
+    if (verb)
+        help_one(verb);
+    else
+        help_all();
+    return standard_output_end();
+}
+
+enum exit_code help_verb(const struct options *options)
+{
+    if (options->path_count > 1)
+        return usage_error("help: too many arguments; try 'gpuprof help'");
+    return verb_help(options->path_count ? options->paths[0] : NULL);
+}
+
+/* ---- troff ---------------------------------------------------------------------------------- */
+
+/* Backslashes and hyphens escaped; a leading dot or quote is no request. */
+static void roff_text(const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\')
+            fputs(*text == '-' ? "\\-" : "\\e", stdout);
+        else
+            putchar(*text);
+    }
+    putchar('\n');
+}
+
+static void roff_item(const char *name, const char *text)
+{
+    fputs(".TP\n.B ", stdout);
+    roff_text(name);
+    roff_text(text);
+}
+
+static void roff_verb(const struct verb *verb)
+{
+    char text[SYNOPSIS_BYTES];
+    synopsis(verb, text, sizeof text);
+    printf(".SS \"gpuprof %s ", verb->name);
+    for (const char *p = text; *p; p++)
+        printf("%s%c", *p == '-' ? "\\" : "", *p);
+    printf("\"\n");
+    roff_text(verb->help);
+    each_option(verb, roff_item);
+}
+
+static void roff_settings(void)
+{
+    printf(".SH SETTINGS\n");
+    roff_text("Each setting is an option of gpuprof run and an environment variable that the "
+              "library reads; an option wins.");
+    each_setting(roff_item);
+}
+
+struct section {
+    const char *title;
+    const char *text;
+};
+
+static const struct section sections[] = {
+    {"THE DATA FOLDER",
+     "gpuprof run records into ./gpuprof.PROGRAM.TIME, or where \\-o or GPUPROF_OUT says; a "
+     "program started with LD_PRELOAD alone into ./gpuprof\\-out. The folder is made at the first "
+     "recorded call: a program that makes none leaves nothing. There is one file for each process. "
+     "In a job of several ranks, give \\-o, so that all ranks share a folder; rank 0 prints the "
+     "summary."},
+    {"SIGNALS",
+     "The program runs in the launcher's process group, with its terminal and its files. Signals "
+     "sent to the launcher are passed on; a program ended by a signal ends the launcher by the "
+     "same signal. When the launcher is killed, the program is, too."},
+    {"RANGES AND STEPS",
+     "Ranges and marks that the program makes with NVTX are recorded, unless NVTX_INJECTION64_PATH "
+     "names another library than gpuprof\\(aqs. A program can also include gpuprof.h, which needs "
+     "nothing to link with: gpuprof_range_push(text), gpuprof_range_pop(), gpuprof_mark(text), "
+     "gpuprof_step(number) at the begin of each iteration, and gpuprof_stop() and gpuprof_start(), "
+     "between which no CUDA call is recorded. None of them starts a recording. What is open at the "
+     "first recorded call is recorded with its true begin; what was over by then is not."},
+    {"WHO MADE THE CALLS",
+     "Calls that are slow, or that \\-\\-backtrace names, have stacks. gpuprof flame draws them as "
+     "a flame graph, with callers below: as an SVG file for a browser, where a click zooms, as a "
+     "file for speedscope, or folded, for other tools. gpuprof report \\-\\-by=stack and "
+     "\\-\\-by=python\\-line are tables of them; a call counts for its innermost line of Python, "
+     "and under \"all\" once for each line that led to it. GPU time is that of the work that a "
+     "call "
+     "launched. In traces each such call has its stack as sf and stackFrames, and as a text among "
+     "its arguments. What has no stack is said, with its time. Marks in brackets stand among the "
+     "frames: [borrowed: ...], what is around it is the stack of the thread that waits for this "
+     "one, as for the threads of PyTorch\\(aqs autograd; [range NAME], a thread of Python without "
+     "Python frames, in this range; [cut: ...], deeper frames were not kept.\n.PP\n"
+     "Native frames are looked up when they are read: in the files that were recorded, if they "
+     "still have the recorded build id, in their debug files (.gnu_debuglink, .build\\-id), in "
+     "what \\-\\-symbols names, and from debuginfod if DEBUGINFOD_URLS says where. What is not "
+     "found is shown as module+offset."},
+    {"TRACES OF RANKS",
+     "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
+     "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "
+     "have none, go to DIR/others. With \\-o x.zip the same files are the members of an archive, "
+     "which Perfetto opens as one trace. All of them share their time zero."},
+    {"WHAT CANNOT BE RECORDED",
+     "Programs that are statically linked, setuid, or that clear LD_PRELOAD."},
+};
+
+static void roff_sections(void)
+{
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
+    printf(".SH \"THE REPORT AS CSV\"\n");
+    roff_text("Rows of one table, told apart by the column kind; function names what a row is for. "
+              "Numbers that a row does not have are 0. There is a row of the kind");
+    for (unsigned i = 0; i < CSV_KIND_COUNT; i++)
+        roff_item(csv_kinds[i].name, csv_kinds[i].meaning);
+    printf(".SH \"EXIT STATUS\"\n");
+    roff_text("gpuprof run exits with the program's own status. The other verbs:");
+    roff_item("0", "everything that was recorded was read");
+    roff_item("1", "input or output failed");
+    roff_item("2", "a wrong option, a missing program, or a file that is not a recording");
+    roff_item("3",
+              "something is damaged, or, with --strict, anything at all was lost; what is whole "
+              "was used");
+}
+
+enum exit_code manual_verb(const struct options *options)
+{
+    if (options->path_count)
+        return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
+                           options->paths[0]);
+    printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
+           ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
+           ".B gpuprof merge\nDIR \\-o trace.json\n.br\n.B gpuprof report\nDIR\n.br\n"
+           ".B gpuprof flame\nDIR \\-o flame.svg\n"
+           ".SH DESCRIPTION\n");
+    roff_text(intro);
+    printf(".SH VERBS\n");
+    for (size_t i = 0; i < verb_count; i++)
+        roff_verb(&verbs[i]);
+    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++)
+        roff_verb(&front_verbs[i]);
+    roff_settings();
+    roff_sections();
+    return standard_output_end();
+}

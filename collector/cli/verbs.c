@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verbs.h"
+
+#include "report/dump.h"
+#include "flame/flame_verb.h"
+#include "run/launch.h"
+#include "trace/merge.h"
+#include "run/recover.h"
+#include "report/report_verb.h"
+
+const struct verb verbs[] = {
+    {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,
+     "[--] PROGRAM [ARGUMENTS]", "run a program and record it"},
+    {"merge", merge_verb, NULL,
+     OPTION_OUTPUT | OPTION_PER_RANK | OPTION_STEP_RANGE | OPTION_SYNC_STREAMS | OPTION_SYMBOLS |
+         OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
+    {"report", report_verb, NULL,
+     OPTION_FORMAT | OPTION_BY | OPTION_TABLE | OPTION_SORT | OPTION_LIMIT | OPTION_FULL |
+         OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
+    {"flame", flame_verb, NULL,
+     OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT |
+         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
+    {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "print blocks and events of recordings as text"},
+    {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",
+     "make whole files of what killed processes have left (merge and report need no such thing)"},
+    {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},
+    {"help", help_verb, NULL, OPTION_HELP, "[VERB]", "print what a verb does and its options"},
+};
+const size_t verb_count = sizeof verbs / sizeof verbs[0];

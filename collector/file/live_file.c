@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "file/live_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "error.h"
+#include "base/file_at.h"
+#include "output/new_file.h"
+
+#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
+
+/* "" if the text cannot be had. */
+static void read_text(const char *path, char *text, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : file_read_at(fd, 0, text, capacity - 1);
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool is_this_boot(const struct stream_header *h)
+{
+    char text[64];
+    uint8_t id[16] = {0};
+    unsigned digits = 0;
+    read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    for (const char *p = text; *p && digits < 32; p++) {
+        unsigned digit = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
+                         : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
+                                                  : 16;
+        if (digit == 16)
+            continue;
+        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+        digits++;
+    }
+    return digits == 32 && memcmp(id, h->boot_id, sizeof id) == 0;
+}
+
+/* Are the numbers in /proc those of our own pid namespace, and is that the one of `h`? */
+static bool is_this_namespace(const struct stream_header *h)
+{
+    struct stat status;
+    char text[32] = "";
+    ssize_t length = readlink("/proc/self", text, sizeof text - 1);
+    return length > 0 && strtol(text, NULL, 10) == getpid() &&
+           stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == h->pid_namespace;
+}
+
+/*
+ * Is the time since boot the same to that process and to us? /proc shows start times as the
+ * reader's time namespace has them, and the header's is as its process saw it. False if it is not
+ * known.
+ */
+static bool shares_clock(uint32_t pid)
+{
+    char path[64];
+    struct stat own, its;
+    snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
+    if (stat("/proc/self/ns/time", &own) < 0)
+        return errno == ENOENT; /* a kernel without such namespaces */
+    return stat(path, &its) == 0 && own.st_ino == its.st_ino;
+}
+
+/* Of what stands behind the command's name in /proc/PID/stat; NULL if it is not there. */
+static const char *stat_field(const char *behind, int number)
+{
+    for (int field = 2; field < number && behind; field++)
+        behind = strchr(behind + 1, ' ');
+    return behind ? behind + 1 : NULL;
+}
+
+/* In doubt unknown: the live file of a process that goes on must stay where it is. */
+enum live_owner live_owner(const struct stream_header *h)
+{
+    if (!is_this_boot(h) || !is_this_namespace(h))
+        return LIVE_OWNER_UNKNOWN;
+    char path[64];
+    char text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", h->pid);
+    read_text(path, text, sizeof text);
+    const char *p = strrchr(text, ')'); /* behind the command's name, which may hold anything */
+    if (!p)                             /* /proc may hide what there is (hidepid) */
+        return kill((pid_t)h->pid, 0) < 0 && errno == ESRCH ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
+    const char *state = stat_field(p, 3), *threads = stat_field(p, 20), *start = stat_field(p, 22);
+    if (!state || !threads || !start)
+        return LIVE_OWNER_UNKNOWN;
+    /* Its memory is gone, unless it is only the first thread that has ended. */
+    if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1)
+        return LIVE_OWNER_ENDED;
+    if (strtoull(start, NULL, 10) == h->start_time)
+        return LIVE_OWNER_RUNNING;
+    return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
+}
+
+/* Checks the first page; 0, GPUPROF_DAMAGED or GPUPROF_IO. */
+static int read_head(struct live_file *l)
+{
+    uint8_t head[LIVE_HEAD_BYTES];
+    struct stat status;
+    ssize_t got = file_read_at(l->fd, 0, head, sizeof head);
+    if (got < 0 || fstat(l->fd, &status) < 0)
+        return GPUPROF_IO;
+    if (got < (ssize_t)sizeof head || load_u64(head + LIVE_OFFSET_MAGIC) != LIVE_MAGIC ||
+        load_u32(head + LIVE_OFFSET_VERSION) != LIVE_VERSION)
+        return GPUPROF_DAMAGED;
+    if (stream_header_read(&l->header, head, STREAM_HEADER_BYTES_MAX) < 0)
+        return GPUPROF_DAMAGED;
+    l->chunk_bytes = load_u32(head + LIVE_OFFSET_CHUNK_BYTES);
+    l->chunk_count = load_u32(head + LIVE_OFFSET_CHUNK_COUNT);
+    l->chunks_offset = load_u32(head + LIVE_OFFSET_CHUNKS);
+    if (l->chunk_bytes < LIVE_CHUNK_BYTES_MIN || l->chunk_bytes > LIVE_CHUNK_BYTES_MAX ||
+        l->chunk_bytes % 8 != 0 || l->chunk_count > LIVE_CHUNK_COUNT_MAX ||
+        l->chunks_offset < LIVE_HEAD_BYTES)
+        return GPUPROF_DAMAGED;
+    uint64_t room = (uint64_t)status.st_size;
+    uint64_t bytes = load_u64(head + LIVE_OFFSET_BYTES);
+    l->cut_bytes = bytes > room ? bytes - room : 0;
+    room = room > l->chunks_offset ? room - l->chunks_offset : 0;
+    uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
+    if (there < l->chunk_count)
+        l->chunk_count = (uint32_t)there;
+    l->alive = load_u64(head + LIVE_OFFSET_ALIVE);
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        l->counters[i] = load_u64(head + LIVE_OFFSET_COUNTERS + 8 * i);
+    return 0;
+}
+
+static int open_at(struct live_file *l, const char *path, bool own)
+{
+    struct stat status;
+    l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (l->fd < 0)
+        return 0;
+    uid_t uid = geteuid();
+    int error = GPUPROF_NOT_OURS;
+    if (fstat(l->fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        (!own || status.st_uid == uid || uid == 0))
+        error = read_head(l);
+    if (error < 0) {
+        close(l->fd);
+        l->fd = -1;
+    }
+    return error < 0 ? error : 1;
+}
+
+/* The path of the live file kept beside the stream file. */
+static int beside_path(char *path, size_t capacity, const char *stream_path)
+{
+    size_t length = strlen(stream_path);
+    size_t end = strlen(STREAM_SUFFIX);
+    if (length > end && strcmp(stream_path + length - end, STREAM_SUFFIX) == 0)
+        length -= end;
+    int put = snprintf(path, capacity, "%.*s%s", (int)length, stream_path, STREAM_LIVE_SUFFIX);
+    return put < 0 || (size_t)put >= capacity ? GPUPROF_LIMIT : 0;
+}
+
+static bool same_process(const struct live_file *l, const struct stream_header *h)
+{
+    return memcmp(l->header.process_id, h->process_id, sizeof h->process_id) == 0;
+}
+
+/* Where it may be, the likeliest first: its path, or GPUPROF_LIMIT, or 0 if there is none. */
+static int place_path(enum live_place place, char *path, const char *stream_path,
+                      const struct stream_header *h)
+{
+    if (place == LIVE_BESIDE)
+        return beside_path(path, LIVE_PATH_BYTES_MAX, stream_path) < 0 ? GPUPROF_LIMIT : 1;
+    if (!h || h->live_path[0] != '/')
+        return 0;
+    const char *slash = place == LIVE_IN_FOLDER ? strrchr(stream_path, '/') : NULL;
+    const char *name = place == LIVE_IN_FOLDER ? strrchr(h->live_path, '/') + 1 : h->live_path;
+    int length = slash ? (int)(slash + 1 - stream_path) : 0;
+    int put = snprintf(path, LIVE_PATH_BYTES_MAX, "%.*s%s", length, stream_path, name);
+    return put < 0 || put >= LIVE_PATH_BYTES_MAX ? GPUPROF_LIMIT : 1;
+}
+
+int live_file_open(struct live_file *l, const char *stream_path, const struct stream_header *h)
+{
+    bool is_damaged = false;
+    for (enum live_place place = LIVE_BESIDE; place <= LIVE_AS_RECORDED; place++) {
+        *l = (struct live_file){.fd = -1, .place = place};
+        if (place_path(place, l->path, stream_path, h) <= 0)
+            continue;
+        int found = open_at(l, l->path, place == LIVE_AS_RECORDED);
+        if (found > 0 && (!h || same_process(l, h))) {
+            l->owner = live_owner(&l->header);
+            /* It is moved there when its process has ended, which another machine cannot see. */
+            if (place == LIVE_BESIDE && l->owner == LIVE_OWNER_UNKNOWN)
+                l->owner = LIVE_OWNER_ENDED;
+            return 1;
+        }
+        /* What the header's path leads to is ours or nothing: a name may have been used again. */
+        is_damaged |= place == LIVE_BESIDE && found == GPUPROF_DAMAGED;
+        live_file_release(l);
+    }
+    return is_damaged ? GPUPROF_DAMAGED : 0;
+}
+
+void live_file_release(struct live_file *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}
+
+int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk *chunk)
+{
+    uint8_t head[LIVE_CHUNK_HEAD_BYTES];
+    *chunk = (struct live_chunk){.state = LIVE_FREE};
+    ssize_t got =
+        file_read_at(l->fd, l->chunks_offset + (uint64_t)index * l->chunk_bytes, head, sizeof head);
+    if (got < (ssize_t)sizeof head)
+        return got < 0 ? GPUPROF_IO : 0;
+    chunk->state = load_u32(head + LIVE_CHUNK_STATE);
+    chunk->thread = load_u32(head + LIVE_CHUNK_THREAD);
+    chunk->tid = load_u32(head + LIVE_CHUNK_TID);
+    chunk->position = load_u64(head + LIVE_CHUNK_POSITION);
+    uint64_t committed = load_u64(head + LIVE_CHUNK_COMMITTED);
+    chunk->open = (unsigned)committed & LIVE_OPEN_MASK;
+    uint64_t passed = load_u64(head + LIVE_CHUNK_PASSED);
+    uint64_t counted = load_u64(head + LIVE_CHUNK_COUNTED);
+    chunk->passed = passed > counted ? passed - counted : 0;
+    chunk->committed = committed - chunk->open;
+    if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
+        chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    return 0;
+}
+
+/* Bytes of a chunk's records, open ones included. */
+static size_t used_bytes(const struct live_file *l, const struct live_chunk *chunk)
+{
+    uint64_t bytes = chunk->committed + (chunk->open ? OPEN_BYTES_MAX : 0);
+    uint64_t room = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    return bytes < room ? bytes : room;
+}
+
+ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
+                           const struct live_chunk *chunk, uint8_t *data)
+{
+    uint64_t offset = l->chunks_offset + (uint64_t)index * l->chunk_bytes + LIVE_CHUNK_HEAD_BYTES;
+    return file_read_at(l->fd, offset, data, used_bytes(l, chunk));
+}
+
+/*
+ * Copies the first page and all chunks in use. A chunk that its process recycled meanwhile is left
+ * out: what it held was in the stream file before.
+ */
+static int copy_chunks(const struct live_file *l, int to)
+{
+    int error = GPUPROF_NO_MEMORY;
+    uint8_t *data = malloc(l->chunk_bytes);
+    if (!data)
+        return error;
+    ssize_t got = file_read_at(l->fd, 0, data, LIVE_HEAD_BYTES);
+    error = got < 0 ? GPUPROF_IO : file_write_at(to, 0, data, (size_t)got);
+    uint64_t size = l->chunks_offset;
+    for (uint32_t i = 0; error == 0 && i < l->chunk_count; i++) {
+        struct live_chunk before;
+        struct live_chunk after;
+        uint64_t offset = l->chunks_offset + (uint64_t)i * l->chunk_bytes;
+        error = live_chunk_read(l, i, &before);
+        if (error < 0 || before.state == LIVE_FREE)
+            continue;
+        got = file_read_at(l->fd, offset, data, LIVE_CHUNK_HEAD_BYTES + used_bytes(l, &before));
+        if (got < LIVE_CHUNK_HEAD_BYTES)
+            error = got < 0 ? GPUPROF_IO : 0;
+        else if ((error = live_chunk_read(l, i, &after)) == 0 && after.thread == before.thread &&
+                 after.position == before.position && after.state != LIVE_FREE) {
+            uint64_t whole = (uint64_t)got - LIVE_CHUNK_HEAD_BYTES;
+            if (whole >= before.committed)
+                whole = before.committed | before.open;
+            store_u64(data + LIVE_CHUNK_COMMITTED, whole);
+            error = file_write_at(to, offset, data, (size_t)got);
+            size = offset + l->chunk_bytes;
+        }
+    }
+    free(data);
+    /* Chunks behind the end are holes to a reader; a copy by scp would make zeros of them. */
+    if (error == 0 && ftruncate(to, (off_t)size) < 0)
+        error = GPUPROF_IO;
+    uint8_t bytes[8];
+    store_u64(bytes, size + l->cut_bytes);
+    return error < 0 ? error : file_write_at(to, LIVE_OFFSET_BYTES, bytes, sizeof bytes);
+}
+
+int live_file_snapshot(struct live_file *l)
+{
+    if (l->owner == LIVE_OWNER_ENDED)
+        return 0;
+    int fd = file_unnamed();
+    if (fd < 0)
+        return GPUPROF_IO;
+    int error = copy_chunks(l, fd);
+    if (error < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return error;
+    }
+    close(l->fd);
+    l->fd = fd;
+    return 0;
+}
+
+static int read_stream_header(const char *stream_path, struct stream_header *h)
+{
+    uint8_t data[STREAM_HEADER_BYTES_MAX];
+    int fd = open(stream_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return GPUPROF_IO;
+    ssize_t got = file_read_at(fd, 0, data, sizeof data);
+    close(fd);
+    return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
+}
+
+/* On disk when it is done: the other goes then. */
+static int copy_beside(const struct live_file *l, const char *path)
+{
+    struct new_file file;
+    struct stat old;
+    int error = fstat(l->fd, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
+    if (error < 0)
+        return error;
+    new_file_keep_owner(&file, &old);
+    error = copy_chunks(l, file.fd);
+    if (error == 0)
+        return new_file_place(&file, true);
+    new_file_drop(&file);
+    return error;
+}
+
+int live_adopt(const char *stream_path)
+{
+    struct stream_header h;
+    struct live_file l;
+    char path[LIVE_PATH_BYTES_MAX];
+    int error = read_stream_header(stream_path, &h);
+    if (error < 0)
+        return error;
+    if (beside_path(path, sizeof path, stream_path) < 0)
+        return GPUPROF_LIMIT;
+    if (live_file_open(&l, stream_path, &h) <= 0)
+        return 0;
+    int done = 0;
+    /* Whatever another process's file does at that name, it stays. */
+    if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
+        done = copy_beside(&l, path);
+        if (done == 0)
+            done = unlink(l.path) < 0 ? GPUPROF_IO : 1;
+    }
+    live_file_release(&l);
+    return done;
+}
+
+int live_file_remove(const struct live_file *l)
+{
+    return unlink(l->path) < 0 && errno != ENOENT ? GPUPROF_IO : 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flame/flame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/absence.h"
+#include "error.h"
+#include "base/message.h"
+#include "base/unit_text.h"
+
+struct sorted_node {
+    uint32_t parent;
+    uint32_t node;
+};
+
+static int compare_nodes(const void *left, const void *right, void *tree)
+{
+    const struct sorted_node *a = left;
+    const struct sorted_node *b = right;
+    if (a->parent != b->parent)
+        return a->parent < b->parent ? -1 : 1;
+    int order =
+        strcmp(call_tree_frame(tree, a->node)->label, call_tree_frame(tree, b->node)->label);
+    return order ? order : a->node < b->node ? -1 : a->node > b->node;
+}
+
+uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
+{
+    switch (weight) {
+    case WEIGHT_GPU: return cost->gpu_ns;
+    case WEIGHT_CALLS: return cost->calls;
+    case WEIGHT_BYTES: return cost->bytes;
+    default: return cost->host_ns;
+    }
+}
+
+const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
+{
+    return weight == WEIGHT_CALLS   ? count_text(text, value)
+           : weight == WEIGHT_BYTES ? bytes_text(text, value)
+                                    : time_text(text, value);
+}
+
+const char *flame_weight_text(enum flame_weight weight)
+{
+    static const char *const texts[] = {
+        [WEIGHT_HOST] = "time of calls on the host",
+        [WEIGHT_GPU] = "time of launched work on the GPU",
+        [WEIGHT_CALLS] = "calls",
+        [WEIGHT_BYTES] = "bytes allocated",
+    };
+    return texts[weight];
+}
+
+char *flame_note(const struct flame *f, const struct stack_cost *without, char *text)
+{
+    char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    char reason[NO_STACK_BYTES];
+    bool bytes = f->weight == WEIGHT_BYTES;
+    if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
+        snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
+    else if (f->weight == WEIGHT_GPU)
+        snprintf(text, FLAME_NOTE_BYTES,
+                 "[no stack]: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
+                 "stack; gpuprof run --backtrace=launch,copy,graph_launch has them",
+                 flame_value_text(f->weight, value, without->gpu_ns),
+                 count_text(count, without->works), without->works == 1 ? "" : "s");
+    else
+        snprintf(text, FLAME_NOTE_BYTES, "[no stack]: %s call%s without a stack (%s%s%s): %s%s",
+                 count_text(count, without->calls), without->calls == 1 ? "" : "s",
+                 time_text(host, without->host_ns), bytes ? ", " : "",
+                 bytes ? bytes_text(value, without->bytes) : "",
+                 stack_costs_reason(without, reason),
+                 bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
+    return text;
+}
+
+uint32_t flame_next(const struct flame *f, uint32_t from)
+{
+    if (f->nodes[from].first_child)
+        return f->nodes[from].first_child;
+    while (from && !f->nodes[from].sibling)
+        from = call_tree_node(&f->costs.tree, from)->parent;
+    return from ? f->nodes[from].sibling : 0;
+}
+
+/* Numbers of all nodes, children in order. 0 or GPUPROF_NO_MEMORY. */
+static int arrange(struct flame *f)
+{
+    const struct call_tree *tree = &f->costs.tree;
+    struct sorted_node *sorted = calloc(tree->count + 1u, sizeof *sorted);
+    uint32_t count = 0;
+    f->nodes = calloc(tree->count + 1u, sizeof *f->nodes);
+    if (!f->nodes || !sorted) {
+        free(sorted);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t n = tree->count; n > 0; n--) { /* parents have smaller numbers */
+        struct stack_cost cost = stack_cost_of(&f->costs, n);
+        uint32_t parent = call_tree_node(tree, n)->parent;
+        f->nodes[n].own = flame_value(f->weight, &cost);
+        f->nodes[n].total += f->nodes[n].own;
+        f->nodes[parent].total += f->nodes[n].total;
+        if (f->nodes[n].total)
+            sorted[count++] = (struct sorted_node){.parent = parent, .node = n};
+    }
+    if (count)
+        qsort_r(sorted, count, sizeof *sorted, compare_nodes, (void *)tree);
+    for (uint32_t i = count; i > 0; i--) {
+        const struct sorted_node *s = &sorted[i - 1];
+        f->nodes[s->node].sibling = f->nodes[s->parent].first_child;
+        f->nodes[s->parent].first_child = s->node;
+    }
+    free(sorted);
+    return 0;
+}
+
+int flame_gather(struct flame *f, struct recording *rec)
+{
+    struct event event;
+    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
+    int more = timeline ? 1 : GPUPROF_NO_MEMORY;
+    while (more > 0 && (more = timeline_next(timeline, &event)) > 0) {
+        int error = stack_costs_take(&f->costs, &event);
+        more = error < 0 ? error : more;
+    }
+    if (more == 0)
+        more = stack_costs_show_stackless(&f->costs);
+    if (more == 0)
+        more = arrange(f);
+    if (more < 0)
+        message("%s: %s", timeline ? timeline_path(timeline) : "flame",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(timeline);
+    return more;
+}
+
+static void say_absences(const struct recording *rec, const char *key, const char *what)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], rec, what);
+        message("flame: %s", text ? text : "?");
+        free(text);
+    }
+}
+
+void flame_say(const struct flame *f, const struct recording *rec)
+{
+    char note[FLAME_NOTE_BYTES];
+    struct stack_cost without = stack_costs_without(&f->costs);
+    bool gpu = f->weight == WEIGHT_GPU;
+    call_tree_say(&f->costs.tree);
+    if (gpu ? without.works : without.calls)
+        message("flame: %s", flame_note(f, &without, note));
+    say_absences(rec, "stacks", "stacks");
+    say_absences(rec, "python", "Python frames");
+    if (f->nodes[0].total == flame_value(f->weight, &without))
+        message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
+}

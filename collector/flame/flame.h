@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flame graph: the call tree with one number a node, its children in the order of their labels.
+ * flame.c makes it, a file for each form writes it, and flame_verb.c chooses among these.
+ */
+#ifndef GPUPROF_COLLECTOR_FLAME_H
+#define GPUPROF_COLLECTOR_FLAME_H
+
+#include "base/options.h"
+#include "output/output.h"
+#include "model/stack_costs.h"
+
+struct flame_node {
+    uint64_t own;         /* without what is below */
+    uint64_t total;       /* 0: not shown */
+    uint32_t first_child; /* 0: none; children in order */
+    uint32_t sibling;     /* the next one; 0: none */
+};
+
+struct flame {
+    struct stack_costs costs;
+    enum flame_weight weight;
+    struct flame_node *nodes; /* owned, by number; nodes[0] is the root of all */
+    const char *name;         /* of the recording */
+};
+
+static inline const struct shown_frame *flame_frame(const struct flame *f, uint32_t node)
+{
+    return call_tree_frame(&f->costs.tree, node);
+}
+
+/*
+ * Reads all of `rec`; the costs are initialised, their owner and that of the nodes is the caller.
+ * 0, or an error that was said.
+ */
+int flame_gather(struct flame *f, struct recording *rec);
+
+/* Says on stderr what has no stack, and why. */
+void flame_say(const struct flame *f, const struct recording *rec);
+
+/* The node that comes next when all are visited, parents first; `from` 0 begins, 0 ends. */
+uint32_t flame_next(const struct flame *f, uint32_t from);
+
+/* The number of a cost that the graph shows. */
+uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost);
+const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
+const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
+
+/* "12 calls (3.000 us) have no stack ...", for people; returns `text`. */
+#define FLAME_NOTE_BYTES 384
+char *flame_note(const struct flame *f, const struct stack_cost *without, char *text);
+
+/* Each writes the whole file. 0 or GPUPROF_NO_MEMORY. */
+int flame_write_folded(const struct flame *f, struct output *out);
+int flame_write_speedscope(const struct flame *f, struct output *out);
+int flame_write_svg(const struct flame *f, struct output *out);
+
+extern const char flame_script[]; /* of the SVG (flame_script.c) */
+
+#endif

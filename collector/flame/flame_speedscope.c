@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): one sampled
+ * profile for each process, a sample for each stack with its number as the weight.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "flame/flame.h"
+#include "base/json_text.h"
+
+#define STRING_BYTES_MAX 8192 /* of a path */
+#define SCHEMA           "https://www.speedscope.app/file-format-schema.json"
+
+static void put_text(struct output *out, const char *text)
+{
+    output_write(out, text, strlen(text));
+}
+
+static void put_string(struct output *out, const char *text)
+{
+    size_t length = strlen(text);
+    length = length < STRING_BYTES_MAX ? length : STRING_BYTES_MAX;
+    char *to = output_room(out, json_escape_bytes_max(STRING_BYTES_MAX));
+    output_advance(out, json_escape(to, text, length));
+}
+
+static void put_number(struct output *out, uint64_t number)
+{
+    output_advance(out, json_decimal(output_room(out, JSON_DECIMAL_MAX), number));
+}
+
+/* The frames that are used; places[number] is the index of each. */
+static void put_frames(const struct flame *f, struct output *out, uint32_t *places)
+{
+    uint32_t count = 0;
+    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
+        uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
+        const struct shown_frame *frame = flame_frame(f, n);
+        if (places[number] || frame->kind == SHOWN_PROCESS)
+            continue;
+        put_text(out, count ? ",\n{\"name\":" : "\n{\"name\":");
+        put_text(out, frame->json);
+        if (frame->file) {
+            put_text(out, ",\"file\":");
+            put_string(out, frame->file->raw);
+        }
+        if (frame->file && frame->name && frame->line) {
+            put_text(out, ",\"line\":");
+            put_number(out, frame->line);
+        }
+        put_text(out, "}");
+        places[number] = ++count;
+    }
+}
+
+/* Is `node` below the process's node `root`? Then its way from there, innermost first. */
+static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, uint32_t *way)
+{
+    uint32_t count = 0;
+    for (; node && node != root; node = call_tree_node(&f->costs.tree, node)->parent)
+        way[count++] = call_tree_node(&f->costs.tree, node)->frame;
+    return node ? count : 0;
+}
+
+/* The next node of the profile, 0 at its end. */
+static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
+{
+    uint32_t next = flame_next(f, node);
+    return next == f->nodes[root].sibling ? 0 : next;
+}
+
+static void put_samples(const struct flame *f, struct output *out, uint32_t root,
+                        const uint32_t *places, uint32_t *way)
+{
+    const char *separator = "\n[";
+    for (uint32_t n = root; n && !out->error; n = next_below(f, root, n)) {
+        if (!f->nodes[n].own)
+            continue;
+        put_text(out, separator);
+        for (uint32_t i = way_from(f, root, n, way); i > 0; i--) {
+            put_number(out, places[way[i - 1]] - 1);
+            put_text(out, i > 1 ? "," : "");
+        }
+        put_text(out, "]");
+        separator = ",\n[";
+    }
+}
+
+static void put_profile(const struct flame *f, struct output *out, uint32_t root,
+                        const uint32_t *places, uint32_t *way)
+{
+    static const char *const units[] = {[WEIGHT_HOST] = "nanoseconds",
+                                        [WEIGHT_GPU] = "nanoseconds",
+                                        [WEIGHT_CALLS] = "none",
+                                        [WEIGHT_BYTES] = "bytes"};
+    put_text(out, "{\"type\":\"sampled\",\"name\":");
+    put_text(out, flame_frame(f, root)->json);
+    put_text(out, ",\"unit\":\"");
+    put_text(out, units[f->weight]);
+    put_text(out, "\",\"startValue\":0,\"endValue\":");
+    put_number(out, f->nodes[root].total);
+    put_text(out, ",\"samples\":[");
+    put_samples(f, out, root, places, way);
+    put_text(out, "],\"weights\":[");
+    const char *separator = "";
+    for (uint32_t n = root; n; n = next_below(f, root, n)) {
+        if (!f->nodes[n].own)
+            continue;
+        put_text(out, separator);
+        put_number(out, f->nodes[n].own);
+        separator = ",";
+    }
+    put_text(out, "]}");
+}
+
+int flame_write_speedscope(const struct flame *f, struct output *out)
+{
+    char text[2 * FLAME_NOTE_BYTES], note[FLAME_NOTE_BYTES];
+    struct stack_cost without = stack_costs_without(&f->costs);
+    uint32_t *places = calloc(f->costs.tree.frames.count + 1u, sizeof *places);
+    uint32_t *way = calloc(f->costs.tree.count + 1u, sizeof *way);
+    const char *separator = "\n";
+    if (!places || !way) {
+        free(places);
+        free(way);
+        return GPUPROF_NO_MEMORY;
+    }
+    snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight),
+             flame_note(f, &without, note));
+    put_text(out, "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
+                  "\",\n\"name\":");
+    put_string(out, text);
+    put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
+    put_frames(f, out, places);
+    put_text(out, "]},\n\"profiles\":[");
+    for (uint32_t root = f->nodes[0].first_child; root; root = f->nodes[root].sibling) {
+        put_text(out, separator);
+        put_profile(f, out, root, places, way);
+        separator = ",\n";
+    }
+    put_text(out, "]}\n");
+    free(places);
+    free(way);
+    return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flame graph as one SVG file that needs nothing else: callers below, what they called above, as
+ * wide as its share. Without its script (in print) it is complete; with it a click zooms and names
+ * can be searched (flame_script.c). Colours depend on the names alone.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "flame/flame.h"
+#include "base/unit_text.h"
+
+#define WIDTH        1200
+#define MARGIN       10
+#define ROW          17
+#define HEAD         64 /* above the graph */
+#define FOOT         12
+#define CHARACTER    7    /* width of one, in 12 px of a monospaced font */
+#define ROWS_MAX     1200 /* drawn; deeper frames are counted in a line of text */
+#define NARROWEST    0.1  /* px; what is narrower is drawn as one with what is beside it */
+#define TOGETHER     0xd8d8d8
+#define ESCAPED_MAX  (6 * SHOWN_LABEL_BYTES)
+#define ELEMENT_ROOM (4 * ESCAPED_MAX)
+_Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
+
+struct drawing {
+    const struct flame *flame;
+    struct output *out;
+    double *left;    /* owned, by node: where it begins, 0 to 1 */
+    double *filled;  /* owned, by node: where its next child begins */
+    uint32_t *depth; /* owned, by node */
+    uint32_t rows;
+    uint64_t total;
+    uint32_t narrow; /* not drawn as themselves */
+    uint32_t deep;   /* left out */
+};
+
+/* Text of an element or an attribute. U+FFFE and U+FFFF are no characters of XML. */
+static char *put_escaped(char *out, const char *text, size_t length)
+{
+    for (const char *end = text + length; text < end; text++) {
+        const char *entity = NULL;
+        switch (*text) {
+        case '<': entity = "&lt;"; break;
+        case '>': entity = "&gt;"; break;
+        case '&': entity = "&amp;"; break;
+        case '"': entity = "&quot;"; break;
+        case '\'': entity = "&#39;"; break;
+        case '\n':
+        case '\t': entity = " "; break;
+        default: break;
+        }
+        if (end - text >= 3 && memcmp(text, "\xef\xbf", 2) == 0 && (uint8_t)text[2] >= 0xbe) {
+            entity = "?";
+            text += 2;
+        }
+        if (entity)
+            out = stpcpy(out, entity);
+        else
+            *out++ = *text;
+    }
+    return out;
+}
+
+__attribute__((format(printf, 2, 3))) static void put(struct output *out, const char *format, ...)
+{
+    char *to = output_room(out, 1024);
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(to, 1024, format, list);
+    va_end(list);
+    output_advance(out, to + (length < 1024 ? length : 1023));
+}
+
+static void put_text_element(struct output *out, unsigned x, unsigned y, const char *id,
+                             const char *text)
+{
+    put(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
+    char *to = output_room(out, ELEMENT_ROOM);
+    output_advance(out, put_escaped(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
+    put(out, "</text>\n");
+}
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash ^ hash >> 15;
+}
+
+/* Each kind of frame has a family of colours, each name one of them. */
+static unsigned colour_of(const struct shown_frame *frame)
+{
+    static const uint8_t families[][3] = {
+        [SHOWN_NATIVE] = {215, 120, 50},     [SHOWN_INLINED] = {220, 150, 90},
+        [SHOWN_PYTHON] = {215, 190, 50},     [SHOWN_ADDRESS] = {190, 140, 110},
+        [SHOWN_BORROWED] = {170, 150, 190},  [SHOWN_CUT] = {170, 170, 170},
+        [SHOWN_RANGE] = {170, 130, 190},     [SHOWN_CALL] = {100, 160, 215},
+        [SHOWN_WORK] = {110, 185, 110},      [SHOWN_PROCESS] = {190, 190, 190},
+        [SHOWN_STACKLESS] = {205, 205, 205}, [SHOWN_THREAD] = {180, 185, 195},
+    };
+    uint32_t hash = hash_of(frame->name ? frame->name->shown : frame->label);
+    const uint8_t *family = families[frame->kind];
+    unsigned red = family[0] + (hash & 31);
+    unsigned green = family[1] + (hash >> 5 & 31);
+    unsigned blue = family[2] + (hash >> 10 & 31);
+    return red << 16 | green << 8 | blue;
+}
+
+/* As many characters of a UTF-8 text as fit, in bytes. */
+static size_t fitting(const char *text, double width)
+{
+    size_t room = width > 6 ? (size_t)((width - 6) / CHARACTER) : 0;
+    size_t bytes = 0;
+    for (; room && text[bytes]; room--)
+        do
+            bytes++;
+        while (((uint8_t)text[bytes] & 0xc0) == 0x80);
+    return bytes;
+}
+
+static void put_frame(struct drawing *d, double left, double width, uint32_t depth,
+                      const char *label, unsigned colour, uint64_t total)
+{
+    char value[UNIT_TEXT_BYTES];
+    double share = d->total ? (double)total / (double)d->total : 0;
+    double x = MARGIN + left * (WIDTH - 2 * MARGIN);
+    unsigned y = HEAD + (d->rows - 1 - depth) * ROW;
+    put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
+        width / (WIDTH - 2 * MARGIN), depth);
+    char *to = output_room(d->out, ELEMENT_ROOM);
+    size_t length = strlen(label);
+    output_advance(d->out, put_escaped(to, label, length));
+    put(d->out, ": %s, %.2f %%</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
+        flame_value_text(d->flame->weight, value, total), 100 * share, x, y, width, ROW - 1);
+    put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
+    size_t shown = fitting(label, width);
+    if (shown < length)
+        shown = fitting(label, width - 2 * CHARACTER);
+    to = output_room(d->out, ELEMENT_ROOM);
+    to = put_escaped(to, label, shown);
+    output_advance(d->out, shown && shown < length ? stpcpy(to, "..") : to);
+    put(d->out, "</text></g>\n");
+}
+
+static double width_of(const struct drawing *d, uint64_t total)
+{
+    return (double)total / (double)d->total * (WIDTH - 2 * MARGIN);
+}
+
+/* Where each node stands; the number of rows. */
+static void place(struct drawing *d)
+{
+    const struct flame *f = d->flame;
+    d->rows = 1;
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
+        uint32_t parent = call_tree_node(&f->costs.tree, n)->parent;
+        d->depth[n] = d->depth[parent] + 1;
+        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
+        bool drawn = !narrow || !parent || width_of(d, f->nodes[parent].total) >= NARROWEST;
+        d->narrow += narrow;
+        d->deep += !narrow && d->depth[n] >= ROWS_MAX;
+        if (drawn && d->depth[n] < ROWS_MAX && d->depth[n] >= d->rows)
+            d->rows = d->depth[n] + 1;
+        d->left[n] = d->filled[n] = d->filled[parent];
+        d->filled[parent] += (double)f->nodes[n].total / (double)d->total;
+    }
+}
+
+/* What is too narrow of those that `parent` called: neighbours as one. */
+static void draw_narrow(struct drawing *d, uint32_t parent)
+{
+    const struct flame *f = d->flame;
+    char label[64], number[UNIT_TEXT_BYTES];
+    double left = 0;
+    uint64_t total = 0;
+    uint32_t count = 0;
+    for (uint32_t n = f->nodes[parent].first_child; n; n = f->nodes[n].sibling) {
+        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
+        if (narrow && !count)
+            left = d->left[n];
+        count += narrow;
+        total += narrow ? f->nodes[n].total : 0;
+        if (narrow && f->nodes[n].sibling)
+            continue;
+        snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
+                 count == 1 ? "" : "s");
+        if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX)
+            put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, total);
+        total = count = 0;
+    }
+}
+
+static void draw(struct drawing *d)
+{
+    const struct flame *f = d->flame;
+    put_frame(d, 0, WIDTH - 2 * MARGIN, 0, "all", 0xd0d0d0, d->total);
+    draw_narrow(d, 0);
+    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
+        double width = width_of(d, f->nodes[n].total);
+        if (width < NARROWEST || d->depth[n] >= ROWS_MAX)
+            continue;
+        const struct shown_frame *frame = flame_frame(f, n);
+        put_frame(d, d->left[n], width, d->depth[n], frame->label, colour_of(frame),
+                  f->nodes[n].total);
+        draw_narrow(d, n);
+    }
+}
+
+/* What of the graph is not drawn as it is; "" if all is. */
+static const char *details(const struct drawing *d, char *line, size_t bytes)
+{
+    char narrow[UNIT_TEXT_BYTES], deep[UNIT_TEXT_BYTES];
+    count_text(narrow, d->narrow);
+    count_text(deep, d->deep);
+    if (d->narrow && d->deep)
+        snprintf(
+            line, bytes,
+            "%s frames narrower than %.1f px are drawn together, %s deeper than %d are left out",
+            narrow, NARROWEST, deep, ROWS_MAX);
+    else if (d->narrow)
+        snprintf(line, bytes, "%s frames narrower than %.1f px are drawn together", narrow,
+                 NARROWEST);
+    else if (d->deep)
+        snprintf(line, bytes, "%s frames deeper than %d are left out", deep, ROWS_MAX);
+    else
+        *line = '\0';
+    return line;
+}
+
+static void put_head(struct drawing *d)
+{
+    char line[512], note[FLAME_NOTE_BYTES], value[UNIT_TEXT_BYTES];
+    struct stack_cost without = stack_costs_without(&d->flame->costs);
+    unsigned height = HEAD + d->rows * ROW + FOOT;
+    put(d->out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+        "width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n",
+        WIDTH, height, WIDTH, height);
+    put(d->out, "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
+                ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
+                ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
+                ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
+                "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
+    snprintf(line, sizeof line, "%s: %s", flame_weight_text(d->flame->weight),
+             flame_value_text(d->flame->weight, value, d->total));
+    put_text_element(d->out, MARGIN, 16, "title", line);
+    put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));
+    put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
+    put_text_element(d->out, WIDTH - 80, 16, "search", "search");
+    put(d->out, "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\">zoom out</text>\n", WIDTH - 80);
+    put(d->out, "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",
+        WIDTH - MARGIN);
+}
+
+int flame_write_svg(const struct flame *f, struct output *out)
+{
+    struct drawing d = {.flame = f, .out = out, .total = f->nodes[0].total};
+    d.left = calloc(f->costs.tree.count + 1u, sizeof *d.left);
+    d.depth = calloc(f->costs.tree.count + 1u, sizeof *d.depth);
+    d.filled = calloc(f->costs.tree.count + 1u, sizeof *d.filled);
+    int error = d.left && d.filled && d.depth ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0) {
+        place(&d);
+        put_head(&d);
+        draw(&d);
+        put(out, "<script><![CDATA[\n");
+        output_write(out, flame_script, strlen(flame_script));
+        put(out, "]]></script>\n</svg>\n");
+    }
+    free(d.left);
+    free(d.filled);
+    free(d.depth);
+    return error;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/call_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "frame.h"
+#include "base/message.h"
+
+int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
+{
+    const struct stack_table *table = &survey->stacks;
+    *t = (struct call_tree){.survey = survey};
+    t->nodes_max = stack_table_limit(TREE_NODES_MAX, TREE_NODES_FREE, TREE_NODES_PER_BYTE,
+                                     recording_bytes(survey->rec));
+    t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
+    t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
+    int error = symbols_create(&t->symbols, table, symbol_folder);
+    if (!t->pythonic || error < 0)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < survey->rec->count; i++) {
+        const char *python = process_meta(survey->rec->processes[i], "python");
+        t->pythonic[i] = python && strncmp(python, "absent", 6) != 0;
+    }
+    return 0;
+}
+
+void call_tree_release(struct call_tree *t)
+{
+    symbols_free(t->symbols);
+    shown_frames_release(&t->frames);
+    key_map_release(&t->leaves);
+    free(t->nodes);
+    number_set_release(&t->numbers);
+    free(t->pythonic);
+}
+
+void call_tree_say(const struct call_tree *t)
+{
+    const struct stack_table *stacks = &t->survey->stacks;
+    uint64_t frames = t->left_out + t->frames.left_out;
+    if (frames || stacks->texts.dropped || stacks->left_out)
+        message(
+            "stacks: more than can be kept: %llu stacks and modules, %llu frames and %llu names "
+            "are left out",
+            (unsigned long long)stacks->left_out, (unsigned long long)frames,
+            (unsigned long long)stacks->texts.dropped);
+}
+
+static uint32_t hash_of(const void *item)
+{
+    const struct tree_node *n = item;
+    uint64_t hash = ((uint64_t)n->parent << 32 | n->frame) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32 ^ hash >> 12);
+}
+
+static bool same(const void *a, const void *b)
+{
+    const struct tree_node *x = a, *y = b;
+    return x->parent == y->parent && x->frame == y->frame;
+}
+
+static const struct number_kind kind = {sizeof(struct tree_node), hash_of, same};
+
+int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
+                    uint32_t *node)
+{
+    struct tree_node child = {.parent = parent};
+    *node = parent;
+    int error = shown_frame_number(&t->frames, frame, &child.frame);
+    if (error < 0 || !child.frame)
+        return error;
+    uint32_t *number = number_set_find(&t->numbers, &kind, t->nodes, t->count, &child);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (!*number && t->count == t->nodes_max) {
+        t->left_out++;
+        return 0;
+    }
+    if (!*number) {
+        struct tree_node *nodes = array_room(t->nodes, t->count, &t->capacity, sizeof *nodes, 1024);
+        if (!nodes)
+            return GPUPROF_NO_MEMORY;
+        t->nodes = nodes;
+        nodes[t->count] = child;
+        *number = ++t->count;
+    }
+    *node = *number;
+    return 0;
+}
+
+/* The function there and, within it, what is inlined into it. */
+static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint32_t *node)
+{
+    uint32_t count = 0;
+    const struct symbol *found = symbols_of(t->symbols, process, frame, &count);
+    const struct stack_module *m =
+        stack_table_module(&t->survey->stacks, process, frame_module(frame));
+    int error = 0;
+    if (!found) {
+        struct shown_frame unknown = {
+            .kind = SHOWN_NATIVE, .module = m ? m->path : NULL, .line = frame_offset(frame)};
+        return call_tree_child(t, *node, &unknown, node);
+    }
+    for (; error == 0 && count > 0; count--) {
+        const struct symbol *symbol = &found[count - 1];
+        bool is_known = symbol->function || symbol->file;
+        struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
+                                    .name = symbol->function,
+                                    .file = symbol->file,
+                                    .module = m ? m->path : NULL,
+                                    .line = is_known ? symbol->line : frame_offset(frame)};
+        error = call_tree_child(t, *node, &shown, node);
+    }
+    return error;
+}
+
+static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint32_t *node)
+{
+    struct shown_frame shown = {.kind = SHOWN_ADDRESS, .line = frame_address(frame)};
+    if (frame_kind(frame) == FRAME_MODULE)
+        return add_module_frame(t, process, frame, node);
+    if (frame_kind(frame) == FRAME_PYTHON) {
+        const struct stack_place *place =
+            stack_table_place(&t->survey->stacks, process, frame_python(frame));
+        shown = (struct shown_frame){.kind = SHOWN_PYTHON,
+                                     .name = place ? place->function : NULL,
+                                     .file = place ? place->file : NULL,
+                                     .line = place ? place->line : 0};
+    }
+    return call_tree_child(t, *node, &shown, node);
+}
+
+static bool has_python(const uint64_t *words, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (frame_kind(words[i]) == FRAME_PYTHON)
+            return true;
+    return false;
+}
+
+static int add_stack(struct call_tree *t, const struct recorded_stack *stack, const uint64_t *words,
+                     const struct kernel_name *range, uint32_t *node)
+{
+    struct shown_frame mark = {.kind = SHOWN_CUT};
+    int error = 0;
+    if (stack->flags & STACK_CUT)
+        error = call_tree_child(t, *node, &mark, node);
+    if (error == 0 && range) {
+        mark = (struct shown_frame){.kind = SHOWN_RANGE, .name = range};
+        error = call_tree_child(t, *node, &mark, node);
+    }
+    bool lent = false;
+    for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
+        bool python = frame_kind(words[i - 1]) == FRAME_PYTHON;
+        /* The mark stands behind the last of the borrowed frames. */
+        if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
+            mark = (struct shown_frame){.kind = SHOWN_BORROWED};
+            error = call_tree_child(t, *node, &mark, node);
+            lent = false;
+        }
+        lent |= python;
+        if (error == 0)
+            error = add_frame(t, stack->process, words[i - 1], node);
+    }
+    if (error == 0 && stack->flags & STACK_BORROWED && lent) {
+        mark = (struct shown_frame){.kind = SHOWN_BORROWED};
+        error = call_tree_child(t, *node, &mark, node);
+    }
+    return error;
+}
+
+int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32_t stack,
+                    const struct kernel_name *range, uint32_t *node)
+{
+    const struct stack_table *table = &t->survey->stacks;
+    const struct recorded_stack *recorded = stack_table_stack(table, process, stack);
+    uint64_t words[FRAME_COUNT_MAX];
+    *node = 0;
+    if (!recorded)
+        return 0;
+    if (range &&
+        (!t->pythonic[process] || has_python(words, stack_table_words(table, recorded, words))))
+        range = NULL;
+    struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
+    uint64_t known = key_map_get(&t->leaves, key);
+    if (known) {
+        *node = (uint32_t)(known - 1);
+        return 0;
+    }
+    uint32_t leaf = root;
+    stack_table_words(table, recorded, words);
+    int error = add_stack(t, recorded, words, range, &leaf);
+    *node = leaf;
+    if (error == 0)
+        error = key_map_set(&t->leaves, key, leaf + 1ull);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/correlation.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+#define NEAR 16 /* entries behind the hint that are looked at before a search */
+
+_Static_assert(sizeof(struct correlated_call) == 48, "a run has the size that the header says");
+
+static uint64_t key_of(uint32_t process, uint32_t id)
+{
+    return (uint64_t)process << 32 | id;
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct correlated_call *a = left;
+    const struct correlated_call *b = right;
+    uint64_t a_key = key_of(a->process, a->id);
+    uint64_t b_key = key_of(b->process, b->id);
+    if (a_key != b_key)
+        return a_key < b_key ? -1 : 1;
+    unsigned a_rank = a->flags & (CORRELATION_LINK | CORRELATION_NESTED);
+    unsigned b_rank = b->flags & (CORRELATION_LINK | CORRELATION_NESTED);
+    if (a_rank != b_rank) /* a link is the last that is asked */
+        return (a_rank & CORRELATION_LINK) != (b_rank & CORRELATION_LINK)
+                   ? (a_rank & CORRELATION_LINK ? 1 : -1)
+                   : (a_rank ? 1 : -1);
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return 0;
+}
+
+void correlation_init(struct correlation *c)
+{
+    *c = (struct correlation){.run_max = CORRELATION_RUN};
+    spool_init(&c->spool, sizeof(struct correlated_call));
+}
+
+void correlation_release(struct correlation *c)
+{
+    free(c->buffer);
+    free(c->runs);
+    spool_release(&c->spool);
+    c->buffer = NULL;
+    c->runs = NULL;
+}
+
+static void sort_buffer(struct correlation *c)
+{
+    for (uint32_t i = 1; i < c->buffered; i++) {
+        if (compare_calls(&c->buffer[i - 1], &c->buffer[i]) > 0) {
+            qsort(c->buffer, c->buffered, sizeof *c->buffer, compare_calls);
+            return;
+        }
+    }
+}
+
+/* Makes a run of what is buffered; `spill`: in the spool. */
+static int end_run(struct correlation *c, bool spill)
+{
+    struct correlation_run *runs =
+        array_room(c->runs, c->run_count, &c->run_capacity, sizeof *runs, 16);
+    if (!runs)
+        return GPUPROF_NO_MEMORY;
+    c->runs = runs;
+    sort_buffer(c);
+    const struct correlated_call *last = &c->buffer[c->buffered - 1];
+    c->runs[c->run_count++] = (struct correlation_run){
+        .first_key = key_of(c->buffer->process, c->buffer->id),
+        .last_key = key_of(last->process, last->id),
+        .offset = c->spool.count,
+        .count = c->buffered,
+    };
+    int error = 0;
+    for (uint32_t i = 0; spill && error == 0 && i < c->buffered; i++)
+        error = spool_append(&c->spool, &c->buffer[i]);
+    if (spill)
+        c->buffered = 0;
+    return error;
+}
+
+int correlation_add(struct correlation *c, const struct correlated_call *call)
+{
+    if (!call->id)
+        return 0;
+    if (!c->buffer && !(c->buffer = malloc(c->run_max * sizeof *c->buffer)))
+        return GPUPROF_NO_MEMORY;
+    if (c->buffered == c->run_max) {
+        int error = end_run(c, true);
+        if (error < 0)
+            return error;
+    }
+    c->buffer[c->buffered++] = *call;
+    c->calls += !(call->flags & CORRELATION_LINK);
+    return 0;
+}
+
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                     uint64_t at_ns)
+{
+    struct correlated_call link = {.process = process,
+                                   .id = further,
+                                   .begin_ns = at_ns,
+                                   .end_ns = at_ns,
+                                   .target = id,
+                                   .flags = CORRELATION_LINK};
+    return id == further ? 0 : correlation_add(c, &link);
+}
+
+int correlation_finish(struct correlation *c)
+{
+    return c->buffered ? end_run(c, c->run_count > 0) : 0;
+}
+
+/* Entry `index` of a run; NULL: an error. */
+static struct correlated_call *entry_at(struct correlation *c, const struct correlation_run *run,
+                                        uint32_t index, bool change, int *error)
+{
+    if (c->buffered)
+        return &c->buffer[index]; /* the only run */
+    return spool_at(&c->spool, run->offset + index, change, error);
+}
+
+/* The first entry of the run with a key of at least `key`: its index, or the run's count. */
+static int64_t lower_bound(struct correlation *c, struct correlation_run *run, uint64_t key)
+{
+    uint32_t low = 0;
+    uint32_t high = run->count;
+    int error = 0;
+    const struct correlated_call *e;
+    /* Usually it is a little behind the one before. */
+    for (uint32_t i = 0; i < NEAR && run->hint + i < run->count; i++) {
+        if (!(e = entry_at(c, run, run->hint + i, false, &error)))
+            return error;
+        if (key_of(e->process, e->id) >= key) {
+            if (i > 0)
+                return run->hint + i;
+            high = run->hint;
+            break;
+        }
+        low = run->hint + i + 1;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (!(e = entry_at(c, run, middle, false, &error)))
+            return error;
+        if (key_of(e->process, e->id) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Of two with one id: the same use of it, or two? Then the last one before the work counts. */
+static bool is_better(const struct correlated_call *a, const struct correlated_call *b,
+                      uint64_t at_ns)
+{
+    const struct correlated_call *early = a->begin_ns <= b->begin_ns ? a : b;
+    const struct correlated_call *late = early == a ? b : a;
+    if (late->begin_ns <= early->end_ns || late->begin_ns - early->begin_ns < CORRELATION_REUSE_NS)
+        return compare_calls(a, b) < 0;
+    bool is_late = late->begin_ns < at_ns || late->begin_ns - at_ns < CORRELATION_REUSE_NS / 2;
+    return a == (is_late ? late : early);
+}
+
+struct match {
+    struct correlated_call call;
+    struct correlation_run *run; /* NULL: none yet */
+    uint32_t index;
+};
+
+/* Makes *best the best entry of this key in that run, if it is better. 0 or an error. */
+static int find_in(struct correlation *c, struct correlation_run *run, uint64_t key, uint64_t at_ns,
+                   struct match *best)
+{
+    int error = 0;
+    if (key < run->first_key || key > run->last_key)
+        return 0;
+    int64_t at = lower_bound(c, run, key);
+    if (at < 0)
+        return (int)at;
+    for (uint32_t i = 0; i < CORRELATION_SAME && at + i < run->count; i++) {
+        const struct correlated_call *e = entry_at(c, run, (uint32_t)at + i, false, &error);
+        if (!e)
+            return error;
+        if (key_of(e->process, e->id) != key)
+            break;
+        if (!best->run || is_better(e, &best->call, at_ns))
+            *best = (struct match){.call = *e, .run = run, .index = (uint32_t)at + i};
+    }
+    if (at < run->count)
+        run->hint = at ? (uint32_t)at - 1 : 0;
+    return 0;
+}
+
+/* Surely no run has a better one. */
+static bool is_sure(const struct match *best, uint64_t at_ns)
+{
+    if (!best->run || best->call.flags & (CORRELATION_LINK | CORRELATION_NESTED))
+        return false;
+    uint64_t begin_ns = best->call.begin_ns;
+    return (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
+}
+
+/* 1 and the best entry of that key, marked, 0 or an error. */
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
+                    struct correlated_call *found)
+{
+    struct match best = {.run = NULL};
+    int error = 0;
+    for (uint32_t i = 0; i < c->run_count && !is_sure(&best, at_ns); i++) {
+        error = find_in(c, &c->runs[(c->last_run + i) % c->run_count], key, at_ns, &best);
+        if (error < 0)
+            return error;
+    }
+    if (!best.run)
+        return 0;
+    struct correlated_call *e = entry_at(c, best.run, best.index, marks != 0, &error);
+    if (!e)
+        return error;
+    c->last_run = (uint32_t)(best.run - c->runs);
+    *found = *e;
+    e->flags |= (uint16_t)marks;
+    return 1;
+}
+
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                     unsigned marks, struct correlated_call *found)
+{
+    for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
+        int more = find_key(c, key_of(process, id), at_ns, marks, found);
+        if (more <= 0)
+            return more;
+        if (!(found->flags & CORRELATION_LINK))
+            return 1;
+        id = found->target;
+    }
+    return 0;
+}
+
+static bool meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
+                      uint32_t count)
+{
+    uint32_t low = 0; /* the first one that ends after the call began */
+    for (uint32_t high = count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (gaps[middle].end_ns < e->begin_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && gaps[low].begin_ns <= e->end_ns;
+}
+
+typedef void launch_fn(const struct correlated_call *e, void *data);
+
+/* Each launch of the process's that makes work of its own. 0 or an error. */
+static int each_launch(struct correlation *c, uint32_t process, launch_fn *visit, void *data)
+{
+    int error = 0;
+    for (uint32_t r = 0; r < c->run_count; r++) {
+        struct correlation_run *run = &c->runs[r];
+        if (run->first_key >> 32 > process || run->last_key >> 32 < process)
+            continue;
+        /* A run has the calls of all processes: only those of this one are gone through. */
+        int64_t first = lower_bound(c, run, key_of(process, 0));
+        if (first < 0)
+            return (int)first;
+        for (uint32_t i = (uint32_t)first; i < run->count; i++) {
+            const struct correlated_call *e = entry_at(c, run, i, false, &error);
+            if (!e)
+                return error;
+            if (e->process != process)
+                break;
+            if ((e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED)) ==
+                CORRELATION_LAUNCH)
+                visit(e, data);
+        }
+    }
+    return 0;
+}
+
+static void note_last(const struct correlated_call *e, void *data)
+{
+    const struct correlation_hangs *hangs = data;
+    if (hangs->is_hung[e->thread] && e->begin_ns > hangs->last_ns[e->thread])
+        hangs->last_ns[e->thread] = e->begin_ns;
+}
+
+struct unmatched {
+    const struct correlation_gap *gaps;
+    const struct correlation_hangs *hangs;
+    uint64_t *count;
+    uint64_t *pending;
+    uint32_t gap_count;
+};
+
+static void count_unmatched(const struct correlated_call *e, void *data)
+{
+    const struct unmatched *u = data;
+    if (e->flags & CORRELATION_MATCHED || meets_gap(e, u->gaps, u->gap_count))
+        return;
+    bool waits =
+        u->hangs && u->hangs->is_hung[e->thread] && e->begin_ns == u->hangs->last_ns[e->thread];
+    *(waits ? u->pending : u->count) += 1;
+}
+
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count,
+                          const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
+{
+    struct unmatched u = {gaps, hangs, count, pending, gap_count};
+    int error = hangs ? each_launch(c, process, note_last, (void *)(uintptr_t)hangs) : 0;
+    *count = *pending = 0;
+    return error < 0 ? error : each_launch(c, process, count_unmatched, &u);
+}

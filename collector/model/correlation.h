@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the correlation id of a GPU record to the call that caused it. Two passes over the blocks:
+ * a first one (survey.h) adds every call that has an id, whatever its place; then any GPU record
+ * finds its call, however late its block, however many records a launch has, and although by the
+ * noise of two clocks a kernel may begin before its call. Nothing is ever retired or guessed. Ids
+ * have 32 bits: a process of many hours has them again, and the time tells which of two is meant.
+ *
+ * Calls are collected into runs of CORRELATION_RUN, sorted by process and id. While one run holds
+ * them all it is searched in memory; from the second on runs go to a spool (spool.h), so memory is
+ * bounded by the run's 6 MB, the spool's 4 MiB and 24 bytes a run. Ids rise with time, so the runs
+ * hardly overlap, and a look-up begins where the one before it ended.
+ */
+#ifndef GPUPROF_COLLECTOR_CORRELATION_H
+#define GPUPROF_COLLECTOR_CORRELATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/spool.h"
+
+#define CORRELATION_RUN   (1u << 17) /* entries sorted at a time */
+#define CORRELATION_LINKS 4          /* links followed from one GPU record */
+#define CORRELATION_SAME  64         /* calls with one id that are looked at in a run */
+/* An id is not used again before: 2^32 calls take longer. */
+#define CORRELATION_REUSE_NS 120000000000u
+
+enum correlation_flag {
+    CORRELATION_LINK = 1,     /* no call: stands for the one with the id in `target` */
+    CORRELATION_LAUNCH = 2,   /* a launch that should have made work of its own */
+    CORRELATION_MATCHED = 4,  /* its work has found it */
+    CORRELATION_NESTED = 8,   /* inside another call, which goes before */
+    CORRELATION_COUNTED = 16, /* for the report: a kernel of its was there before */
+};
+
+struct correlated_call {
+    uint32_t process; /* struct process index */
+    uint32_t id;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint32_t thread;   /* struct thread index */
+    uint32_t function; /* struct function index */
+    uint32_t range;    /* innermost range at its begin (survey.h); 0 = none */
+    uint16_t flags;    /* enum correlation_flag */
+    uint16_t reserved;
+    uint32_t target; /* of a link */
+    uint32_t stack;  /* its stack id; 0 = none */
+};
+
+/* A time in which launches may have left no work: of what came to pass in it, little is recorded.
+ */
+struct correlation_gap {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+/* Threads that wait for the device at the end of all that is known of them, by thread index. */
+struct correlation_hangs {
+    const bool *is_hung;
+    uint64_t *last_ns; /* begin of their last launch; zeros, filled in here */
+};
+
+struct correlation_run {
+    uint64_t first_key;
+    uint64_t last_key;
+    uint64_t offset; /* in the spool */
+    uint32_t count;
+    uint32_t hint; /* where the last look-up ended */
+};
+
+struct correlation {
+    struct correlated_call *buffer; /* owned: the run being made, or the only one */
+    uint32_t buffered;
+    uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */
+    struct correlation_run *runs; /* owned */
+    uint32_t run_count;
+    uint32_t run_capacity;
+    uint32_t last_run; /* that had what was looked for */
+    struct spool spool;
+    uint64_t calls; /* added, links left out */
+};
+
+void correlation_init(struct correlation *c);
+void correlation_release(struct correlation *c);
+
+/* In any order; an id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
+int correlation_add(struct correlation *c, const struct correlated_call *call);
+
+/* Work with the id `further` was made by the call with the id `id`, which was open at `at_ns`. */
+int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
+                     uint64_t at_ns);
+
+/* To be called once, between the last addition and the first look-up. */
+int correlation_finish(struct correlation *c);
+
+/*
+ * Looks up the call of that id and gives it the flags `marks`, too: CORRELATION_MATCHED for work of
+ * the device, 0 for others. Of several (a driver call inside a runtime call) the outermost; of two
+ * uses of the id the last one before `at_ns`, when the work began. 1 and a copy in *found, with the
+ * flags it had before; 0 if there is none, or an error.
+ */
+int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                     unsigned marks, struct correlated_call *found);
+
+/*
+ * Launches of `process` that no work has found, *count, but for those that met one of the gaps,
+ * which are sorted, and for the last one of each thread in `hangs` (NULL: none): *pending. What
+ * that made cannot have ended, since the thread waits; of those before it, which CUPTI may hold
+ * back in the same buffer, nobody knows. 0 or an error.
+ */
+int correlation_unmatched(struct correlation *c, uint32_t process,
+                          const struct correlation_gap *gaps, uint32_t gap_count,
+                          const struct correlation_hangs *hangs, uint64_t *count,
+                          uint64_t *pending);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ranges that programs name (NVTX), followed event by event in the order of the timeline: which
+ * are open on each thread, and what their texts are. Nested ranges (push, pop) and free ones
+ * (start, end) of a thread stand in one stack; a free one is taken out wherever it is. At most
+ * RANGES_DEPTH_MAX are followed on a thread; deeper ones are counted, so that their ends find them,
+ * and, like ends without a beginning, noted in the process's losses.
+ */
+#ifndef GPUPROF_COLLECTOR_RANGE_STACK_H
+#define GPUPROF_COLLECTOR_RANGE_STACK_H
+
+#include "base/key_map.h"
+#include "read/recording.h"
+#include "model/timeline.h"
+
+#define RANGES_DEPTH_MAX 512
+
+struct range {
+    const struct kernel_name *text; /* NULL: none, or too many different ones */
+    uint64_t begin_ns;
+    uint64_t end_ns; /* of one that has ended */
+    uint64_t domain;
+    uint64_t category;
+    uint64_t color;
+    uint64_t payload_type;
+    uint64_t payload;
+    uint64_t number; /* of a free range */
+    struct process *process;
+    struct thread *thread; /* that opened it */
+    uint32_t sequence;     /* in its process, from 1 on: the same in every pass */
+    uint32_t node;         /* for its user: the survey's number of it */
+    uint32_t row;          /* for its user */
+    bool nested;           /* push and pop */
+    bool used;             /* for its user */
+};
+
+struct range_stack {
+    struct range *open; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t beyond; /* pushes beyond RANGES_DEPTH_MAX, not yet popped */
+};
+
+struct ranges {
+    struct recording *rec;
+    struct range_stack *stacks; /* owned, by thread index */
+    uint32_t *sequences;        /* owned, by process index */
+    struct key_map labels;      /* (process and kind, domain, handle) -> struct kernel_name */
+    struct key_map started;     /* (process, number) -> thread index + 1 */
+    struct range result;        /* what ranges_take hands out */
+    uint32_t drained;           /* threads, from the first on, that have no range left */
+};
+
+enum range_change { RANGE_NONE, RANGE_OPENED, RANGE_CLOSED, RANGE_MARKED };
+
+/* 0 or GPUPROF_NO_MEMORY. ranges_release in both cases. */
+int ranges_init(struct ranges *r, struct recording *rec);
+void ranges_release(struct ranges *r);
+
+/*
+ * Takes any event. An enum range_change and the range in *range (of an open one the original, of
+ * the others a copy that the next call overwrites), or GPUPROF_NO_MEMORY.
+ */
+int ranges_take(struct ranges *r, const struct event *event, struct range **range);
+
+/* The innermost range that is open on the thread, or NULL; `nested`: of push and pop only. */
+struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
+
+/* After the last event: takes out one range that is still open, innermost first; NULL when none is
+ * left. */
+struct range *ranges_drain(struct ranges *r, uint64_t end_ns);
+
+/* What a label record said; NULL: nothing. */
+const struct kernel_name *ranges_label(const struct ranges *r, const struct process *p,
+                                       uint64_t kind, uint64_t domain, uint64_t handle);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/stack_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "bytes.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "record/stack_record.h"
+
+enum { PYTHON_LINE = 1 };
+enum { STACK_FLAGS = 1 };
+
+uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes)
+{
+    return bytes < (most - free) / ratio ? free + ratio * (uint32_t)bytes : most;
+}
+
+void stack_table_init(struct stack_table *t, uint64_t bytes)
+{
+    *t = (struct stack_table){.texts = {.plain = true}};
+    kernel_names_limit(&t->texts, bytes);
+    t->modules_of.count_max = STACK_MODULES_MAX;
+    t->places_of.count_max = stack_table_limit(STACK_PLACES_MAX, STACKS_FREE, 1, bytes);
+    t->stacks_of.count_max = stack_table_limit(STACKS_MAX, STACKS_FREE, 1, bytes);
+    t->frames_max =
+        stack_table_limit(STACK_FRAMES_MAX, STACK_FRAMES_FREE, STACK_FRAMES_PER_BYTE, bytes);
+}
+
+void stack_table_release(struct stack_table *t)
+{
+    kernel_names_release(&t->texts);
+    key_map_release(&t->modules_of);
+    key_map_release(&t->places_of);
+    key_map_release(&t->stacks_of);
+    free(t->modules);
+    free(t->places);
+    free(t->stacks);
+    free(t->frames);
+    number_set_release(&t->frame_numbers);
+}
+
+/* 1, 0 if there is no room, or GPUPROF_NO_MEMORY. */
+static int take_module(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
+    struct stack_module *modules =
+        array_room(t->modules, t->module_count, &t->module_capacity, sizeof *modules, 64);
+    if (!modules)
+        return GPUPROF_NO_MEMORY;
+    t->modules = modules;
+    struct stack_module *m = &modules[t->module_count];
+    *m = (struct stack_module){.process = (uint32_t)key.a};
+    char stand_in[2 * BUILD_ID_MAX + 16];
+    const uint8_t *path = r->bytes + bytes;
+    size_t path_bytes = r->byte_count - bytes;
+    if (!path_bytes) { /* its path could not be read: it goes by what is known of it */
+        path_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[build id %.*s]", (int)id_bytes,
+                                      (const char *)r->bytes);
+        path = (const uint8_t *)stand_in;
+    }
+    int error = kernel_name_intern(&t->texts, path, path_bytes, &m->path);
+    if (error == 0 && id_bytes)
+        error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m->build_id);
+    if (error == 0)
+        error = key_map_set(&t->modules_of, key, t->module_count + 1ull);
+    t->module_count += error == 0;
+    return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : 1;
+}
+
+static int take_place(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t file_bytes = stack_record_first_bytes(r);
+    uint64_t line = record_arg(r, PYTHON_LINE);
+    struct stack_place *places =
+        array_room(t->places, t->place_count, &t->place_capacity, sizeof *places, 256);
+    if (!places)
+        return GPUPROF_NO_MEMORY;
+    t->places = places;
+    struct stack_place *p = &places[t->place_count];
+    *p = (struct stack_place){.line = line <= INT32_MAX ? (uint32_t)line : 0};
+    int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p->file);
+    if (error == 0)
+        error = kernel_name_intern(&t->texts, r->bytes + file_bytes + 1,
+                                   r->byte_count - file_bytes - 1, &p->function);
+    if (error == 0)
+        error = key_map_set(&t->places_of, key, t->place_count + 1ull);
+    t->place_count += error == 0;
+    return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : 1;
+}
+
+static uint32_t frame_hash(const void *item)
+{
+    const struct stack_frame *f = item;
+    uint64_t hash = (f->word ^ (uint64_t)f->process << 36) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ f->parent) * 0xC2B2AE3D27D4EB4Fu;
+    return (uint32_t)(hash >> 32);
+}
+
+static bool same_frame(const void *a, const void *b)
+{
+    const struct stack_frame *x = a, *y = b;
+    return x->word == y->word && x->parent == y->parent && x->process == y->process;
+}
+
+static const struct number_kind frame_kind_of = {sizeof(struct stack_frame), frame_hash,
+                                                 same_frame};
+
+/* Makes *frame the number of the one that it called. 1, 0 if there is no room, or an error. */
+static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
+{
+    struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
+    uint32_t *number =
+        number_set_find(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count, &inner);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (!*number && t->frame_count == t->frames_max)
+        return 0;
+    if (!*number) {
+        struct stack_frame *frames =
+            array_room(t->frames, t->frame_count, &t->frame_capacity, sizeof *frames, 1024);
+        if (!frames)
+            return GPUPROF_NO_MEMORY;
+        t->frames = frames;
+        frames[t->frame_count] = inner;
+        *number = ++t->frame_count;
+    }
+    *frame = *number;
+    return 1;
+}
+
+static int take_stack(struct stack_table *t, struct key key, const struct record *r)
+{
+    uint32_t count = r->byte_count / 8;
+    struct recorded_stack *stacks =
+        array_room(t->stacks, t->stack_count, &t->stack_capacity, sizeof *stacks, 256);
+    if (!stacks)
+        return GPUPROF_NO_MEMORY;
+    t->stacks = stacks;
+    if (t->stacks_of.count == t->stacks_of.count_max)
+        return 0;
+    uint32_t frame = 0;
+    for (uint32_t i = count; i > 0; i--) {
+        int more = add_frame(t, (uint32_t)key.a, load_u64(r->bytes + 8 * (i - 1)), &frame);
+        if (more <= 0)
+            return more;
+    }
+    if (key_map_set(&t->stacks_of, key, t->stack_count + 1ull) < 0)
+        return GPUPROF_NO_MEMORY;
+    stacks[t->stack_count++] =
+        (struct recorded_stack){.frame = frame,
+                                .count = count,
+                                .flags = (uint32_t)record_arg(r, STACK_FLAGS),
+                                .process = (uint32_t)key.a};
+    return 1;
+}
+
+uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
+                           uint64_t words[static FRAME_COUNT_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t n = stack->frame; n && count < FRAME_COUNT_MAX; n = t->frames[n - 1].parent)
+        words[count++] = t->frames[n - 1].word;
+    return count;
+}
+
+int stack_table_take(struct stack_table *t, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct key key = {e->process->index, record_arg(r, 0), 0};
+    struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
+                          : r->type == RECORD_PYTHON ? &t->places_of
+                                                     : &t->stacks_of;
+    /* A number means one thing: what is said of it again changes nothing. */
+    if (!stack_record_is_good(r) || key_map_get(map, key))
+        return 0;
+    int taken = r->type == RECORD_MODULE   ? take_module(t, key, r)
+                : r->type == RECORD_PYTHON ? take_place(t, key, r)
+                                           : take_stack(t, key, r);
+    t->left_out += taken == 0;
+    return taken < 0 ? taken : 0;
+}
+
+const struct recorded_stack *stack_table_stack(const struct stack_table *t, uint32_t process,
+                                               uint32_t number)
+{
+    uint64_t place = key_map_get(&t->stacks_of, (struct key){process, number, 0});
+    return place ? &t->stacks[place - 1] : NULL;
+}
+
+const struct stack_module *stack_table_module(const struct stack_table *t, uint32_t process,
+                                              uint32_t number)
+{
+    uint64_t place = key_map_get(&t->modules_of, (struct key){process, number, 0});
+    return place ? &t->modules[place - 1] : NULL;
+}
+
+const struct stack_place *stack_table_place(const struct stack_table *t, uint32_t process,
+                                            uint32_t number)
+{
+    uint64_t place = key_map_get(&t->places_of, (struct key){process, number, 0});
+    return place ? &t->places[place - 1] : NULL;
+}

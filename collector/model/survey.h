@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What must be known before GPU work can be shown, gathered by one pass over all events: which call
+ * made which work, in which ranges calls were made, the names of kernels (their records stand in
+ * other blocks than the kernels), the devices, and what the stacks of calls are. Recordings without
+ * GPU work and stacks need no survey. Memory is bounded by correlation.h and spool.h, the number of
+ * kernel names (kernel_names.h), SURVEY_DEVICES_MAX and stack_table.h.
+ */
+#ifndef GPUPROF_COLLECTOR_SURVEY_H
+#define GPUPROF_COLLECTOR_SURVEY_H
+
+#include "model/correlation.h"
+#include "base/key_map.h"
+#include "model/occupancy.h"
+#include "model/range_stack.h"
+#include "read/recording.h"
+#include "base/spool.h"
+#include "model/stack_table.h"
+
+#define SURVEY_DEVICES_MAX 4096
+#define SURVEY_PAUSES_MAX  (1u << 17)
+#define DEVICE_NAME_BYTES  128
+#define SURVEY_HANG_NS     1000000000u /* by then CUPTI's record of work that has ended is there */
+
+struct surveyed_device {
+    uint32_t process;
+    struct device_limits limits;
+    uint64_t uuid_high; /* its UUID, 0: not known */
+    uint64_t uuid_low;
+    char name[DEVICE_NAME_BYTES];
+};
+
+/* gpuprof_stop(), or gpuprof_start(). */
+struct surveyed_pause {
+    uint32_t process;
+    uint32_t order; /* among all, in the order of time */
+    bool begins;
+    uint64_t at_ns;
+};
+
+/* A range as the survey has seen it, from its number on. */
+struct range_node {
+    const struct kernel_name *text;
+    uint64_t begin_ns;
+    uint64_t end_ns;        /* UINT64_MAX: it did not end */
+    uint64_t work_begin_ns; /* of the first and the last work that survey_project was told of */
+    uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
+    uint32_t parent;        /* number of the one around it on its thread; 0 = none */
+    uint32_t sequence;      /* as struct range */
+};
+
+struct survey {
+    struct recording *rec;
+    struct correlation calls;
+    struct stack_table stacks;
+    struct spool nodes;              /* struct range_node; number n is item n - 1 */
+    struct key_map contexts;         /* (process, context) -> device + 1 */
+    struct key_map indexes;          /* (process, device) -> place in devices + 1 */
+    struct surveyed_device *devices; /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
+    uint32_t pause_count;
+    uint32_t pause_capacity;
+    bool *stepped;      /* owned, by process index: it has STEP records */
+    bool has_hung;      /* any thread */
+    bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */
+    uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
+    uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
+};
+
+/*
+ * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
+ * process.gpu_names. 0, or an error after one line on stderr.
+ * survey_release in both cases.
+ */
+int survey_make(struct survey *s, struct recording *rec);
+void survey_release(struct survey *s);
+
+/* The limits of a device, NULL if no record describes it. */
+const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
+                                            uint64_t device);
+
+/* The device of a context, 0 if it is not known. */
+uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context);
+
+/* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
+const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
+
+/*
+ * The device did work that `call` launched: it counts for all ranges that the call was in, whatever
+ * the stream. 0 or an error.
+ */
+int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
+                   uint64_t end_ns);
+
+/* After the last look-up: what of a process's launches is not tied to work, into its losses. */
+int survey_tell(struct survey *s, struct process *p);
+
+/* The kernel that a KERNEL record names, or NULL. */
+const struct kernel_name *survey_kernel(const struct process *p, uint64_t name);
+
+#endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "bytes.h"
+#include "symbol/elf_symbols.h"
+#include "error.h"
+#include "frame.h"
+#include "base/json_text.h"
+#include "base/message.h"
+#include "symbol/shown_frame.h"
+#include "record/stack_record.h"
+
+#define PATHS_MAX         6
+#define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
+#define NAMED_MAX         3                        /* modules named in one message */
+#define ANSWER_HEAD_BYTES 20
+#define CHILD_BYTES_MAX   (32ull << 30) /* of address space: files are mapped */
+
+/* A file: modules of the same path and build id in all processes. */
+struct object {
+    const struct kernel_name *path;
+    const struct kernel_name *build_id;
+    uint32_t first; /* of its addresses */
+    uint32_t count;
+    enum elf_status status;
+    bool ended; /* the look-up was cut off */
+};
+
+struct address {
+    uint64_t offset;
+    uint32_t object;
+    uint32_t first; /* of its symbols */
+    uint32_t count;
+};
+
+struct symbols {
+    const struct stack_table *table;
+    const char *folder;
+    struct key_map object_of; /* (path, build id) -> place + 1 */
+    uint32_t *module_objects; /* owned: by the place of the module */
+    struct object *objects;   /* owned */
+    uint32_t object_count;
+    uint32_t object_capacity;
+    struct key_map address_of; /* (object, offset) -> place + 1 */
+    struct address *addresses; /* owned; sorted */
+    uint32_t address_count;
+    uint32_t address_capacity;
+    struct symbol *symbols; /* owned */
+    uint32_t symbol_count;
+    uint32_t symbol_capacity;
+    struct kernel_names names; /* demangled */
+    struct kernel_names files; /* plain */
+    uint64_t left_out;
+    bool asks_debuginfod;
+    unsigned patience_s; /* so long it may need for an answer */
+    double vain_s;       /* so long it has needed for nothing */
+};
+
+/* ---- the process that looks up ----------------------------------------------------------------
+ *
+ * An answer: place of the address, flags, line, length of the function's name, length of the
+ * file's, then the two. Lengths of 0xffffffff: not known. Place 0xffffffff: it is about the file;
+ * its status and whether it has debugging information stand where flags and line do.
+ */
+
+#define STATUS_PLACE   0xffffffffu
+#define UNKNOWN_LENGTH 0xffffffffu
+
+struct answering {
+    FILE *to;
+    uint32_t place;
+};
+
+static void put_answer(FILE *to, const uint32_t *head, const char *function, const char *file)
+{
+    uint8_t bytes[ANSWER_HEAD_BYTES];
+    for (unsigned i = 0; i < ANSWER_HEAD_BYTES / 4; i++)
+        store_u32(bytes + 4 * i, head[i]);
+    fwrite(bytes, 1, sizeof bytes, to);
+    if (function)
+        fwrite(function, 1, head[3], to);
+    if (file)
+        fwrite(file, 1, head[4], to);
+}
+
+static uint32_t length_of(const char *text)
+{
+    return text ? (uint32_t)strnlen(text, SYMBOL_TEXT_MAX) : UNKNOWN_LENGTH;
+}
+
+static void answer(void *context, const char *function, const char *file, unsigned line,
+                   bool inlined)
+{
+    struct answering *a = context;
+    uint32_t head[] = {a->place, inlined, line, length_of(function), length_of(file)};
+    put_answer(a->to, head, function, file);
+}
+
+/* Bounds what a damaged file, a file that is a pipe, or a silent server may cost. */
+static void limit_child(const struct symbols *s)
+{
+    struct itimerval time = {.it_value = {.tv_sec = SYMBOL_SECONDS_MAX}};
+    struct rlimit none = {0, 0};
+    sigset_t set;
+    char patience[16];
+    snprintf(patience, sizeof patience, "%u", s->patience_s);
+    if (s->asks_debuginfod)
+        setenv("DEBUGINFOD_TIMEOUT", patience, 1);
+    else
+        unsetenv("DEBUGINFOD_URLS");
+    signal(SIGPROF, SIG_DFL);
+    signal(SIGALRM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&set);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    setitimer(ITIMER_PROF, &time, NULL);
+    alarm(s->asks_debuginfod ? DEBUGINFOD_SECONDS_MAX : SYMBOL_WAIT_SECONDS);
+    setrlimit(RLIMIT_CORE, &none);
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow needs more */
+    struct rlimit space = {CHILD_BYTES_MAX, CHILD_BYTES_MAX};
+    setrlimit(RLIMIT_AS, &space);
+#endif
+}
+
+static int child_look_up(const struct symbols *s, const struct object *o,
+                         const struct elf_request *request, int fd)
+{
+    struct elf_symbols *elf = NULL;
+    limit_child(s);
+    struct answering a = {.to = fdopen(fd, "w")};
+    if (!a.to)
+        return EXIT_FAILURE;
+    uint32_t status = (uint32_t)elf_symbols_open(&elf, request);
+    bool has_dwarf = elf && elf_symbols_has_dwarf(elf);
+    uint32_t head[] = {STATUS_PLACE, status, has_dwarf, UNKNOWN_LENGTH, UNKNOWN_LENGTH};
+    put_answer(a.to, head, NULL, NULL);
+    fflush(a.to);
+    for (uint32_t i = 0; status == ELF_USABLE && i < o->count; i++) {
+        a.place = o->first + i;
+        elf_symbols_find(elf, s->addresses[a.place].offset, answer, &a);
+    }
+    if (elf)
+        elf_symbols_free(elf);
+    return fclose(a.to) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- the process that asks --------------------------------------------------------------------
+ */
+
+static int take_symbol(struct symbols *s, const struct object *o, const uint32_t *head,
+                       const uint8_t *texts)
+{
+    struct address *address = &s->addresses[head[0]];
+    if (head[0] - o->first >= o->count || s->symbol_count == SYMBOLS_MAX) {
+        s->left_out++;
+        return 0;
+    }
+    struct symbol *symbols =
+        array_room(s->symbols, s->symbol_count, &s->symbol_capacity, sizeof *symbols, 1024);
+    if (!symbols)
+        return GPUPROF_NO_MEMORY;
+    s->symbols = symbols;
+    struct symbol *symbol = &symbols[s->symbol_count];
+    *symbol = (struct symbol){.inlined = head[1] != 0, .line = head[2]};
+    int error = 0;
+    if (head[3] != UNKNOWN_LENGTH) {
+        error = kernel_name_intern(&s->names, texts, head[3], &symbol->function);
+        texts += head[3];
+    }
+    if (error == 0 && head[4] != UNKNOWN_LENGTH)
+        error = kernel_name_intern(&s->files, texts, head[4], &symbol->file);
+    if (error < 0)
+        return error;
+    if (!address->count)
+        address->first = s->symbol_count;
+    address->count++;
+    s->symbol_count++;
+    return 0;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
+static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
+{
+    double wait_s = now_s() - begin_s;
+    if (!s->asks_debuginfod || has_dwarf)
+        return;
+    s->vain_s += wait_s;
+    if (wait_s < s->patience_s && s->vain_s < DEBUGINFOD_VAIN_MAX * s->patience_s)
+        return;
+    s->asks_debuginfod = false;
+    message("debuginfod has given nothing for %.0f s and is not asked any more "
+            "(DEBUGINFOD_TIMEOUT=SECONDS says how long to wait)",
+            s->vain_s);
+}
+
+/* Takes the answers, up to what is none. 0 or GPUPROF_NO_MEMORY. */
+static int take_answers(struct symbols *s, struct object *o, FILE *from)
+{
+    double begin_s = now_s();
+    uint8_t bytes[ANSWER_HEAD_BYTES];
+    uint8_t texts[2 * SYMBOL_TEXT_MAX];
+    int error = 0;
+    while (error == 0 && fread(bytes, 1, sizeof bytes, from) == sizeof bytes) {
+        uint32_t head[ANSWER_HEAD_BYTES / 4];
+        for (unsigned i = 0; i < ANSWER_HEAD_BYTES / 4; i++)
+            head[i] = load_u32(bytes + 4 * i);
+        if (head[0] == STATUS_PLACE) {
+            o->status = head[1] <= ELF_UNREADABLE ? head[1] : ELF_UNREADABLE;
+            count_wait(s, begin_s, head[2] != 0);
+            continue;
+        }
+        size_t length = (head[3] == UNKNOWN_LENGTH ? 0 : (size_t)head[3]) +
+                        (head[4] == UNKNOWN_LENGTH ? 0 : (size_t)head[4]);
+        if (head[0] >= s->address_count || length > sizeof texts ||
+            fread(texts, 1, length, from) != length)
+            break;
+        error = take_symbol(s, o, head, texts);
+    }
+    return error;
+}
+
+/* Runs the look-up of one file. 0 or GPUPROF_NO_MEMORY. */
+static int look_up(struct symbols *s, struct object *o, const struct elf_request *request)
+{
+    int ends[2];
+    if (pipe(ends) < 0) {
+        o->status = ELF_UNREADABLE;
+        return 0;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        _exit(child_look_up(s, o, request, ends[1]));
+    }
+    close(ends[1]);
+    FILE *from = child > 0 ? fdopen(ends[0], "r") : NULL;
+    int error = from ? take_answers(s, o, from) : 0;
+    if (from)
+        fclose(from);
+    else
+        close(ends[0]);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    o->ended = status != 0 || child < 0;
+    return error;
+}
+
+static bool add_path(char **paths, unsigned *count, char *path)
+{
+    if (path)
+        paths[(*count)++] = path;
+    return path;
+}
+
+/* "FOLDER/.build-id/ab/cdef.debug". */
+static char *build_id_path(const char *folder, const char *id, const char *suffix)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/.build-id/%.2s/%s%s", folder, id, id + 2, suffix) < 0 ? NULL : path;
+}
+
+static char *joined_path(const char *folder, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+/* Where the file may be; their number. */
+static unsigned list_paths(const struct symbols *s, const struct object *o, char **paths)
+{
+    unsigned count = 0;
+    bool ok = true;
+    const char *path = o->path->raw;
+    if (path[0] == '/')
+        ok = add_path(paths, &count, strdup(path));
+    if (path[0] == '/' && ok && s->folder) {
+        ok = add_path(paths, &count, joined_path(s->folder, path + 1)) &&
+             add_path(paths, &count, joined_path(s->folder, strrchr(path, '/') + 1));
+    }
+    if (o->build_id && ok && s->folder)
+        ok = add_path(paths, &count, build_id_path(s->folder, o->build_id->raw, "")) &&
+             add_path(paths, &count, build_id_path(s->folder, o->build_id->raw, ".debug"));
+    if (o->build_id && ok)
+        add_path(paths, &count, build_id_path("/usr/lib/debug", o->build_id->raw, ".debug"));
+    return count;
+}
+
+static uint8_t hex_digit(char c)
+{
+    return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+static int look_up_object(struct symbols *s, struct object *o, const char *debug_path)
+{
+    uint8_t build_id[BUILD_ID_MAX];
+    char *paths[PATHS_MAX];
+    struct elf_request request = {.paths = (const char *const *)paths, .debug_path = debug_path};
+    request.path_count = list_paths(s, o, paths);
+    if (o->build_id) {
+        request.build_id = build_id;
+        request.build_id_bytes = o->build_id->raw_bytes / 2;
+        for (size_t i = 0; i < request.build_id_bytes; i++)
+            build_id[i] = (uint8_t)(hex_digit(o->build_id->raw[2 * i]) << 4 |
+                                    hex_digit(o->build_id->raw[2 * i + 1]));
+    }
+    bool possible = o->build_id && s->asks_debuginfod;
+    for (unsigned i = 0; i < request.path_count && !possible; i++)
+        possible = access(request.paths[i], R_OK) == 0;
+    int error = 0;
+    if (possible)
+        error = look_up(s, o, &request);
+    for (unsigned i = 0; i < request.path_count; i++)
+        free(paths[i]);
+    return error;
+}
+
+/* One line for all modules of that status. */
+static void say_status(const struct symbols *s, enum elf_status status, bool ended,
+                       const char *what)
+{
+    char names[512];
+    size_t length = 0;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < s->object_count; i++) {
+        const struct object *o = &s->objects[i];
+        if (!o->count || o->ended != ended || (!ended && o->status != status))
+            continue;
+        char *name = json_clean(path_base(o->path->raw), strlen(path_base(o->path->raw)));
+        if (count++ < NAMED_MAX && length < sizeof names)
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%.120s",
+                                       count > 1 ? ", " : "", name ? name : "?");
+        free(name);
+    }
+    if (count)
+        message("symbols of %u module%s: %s%s: %s", count, count == 1 ? "" : "s", names,
+                count > NAMED_MAX ? ", ..." : "", what);
+}
+
+static void say(const struct symbols *s)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    say_status(s, ELF_MISSING, false,
+               urls && *urls ? "no such file here or from debuginfod; shown as module+offset "
+                               "(--symbols DIR says where files are)"
+                             : "no such file here; shown as module+offset (--symbols DIR says "
+                               "where files are)");
+    say_status(s, ELF_OTHER, false,
+               "the file here has another build id than the one recorded, and is not used");
+    say_status(s, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
+    say_status(s, ELF_USABLE, true, "the look-up was given up; what it had found is used");
+    if (s->left_out || s->names.dropped || s->files.dropped)
+        message("symbols: too many: %llu are left out",
+                (unsigned long long)(s->left_out + s->names.dropped + s->files.dropped));
+}
+
+/* ---- what is to be looked up -------------------------------------------------------------------
+ */
+
+static int add_object(struct symbols *s, const struct stack_module *m, uint32_t *object)
+{
+    struct key key = {(uintptr_t)m->path, (uintptr_t)m->build_id, 0};
+    uint64_t place = key_map_get(&s->object_of, key);
+    *object = 0;
+    if (!m->path)
+        return 0;
+    if (!place) {
+        struct object *objects =
+            array_room(s->objects, s->object_count, &s->object_capacity, sizeof *objects, 64);
+        if (!objects)
+            return GPUPROF_NO_MEMORY;
+        s->objects = objects;
+        objects[s->object_count++] =
+            (struct object){.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
+        place = s->object_count;
+        if (key_map_set(&s->object_of, key, place) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    *object = (uint32_t)place;
+    return 0;
+}
+
+/* The object of the frame's module, one more than its place; 0: it has none. */
+static uint32_t object_of(const struct symbols *s, uint32_t process, uint64_t frame)
+{
+    const struct stack_module *m = stack_table_module(s->table, process, frame_module(frame));
+    return m ? s->module_objects[m - s->table->modules] : 0;
+}
+
+/* A return address is behind its call. */
+static struct key address_key(uint32_t object, uint64_t frame)
+{
+    uint64_t offset = frame_offset(frame);
+    return (struct key){object, offset ? offset - 1 : 0, 0};
+}
+
+static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
+{
+    uint32_t object = object_of(s, process, frame);
+    struct key key = address_key(object, frame);
+    if (!object || key_map_get(&s->address_of, key))
+        return 0;
+    if (s->address_count == SYMBOL_ADDRESSES_MAX) {
+        s->left_out++;
+        return 0;
+    }
+    struct address *addresses =
+        array_room(s->addresses, s->address_count, &s->address_capacity, sizeof *addresses, 1024);
+    if (!addresses)
+        return GPUPROF_NO_MEMORY;
+    s->addresses = addresses;
+    addresses[s->address_count++] = (struct address){.object = object - 1, .offset = key.b};
+    return key_map_set(&s->address_of, key, s->address_count);
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    const struct address *a = left;
+    const struct address *b = right;
+    if (a->object != b->object)
+        return a->object < b->object ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* The addresses of an object side by side, and the map right again. */
+static int sort_addresses(struct symbols *s)
+{
+    int error = 0;
+    if (s->address_count)
+        qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
+    for (uint32_t i = 0; error == 0 && i < s->address_count; i++) {
+        const struct address *a = &s->addresses[i];
+        struct object *o = &s->objects[a->object];
+        if (!o->count++)
+            o->first = i;
+        error = key_map_set(&s->address_of, (struct key){a->object + 1ull, a->offset, 0}, i + 1ull);
+    }
+    return error;
+}
+
+static int collect(struct symbols *s)
+{
+    const struct stack_table *t = s->table;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < t->module_count; i++)
+        error = add_object(s, &t->modules[i], &s->module_objects[i]);
+    for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
+        if (frame_kind(t->frames[i].word) == FRAME_MODULE)
+            error = add_address(s, t->frames[i].process, t->frames[i].word);
+    return error < 0 ? error : sort_addresses(s);
+}
+
+/* Have the look-ups taken as much time as they may? */
+static bool time_is_up(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           used.ru_utime.tv_sec + used.ru_stime.tv_sec >= SYMBOL_SECONDS_ALL;
+}
+
+/*
+ * A list of debug folders divides them by colons. One that has a colon in its name is named by a
+ * descriptor instead, which stays open; -1 if there is none.
+ */
+static int avoid_colon(struct symbols *s, char text[static 64])
+{
+    int fd = s->folder && strchr(s->folder, ':') ? open(s->folder, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        snprintf(text, 64, "/proc/self/fd/%d", fd);
+        s->folder = text;
+    }
+    return fd;
+}
+
+static int resolve(struct symbols *s)
+{
+    char *debug_path = NULL, text[64];
+    int fd = avoid_colon(s, text);
+    int length = s->folder ? asprintf(&debug_path, "%s:%s:%s/usr/lib/debug", DEBUG_FOLDERS,
+                                      s->folder, s->folder)
+                           : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
+    int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
+    fflush(stdout); /* or the children would have it, too */
+    for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
+        s->objects[i].ended = time_is_up();
+        if (s->objects[i].count && !s->objects[i].ended)
+            error = look_up_object(s, &s->objects[i], debug_path);
+    }
+    if (length >= 0)
+        free(debug_path);
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
+/* Is debuginfod to be asked, and how long may it need? */
+static void prepare_debuginfod(struct symbols *s)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS"), *timeout = getenv("DEBUGINFOD_TIMEOUT");
+    long seconds = timeout ? strtol(timeout, NULL, 10) : 0;
+    s->asks_debuginfod = urls && *urls;
+    s->patience_s =
+        seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
+}
+
+int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder)
+{
+    struct symbols *s = *made = calloc(1, sizeof *s);
+    if (!s)
+        return GPUPROF_NO_MEMORY;
+    s->table = table;
+    s->files.plain = true;
+    s->address_of.count_max = SYMBOL_ADDRESSES_MAX;
+    if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
+        return 0;
+    /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
+    char *absolute = folder ? realpath(folder, NULL) : NULL;
+    struct stat status;
+    if (folder && (!absolute || stat(absolute, &status) < 0))
+        message("--symbols: %s: %s", folder, strerror(errno));
+    else if (folder && !S_ISDIR(status.st_mode))
+        message("--symbols: %s: is not a folder", folder);
+    s->folder = absolute ? absolute : folder;
+    prepare_debuginfod(s);
+    s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
+    int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = resolve(s);
+    if (error == 0)
+        say(s);
+    free(absolute);
+    s->folder = NULL;
+    return error;
+}
+
+void symbols_free(struct symbols *s)
+{
+    if (!s)
+        return;
+    key_map_release(&s->object_of);
+    key_map_release(&s->address_of);
+    kernel_names_release(&s->names);
+    kernel_names_release(&s->files);
+    free(s->module_objects);
+    free(s->objects);
+    free(s->addresses);
+    free(s->symbols);
+    free(s);
+}
+
+const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint64_t frame,
+                                uint32_t *count)
+{
+    uint32_t object = s->module_objects ? object_of(s, process, frame) : 0;
+    uint64_t place = object ? key_map_get(&s->address_of, address_key(object, frame)) : 0;
+    if (!place || !s->addresses[place - 1].count)
+        return NULL;
+    *count = s->addresses[place - 1].count;
+    return &s->symbols[s->addresses[place - 1].first];
+}

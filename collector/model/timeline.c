@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/stack_record.h"
+
+#define SPARE_BUFFERS 16
+
+/* A block of the heap: closed (only its time is known), open, or open with a window. */
+struct open_block {
+    uint64_t begin_ns; /* of the record that is next, or of the closed block's first */
+    uint64_t end_ns;
+    struct process *process;
+    struct thread *thread; /* NULL: closed */
+    struct block_place place;
+    struct record record; /* the next */
+    uint32_t done;        /* records taken out of the block, `record` included */
+    uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
+    size_t capacity;
+    struct block_decoder decoder;
+    size_t decoder_bytes;
+    struct record *window; /* owned; NULL: the payload is kept */
+    uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
+    size_t window_bytes;   /* of both */
+    uint32_t window_at;
+    uint32_t window_count;
+};
+
+/* The begin stands in the heap itself: most comparisons need no look at the block. */
+struct heap_node {
+    uint64_t begin_ns;
+    struct open_block *block;
+};
+
+struct buffer {
+    uint8_t *payload;
+    size_t capacity;
+};
+
+struct timeline {
+    struct recording *rec;
+    struct heap_node *heap; /* owned, and so are the blocks */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next_entry;        /* of the index */
+    struct open_block *current; /* the root: its record was handed out, it must move on */
+    struct stream_scan *scan;
+    struct buffer spare[SPARE_BUFFERS];
+    uint32_t spare_count;
+    uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
+    uint64_t open_bytes_max;
+    struct process *failed;
+    const struct process *only; /* NULL: all */
+    uint64_t late_ns;           /* on the monotonic clock: from then on no block is opened */
+    bool has_calls;             /* one was handed out */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
+{
+    struct timeline *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->rec = rec;
+    t->open_bytes_max = open_bytes_max;
+    t->late_ns = rec->walk_ns_max ? now_ns() + rec->walk_ns_max : UINT64_MAX;
+    t->scan = malloc(sizeof *t->scan);
+    if (!t->scan) {
+        free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void timeline_only(struct timeline *t, const struct process *p)
+{
+    t->only = p;
+}
+
+/* Gives the payload to the spare buffers, if there is room. */
+static void drop_payload(struct timeline *t, struct open_block *b)
+{
+    if (!b->payload)
+        return;
+    block_decoder_release(&b->decoder);
+    t->open_bytes -= b->decoder_bytes;
+    if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
+        t->spare[t->spare_count++] =
+            (struct buffer){.payload = b->payload, .capacity = b->capacity};
+    } else {
+        t->open_bytes -= b->capacity;
+        free(b->payload);
+    }
+    b->payload = NULL;
+    b->capacity = 0;
+}
+
+static void drop_window(struct timeline *t, struct open_block *b)
+{
+    t->open_bytes -= b->window_bytes;
+    free(b->window);
+    free(b->window_text);
+    b->window = NULL;
+    b->window_text = NULL;
+    b->window_bytes = 0;
+    b->window_at = b->window_count = 0;
+}
+
+static void block_free(struct timeline *t, struct open_block *b)
+{
+    drop_payload(t, b);
+    drop_window(t, b);
+    free(b);
+}
+
+void timeline_free(struct timeline *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < t->count; i++)
+        block_free(t, t->heap[i].block);
+    for (uint32_t i = 0; i < t->spare_count; i++)
+        free(t->spare[i].payload);
+    free(t->heap);
+    free(t->scan);
+    free(t);
+}
+
+/* Order of events with the same begin; closed blocks come first, so that they open in time. */
+static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
+{
+    if (!a->thread != !b->thread)
+        return !a->thread;
+    if (a->process->index != b->process->index)
+        return a->process->index < b->process->index;
+    if (a->thread) {
+        bool a_call = a->record.type == RECORD_CALL;
+        bool b_call = b->record.type == RECORD_CALL;
+        if (a_call != b_call)
+            return b_call;
+        if (a->thread->number != b->thread->number)
+            return a->thread->number < b->thread->number;
+        if (a_call && a->end_ns != b->end_ns)
+            return a->end_ns > b->end_ns;
+    }
+    if (a->place.header.position_begin != b->place.header.position_begin)
+        return a->place.header.position_begin < b->place.header.position_begin;
+    return a->place.offset < b->place.offset;
+}
+
+static inline bool before(const struct heap_node *a, const struct heap_node *b)
+{
+    return a->begin_ns != b->begin_ns ? a->begin_ns < b->begin_ns
+                                      : before_at_same_time(a->block, b->block);
+}
+
+/* Puts the root, whose block has moved on, where it belongs. */
+static void sift_root(struct timeline *t)
+{
+    struct heap_node node = {.begin_ns = t->heap[0].block->begin_ns, .block = t->heap[0].block};
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= t->count)
+            break;
+        if (child + 1 < t->count && before(&t->heap[child + 1], &t->heap[child]))
+            child++;
+        if (!before(&t->heap[child], &node))
+            break;
+        t->heap[at] = t->heap[child];
+        at = child;
+    }
+    t->heap[at] = node;
+}
+
+static int push(struct timeline *t, struct open_block *b)
+{
+    struct heap_node *heap = array_room(t->heap, t->count, &t->capacity, sizeof *heap, 64);
+    if (!heap)
+        return GPUPROF_NO_MEMORY;
+    t->heap = heap;
+    struct heap_node node = {.begin_ns = b->begin_ns, .block = b};
+    uint32_t at = t->count++;
+    while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
+        t->heap[at] = t->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    t->heap[at] = node;
+    return 0;
+}
+
+static void pop(struct timeline *t)
+{
+    block_free(t, t->heap[0].block);
+    t->heap[0] = t->heap[--t->count];
+    if (t->count)
+        sift_root(t);
+}
+
+static void count_damage(struct open_block *b)
+{
+    struct losses *l = &b->process->losses;
+    l->damaged_blocks++;
+    l->damaged_records += b->place.header.record_count - b->done;
+}
+
+/* What a decoder has allocated: the fewer bytes a block has, the more it is beside them. */
+static size_t decoder_bytes(const struct block_decoder *d)
+{
+    const struct block_shape *last = &d->shapes[d->shape_count - 1];
+    return d->shape_count * sizeof *d->shapes +
+           (last->first_column + last->arg_count) * sizeof *d->columns;
+}
+
+/* Reads the payload and skips what was taken already. */
+static int open_payload(struct timeline *t, struct open_block *b)
+{
+    if (t->spare_count) {
+        b->payload = t->spare[--t->spare_count].payload;
+        b->capacity = t->spare[t->spare_count].capacity;
+        t->open_bytes -= b->capacity;
+    }
+    int error = process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    if (error == 0)
+        error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
+                                   b->place.header.record_count);
+    if (error < 0) {
+        free(b->payload);
+        b->payload = NULL;
+        b->capacity = 0;
+        return error;
+    }
+    b->decoder_bytes = decoder_bytes(&b->decoder);
+    t->open_bytes += b->capacity + b->decoder_bytes;
+    for (uint32_t i = 0; i < b->done; i++)
+        if (block_decoder_next(&b->decoder, &b->record) <= 0)
+            return GPUPROF_DAMAGED;
+    return 0;
+}
+
+/* Takes the next records out of the payload, then drops it. */
+static int fill_window(struct timeline *t, struct open_block *b)
+{
+    uint32_t left = b->place.header.record_count - b->done;
+    uint32_t room = left < WINDOW_RECORDS ? left : WINDOW_RECORDS;
+    drop_window(t, b);
+    b->window = malloc(room * sizeof *b->window);
+    if (!b->window)
+        return GPUPROF_NO_MEMORY;
+    b->window_bytes = room * sizeof *b->window;
+    t->open_bytes += b->window_bytes;
+    int more = 1;
+    while (b->window_count < room) {
+        struct record *r = &b->window[b->window_count];
+        more = block_decoder_next(&b->decoder, r);
+        if (more <= 0)
+            break;
+        if (!r->bytes) {
+            b->window_count++;
+            continue;
+        }
+        /* A record with a byte string stands alone; it will be read again after the others. */
+        if (b->window_count == 0) {
+            b->window_text = malloc(r->byte_count);
+            if (!b->window_text)
+                return GPUPROF_NO_MEMORY;
+            memcpy(b->window_text, r->bytes, r->byte_count);
+            r->bytes = b->window_text;
+            b->window_bytes += r->byte_count;
+            t->open_bytes += r->byte_count;
+            b->window_count = 1;
+        }
+        break;
+    }
+    drop_payload(t, b);
+    return more < 0 && b->window_count == 0 ? more : 0;
+}
+
+/* The next record of an open block: 1, 0 at its end, or an error. */
+static int next_record(struct timeline *t, struct open_block *b)
+{
+    int more;
+    if (b->done == b->place.header.record_count)
+        return 0;
+    if (b->window_at < b->window_count) {
+        b->record = b->window[b->window_at++];
+        more = 1;
+    } else {
+        if (!b->payload && (more = open_payload(t, b)) < 0)
+            return more;
+        if (t->open_bytes > t->open_bytes_max && (b->window || t->count > 1)) {
+            if ((more = fill_window(t, b)) < 0)
+                return more;
+            if (!b->window_count)
+                return GPUPROF_DAMAGED;
+            b->record = b->window[b->window_at++];
+            more = 1;
+        } else {
+            drop_window(t, b);
+            more = block_decoder_next(&b->decoder, &b->record);
+        }
+    }
+    if (more <= 0)
+        return more;
+    b->done++;
+    uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
+    uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
+    b->begin_ns = clock_map_ns(&b->process->clock, begin);
+    b->end_ns = clock_map_ns(&b->process->clock, begin + duration);
+    return 1;
+}
+
+/* Moves the root on and puts it where it belongs. */
+static int advance_root(struct timeline *t)
+{
+    struct open_block *b = t->heap[0].block;
+    int more = next_record(t, b);
+    if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
+        t->failed = b->process;
+        return more;
+    }
+    if (more > 0) {
+        sift_root(t);
+        return 0;
+    }
+    if (more < 0)
+        count_damage(b);
+    pop(t);
+    return 0;
+}
+
+static int add_closed(struct timeline *t, struct process *p, uint64_t offset, uint64_t time)
+{
+    struct open_block *b = calloc(1, sizeof *b);
+    if (!b)
+        return GPUPROF_NO_MEMORY;
+    b->process = p;
+    b->place.offset = offset;
+    b->begin_ns = time;
+    int error = push(t, b);
+    if (error < 0)
+        free(b);
+    return error;
+}
+
+/* Puts the blocks of an index entry into the heap, closed. */
+static int add_entry(struct timeline *t, const struct index_entry *entry)
+{
+    struct process *p = t->rec->loaded[entry->process];
+    int error = 0;
+    if (entry->count == 1)
+        return add_closed(t, p, entry->offset, entry->time);
+    if (entry->offset & LIVE_BLOCK) {
+        for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+            uint64_t offset = entry->offset + i;
+            uint64_t min_ns = p->live.blocks[offset & ~LIVE_BLOCK].header.min_ns;
+            error = add_closed(t, p, offset, clock_map_ns(&p->clock, min_ns));
+        }
+        return error;
+    }
+    stream_scan_init(t->scan, &p->file, &t->rec->reader.pool, entry->offset);
+    for (uint32_t i = 0; i < entry->count && error == 0; i++) {
+        struct scanned_block block;
+        int more = stream_scan_next(t->scan, &block);
+        if (more < 0)
+            return more;
+        if (more == 0)
+            break;
+        error = add_closed(t, p, block.offset, clock_map_ns(&p->clock, block.header.min_ns));
+    }
+    return error;
+}
+
+/* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
+static bool is_late(struct timeline *t)
+{
+    bool late = t->has_calls && t->late_ns != UINT64_MAX && now_ns() >= t->late_ns;
+    t->rec->is_cut |= late;
+    return late;
+}
+
+/* Opens the closed block at the root. */
+static int open_root(struct timeline *t)
+{
+    struct open_block *b = t->heap[0].block;
+    int error = open_payload(t, b);
+    if (error == 0) {
+        b->thread = thread_find(&b->process->threads, b->place.header.thread);
+        if (b->thread)
+            return advance_root(t);
+        error = GPUPROF_DAMAGED;
+    }
+    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY) {
+        t->failed = b->process;
+        return error;
+    }
+    count_damage(b);
+    pop(t);
+    return 0;
+}
+
+/* Brings the next event to the root: 1, 0 at the end, or an error. */
+static int settle(struct timeline *t)
+{
+    const struct block_index *x = &t->rec->index;
+    for (;;) {
+        int error = 0;
+        while (t->only && t->next_entry < x->count &&
+               t->rec->loaded[x->entries[t->next_entry].process] != t->only)
+            t->next_entry++;
+        if (t->next_entry < x->count &&
+            (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
+            t->failed = t->rec->loaded[x->entries[t->next_entry].process];
+            error = add_entry(t, &x->entries[t->next_entry++]);
+        } else if (t->count == 0) {
+            return 0;
+        } else if (t->heap[0].block->thread) {
+            return 1;
+        } else if (is_late(t)) {
+            return 0;
+        } else {
+            error = open_root(t);
+        }
+        if (error < 0)
+            return error;
+    }
+}
+
+int timeline_next(struct timeline *t, struct event *event)
+{
+    if (t->current) {
+        t->current = NULL;
+        int error = advance_root(t);
+        if (error < 0)
+            return error;
+    }
+    int more = settle(t);
+    if (more <= 0)
+        return more;
+    struct open_block *b = t->heap[0].block;
+    t->current = b;
+    event->record = &b->record;
+    event->begin_ns = b->begin_ns;
+    event->end_ns = b->end_ns;
+    event->process = b->process;
+    event->thread = b->thread;
+    event->function = NULL;
+    struct process *p = b->process;
+    if (b->record.type == RECORD_CALL) {
+        t->has_calls = true;
+        event->function = function_of(&t->rec->reader.functions, &p->codes, b->record.code);
+        if (!event->function)
+            return GPUPROF_NO_MEMORY;
+        if (event->function->domain == FUNCTION_DOMAIN_ANY)
+            p->losses.unknown_functions++;
+    } else if (b->record.type == RECORD_NAME && b->record.bytes && b->record.arg_count >= 1) {
+        if (kernel_name_set(&t->rec->reader.names, &p->kernels, b->record.args[0], b->record.bytes,
+                            b->record.byte_count) < 0)
+            return GPUPROF_NO_MEMORY;
+    } else if (!stack_record_is_good(&b->record)) {
+        p->losses.stacks_unread++;
+    }
+    return 1;
+}
+
+const char *timeline_path(const struct timeline *t)
+{
+    return t->failed ? t->failed->file.path : "gpuprof-collector";
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All events of a recording in one order: by time, then process, what is no call (a kernel's name
+ * before its launch), thread, the longer first, then the place in the thread's records. A heap
+ * holds the blocks that are open; the next block of the index is opened when the time has come to
+ * its first record. Memory: an open block takes its payload (about 40 bytes a record, at most
+ * BLOCK_PAYLOAD_BYTES_MAX), its decoder (40 bytes a column, 160 KB at most) and 400 bytes; a thread
+ * has one block open, two where a call reaches over a block's end. Where all that together would be
+ * more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB, which count,
+ * too), and is decompressed again when they are used up.
+ */
+#ifndef GPUPROF_COLLECTOR_TIMELINE_H
+#define GPUPROF_COLLECTOR_TIMELINE_H
+
+#include <stdint.h>
+
+#include "read/recording.h"
+
+#define OPEN_BYTES_MAX (256ull << 20)
+#define WINDOW_RECORDS 64
+
+struct event {
+    const struct record *record; /* times on the process's scale; a view until the next event */
+    uint64_t begin_ns;           /* shared by all processes: CLOCK_REALTIME */
+    uint64_t end_ns;
+    struct process *process;
+    struct thread *thread;
+    const struct function *function; /* of a CALL; never NULL there */
+};
+
+struct timeline;
+
+/* NULL: no memory. `rec` must stay; its processes' names and losses are filled on the way. Usually
+ * `open_bytes_max` is OPEN_BYTES_MAX. */
+struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max);
+void timeline_free(struct timeline *t);
+
+/* Shows the events of this process only. To be called before the first event. */
+void timeline_only(struct timeline *t, const struct process *p);
+
+/*
+ * 1 and the next event, 0 at the end (or once recording.walk_ns_max is over), GPUPROF_IO or
+ * GPUPROF_NO_MEMORY (timeline_path says which file). Damaged blocks are counted and left out. NAME
+ * records take effect and are passed on.
+ */
+int timeline_next(struct timeline *t, struct event *event);
+const char *timeline_path(const struct timeline *t);
+
+#endif

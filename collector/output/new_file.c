@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static void release(struct new_file *f)
+{
+    int saved = errno;
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    free(f->temporary);
+    *f = (struct new_file){.fd = -1};
+    errno = saved;
+}
+
+/* -1 where the file system has no such thing, or nothing could give it a name later. */
+static int open_unnamed(const char *path, mode_t mode)
+{
+    char *folder = folder_of(path);
+    int fd = -1;
+    if (folder && access("/proc/self/fd", X_OK) == 0)
+        fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    free(folder);
+    return fd;
+}
+
+int new_file_open(struct new_file *f, const char *path, mode_t mode)
+{
+    *f = (struct new_file){.fd = -1, .path = strdup(path)};
+    if (!f->path || asprintf(&f->temporary, "%s.tmp-%d", path, (int)getpid()) < 0) {
+        f->temporary = NULL;
+        release(f);
+        return GPUPROF_NO_MEMORY;
+    }
+    f->fd = open_unnamed(path, mode);
+    f->unnamed = f->fd >= 0;
+    if (!f->unnamed) {
+        unlink(f->temporary); /* of one who was killed and had our pid */
+        f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    }
+    if (f->fd >= 0)
+        return 0;
+    release(f);
+    return GPUPROF_IO;
+}
+
+void new_file_keep_owner(const struct new_file *f, const struct stat *old)
+{
+    if (old->st_uid != geteuid() && fchown(f->fd, old->st_uid, old->st_gid) < 0)
+        return; /* it is ours then, and only we can read it: so it is with any copy */
+    (void)fchmod(f->fd, old->st_mode & 0777);
+}
+
+static int name_unnamed(struct new_file *f)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", f->fd);
+    unlink(f->temporary);
+    int failed = linkat(AT_FDCWD, link, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW);
+    f->unnamed = failed < 0;
+    return failed < 0 ? GPUPROF_IO : 0;
+}
+
+/* Its name is on disk, too. Not all file systems know how to do that. */
+static int sync_folder(const char *path)
+{
+    char *folder = folder_of(path);
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int error = !folder ? GPUPROF_NO_MEMORY : fd < 0 ? GPUPROF_IO : 0;
+    if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP)
+        error = GPUPROF_IO;
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    return error;
+}
+
+int new_file_place(struct new_file *f, bool durable)
+{
+    int error = durable && fsync(f->fd) < 0 ? GPUPROF_IO : 0;
+    if (error == 0 && f->unnamed)
+        error = name_unnamed(f);
+    int fd = f->fd;
+    f->fd = -1;
+    if (error < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+    } else if (close(fd) < 0 || rename(f->temporary, f->path) < 0) {
+        error = GPUPROF_IO;
+    } else if (durable) {
+        error = sync_folder(f->path);
+    }
+    if (error < 0) /* once renamed, that name means nothing */
+        new_file_drop(f);
+    release(f);
+    return error;
+}
+
+void new_file_drop(struct new_file *f)
+{
+    int saved = errno;
+    if (f->temporary && !f->unnamed)
+        unlink(f->temporary);
+    errno = saved;
+    release(f);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "error.h"
+#include "stream.h"
+
+static bool is_gzip_name(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+}
+
+static void release(struct output *o)
+{
+    free(o->buffer);
+    *o = (struct output){.fd = -1, .file.fd = -1};
+}
+
+/* Does the file begin as a stream file or a live file does? */
+static bool is_recording(const char *path)
+{
+    uint8_t head[16] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    return got == sizeof head && load_u32(head) == STREAM_FRAME_MAGIC &&
+           load_u64(head + 8) == STREAM_MAGIC;
+}
+
+/* A device or a FIFO is written in place; a file by way of a temporary one beside it. */
+static int open_file(struct output *o, const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return o->fd < 0 ? GPUPROF_IO : 0;
+    }
+    if (is_recording(path))
+        return GPUPROF_USAGE;
+    char *real = realpath(path, NULL); /* a link to the file stays a link */
+    int error = new_file_open(&o->file, real ? real : path, 0666);
+    free(real);
+    o->fd = o->file.fd;
+    return error;
+}
+
+/* What was not put in its place goes. */
+static int close_file(struct output *o)
+{
+    if (o->file.fd >= 0)
+        new_file_drop(&o->file);
+    else if (o->fd >= 0 && o->fd != STDOUT_FILENO && !o->member)
+        return close(o->fd);
+    return 0;
+}
+
+int output_open(struct output *o, const char *path)
+{
+    *o = (struct output){.fd = -1, .file.fd = -1};
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    int error = o->buffer ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0 && (!path || strcmp(path, "-") == 0))
+        o->fd = STDOUT_FILENO;
+    else if (error == 0)
+        error = open_file(o, path);
+    if (error == 0 && path && is_gzip_name(path)) {
+        o->zstream = zstream_create(o->fd, ZSTREAM_GZIP);
+        if (!o->zstream) {
+            close_file(o);
+            error = GPUPROF_NO_MEMORY;
+        }
+    }
+    if (error < 0) {
+        int saved = errno;
+        release(o);
+        errno = saved;
+    }
+    return error;
+}
+
+static void flush_plain(struct output *o)
+{
+    size_t done = 0;
+    while (done < o->used && !o->error) {
+        ssize_t put = write(o->fd, o->buffer + done, o->used - done);
+        if (put > 0)
+            done += (size_t)put;
+        else if (put == 0 || errno != EINTR)
+            o->error = put == 0 ? ENOSPC : errno;
+    }
+}
+
+static void flush(struct output *o)
+{
+    if (!o->error && o->room && o->used > *o->room)
+        o->error = OUTPUT_BEYOND;
+    if (!o->error && o->room)
+        *o->room -= o->used;
+    if (!o->error && o->used) {
+        if (o->zstream)
+            o->error = zstream_write(o->zstream, o->buffer, o->used);
+        else
+            flush_plain(o);
+    }
+    o->used = 0;
+}
+
+char *output_room(struct output *o, size_t bytes)
+{
+    if (bytes > OUTPUT_BUFFER_BYTES - o->used)
+        flush(o);
+    return o->buffer + o->used;
+}
+
+void output_write(struct output *o, const char *data, size_t length)
+{
+    while (length) {
+        size_t part = length < OUTPUT_BUFFER_BYTES / 2 ? length : OUTPUT_BUFFER_BYTES / 2;
+        char *out = output_room(o, part);
+        memcpy(out, data, part);
+        output_advance(o, out + part);
+        data += part;
+        length -= part;
+    }
+}
+
+int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
+{
+    *o = (struct output){.fd = fd, .member = true, .file.fd = -1, .sums = sums};
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    o->zstream = zstream_create(fd, ZSTREAM_RAW);
+    if (o->buffer && o->zstream)
+        return 0;
+    if (o->zstream)
+        zstream_end(o->zstream, NULL);
+    release(o);
+    return GPUPROF_NO_MEMORY;
+}
+
+/* For the stream, which takes 0 for an error. */
+static ssize_t take_printed(void *context, const char *data, size_t length)
+{
+    struct output *o = context;
+    output_write(o, data, length);
+    return o->error ? 0 : (ssize_t)length;
+}
+
+FILE *output_stream(struct output *o)
+{
+    if (!o->stream)
+        o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
+    return o->stream;
+}
+
+int output_finish(struct output *o, int keep)
+{
+    if (o->stream)
+        fclose(o->stream); /* its only errors are ours */
+    flush(o);
+    if (o->zstream) {
+        int error = zstream_end(o->zstream, o->sums);
+        if (!o->error)
+            o->error = error;
+    }
+    bool is_whole = o->file.fd >= 0 && keep && !o->error;
+    int failed = is_whole ? new_file_place(&o->file, false) : close_file(o);
+    if (failed < 0 && !o->error)
+        o->error = errno;
+    int error = o->error;
+    release(o);
+    if (error == OUTPUT_BEYOND)
+        return GPUPROF_LIMIT;
+    errno = error;
+    return error ? GPUPROF_IO : 0;
+}

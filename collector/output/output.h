@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a verb's result goes: a file that appears under its name only when it is whole, or standard
+ * output; compressed if the name ends in .gz. Text is made in place in a large buffer. The first
+ * error sticks and is reported by output_finish; until then writing goes nowhere. A hostile file
+ * can say in a few bytes that a long name is to be written millions of times: what the outputs of a
+ * run may have of text in all is bounded, see output_bound.
+ */
+#ifndef GPUPROF_COLLECTOR_OUTPUT_H
+#define GPUPROF_COLLECTOR_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "output/new_file.h"
+#include "output/zstream.h"
+
+#define OUTPUT_BUFFER_BYTES (1u << 20)
+#define OUTPUT_BEYOND       (-1) /* in `error`: more text than the bound */
+
+struct output {
+    char *buffer; /* owned */
+    size_t used;
+    int fd;
+    struct zstream *zstream;   /* NULL: not compressed */
+    bool member;               /* into a file of the caller's, which stays open */
+    struct new_file file;      /* not open: written in place */
+    int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
+    uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
+    FILE *stream;              /* see output_stream; NULL: nobody asked */
+    struct zstream_sums *sums; /* of a member, filled by output_finish */
+};
+
+/*
+ * NULL or "-": standard output. 0, GPUPROF_IO (errno), GPUPROF_NO_MEMORY, or GPUPROF_USAGE if
+ * `path` is a recording: that is not overwritten.
+ */
+int output_open(struct output *o, const char *path);
+
+/*
+ * Compressed without a head into the open file `fd`, which stays the caller's, for an archive;
+ * output_finish fills *sums. 0 or GPUPROF_NO_MEMORY.
+ */
+int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
+
+/* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
+ */
+char *output_room(struct output *o, size_t bytes);
+
+static inline void output_advance(struct output *o, const char *end)
+{
+    o->used = (size_t)(end - o->buffer);
+}
+
+void output_write(struct output *o, const char *data, size_t length);
+
+/* From now on text is taken out of *room, which several outputs may share, and none beyond it is
+ * written. */
+static inline void output_bound(struct output *o, uint64_t *room)
+{
+    o->room = room;
+}
+
+/*
+ * For those who print: a view; what is printed there is written here, at the latest by
+ * output_finish, which closes it. ferror() tells that there was an error. NULL: no memory.
+ */
+FILE *output_stream(struct output *o);
+
+/*
+ * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.
+ * Releases everything. 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if there was no room for all.
+ */
+int output_finish(struct output *o, int keep);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output/verb_output.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "error.h"
+#include "base/message.h"
+
+/*
+ * A file made for it can hold millions of calls with long names in a few bytes. What a recording
+ * says stays far below this many bytes of text for each of its own.
+ */
+#define TEXT_BYTES_FREE  (256ull << 20)
+#define TEXT_BYTES_RATIO 16384
+
+uint64_t verb_output_room(uint64_t bytes)
+{
+    return bytes < UINT64_MAX / TEXT_BYTES_RATIO / 2 ? TEXT_BYTES_FREE + TEXT_BYTES_RATIO * bytes
+                                                     : UINT64_MAX;
+}
+
+enum exit_code verb_output_failed(const char *path, int error)
+{
+    bool named = path && strcmp(path, "-") != 0;
+    const char *shown = named ? path : "standard output";
+    if (error == GPUPROF_USAGE) {
+        message("%s: is a recording, and is not overwritten; name another file", shown);
+        return EXIT_USAGE;
+    }
+    if (error == GPUPROF_LIMIT)
+        message("%s: more text than recordings of this size have to say: %s", shown,
+                gpuprof_error_text(error));
+    else
+        message("%s: %s%s", shown,
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+                error == GPUPROF_IO && named ? writing_advice(errno, path) : "");
+    return EXIT_ENVIRONMENT;
+}
+
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
+{
+    int error = output_open(out, path);
+    if (error < 0)
+        return verb_output_failed(path, error);
+    output_bound(out, room);
+    return EXIT_OK;
+}
+
+enum exit_code verb_output_close(struct output *out, const char *path, int error)
+{
+    int its = output_finish(out, error == 0);
+    if (its < 0)
+        return verb_output_failed(path, its);
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+}

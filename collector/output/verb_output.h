@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all verbs that write a result do at its begin and end; what goes wrong is said. */
+#ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
+#define GPUPROF_COLLECTOR_VERB_OUTPUT_H
+
+#include "base/exit_code.h"
+#include "output/output.h"
+
+/*
+ * The most bytes of text that a run makes of recordings of so many `bytes`, in all its outputs: far
+ * more than a recording has to say that a program made. It is what output_bound takes.
+ */
+uint64_t verb_output_room(uint64_t bytes);
+
+/* Says on stderr why `path` (NULL or "-": standard output) cannot be written; an exit code. */
+enum exit_code verb_output_failed(const char *path, int error);
+
+/* EXIT_OK, or another exit code: then it is not open. */
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
+
+/* Ends it: after an `error`, which the caller has said, nothing is kept. An exit code. */
+enum exit_code verb_output_close(struct output *out, const char *path, int error);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting loaded processes into order: their sequence, one clock, distinct pids and tids. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "read/process_title.h"
+#include "read/rank.h"
+#include "read/recording.h"
+
+#define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */
+
+struct number {
+    uint32_t wanted; /* pid or tid; 0 = unknown */
+    uint32_t order;
+    uint32_t *shown;
+};
+
+static int compare_start(const void *left, const void *right)
+{
+    const struct process *a = *(struct process *const *)left;
+    const struct process *b = *(struct process *const *)right;
+    if (a->header.realtime_zero_ns != b->header.realtime_zero_ns)
+        return a->header.realtime_zero_ns < b->header.realtime_zero_ns ? -1 : 1;
+    return memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id);
+}
+
+/* The order in which processes are shown; those without a rank, such as a launcher, come last. */
+static int compare_rank(const void *left, const void *right)
+{
+    uint64_t a = (*(struct process *const *)left)->rank;
+    uint64_t b = (*(struct process *const *)right)->rank;
+    return a != b ? (a < b ? -1 : 1) : compare_start(left, right);
+}
+
+static int compare_boot(const void *left, const void *right)
+{
+    const struct process *a = *(struct process *const *)left;
+    const struct process *b = *(struct process *const *)right;
+    int order = memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id);
+    return order ? order : compare_start(left, right);
+}
+
+/*
+ * Processes of one boot share CLOCK_MONOTONIC, whatever happened to the wall clock between their
+ * starts: they all use the offset of the first of them.
+ */
+static int share_clocks(struct recording *rec)
+{
+    static const uint8_t unknown[16];
+    struct process **by_boot = malloc(rec->count * sizeof(struct process *));
+    if (!by_boot)
+        return GPUPROF_NO_MEMORY;
+    memcpy(by_boot, rec->processes, rec->count * sizeof(struct process *));
+    qsort(by_boot, rec->count, sizeof *by_boot, compare_boot);
+    for (uint32_t i = 1; i < rec->count; i++) {
+        const struct stream_header *before = &by_boot[i - 1]->header;
+        const struct stream_header *h = &by_boot[i]->header;
+        if (memcmp(h->boot_id, before->boot_id, sizeof h->boot_id) == 0 &&
+            memcmp(h->boot_id, unknown, sizeof unknown) != 0)
+            by_boot[i]->clock.offset = by_boot[i - 1]->clock.offset;
+    }
+    free(by_boot);
+    return 0;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const struct number *a = left;
+    const struct number *b = right;
+    if (a->wanted != b->wanted)
+        return a->wanted < b->wanted ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int compare_wanted(const void *left, const void *right)
+{
+    uint32_t a = ((const struct number *)left)->wanted;
+    uint32_t b = ((const struct number *)right)->wanted;
+    return a < b ? -1 : a > b;
+}
+
+/*
+ * The first of those that want the same number gets it; the others, and who wants none, get the
+ * next that nobody wants, from `free_from` on.
+ */
+static void distinguish(struct number *numbers, uint32_t count, uint32_t free_from)
+{
+    uint32_t candidate = free_from;
+    if (count)
+        qsort(numbers, count, sizeof *numbers, compare_numbers);
+    for (uint32_t i = 0; i < count; i++) {
+        if (numbers[i].wanted && (i == 0 || numbers[i - 1].wanted != numbers[i].wanted)) {
+            *numbers[i].shown = numbers[i].wanted;
+            continue;
+        }
+        struct number key = {.wanted = candidate};
+        while (bsearch(&key, numbers, count, sizeof *numbers, compare_wanted))
+            key.wanted++;
+        *numbers[i].shown = key.wanted;
+        candidate = key.wanted + 1;
+    }
+}
+
+static int distinguish_pids(struct recording *rec)
+{
+    struct number *numbers = malloc(rec->count * sizeof *numbers);
+    if (!numbers)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        numbers[i] = (struct number){.wanted = p->header.pid, .order = i, .shown = &p->shown_pid};
+    }
+    distinguish(numbers, rec->count, 1);
+    free(numbers);
+    return 0;
+}
+
+/* The main thread's tid is the pid, shown as viewers expect it; no other thread may look like it.
+ */
+static int distinguish_tids(struct recording *rec, struct process *p)
+{
+    struct number *numbers = malloc((p->threads.count + 1) * sizeof *numbers);
+    uint32_t count = 0;
+    uint32_t main_shown = 0;
+    if (!numbers)
+        return GPUPROF_NO_MEMORY;
+    numbers[count++] = (struct number){.wanted = p->shown_pid, .shown = &main_shown};
+    bool main_found = false;
+    for (uint32_t i = 0; i < p->threads.count; i++) {
+        struct thread *t = p->threads.threads[i];
+        if (t->number == 0)
+            continue;
+        t->index = rec->thread_count++;
+        rec->gpu_thread_count += t->gpu;
+        if (t->tid == p->header.pid && t->tid && !main_found) {
+            t->shown_tid = p->shown_pid;
+            main_found = true;
+            continue;
+        }
+        numbers[count++] =
+            (struct number){.wanted = t->tid, .order = t->number, .shown = &t->shown_tid};
+    }
+    distinguish(numbers, count, TID_SYSTEM_MAX + 1);
+    free(numbers);
+    return 0;
+}
+
+int recording_arrange(struct recording *rec)
+{
+    rec->loaded = malloc(rec->count * sizeof(struct process *));
+    if (!rec->loaded)
+        return GPUPROF_NO_MEMORY;
+    memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->rank = rank_number(process_rank(rec->processes[i]));
+    qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->index = i;
+    int error = share_clocks(rec);
+    if (error == 0)
+        error = distinguish_pids(rec);
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error = distinguish_tids(rec, rec->processes[i]);
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        struct index_entry *entry = &rec->index.entries[i];
+        entry->time = clock_map_ns(&rec->loaded[entry->process]->clock, entry->time);
+    }
+    block_index_sort(&rec->index);
+    return error;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/block_index.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "read/process.h"
+
+/* Can `b`, which follows `a`, join it? Only neighbours of one file, and not stored with live ones.
+ */
+static bool joins(const struct block_index *x, const struct index_entry *a,
+                  const struct index_entry *b)
+{
+    return !b->apart && a->process == b->process &&
+           (a->offset & LIVE_BLOCK) == (b->offset & LIVE_BLOCK) &&
+           (uint64_t)a->count + b->count <= x->run_max;
+}
+
+static void join(struct index_entry *a, const struct index_entry *b)
+{
+    a->count += b->count;
+    if (b->time < a->time)
+        a->time = b->time;
+}
+
+/* Doubles what an entry may stand for until a quarter of the room is free. */
+static void coalesce(struct block_index *x)
+{
+    while (x->count > x->entries_max / 4 * 3 && x->run_max < BLOCK_RUN_MAX) {
+        uint32_t kept = 0;
+        x->run_max *= 2;
+        for (uint32_t i = 1; i < x->count; i++) {
+            if (joins(x, &x->entries[kept], &x->entries[i]))
+                join(&x->entries[kept], &x->entries[i]);
+            else
+                x->entries[++kept] = x->entries[i];
+        }
+        x->count = kept + 1;
+    }
+}
+
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns,
+                    bool apart)
+{
+    struct index_entry entry = {
+        .offset = offset, .time = min_ns, .process = process, .count = 1, .apart = apart};
+    if (!x->run_max) {
+        x->run_max = 1;
+        if (!x->entries_max)
+            x->entries_max = BLOCK_INDEX_MAX;
+    }
+    if (x->count && joins(x, &x->entries[x->count - 1], &entry)) {
+        join(&x->entries[x->count - 1], &entry);
+        return 0;
+    }
+    if (x->count >= x->entries_max)
+        coalesce(x);
+    struct index_entry *entries =
+        array_room(x->entries, x->count, &x->capacity, sizeof *entries, 256);
+    if (!entries)
+        return GPUPROF_NO_MEMORY;
+    x->entries = entries;
+    x->entries[x->count++] = entry;
+    return 0;
+}
+
+void block_index_drop(struct block_index *x, uint32_t process)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (x->entries[i].process != process)
+            x->entries[kept++] = x->entries[i];
+    x->count = kept;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct index_entry *a = left;
+    const struct index_entry *b = right;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+void block_index_sort(struct block_index *x)
+{
+    if (x->count)
+        qsort(x->entries, x->count, sizeof *x->entries, compare_entries);
+}
+
+void block_index_release(struct block_index *x)
+{
+    free(x->entries);
+    *x = (struct block_index){0};
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/live_tail.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+struct chunk_place {
+    uint32_t thread;
+    uint32_t index;
+    uint64_t position;
+};
+
+struct tail_reader {
+    struct live_tail *tail;
+    const struct live_file *live;
+    struct thread_table *threads;
+    struct payload_codec *codec;
+    const struct clock_scale *scale;
+    struct block_encoder *encoder;
+    struct chunk_place *places;
+    uint32_t place_count;
+    uint8_t *data; /* one chunk */
+    struct thread *thread;
+    uint64_t block_begin; /* position of the first record in the encoder */
+    uint64_t end_ns;      /* the latest end known */
+};
+
+static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct chunk_place *a = left;
+    const struct chunk_place *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
+{
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
+        struct live_block *blocks = realloc(t->blocks, capacity * sizeof *blocks);
+        if (!blocks)
+            return GPUPROF_NO_MEMORY;
+        t->blocks = blocks;
+        t->capacity = capacity;
+    }
+    t->bytes += h->stored_bytes;
+    t->blocks[t->count++] = (struct live_block){.header = *h, .stored = stored};
+    return 0;
+}
+
+/* Makes a block of what the encoder holds. */
+static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_t position_end)
+{
+    if (r->encoder->record_count == 0)
+        return 0;
+    struct block_header h = {.thread = r->thread->number,
+                             .position_begin = r->block_begin,
+                             .position_end = position_end};
+    size_t capacity = block_encode_bytes_max(r->encoder);
+    uint8_t *payload = malloc(capacity);
+    uint8_t *stored = NULL;
+    int error = payload ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = block_encode(r->encoder, scale, payload, capacity, &h);
+    if (error == 0)
+        error = payload_store(r->codec, &h, payload, &stored);
+    if (error == 0)
+        error = add_block(r->tail, &h, stored);
+    if (error < 0)
+        free(stored);
+    free(payload);
+    block_encoder_reset(r->encoder);
+    r->block_begin = position_end;
+    return error;
+}
+
+/* Adds one record; `position` is its own, `size` its length. */
+static int take_record(struct tail_reader *r, const uint8_t *data, size_t size,
+                       const struct record *record, uint64_t position)
+{
+    int added = block_encoder_add(r->encoder, data, size);
+    if (added == 0) {
+        int error = flush(r, r->scale, position);
+        if (error < 0)
+            return error;
+        added = block_encoder_add(r->encoder, data, size);
+    }
+    assert(added == (int)size); /* record_parse has read it */
+    uint64_t end = record->begin + record->duration;
+    uint64_t end_ns = clock_scale_ns(r->scale, end < record->begin ? record->begin : end);
+    if (end_ns > r->end_ns)
+        r->end_ns = end_ns;
+    r->tail->records++;
+    return 0;
+}
+
+static int take_chunk(struct tail_reader *r, uint32_t index)
+{
+    struct live_chunk chunk;
+    int error = live_chunk_read(r->live, index, &chunk);
+    ssize_t length = error < 0 ? error : live_chunk_records(r->live, index, &chunk, r->data);
+    if (length < 0)
+        return (int)length;
+    if ((uint64_t)length > chunk.committed)
+        length = (ssize_t)chunk.committed;
+    struct thread *thread = r->thread;
+    if (!thread->tid)
+        thread->tid = chunk.tid;
+    if (chunk.position > thread->live_end) {
+        r->tail->missing_bytes += chunk.position - thread->live_end;
+        thread->live_end = chunk.position;
+    }
+    r->block_begin = thread->live_end;
+    /* What the stream file has is not looked at: the program may have written over it since. */
+    uint64_t stored = thread->live_end - chunk.position;
+    size_t at = stored < (uint64_t)length ? (size_t)stored : (size_t)length;
+    while (at < (size_t)length) {
+        struct record record;
+        int size = record_parse(r->data + at, (size_t)length - at, &record);
+        if (size < 0) {
+            r->tail->damaged_bytes += (uint64_t)length - at;
+            break;
+        }
+        uint64_t position = chunk.position + at;
+        at += (size_t)size;
+        error = take_record(r, r->data + at - size, (size_t)size, &record, position);
+        if (error < 0)
+            return error;
+    }
+    if (chunk.position + at > thread->live_end)
+        thread->live_end = chunk.position + at;
+    /* The records are views of r->data, which the next chunk will overwrite. */
+    return flush(r, r->scale, thread->live_end);
+}
+
+static int take_open_call(struct tail_reader *r, const struct record *record)
+{
+    struct record open = {.type = RECORD_CALL,
+                          .flags = record->flags & RECORD_NESTED,
+                          .code = record->code,
+                          .begin = clock_scale_ns(r->scale, record->begin),
+                          .arg_count = record->arg_count};
+    open.duration = r->end_ns > open.begin ? r->end_ns - open.begin : 0;
+    memcpy(open.args, record->args, sizeof open.args);
+    uint8_t raw[8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)];
+    int size = record_write(&open, raw, sizeof raw);
+    if (size < 0)
+        return GPUPROF_LIMIT;
+    raw[1] |= RECORD_OPEN;
+    r->block_begin = r->thread->live_end;
+    size = block_encoder_add(r->encoder, raw, (size_t)size);
+    assert(size > 0); /* the encoder was empty */
+    r->tail->open_calls++;
+    return flush(r, &identity_scale, r->thread->live_end);
+}
+
+/*
+ * The calls that the owner of a chunk had not finished. One that was changing chunks may have left
+ * them in two.
+ */
+static int take_open_calls(struct tail_reader *r, uint32_t index, const struct live_chunk *chunk)
+{
+    ssize_t length = live_chunk_records(r->live, index, chunk, r->data);
+    if (length < 0)
+        return (int)length;
+    size_t at = chunk->committed;
+    if (chunk->position + at < r->thread->live_end)
+        return 0; /* they were finished, in the next chunk or in the stream file */
+    for (unsigned i = 0; i < chunk->open; i++) {
+        struct record record;
+        int size = at < (size_t)length ? record_parse(r->data + at, (size_t)length - at, &record)
+                                       : GPUPROF_TRUNCATED;
+        if (size < 0 || record.type != RECORD_CALL || record.flags & RECORD_BYTES) {
+            if (r->live->owner == LIVE_OWNER_ENDED) /* else it may have gone on while we copied */
+                r->tail->damaged_bytes += 8;
+            return 0;
+        }
+        at += (size_t)size;
+        if (record.begin <= r->thread->open_begin)
+            continue;
+        r->thread->open_begin = record.begin;
+        int error = take_open_call(r, &record);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+static int find_places(struct tail_reader *r)
+{
+    r->places = malloc(r->live->chunk_count * sizeof *r->places + 1);
+    if (!r->places)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < r->live->chunk_count; i++) {
+        struct live_chunk chunk;
+        int error = live_chunk_read(r->live, i, &chunk);
+        if (error < 0)
+            return error;
+        if (chunk.state != LIVE_OWNED && chunk.state != LIVE_FULL)
+            continue;
+        r->tail->passed += chunk.passed;
+        r->places[r->place_count++] =
+            (struct chunk_place){.thread = chunk.thread, .index = i, .position = chunk.position};
+    }
+    qsort(r->places, r->place_count, sizeof *r->places, compare_places);
+    return 0;
+}
+
+static int take_records(struct tail_reader *r)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
+        r->thread = thread_get(r->threads, r->places[i].thread);
+        if (!r->thread)
+            return thread_get_error(r->threads);
+        if (i == 0 || r->places[i - 1].thread != r->places[i].thread) {
+            r->thread->live_end = r->thread->position_end;
+            r->thread->open_begin = 0;
+        }
+        error = take_chunk(r, r->places[i].index);
+    }
+    return error;
+}
+
+static int take_all_open_calls(struct tail_reader *r)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < r->place_count; i++) {
+        struct live_chunk chunk;
+        error = live_chunk_read(r->live, r->places[i].index, &chunk);
+        r->thread = thread_find(r->threads, r->places[i].thread);
+        if (error == 0 && chunk.state == LIVE_OWNED && chunk.open && r->thread)
+            error = take_open_calls(r, r->places[i].index, &chunk);
+    }
+    return error;
+}
+
+int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
+                   struct payload_codec *codec, uint64_t end_ns)
+{
+    uint64_t alive_ns = l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
+    struct tail_reader r = {.tail = t,
+                            .live = l,
+                            .threads = threads,
+                            .codec = codec,
+                            .scale = &l->header.scale,
+                            .end_ns = alive_ns > end_ns ? alive_ns : end_ns};
+    *t = (struct live_tail){.damaged_bytes = l->cut_bytes};
+    r.encoder = malloc(sizeof *r.encoder);
+    r.data = malloc(l->chunk_bytes);
+    int error = r.encoder && r.data ? find_places(&r) : GPUPROF_NO_MEMORY;
+    if (error == 0) {
+        block_encoder_reset(r.encoder);
+        error = take_records(&r);
+    }
+    if (error == 0)
+        error = take_all_open_calls(&r);
+    free(r.places);
+    free(r.data);
+    free(r.encoder);
+    if (error < 0)
+        live_tail_release(t);
+    return error;
+}
+
+void live_tail_release(struct live_tail *t)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        free(t->blocks[i].stored);
+    free(t->blocks);
+    *t = (struct live_tail){0};
+}

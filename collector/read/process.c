@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "record/losses.h"
+
+#define FIRST_READ_BYTES 49152
+_Static_assert(FIRST_READ_BYTES <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
+
+struct loader {
+    struct process *process;
+    struct reader *reader;
+    process_block_fn *on_block;
+    void *context;
+    struct stream_scan *scan;
+    uint8_t *payload;
+    size_t capacity;
+    uint64_t sequence; /* that the next block should have */
+    uint64_t end_ns;   /* the latest end known */
+};
+
+int reader_init(struct reader *r)
+{
+    *r = (struct reader){.texts = {.plain = true}};
+    r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
+    if (!r->stored)
+        return GPUPROF_NO_MEMORY;
+    int error = payload_codec_init(&r->codec);
+    if (error < 0)
+        free(r->stored);
+    return error;
+}
+
+void reader_release(struct reader *r)
+{
+    payload_codec_release(&r->codec);
+    function_table_release(&r->functions);
+    kernel_names_release(&r->names);
+    kernel_names_release(&r->texts);
+    free(r->stored);
+}
+
+/* Reads the block's header and stored payload; *stored is a view of r->stored. */
+static int read_block(struct process *p, struct reader *r, struct block_place *place,
+                      const uint8_t **stored)
+{
+    if (place->offset & LIVE_BLOCK) {
+        const struct live_block *block = &p->live.blocks[place->offset & ~LIVE_BLOCK];
+        place->header = block->header;
+        *stored = block->stored;
+        return 0;
+    }
+    /* Most blocks are shorter than FIRST_READ_BYTES, so one call reads header and payload. */
+    ssize_t got = stream_file_read(&p->file, &r->pool, place->offset, r->stored, FIRST_READ_BYTES);
+    if (got < 0)
+        return (int)got;
+    int size = block_header_read(&place->header, r->stored, (size_t)got);
+    if (size <= 0)
+        return GPUPROF_DAMAGED; /* the file has changed under us */
+    size_t whole = (size_t)size + place->header.stored_bytes;
+    if (whole > (size_t)got) {
+        ssize_t more = stream_file_read(&p->file, &r->pool, place->offset + (uint64_t)got,
+                                        r->stored + got, whole - (size_t)got);
+        if (more < 0)
+            return (int)more;
+        if ((size_t)(got + more) < whole)
+            return GPUPROF_DAMAGED;
+    }
+    *stored = r->stored + size;
+    return 0;
+}
+
+int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
+                  size_t *capacity)
+{
+    const uint8_t *stored = NULL;
+    int error = read_block(p, r, place, &stored);
+    if (error < 0)
+        return error;
+    const struct block_header *h = &place->header;
+    if (h->payload_bytes > *capacity || !*payload) {
+        size_t want = h->payload_bytes + h->payload_bytes / 4;
+        free(*payload);
+        *capacity = 0;
+        *payload = malloc(want);
+        if (!*payload)
+            return GPUPROF_NO_MEMORY;
+        *capacity = want;
+    }
+    return payload_open(&r->codec, h, stored, *payload);
+}
+
+static char *copy_text(const struct record *r)
+{
+    return r->bytes ? strndup((const char *)r->bytes, r->byte_count) : NULL;
+}
+
+static void take_meta(struct process *p, const struct record *r)
+{
+    const char *equals = r->bytes ? memchr(r->bytes, '=', r->byte_count) : NULL;
+    if (!equals || p->meta_count == META_ENTRIES_MAX ||
+        p->meta_bytes + r->byte_count > META_BYTES_MAX)
+        return;
+    struct process_meta *meta =
+        array_room(p->meta, p->meta_count, &p->meta_capacity, sizeof *meta, 16);
+    if (!meta)
+        return;
+    p->meta = meta;
+    char *text = malloc(r->byte_count + 1u);
+    if (!text)
+        return;
+    /* A command line may hold zeros between its words. */
+    for (uint32_t i = 0; i < r->byte_count; i++)
+        text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
+    text[r->byte_count] = '\0';
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strcmp(meta[i].text, text) ==
+            0) { /* by the thread that knew it first, and the writer */
+            if (meta[i].begin < r->begin)
+                meta[i].begin = r->begin;
+            free(text);
+            return;
+        }
+    meta[p->meta_count++] = (struct process_meta){.text = text, .begin = r->begin};
+    p->meta_bytes += r->byte_count;
+}
+
+static void take_note(struct process *p, const struct record *r)
+{
+    if (p->note_count == NOTES_MAX)
+        return;
+    char **notes = array_room(p->notes, p->note_count, &p->note_capacity, sizeof *notes, 2);
+    if (!notes)
+        return;
+    p->notes = notes;
+    if ((notes[p->note_count] = copy_text(r)))
+        p->note_count++;
+}
+
+/* The last value holds; the name counts, numbers may move. */
+static void take_counter(struct process *p, const struct record *r)
+{
+    unsigned index = r->code;
+    if (r->bytes) {
+        for (index = 0; index < COUNTER_COUNT; index++)
+            if (strlen(counter_infos[index].name) == r->byte_count &&
+                memcmp(counter_infos[index].name, r->bytes, r->byte_count) == 0)
+                break;
+    }
+    if (index < COUNTER_COUNT && r->arg_count >= 1)
+        p->losses.counters[index] = r->args[0];
+}
+
+static void take_thread(struct process *p, uint32_t number, const struct record *r)
+{
+    struct thread *thread = thread_find(&p->threads, number);
+    if (!thread)
+        return;
+    if (r->arg_count >= 1 && r->args[0] <= UINT32_MAX && r->args[0])
+        thread->tid = (uint32_t)r->args[0];
+    if (r->bytes) {
+        size_t length =
+            r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count : THREAD_NAME_BYTES_MAX;
+        memcpy(thread->name, r->bytes, length);
+        thread->name[length] = '\0';
+        thread->gpu = strcmp(thread->name, GPU_THREAD_NAME) == 0;
+        p->has_gpu |= thread->gpu;
+    }
+}
+
+/* What a record says about the process; calls say nothing. */
+static int take_record(struct loader *l, uint32_t thread, const struct record *r)
+{
+    struct process *p = l->process;
+    int error = 0;
+    switch (r->type) {
+    case RECORD_THREAD: take_thread(p, thread, r); break;
+    case RECORD_META: take_meta(p, r); break;
+    case RECORD_COUNTER: take_counter(p, r); break;
+    case RECORD_ANCHOR:
+        if (r->arg_count >= 1)
+            clock_map_add(&p->clock, r->begin, r->args[0]);
+        break;
+    case RECORD_API:
+        if (r->bytes)
+            error = function_describe(&l->reader->functions, &p->codes, r->code, r->bytes,
+                                      r->byte_count);
+        break;
+    case RECORD_NOTE: take_note(p, r); break;
+    case RECORD_COST:
+    case RECORD_COST_SUM:
+    case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
+    case RECORD_END: p->end_reason = r->arg_count >= 1 && r->args[0] ? r->args[0] : END_EXIT; break;
+    default: break;
+    }
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+static int look_into(struct loader *l, struct block_place *place)
+{
+    struct block_decoder decoder;
+    struct record record;
+    int error = process_block(l->process, l->reader, place, &l->payload, &l->capacity);
+    if (error == 0)
+        error = block_decoder_init(&decoder, l->payload, place->header.payload_bytes,
+                                   place->header.record_count);
+    /* Damage is counted where the block's events are read, not here. */
+    if (error < 0)
+        return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
+    int more = 0;
+    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
+        error = take_record(l, place->header.thread, &record);
+    block_decoder_release(&decoder);
+    place->is_taken = more == 0 && place->header.thread == 0 && place->header.max_ns == 0;
+    return error;
+}
+
+static int take_block(struct loader *l, struct block_place *place)
+{
+    struct process *p = l->process;
+    const struct block_header *h = &place->header;
+    struct thread *thread = thread_get(&p->threads, h->thread);
+    if (!thread)
+        return thread_get_error(&p->threads);
+    bool first = !thread->looked;
+    thread->looked = true;
+    p->block_count++;
+    if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
+        l->end_ns = h->max_ns;
+    /* After a kill a thread may have said what the writer had not heard of yet. */
+    bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK);
+    int error = is_told ? look_into(l, place) : 0;
+    if (h->thread != 0 && !thread->gpu) {
+        p->record_count += h->record_count;
+        if (h->min_ns < p->min_ns)
+            p->min_ns = h->min_ns;
+        if (h->max_ns > p->max_ns)
+            p->max_ns = h->max_ns;
+    }
+    return error < 0 ? error : l->on_block ? l->on_block(l->context, p, place) : 0;
+}
+
+/*
+ * What the numbers in the headers say about blocks that are not there. False: records of this one
+ * were in blocks before it. If only some were, nobody can tell which, and the others are lost.
+ */
+static bool check_order(struct loader *l, const struct block_header *h)
+{
+    struct losses *losses = &l->process->losses;
+    if (h->sequence > l->sequence)
+        losses->missing_blocks += h->sequence - l->sequence;
+    if (h->sequence >= l->sequence)
+        l->sequence = h->sequence + 1;
+    struct thread *thread = thread_get(&l->process->threads, h->thread);
+    if (!thread || h->thread == 0)
+        return true;
+    if (h->position_begin < thread->position_end) {
+        losses->repeated_blocks++;
+        losses->damaged_blocks += h->position_end > thread->position_end;
+        losses->damaged_records += h->position_end > thread->position_end ? h->record_count : 0;
+        return false;
+    }
+    losses->missing_bytes += h->position_begin - thread->position_end;
+    thread->position_end = h->position_end;
+    return true;
+}
+
+static int take_stream(struct loader *l)
+{
+    struct process *p = l->process;
+    struct scanned_block block;
+    stream_scan_init(l->scan, &p->file, &l->reader->pool, p->file.first_block);
+    int more;
+    bool apart = false;
+    while ((more = stream_scan_next(l->scan, &block)) > 0) {
+        struct block_place place = {.offset = block.offset, .header = block.header, .apart = apart};
+        apart = !check_order(l, &block.header);
+        int error = apart ? 0 : take_block(l, &place);
+        if (error < 0)
+            return error;
+        apart |= place.is_taken;
+    }
+    p->losses.skipped_bytes = l->scan->skipped;
+    return more;
+}
+
+/* A last block that was cut off is no loss if the live file still has its records. */
+static bool torn_is_live(struct loader *l, bool live)
+{
+    if (!live || !l->scan->torn_header_read || l->scan->torn_header.thread == 0)
+        return live;
+    struct thread *thread = thread_find(&l->process->threads, l->scan->torn_header.thread);
+    return thread && thread->live_end >= l->scan->torn_header.position_end;
+}
+
+static int take_live(struct loader *l, struct live_file *live)
+{
+    struct process *p = l->process;
+    int error = live_tail_read(&p->live, live, &p->threads, &l->reader->codec, l->end_ns);
+    if (error < 0)
+        return error;
+    for (uint32_t i = 0; i < p->live.count && error == 0; i++) {
+        struct block_place place = {.offset = LIVE_BLOCK | i, .header = p->live.blocks[i].header};
+        error = take_block(l, &place);
+    }
+    p->losses.live_records = p->live.records;
+    p->losses.open_calls = p->live.open_calls;
+    p->losses.live_damaged_bytes = p->live.damaged_bytes;
+    p->losses.missing_bytes += p->live.missing_bytes;
+    p->losses.running = live->owner == LIVE_OWNER_RUNNING;
+    p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
+    memcpy(p->losses.counters, live->counters, sizeof live->counters); /* newer than any record */
+    p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
+    return error;
+}
+
+/* Reads the header, from the live file beside the stream file if the stream's own is lost. */
+static int take_header(struct loader *l, struct live_file *live, bool *has_live)
+{
+    struct process *p = l->process;
+    int error = stream_file_header(&p->file, &l->reader->pool, &p->header);
+    if (error == GPUPROF_IO || error == GPUPROF_VERSION)
+        return error;
+    if (error == 0 && !l->reader->keep_live)
+        live_adopt(p->file.path); /* if it fails the file is read where it is */
+    int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
+    *has_live = found > 0;
+    p->losses.live_damaged = found < 0;
+    if (error < 0 && !*has_live)
+        return error;
+    if (error < 0) {
+        p->header = live->header;
+        p->file.first_block = 0;
+        /* Nothing is lost if the process died before it had written its header. */
+        p->losses.header_lost = p->file.size >= STREAM_HEADER_BYTES_MAX;
+    }
+    return 0;
+}
+
+static int load(struct loader *l, struct live_file *live, bool *has_live)
+{
+    struct process *p = l->process;
+    int error = take_header(l, live, has_live);
+    if (error < 0)
+        return error;
+    if ((error = clock_map_init(&p->clock, &p->header)) < 0)
+        return error;
+    if (*has_live && (error = live_file_snapshot(live)) < 0)
+        return error;
+    if ((error = stream_file_resize(&p->file, &l->reader->pool)) < 0 ||
+        (error = take_stream(l)) < 0)
+        return error;
+    const char *found = process_meta(p, PROCESS_RECOVERED);
+    if (found) { /* a live file that is still there has nothing that this one has not */
+        losses_found_read(&p->losses, found);
+        *has_live = false;
+    }
+    if (*has_live && (error = take_live(l, live)) < 0)
+        return error;
+    if (l->scan->torn && !torn_is_live(l, *has_live))
+        p->losses.torn_bytes += l->scan->torn;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
+        if (p->header.counters[i] > p->losses.counters[i])
+            p->losses.counters[i] = p->header.counters[i];
+    /* Of a recording that ended before, and has no live file, the counters say what is missing. */
+    bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
+    p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
+    clock_map_finish(&p->clock);
+    if (!p->codes.described && p->header.api_crc == api_table_crc())
+        error = function_builtin(&l->reader->functions, &p->codes);
+    return error < 0 ? error : function_codes_share(&l->reader->functions, &p->codes);
+}
+
+int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
+                 process_block_fn *on_block, void *context)
+{
+    struct loader l = {.process = p, .reader = r, .on_block = on_block, .context = context};
+    struct live_file live = {.fd = -1};
+    bool has_live = false;
+    *p = (struct process){.number = number, .index = number, .min_ns = UINT64_MAX};
+    int error = stream_file_init(&p->file, &r->pool, path);
+    if (error < 0)
+        return error;
+    l.scan = malloc(sizeof *l.scan);
+    error = l.scan ? load(&l, &live, &has_live) : GPUPROF_NO_MEMORY;
+    int saved = errno;
+    live_file_release(&live);
+    free(l.scan);
+    free(l.payload);
+    if (error < 0)
+        process_release(p, r);
+    errno = saved;
+    return error;
+}
+
+void process_release(struct process *p, struct reader *r)
+{
+    stream_file_release(&p->file, &r->pool);
+    thread_table_release(&p->threads);
+    function_codes_release(&p->codes);
+    kernel_handles_release(&r->names, &p->kernels);
+    kernel_handles_release(&r->names, &p->gpu_names);
+    clock_map_release(&p->clock);
+    live_tail_release(&p->live);
+    cost_table_release(&p->costs);
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        free(p->meta[i].text);
+    free(p->meta);
+    for (uint32_t i = 0; i < p->note_count; i++)
+        free(p->notes[i]);
+    free(p->notes);
+}
+
+bool process_expects_gpu(const struct process *p)
+{
+    const char *rows = process_meta(p, "gpu_rows");
+    return p->has_gpu || (rows && strncmp(rows, "from ", 5) == 0);
+}
+
+bool process_wants_kernels(const struct process *p)
+{
+    const char *kinds = process_meta(p, "gpu_kinds");
+    /* An older recording does not say; no other kind has a name that begins so. */
+    return !kinds || strstr(kinds, "kernel");
+}
+
+const char *process_meta(const struct process *p, const char *key)
+{
+    size_t length = strlen(key);
+    const char *value = NULL;
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < p->meta_count; i++)
+        if (strncmp(p->meta[i].text, key, length) == 0 && p->meta[i].text[length] == '=' &&
+            p->meta[i].begin >= begin) {
+            value = p->meta[i].text + length + 1;
+            begin = p->meta[i].begin;
+        }
+    return value;
+}
+
+void process_count_unpaired(struct process *p, uint64_t begin_ns)
+{
+    uint64_t untied_ns = cost_table_untied_ns(&p->costs);
+    if (untied_ns < CLOCK_NS_MAX && begin_ns >= clock_map_ns(&p->clock, untied_ns))
+        p->losses.gpu_given_up++;
+    else
+        p->losses.gpu_unpaired++;
+}
+
+/* What was on its way when CUPTI was given up cannot be told from the rest. */
+void process_count_unmatched(struct process *p, uint64_t count)
+{
+    if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
+        p->losses.gpu_given_up += count;
+    else
+        p->losses.gpu_missing = count;
+}

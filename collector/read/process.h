@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One recorded process: its stream file, what the live file adds, and what must be known before the
+ * first of its events is shown: identity, threads, functions, clock, loss counters. Loading walks
+ * all block headers, and decompresses only gpuprof's own blocks (thread 0) and the first of each
+ * thread.
+ */
+#ifndef GPUPROF_COLLECTOR_PROCESS_H
+#define GPUPROF_COLLECTOR_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block.h"
+#include "record/clock_map.h"
+#include "record/cost_table.h"
+#include "record/function_table.h"
+#include "symbol/kernel_names.h"
+#include "read/live_tail.h"
+#include "record/losses.h"
+#include "file/payload.h"
+#include "stream.h"
+#include "file/stream_file.h"
+#include "file/stream_scan.h"
+#include "record/thread_table.h"
+
+#define META_ENTRIES_MAX 256   /* of one process */
+#define META_BYTES_MAX   65536 /* of all of them */
+#define NOTES_MAX        32
+
+#define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
+
+struct block_place {
+    uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
+    struct block_header header;
+    bool is_taken; /* it has no events: functions are described in it, no more */
+    bool apart;    /* the block before it in the file is left out */
+};
+#define LIVE_BLOCK (1ull << 63)
+
+struct process_meta {
+    char *text;     /* owned "key=value" */
+    uint64_t begin; /* when it was last said: ticks */
+};
+
+/* There may be tens of thousands: what most have little of is allocated as it comes. */
+struct process {
+    uint32_t number;    /* in the order of loading */
+    uint32_t index;     /* in the order in which they are shown */
+    uint32_t shown_pid; /* unique over all processes */
+    uint64_t rank;      /* RANK_NONE: it has none; set when it is put into order */
+    struct stream_file file;
+    struct stream_header header;
+    struct thread_table threads;
+    struct function_codes codes;
+    struct kernel_handles kernels;
+    struct kernel_handles gpu_names; /* by the numbers of KERNEL_NAME records (survey.h) */
+    bool has_gpu;                    /* it has a thread whose records come from the device */
+    struct clock_map clock;
+    struct live_tail live;
+    struct losses losses;
+    struct cost_table costs;
+    uint64_t block_count;
+    uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
+    uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
+    uint64_t max_ns;
+    uint64_t end_reason;       /* of the END record; 0 = none */
+    struct process_meta *meta; /* owned */
+    uint32_t meta_count;
+    uint32_t meta_capacity;
+    uint32_t meta_bytes;
+    char **notes; /* owned, and so are they */
+    uint32_t note_count;
+    uint32_t note_capacity;
+};
+
+/* What loading and reading needs and many processes share. */
+struct reader {
+    struct file_pool pool;
+    struct payload_codec codec;
+    struct function_table functions;
+    struct kernel_names names;
+    struct kernel_names texts; /* of ranges and marks */
+    uint8_t *stored;           /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    bool keep_live;            /* leave the live files of ended processes where they are */
+};
+
+int reader_init(struct reader *r);
+void reader_release(struct reader *r);
+
+/*
+ * Called for each block in the order of the file, live blocks last. 0, or an error that ends the
+ * loading.
+ */
+typedef int process_block_fn(void *context, struct process *p, struct block_place *place);
+
+/*
+ * Loads the process whose stream file is at `path` and calls `on_block` (which may be
+ * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS,
+ * GPUPROF_VERSION, GPUPROF_TRUNCATED or GPUPROF_DAMAGED if the file's header cannot be used and no
+ * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release.
+ */
+int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
+                 process_block_fn *on_block, void *context);
+void process_release(struct process *p, struct reader *r);
+
+/*
+ * Reads the block at place->offset, sets place->header and decompresses the payload into *payload,
+ * a malloc'ed buffer of *capacity bytes that is grown as needed. 0, GPUPROF_DAMAGED (not counted),
+ * GPUPROF_IO or GPUPROF_NO_MEMORY.
+ */
+int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
+                  size_t *capacity);
+
+/*
+ * GPU work that began then (shared time) has no call, or `count` launches have no GPU work: counts
+ * it as what it is, something that is missing or that was given up to cost less.
+ */
+void process_count_unpaired(struct process *p, uint64_t begin_ns);
+void process_count_unmatched(struct process *p, uint64_t count);
+
+/* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
+bool process_expects_gpu(const struct process *p);
+
+/* Were kernels to be recorded (--kinds)? */
+bool process_wants_kernels(const struct process *p);
+
+/* The value of the META record of that key that was said last, or NULL. */
+const char *process_meta(const struct process *p, const char *key);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/process_title.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "read/process.h"
+#include "read/rank.h"
+
+#define COMMAND_BYTES_MAX 120 /* of a command line that is shown */
+
+const char *process_rank(const struct process *p)
+{
+    for (const char *const *name = rank_variables; *name; name++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", *name);
+        const char *rank = process_meta(p, key);
+        if (rank && rank[0])
+            return rank;
+    }
+    return NULL;
+}
+
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+{
+    const char *rank = process_rank(p);
+    const char *host = p->header.host;
+    const char *command = process_meta(p, "cmdline");
+    char before[32] = "", behind[STREAM_HOST_BYTES_MAX + 32] = "";
+    if (!command || !command[0])
+        command = process_meta(p, "exe");
+    if (!command || !command[0])
+        command = "process";
+    if (rank)
+        snprintf(before, sizeof before, "rank %.16s: ", rank);
+    if (host[0] && with_pid)
+        snprintf(behind, sizeof behind, " (%s, pid %u)", host, p->header.pid);
+    else if (host[0])
+        snprintf(behind, sizeof behind, " (%s)", host);
+    else if (with_pid)
+        snprintf(behind, sizeof behind, " (pid %u)", p->header.pid);
+    size_t length = strnlen(command, COMMAND_BYTES_MAX);
+    bool is_cut = command[length] != '\0';
+    while (length && command[length - 1] == ' ')
+        length--;
+    snprintf(text, capacity, "%s%.*s%s%s", before, (int)length, command, is_cut ? "..." : "",
+             behind);
+    return text;
+}
+
+char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity)
+{
+    char title[1024];
+    snprintf(text, capacity, "thread %u%s%s%s of %s", t->tid ? t->tid : t->number,
+             t->name[0] ? " (" : "", t->name, t->name[0] ? ")" : "",
+             process_title(p, true, title, sizeof title));
+    return text;
+}

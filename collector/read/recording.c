@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "bytes.h"
+#include "error.h"
+#include "record/losses.h"
+#include "base/message.h"
+#include "base/path_list.h"
+
+#define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
+#define GPU_ROWS_ABSENT  "absent: this version records host calls only"
+
+static int add_block(void *context, struct process *p, struct block_place *place)
+{
+    struct recording *rec = context;
+    if (place->is_taken)
+        return 0;
+    return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns,
+                           place->apart);
+}
+
+/* 1: the process is loaded already, 0: it is noted that it is now, or GPUPROF_NO_MEMORY. */
+static int note_process(struct recording *rec, const struct process *p)
+{
+    struct key key = {load_u64(p->header.process_id), load_u64(p->header.process_id + 8), 0};
+    if (key_map_get(&rec->known, key))
+        return 1;
+    return key_map_set(&rec->known, key, 1);
+}
+
+static enum exit_code failure(const char *path, int error)
+{
+    if (error == GPUPROF_IO)
+        message("%s: %s%s", path, strerror(errno), reading_advice(errno));
+    else
+        message("%s: %s%s", path, gpuprof_error_text(error),
+                error == GPUPROF_NOT_OURS ? RECORDING_ADVICE : "");
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
+               ? EXIT_ENVIRONMENT
+               : EXIT_USAGE;
+}
+
+static int reserve(struct recording *rec)
+{
+    struct process **processes =
+        array_room(rec->processes, rec->count, &rec->capacity, sizeof(struct process *), 16);
+    if (!processes)
+        return GPUPROF_NO_MEMORY;
+    rec->processes = processes;
+    return 0;
+}
+
+/* Loads one file; `named`: by the user, and not found in a folder. */
+static enum exit_code load_file(struct recording *rec, const char *path, bool named,
+                                const struct recording_options *options)
+{
+    struct process *p = malloc(sizeof *p);
+    if (!p || reserve(rec) < 0) {
+        free(p);
+        return failure(path, GPUPROF_NO_MEMORY);
+    }
+    int error =
+        process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
+    int again = error == 0 ? note_process(rec, p) : 0;
+    if (again) {
+        if (again > 0)
+            message("%s: the same process again, left out", path);
+        process_release(p, &rec->reader);
+        block_index_drop(&rec->index, rec->count);
+        error = again;
+    }
+    if (error) {
+        free(p);
+        if (error > 0)
+            return EXIT_OK;
+        /* A link to a file that has gone is no reason to show nothing of the others. */
+        bool gone = error == GPUPROF_IO && !named &&
+                    (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
+        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || gone;
+        enum exit_code code = failure(path, error);
+        if ((code == EXIT_ENVIRONMENT && !gone) || (named && !lost))
+            return code;
+        rec->unread_files++;
+        return EXIT_OK;
+    }
+    rec->processes[rec->count++] = p;
+    return EXIT_OK;
+}
+
+static enum exit_code load_path(struct recording *rec, const char *path,
+                                const struct recording_options *options)
+{
+    struct stat status;
+    if (stat(path, &status) < 0) {
+        message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
+        return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
+    }
+    if (!S_ISDIR(status.st_mode))
+        return load_file(rec, path, !options->found, options);
+    struct path_list list;
+    int error = path_list_read(&list, path);
+    enum exit_code code = error < 0 ? failure(path, error) : EXIT_OK;
+    if (code == EXIT_OK && list.count == 0 && options->quiet)
+        code = EXIT_USAGE;
+    else if (code == EXIT_OK && list.count == 0)
+        code = usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path,
+                           path);
+    for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
+        code = load_file(rec, list.paths[i], false, options);
+    path_list_release(&list);
+    return code;
+}
+
+enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
+                              const struct recording_options *options)
+{
+    *rec = (struct recording){0};
+    if (reader_init(&rec->reader) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    rec->reader.keep_live = options->keep_live;
+    rec->index.entries_max = options->index_entries_max;
+    for (int i = 0; i < path_count; i++) {
+        enum exit_code code = load_path(rec, paths[i], options);
+        if (code != EXIT_OK)
+            return code;
+    }
+    if (rec->count == 0)
+        return EXIT_DAMAGED; /* and load_file has said why */
+    kernel_names_limit(&rec->reader.names, recording_bytes(rec));
+    kernel_names_limit(&rec->reader.texts, recording_bytes(rec));
+    if (recording_arrange(rec) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    return EXIT_OK;
+}
+
+void recording_release(struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        process_release(rec->processes[i], &rec->reader);
+        free(rec->processes[i]);
+    }
+    free(rec->processes);
+    free(rec->loaded);
+    key_map_release(&rec->known);
+    block_index_release(&rec->index);
+    reader_release(&rec->reader);
+    *rec = (struct recording){0};
+}
+
+uint64_t recording_bytes(const struct recording *rec)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        bytes += rec->processes[i]->file.size + rec->processes[i]->live.bytes;
+    return bytes;
+}
+
+bool recording_has_gpu(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->has_gpu)
+            return true;
+    return false;
+}
+
+bool recording_expects_gpu(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (process_expects_gpu(rec->processes[i]))
+            return true;
+    return false;
+}
+
+bool recording_has_stacks(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "stacks");
+        if (text && strncmp(text, "absent", 6) != 0)
+            return true;
+    }
+    return false;
+}
+
+const char *recording_gpu_rows(const struct recording *rec)
+{
+    bool has_gpu = recording_has_gpu(rec);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *text = process_meta(rec->processes[i], "gpu_rows");
+        if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
+            return text;
+    }
+    return has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
+}
+
+const char *process_gpu_rows(const struct process *p)
+{
+    const char *text = process_meta(p, "gpu_rows");
+    if (text && text[0])
+        return text;
+    return p->has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
+}
+
+enum exit_code recording_verdict(const struct recording *rec, bool strict)
+{
+    enum exit_code code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
+    if (rec->reader.names.dropped || rec->reader.texts.dropped) {
+        message("names: more than can be kept: some kernels are shown by their handles, or as "
+                "'?', and some ranges without their texts");
+        code = strict ? EXIT_DAMAGED : code;
+    }
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        const struct losses *l = &p->losses;
+        char text[2048];
+        if (l->live_records || l->open_calls)
+            message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
+                    p->file.path, (unsigned long long)l->live_records,
+                    (unsigned long long)l->open_calls,
+                    l->running                    ? "the process still runs: this is a snapshot"
+                    : l->may_run                  ? "not known whether the process still runs: "
+                                                    "it is of another machine or PID namespace"
+                    : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
+                                                    "is recovered"
+                    : p->end_reason               ? "they came while the process ended"
+                    : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
+                                                  : "the process was killed, or called exec");
+        if (l->not_ended && p->header.live_path[0])
+            message("%s: its live file is neither in the same folder nor here: '%s'", p->file.path,
+                    p->header.live_path);
+        enum loss_weight weight = losses_weight(l);
+        if (weight != LOSS_NONE)
+            message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
+        if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
+            code = EXIT_DAMAGED;
+    }
+    return code;
+}

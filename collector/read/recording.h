@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recordings that a verb was given: all processes of the folders and files named, in a fixed
+ * order (rank if they have one, start time, process id), put on one clock and with distinct pids
+ * and tids; and what went wrong with them.
+ */
+#ifndef GPUPROF_COLLECTOR_RECORDING_H
+#define GPUPROF_COLLECTOR_RECORDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "read/block_index.h"
+#include "base/exit_code.h"
+#include "base/key_map.h"
+#include "read/process.h"
+
+struct recording {
+    struct reader reader;
+    struct process **processes; /* owned; in the order in which they are shown */
+    struct process **loaded;    /* owned array: the same by number, once all are loaded */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map known;      /* the ids of all processes -> 1 */
+    uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
+    uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
+    uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
+    struct block_index index;
+    uint64_t walk_ns_max; /* a timeline ends early after so long; 0: it does not */
+    bool is_cut;          /* one has */
+};
+
+struct recording_options {
+    bool keep_live;             /* leave the live files of ended processes where they are */
+    bool no_index;              /* block_index stays empty: for those who do not merge */
+    bool quiet;                 /* say nothing of a folder without recordings */
+    bool found;                 /* `paths` were found in a folder, and named by nobody */
+    uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
+};
+
+/*
+ * Loads every recording in `paths` (folders, or files). Says on stderr what cannot be used. Returns
+ * EXIT_OK, or the exit code to end with: EXIT_USAGE if a file is not ours or there is nothing,
+ * EXIT_DAMAGED if nothing at all could be read, EXIT_ENVIRONMENT. recording_release must follow in
+ * every case.
+ */
+enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
+                              const struct recording_options *options);
+void recording_release(struct recording *rec);
+
+/* Of all files, as stored. */
+uint64_t recording_bytes(const struct recording *rec);
+
+/* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
+int recording_arrange(struct recording *rec);
+
+/*
+ * Says on stderr, one line per process, what was recovered and what is lost. Returns EXIT_OK or
+ * EXIT_DAMAGED, as the losses and `strict` have it. To be called after the last event was read.
+ */
+enum exit_code recording_verdict(const struct recording *rec, bool strict);
+
+/* Has any of the processes GPU work? */
+bool recording_has_gpu(const struct recording *rec);
+
+/* Or should any have some (process_expects_gpu)? */
+bool recording_expects_gpu(const struct recording *rec);
+
+/* Does any of the processes say that its calls may have stacks? */
+bool recording_has_stacks(const struct recording *rec);
+
+/* Where the process's rows of the GPU come from, or "absent: " and why. */
+const char *process_gpu_rows(const struct process *p);
+
+/* Where they come from, or "absent: " and why, as the first process that knows says it. */
+const char *recording_gpu_rows(const struct recording *rec);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/clock_map.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+#define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
+#define FIRST_ANCHORS 8
+
+static uint64_t limited(uint64_t ns)
+{
+    return ns < CLOCK_NS_MAX ? ns : CLOCK_NS_MAX;
+}
+
+/* For the next anchor, and the last one behind it. False: no memory. */
+static bool make_room(struct clock_map *m)
+{
+    struct clock_anchor *anchors =
+        array_room(m->anchors, m->count + 1, &m->capacity, sizeof *anchors, FIRST_ANCHORS);
+    if (anchors)
+        m->anchors = anchors;
+    return anchors;
+}
+
+int clock_map_init(struct clock_map *m, const struct stream_header *h)
+{
+    *m = (struct clock_map){.stride = 1};
+    if (!make_room(m))
+        return GPUPROF_NO_MEMORY;
+    m->shift = (uint64_t)h->monotonic_shift_ns;
+    uint64_t zero_ns = limited(h->monotonic_zero_ns - m->shift);
+    m->offset = limited(h->realtime_zero_ns) - zero_ns;
+    m->anchors[0] = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
+    m->last = m->anchors[0];
+    m->count = 1;
+    m->segment_end = CLOCK_NS_MAX;
+    return 0;
+}
+
+void clock_map_release(struct clock_map *m)
+{
+    free(m->anchors);
+    m->anchors = NULL;
+}
+
+/* Later than `before`, and the two clocks agree to 1 % (they do to 0.1 % on any real machine). */
+static bool plausible(const struct clock_anchor *before, uint64_t ns, uint64_t shared_ns)
+{
+    if (ns >= CLOCK_NS_MAX || shared_ns >= CLOCK_NS_MAX || ns <= before->ns ||
+        shared_ns <= before->shared_ns)
+        return false;
+    uint64_t step = ns - before->ns;
+    uint64_t shared_step = shared_ns - before->shared_ns;
+    uint64_t differ = step > shared_step ? step - shared_step : shared_step - step;
+    return differ <= step / 100 + 1000;
+}
+
+static void halve(struct clock_map *m)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < m->count; i += 2)
+        m->anchors[kept++] = m->anchors[i];
+    m->count = kept;
+    m->stride *= 2;
+}
+
+void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
+{
+    monotonic_ns -= m->shift;
+    /* Anchors closer than a millisecond say more about noise than about the clock's rate. */
+    if (!plausible(&m->last, ns, monotonic_ns) || ns - m->last.ns < 1000000)
+        return;
+    m->last = (struct clock_anchor){.ns = ns, .shared_ns = monotonic_ns};
+    if (++m->offered % m->stride != 0)
+        return;
+    if (m->count == CLOCK_ANCHORS_MAX || !make_room(m))
+        halve(m);
+    m->anchors[m->count++] = m->last;
+}
+
+void clock_map_finish(struct clock_map *m)
+{
+    if (m->last.ns > m->anchors[m->count - 1].ns)
+        m->anchors[m->count++] = m->last;
+    for (uint32_t i = 0; i + 1 < m->count; i++) {
+        struct clock_anchor *a = &m->anchors[i];
+        a->slope =
+            (uint64_t)(((unsigned __int128)(a[1].shared_ns - a->shared_ns) << CLOCK_SCALE_SHIFT) /
+                       (a[1].ns - a->ns));
+    }
+    m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
+    m->hint = 0;
+    m->segment_end = m->count > 1 ? m->anchors[1].ns : CLOCK_NS_MAX + 1;
+}
+
+uint64_t clock_map_search(struct clock_map *m, uint64_t ns)
+{
+    ns = limited(ns);
+    uint32_t low = 0;
+    uint32_t high = m->count;
+    while (high - low > 1) { /* anchors[low].ns <= ns < anchors[high].ns */
+        uint32_t middle = low + (high - low) / 2;
+        if (m->anchors[middle].ns <= ns)
+            low = middle;
+        else
+            high = middle;
+    }
+    m->hint = low;
+    m->segment_end = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
+    return clock_map_ns(m, ns);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/cost_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "record/gpu_record.h"
+
+#define STEPS_DOWN_FIRST 4
+
+/* The name counts, numbers may move. */
+static void take_row(struct cost_table *t, const struct record *r)
+{
+    for (unsigned i = 0; r->bytes && i < COST_COUNT; i++) {
+        const char *name = cost_infos[i].name;
+        if (strlen(name) != r->byte_count || memcmp(name, r->bytes, r->byte_count) != 0)
+            continue;
+        t->rows[i] = (struct cost_row){
+            .count = record_arg(r, COST_ARG_COUNT),
+            .timed = record_arg(r, COST_ARG_TIMED),
+            .timed_ns = record_arg(r, COST_ARG_TIMED_NS),
+            .total_ns = record_arg(r, COST_ARG_TOTAL_NS),
+        };
+        if (!t->rows[i].timed && !t->rows[i].total_ns)
+            t->rows[i].unmeasured = t->rows[i].count;
+    }
+}
+
+static void take_step(struct cost_table *t, const struct record *r)
+{
+    if (t->step_count == STEPS_DOWN_MAX)
+        return;
+    struct step_down *s =
+        array_room(t->steps, t->step_count, &t->step_capacity, sizeof *s, STEPS_DOWN_FIRST);
+    if (!s)
+        return;
+    t->steps = s;
+    s += t->step_count++;
+    size_t length = r->byte_count < STEP_DOWN_TEXT_BYTES ? r->byte_count : STEP_DOWN_TEXT_BYTES - 1;
+    *s = (struct step_down){.step = r->code,
+                            .begin_ns = r->begin,
+                            .share = record_arg(r, STEP_DOWN_SHARE),
+                            .budget = record_arg(r, STEP_DOWN_BUDGET)};
+    if (r->bytes)
+        memcpy(s->text, r->bytes, length);
+}
+
+void cost_table_take(struct cost_table *t, const struct record *r)
+{
+    switch (r->type) {
+    case RECORD_COST: take_row(t, r); break;
+    case RECORD_COST_SUM:
+        for (unsigned i = 0; i < COST_SUM_ARG_COUNT; i++)
+            t->sum[i] = record_arg(r, i);
+        break;
+    case RECORD_STEP_DOWN: take_step(t, r); break;
+    default: break;
+    }
+}
+
+void cost_table_release(struct cost_table *t)
+{
+    free(t->steps);
+}
+
+uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step)
+{
+    uint64_t first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < t->step_count; i++)
+        if (t->steps[i].step == (uint16_t)step && t->steps[i].begin_ns < first_ns)
+            first_ns = t->steps[i].begin_ns;
+    return first_ns;
+}
+
+uint64_t cost_table_untied_ns(const struct cost_table *t)
+{
+    uint64_t first_ns = UINT64_MAX;
+    for (unsigned step = LADDER_QUERIES; step < LADDER_STEP_COUNT; step++) {
+        uint64_t ns = cost_table_step_ns(t, (enum ladder_step)step);
+        first_ns = ns < first_ns ? ns : first_ns;
+    }
+    return first_ns;
+}
+
+bool cost_table_is_blind(const struct cost_table *t)
+{
+    uint64_t unmeasured = 0;
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        unmeasured |= t->rows[i].unmeasured;
+    return unmeasured && !t->sum[COST_SUM_COST_NS];
+}
+
+/*
+ * What gpuprof does before a thread's first record and behind its last one is not in the thread's
+ * time as it is counted: of one that is over at once it may be more than that.
+ */
+double cost_share(uint64_t part_ns, uint64_t whole_ns)
+{
+    if (whole_ns && part_ns >= whole_ns)
+        return 1;
+    return whole_ns ? (double)part_ns / (double)whole_ns : 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gpuprof itself has cost a process, as the library measured it, and what it gave up to cost
+ * less: from COST, COST_SUM and STEP_DOWN records, of which the last of each kind hold.
+ */
+#ifndef GPUPROF_COLLECTOR_COST_TABLE_H
+#define GPUPROF_COLLECTOR_COST_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/cost.h"
+#include "record.h"
+
+#define STEPS_DOWN_MAX       32
+#define STEP_DOWN_TEXT_BYTES 96
+#define COST_SUM_ARG_COUNT   (COST_SUM_BUDGET + 1)
+#define COST_PER_MILLION     1000000.0
+
+struct cost_row {
+    uint64_t count;
+    uint64_t timed;
+    uint64_t timed_ns;
+    uint64_t total_ns;
+    uint64_t unmeasured; /* of count: nothing is known of what they cost */
+};
+
+struct step_down {
+    uint16_t step;     /* enum ladder_step, or one of a later version */
+    uint64_t begin_ns; /* on the process's scale */
+    uint64_t share;    /* parts per million: what was measured, and what was allowed */
+    uint64_t budget;
+    char text[STEP_DOWN_TEXT_BYTES]; /* as in the file: not clean */
+};
+
+struct cost_table {
+    struct cost_row rows[COST_COUNT];
+    uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; all 0: not measured */
+    struct step_down *steps;          /* owned */
+    uint32_t step_count;
+    uint32_t step_capacity;
+};
+
+/* Takes a record of these types; others, and what it cannot mean, change nothing. */
+void cost_table_take(struct cost_table *t, const struct record *r);
+void cost_table_release(struct cost_table *t);
+
+/* When a step of the ladder was first taken, on the process's scale; UINT64_MAX: never. */
+uint64_t cost_table_step_ns(const struct cost_table *t, enum ladder_step step);
+
+/*
+ * Since when calls may be recorded without what ties them to the device's work, or not at all;
+ * UINT64_MAX: never.
+ */
+uint64_t cost_table_untied_ns(const struct cost_table *t);
+
+/* Was nothing measured that has cost the program's threads something? */
+bool cost_table_is_blind(const struct cost_table *t);
+
+/* A share of something, at most 1; 0 if it is not known. */
+double cost_share(uint64_t part_ns, uint64_t whole_ns);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/function_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+
+static uint32_t text_hash(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash;
+}
+
+static void function_free(struct function *f)
+{
+    if (!f)
+        return;
+    free(f->name);
+    free(f->text);
+    free(f->description);
+    free(f);
+}
+
+void function_table_release(struct function_table *t)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        function_free(t->functions[i]);
+    free(t->functions);
+    free(t->slots);
+    for (uint32_t i = 0; i < t->list_count; i++)
+        free(t->lists[i].functions);
+    free(t->lists);
+    number_set_release(&t->list_numbers);
+    *t = (struct function_table){0};
+}
+
+void function_codes_release(struct function_codes *codes)
+{
+    if (!codes->shared)
+        free(codes->functions);
+    *codes = (struct function_codes){0};
+}
+
+static unsigned word_index(const char *word, const char *(*name_of)(unsigned), unsigned count,
+                           unsigned unknown)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(name_of(i), word) == 0)
+            return i;
+    return unknown;
+}
+
+/* The part of `text` up to `separator`, terminated; *text moves behind it, NULL after the last. */
+static char *cut(char **text, char separator)
+{
+    char *begin = *text;
+    if (!begin)
+        return NULL;
+    char *end = strchr(begin, separator);
+    *text = end ? end + 1 : NULL;
+    if (end)
+        *end = '\0';
+    return begin;
+}
+
+static char *display_name(const char *symbol)
+{
+    while (symbol[0] == '_' && symbol[1] == '_')
+        symbol += 2;
+    size_t length = strlen(symbol);
+    if (length > 5 &&
+        (strcmp(symbol + length - 5, "_ptsz") == 0 || strcmp(symbol + length - 5, "_ptds") == 0))
+        length -= 5;
+    return strndup(symbol, length);
+}
+
+/* Cuts f->text into the function's fields. */
+static int function_cut(struct function *f)
+{
+    char *rest = f->text;
+    char *symbol = cut(&rest, '|');
+    char *domain = cut(&rest, '|');
+    char *class = cut(&rest, '|');
+    char *args = cut(&rest, '|');
+    if (!symbol[0] || !class)
+        return GPUPROF_DAMAGED;
+    f->symbol = symbol;
+    f->domain = (uint8_t)word_index(domain, api_domain_name, API_DOMAIN_COUNT, FUNCTION_DOMAIN_ANY);
+    f->class = (uint8_t)word_index(class, api_class_name, API_CLASS_COUNT, FUNCTION_DOMAIN_ANY);
+    f->launches = f->class == API_LAUNCH && !strstr(symbol, "LaunchHostFunc");
+    f->copies = f->class == API_COPY && strstr(symbol, "emcpy");
+    while (args && args[0]) {
+        char *label = cut(&args, ',');
+        char *kind = cut(&label, ':');
+        if (!label || !label[0] || f->arg_count == RECORD_ARGS_MAX)
+            return GPUPROF_DAMAGED;
+        /* A kind that a later version added is shown as a number. */
+        f->args[f->arg_count].kind =
+            (uint8_t)word_index(kind, api_arg_kind_name, API_ARG_KIND_COUNT, API_COUNT);
+        f->args[f->arg_count++].label = label;
+    }
+    for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is but a number */
+        if (f->args[i].kind == API_DIM3_XY && i + 1 < f->arg_count &&
+            f->args[i + 1].kind == API_DIM3_Z)
+            i++;
+        else if (f->args[i].kind == API_DIM3_XY || f->args[i].kind == API_DIM3_Z)
+            f->args[i].kind = API_COUNT;
+    }
+    return 0;
+}
+
+static int table_grow(struct function_table *t)
+{
+    uint32_t slot_count = t->slot_count ? 2 * t->slot_count : 1024;
+    uint32_t *slots = calloc(slot_count, sizeof *slots);
+    struct function **functions =
+        realloc(t->functions, slot_count / 2 * sizeof *functions); /* half full at most */
+    if (functions)
+        t->functions = functions;
+    if (!slots || !functions) {
+        free(slots);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t at = text_hash(functions[i]->description) & (slot_count - 1);
+        while (slots[at])
+            at = (at + 1) & (slot_count - 1);
+        slots[at] = i + 1;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->slot_count = slot_count;
+    return 0;
+}
+
+static int function_make(const char *description, uint32_t index, struct function **made)
+{
+    struct function *f = calloc(1, sizeof *f);
+    int error = GPUPROF_NO_MEMORY;
+    if (!f)
+        return error;
+    f->index = index;
+    f->text = strdup(description);
+    f->description = strdup(description);
+    if (!f->text || !f->description)
+        goto fail;
+    error = function_cut(f);
+    if (error < 0)
+        goto fail;
+    f->name = display_name(f->symbol);
+    if (!f->name) {
+        error = GPUPROF_NO_MEMORY;
+        goto fail;
+    }
+    *made = f;
+    return 0;
+fail:
+    function_free(f);
+    return error;
+}
+
+static int table_find(struct function_table *t, const char *description,
+                      const struct function **found)
+{
+    if (t->count == t->slot_count / 2) {
+        int error = t->count < FUNCTIONS_MAX ? table_grow(t) : 0;
+        if (error < 0)
+            return error;
+    }
+    uint32_t at = text_hash(description) & (t->slot_count - 1);
+    for (; t->slots[at]; at = (at + 1) & (t->slot_count - 1)) {
+        struct function *f = t->functions[t->slots[at] - 1];
+        if (strcmp(f->description, description) == 0) {
+            *found = f;
+            return 0;
+        }
+    }
+    if (t->count >= FUNCTIONS_MAX)
+        return GPUPROF_LIMIT;
+    int error = function_make(description, t->count, &t->functions[t->count]);
+    if (error < 0)
+        return error;
+    *found = t->functions[t->count++];
+    t->slots[at] = t->count;
+    return 0;
+}
+
+static uint32_t list_hash(const void *item)
+{
+    const struct code_list *list = item;
+    uint32_t hash = list->count;
+    for (uint32_t i = 0; i < list->count; i++)
+        hash = (hash ^ (list->functions[i] ? list->functions[i]->index + 1 : 0)) * 16777619u;
+    return hash ^ hash >> 15;
+}
+
+static bool same_list(const void *a, const void *b)
+{
+    const struct code_list *x = a, *y = b;
+    return x->count == y->count &&
+           memcmp(x->functions, y->functions, x->count * sizeof *x->functions) == 0;
+}
+
+static const struct number_kind list_kind = {sizeof(struct code_list), list_hash, same_list};
+
+int function_codes_share(struct function_table *t, struct function_codes *codes)
+{
+    struct code_list list = {codes->functions, codes->count};
+    if (!codes->count)
+        return 0;
+    struct code_list *lists =
+        array_room(t->lists, t->list_count, &t->list_capacity, sizeof *lists, 4);
+    if (!lists)
+        return GPUPROF_NO_MEMORY;
+    t->lists = lists;
+    uint32_t *number =
+        number_set_find(&t->list_numbers, &list_kind, t->lists, t->list_count, &list);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (*number) {
+        free(codes->functions);
+        codes->functions = t->lists[*number - 1].functions;
+    } else {
+        t->lists[t->list_count++] = list;
+        *number = t->list_count;
+    }
+    codes->shared = true;
+    return 0;
+}
+
+/* Room for `code` in functions that are the process's own. */
+static int codes_reserve(struct function_codes *codes, unsigned code)
+{
+    uint32_t count = codes->count ? codes->count : 256;
+    while (count <= code)
+        count *= 2;
+    if (count == codes->count && !codes->shared)
+        return 0;
+    const struct function **own =
+        realloc(codes->shared ? NULL : codes->functions, count * sizeof *own);
+    if (!own)
+        return GPUPROF_NO_MEMORY;
+    if (codes->shared)
+        memcpy(own, codes->functions, codes->count * sizeof *own);
+    memset(own + codes->count, 0, (count - codes->count) * sizeof *own);
+    *codes =
+        (struct function_codes){.functions = own, .count = count, .described = codes->described};
+    return 0;
+}
+
+static int codes_set(struct function_codes *codes, unsigned code, const struct function *f)
+{
+    if (code >= FUNCTION_CODES_MAX)
+        return GPUPROF_LIMIT;
+    int error = codes_reserve(codes, code);
+    if (error == 0)
+        codes->functions[code] = f;
+    return error;
+}
+
+static int describe(struct function_table *t, struct function_codes *codes, unsigned code,
+                    const char *description)
+{
+    const struct function *f;
+    int error = table_find(t, description, &f);
+    return error < 0 ? error : codes_set(codes, code, f);
+}
+
+int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
+                      const uint8_t *text, size_t length)
+{
+    char description[FUNCTION_BYTES_MAX + 1];
+    if (length == 0 || length > FUNCTION_BYTES_MAX || memchr(text, '\0', length))
+        return GPUPROF_DAMAGED;
+    memcpy(description, text, length);
+    description[length] = '\0';
+    int error = describe(t, codes, code, description);
+    if (error == 0)
+        codes->described = true;
+    return error;
+}
+
+int function_builtin(struct function_table *t, struct function_codes *codes)
+{
+    for (unsigned code = 0; code < API_FUNCTION_COUNT; code++) {
+        const struct api_function *api = &api_functions[code];
+        char text[FUNCTION_BYTES_MAX + 1];
+        int at = snprintf(text, sizeof text, "%s|%s|%s|", api->symbol, api_domain_name(api->domain),
+                          api_class_name(api->class));
+        for (unsigned i = 0; i < api->arg_count && at < FUNCTION_BYTES_MAX; i++)
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", i ? "," : "",
+                           api_arg_kind_name(api->args[i].kind), api->args[i].label);
+        int error = describe(t, codes, code, text);
+        if (error == GPUPROF_NO_MEMORY)
+            return error;
+    }
+    return 0;
+}
+
+const struct function *function_of(struct function_table *t, struct function_codes *codes,
+                                   unsigned code)
+{
+    if (code < codes->count && codes->functions[code])
+        return codes->functions[code];
+    char text[64];
+    const struct function *f;
+    snprintf(text, sizeof text, "function_%u|?|?|", code);
+    if (table_find(t, text, &f) < 0)
+        return NULL;
+    codes_set(codes, code, f); /* only a cache: without it the next call searches again */
+    return f;
+}

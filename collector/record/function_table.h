@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that calls name: each distinct description once, whatever the number of processes,
+ * and per process the way from a CALL record's code to it. Descriptions come from the API records
+ * of the stream; the table of this build serves only a process that left none and whose header says
+ * that its table was the same.
+ */
+#ifndef GPUPROF_COLLECTOR_FUNCTION_TABLE_H
+#define GPUPROF_COLLECTOR_FUNCTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "base/number_set.h"
+#include "record.h"
+
+#define FUNCTION_CODES_MAX  4096  /* codes of one process */
+#define FUNCTIONS_MAX       65536 /* of all processes */
+#define FUNCTION_BYTES_MAX  1024  /* longest description */
+#define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
+
+struct function_arg {
+    uint8_t kind;      /* enum api_arg_kind */
+    const char *label; /* a view of the description */
+};
+
+/* x, y and z of a dim3 in one word, from two: what neither a device nor one word can is saturated.
+ */
+static inline uint64_t function_dim3(uint64_t xy, uint64_t z)
+{
+    uint64_t y = xy >> 32 < UINT16_MAX ? xy >> 32 : UINT16_MAX;
+    return (uint32_t)xy | y << 32 | (z < UINT16_MAX ? z : UINT16_MAX) << 48;
+}
+
+/*
+ * How argument `i` of `count` is to be shown, if its description says `kind`: a dim3 that came as
+ * two words is shown as one, at the first of them. False: it was.
+ */
+static inline bool function_value(const uint64_t *args, unsigned count, unsigned i, unsigned *kind,
+                                  uint64_t *value)
+{
+    *value = args[i];
+    if (*kind == API_DIM3_XY) {
+        *kind = API_DIM3;
+        *value = function_dim3(args[i], i + 1 < count ? args[i + 1] : 0);
+    }
+    return *kind != API_DIM3_Z;
+}
+
+struct function {
+    uint32_t index; /* 0, 1, ... in the order of first appearance */
+    uint8_t domain; /* enum api_domain or FUNCTION_DOMAIN_ANY */
+    uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
+    uint8_t arg_count;
+    bool launches;      /* work of the device, not of the host */
+    bool copies;        /* memory; neither sets nor prefetches it */
+    const char *symbol; /* a view of text */
+    char *name;         /* owned: the symbol without "__" before and _ptsz or _ptds behind it */
+    char *text;         /* owned: the description, cut into strings */
+    char *description;  /* owned: the description itself */
+    struct function_arg args[RECORD_ARGS_MAX];
+};
+
+/* The functions of all codes of a process. */
+struct code_list {
+    const struct function **functions; /* owned */
+    uint32_t count;
+};
+
+struct function_table {
+    struct function **functions; /* owned, by index */
+    uint32_t count;
+    uint32_t *slots; /* hash: index + 1 */
+    uint32_t slot_count;
+    struct code_list *lists; /* owned: what processes have in common */
+    uint32_t list_count;
+    uint32_t list_capacity;
+    struct number_set list_numbers;
+};
+
+/* Per process: code -> function. */
+struct function_codes {
+    const struct function **functions; /* NULL where the code is unknown */
+    uint32_t count;
+    bool shared;    /* the table's; else owned */
+    bool described; /* an API record was read */
+};
+
+void function_table_release(struct function_table *t);
+
+/*
+ * Takes the description "symbol|domain|class|kind:label,..." and makes `code` mean it. 0,
+ * GPUPROF_DAMAGED if it cannot be read, GPUPROF_LIMIT or GPUPROF_NO_MEMORY.
+ */
+int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
+                      const uint8_t *text, size_t length);
+
+/* Fills `codes` from the table of this build. 0 or GPUPROF_NO_MEMORY. */
+int function_builtin(struct function_table *t, struct function_codes *codes);
+
+/*
+ * Processes that were recorded by the same gpuprof have the same codes: those of the second one and
+ * all others go, in favour of the first one's, which the table keeps. 0 or GPUPROF_NO_MEMORY.
+ */
+int function_codes_share(struct function_table *t, struct function_codes *codes);
+
+void function_codes_release(struct function_codes *codes);
+
+/*
+ * The function of `code`, made up as "function_<code>" if nobody described it. NULL: no memory or
+ * FUNCTIONS_MAX reached.
+ */
+const struct function *function_of(struct function_table *t, struct function_codes *codes,
+                                   unsigned code);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verb `dump`: files as text, for people and for tests, in the order of the file; one line per
+ * header, block and event. Words are separated by one blank, numbers are decimal or 0x and hex,
+ * times are nanoseconds on the process's own scale, strings are JSON strings.
+ *
+ *   file PATH
+ *   header process_id= boot_id= host="" pid= parent= pid_namespace= start_time= api_crc= clock=
+ *       ticks_zero= mult= monotonic_zero_ns= realtime_zero_ns= live_path=""
+ *   block at=OFFSET sequence= thread= records= min_ns= max_ns= position=BEGIN..END payload= stored=
+ *       ("at=live" for what comes from the live file), then "damaged" if its content does not hold
+ *   call SYMBOL begin= dur= result= [error=NAME] LABEL=VALUE... thread= tid= [correlation=]
+ *       [weight=] [stack=] [captured] [nested] [stale] [open]
+ *       after a kernel's handle: LABEL_name="demangled", if the file names it
+ *   TYPE begin= [dur=] [code=] LABEL=VALUE... [kernel=""] [text=""] thread= tid= [correlation=]
+ *   stack ... frames=MODULE+OFFSET,python:LOCATION,ADDRESS (innermost first)
+ *       (other records; kinds as words if they have any, one with a blank in it as a string)
+ *   losses KEY=VALUE...
+ */
+#include "report/dump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "record/argument_text.h"
+#include "base/array.h"
+#include "symbol/cuda_error.h"
+#include "report/dump_record.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+#include "record/losses.h"
+#include "base/message.h"
+#include "base/options.h"
+#include "read/recording.h"
+#include "record/stack_record.h"
+#include "model/survey.h"
+#include "output/verb_output.h"
+
+#define DUMP_NAMES_MAX (1u << 20)
+
+/* A NAME record; the latest of a handle that is not later than a call names the call's kernel. */
+struct dump_name {
+    uint64_t handle;
+    uint64_t begin;
+    const struct kernel_name *name;
+};
+
+struct dump {
+    struct recording rec;
+    struct output out;
+    FILE *text; /* a view: what is printed goes to `out` */
+    struct process *process;
+    struct stream_scan *scan;
+    struct dump_name *names; /* owned */
+    uint32_t name_count;
+    uint32_t name_capacity;
+    uint8_t *payload; /* owned */
+    size_t capacity;
+    bool blocks_only;
+};
+
+static void print_string(const char *text, size_t length, FILE *out)
+{
+    char *quoted = json_string(text, length);
+    fputs(quoted ? quoted : "\"?\"", out);
+    free(quoted);
+}
+
+/* A name out of a file; it may hold anything. */
+static void print_name(const char *before, const char *name, const char *behind, FILE *out)
+{
+    char *line = json_line(name);
+    fprintf(out, "%s%s%s", before, line ? line : "?", behind);
+    free(line);
+}
+
+static void print_id(const char *key, const uint8_t *id, FILE *out)
+{
+    fprintf(out, " %s=", key);
+    for (int i = 0; i < 16; i++)
+        fprintf(out, "%02x", id[i]);
+}
+
+static void print_header(const struct process *p, FILE *out)
+{
+    const struct stream_header *h = &p->header;
+    print_name("file ", p->file.path, "\nheader", out);
+    print_id("process_id", h->process_id, out);
+    print_id("boot_id", h->boot_id, out);
+    fprintf(out, " host=");
+    print_string(h->host, strlen(h->host), out);
+    fprintf(out, " pid=%u parent=%u pid_namespace=%llu start_time=%llu api_crc=0x%08x clock=%u",
+            h->pid, h->parent_pid, (unsigned long long)h->pid_namespace,
+            (unsigned long long)h->start_time, h->api_crc, h->scale.source);
+    fprintf(out,
+            " ticks_zero=%llu mult=%llu monotonic_zero_ns=%llu realtime_zero_ns=%llu live_path=",
+            (unsigned long long)h->scale.ticks_zero, (unsigned long long)h->scale.mult,
+            (unsigned long long)h->monotonic_zero_ns, (unsigned long long)h->realtime_zero_ns);
+    print_string(h->live_path, strlen(h->live_path), out);
+    fputc('\n', out);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct dump_name *a = left;
+    const struct dump_name *b = right;
+    if (a->handle != b->handle)
+        return a->handle < b->handle ? -1 : 1;
+    return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, uint64_t begin)
+{
+    uint32_t low = 0;
+    uint32_t high = d->name_count;
+    struct dump_name key = {.handle = handle, .begin = begin};
+    while (low < high) { /* the first that is later than the key */
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_names(&d->names[middle], &key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && d->names[low - 1].handle == handle ? d->names[low - 1].name : NULL;
+}
+
+static int keep_name(struct dump *d, const struct record *r)
+{
+    struct kernel_handles *handles = &d->process->kernels;
+    if (!r->bytes || r->arg_count < 1 || d->name_count == DUMP_NAMES_MAX)
+        return 0;
+    if (kernel_name_set(&d->rec.reader.names, handles, r->args[0], r->bytes, r->byte_count) < 0)
+        return GPUPROF_NO_MEMORY;
+    struct dump_name *names =
+        array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    d->names = names;
+    const struct kernel_name *name = kernel_name_of(handles, r->args[0]);
+    if (name)
+        d->names[d->name_count++] =
+            (struct dump_name){.handle = r->args[0], .begin = r->begin, .name = name};
+    return 0;
+}
+
+static void print_arg(const struct dump *d, const struct record *r, const char *label,
+                      unsigned kind, uint64_t value)
+{
+    FILE *out = d->text;
+    print_name(" ", label, "=", out);
+    argument_print(kind, value, out);
+    const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
+    if (name) {
+        print_name(" ", label, "_name=", out);
+        fputs(name->json, out);
+    }
+}
+
+static void print_call(struct dump *d, const struct record *r)
+{
+    FILE *out = d->text;
+    const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
+    if (f && f->domain == FUNCTION_DOMAIN_ANY)
+        d->process->losses.unknown_functions++;
+    print_name("call ", f ? f->symbol : "?", "", out);
+    fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
+            (unsigned long long)r->duration, r->result);
+    const char *error = f && r->result ? cuda_error_name(f->domain, r->result) : NULL;
+    if (error)
+        fprintf(out, " error=%s", error);
+    for (unsigned i = 0; i < r->arg_count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "arg%u", i);
+        bool known = f && i < f->arg_count;
+        unsigned kind = known ? f->args[i].kind : API_HANDLE;
+        uint64_t value;
+        if (function_value(r->args, r->arg_count, i, &kind, &value))
+            print_arg(d, r, known ? f->args[i].label : number, kind, value);
+    }
+}
+
+/* Any other record: its arguments by the labels of events.def. */
+static void print_other(const struct dump *d, const struct record *r)
+{
+    FILE *out = d->text;
+    const struct event_info *info = event_info(r->type);
+    if (info)
+        fputs(info->name, out);
+    else
+        fprintf(out, "type_%u", r->type);
+    fprintf(out, " begin=%llu", (unsigned long long)r->begin);
+    if (r->duration)
+        fprintf(out, " dur=%llu", (unsigned long long)r->duration);
+    if (r->code || r->type == RECORD_API)
+        fprintf(out, " code=%u", r->code);
+    const char *labels = info ? info->arguments : "";
+    for (unsigned i = 0; i < r->arg_count; i++) {
+        size_t length = strcspn(labels, " ");
+        if (length)
+            fprintf(out, " %.*s=", (int)length, labels);
+        else
+            fprintf(out, " arg%u=", i);
+        dump_argument(r, i, out);
+        labels += length + (labels[length] == ' ');
+    }
+    const struct kernel_name *name =
+        r->type == RECORD_KERNEL ? survey_kernel(d->process, record_arg(r, KERNEL_NAME_INDEX))
+                                 : NULL;
+    if (name)
+        fprintf(out, " kernel=%s", name->json);
+    if (r->type == RECORD_STACK) {
+        dump_frames(r, out);
+    } else if (r->bytes) {
+        fprintf(out, " text=");
+        print_string((const char *)r->bytes, r->byte_count, out);
+    }
+}
+
+static void print_record(struct dump *d, const struct record *r, const struct thread *thread)
+{
+    FILE *out = d->text;
+    if (r->type == RECORD_CALL)
+        print_call(d, r);
+    else
+        print_other(d, r);
+    d->process->losses.stacks_unread += !stack_record_is_good(r);
+    fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
+    if (r->correlation)
+        fprintf(out, " correlation=%u", r->correlation);
+    if (r->weight > 1)
+        fprintf(out, " weight=%u", r->weight);
+    if (r->stack_id)
+        fprintf(out, " stack=%u", r->stack_id);
+    fprintf(out, "%s%s%s%s\n", r->flags & RECORD_CAPTURED ? " captured" : "",
+            r->flags & RECORD_NESTED ? " nested" : "", r->flags & RECORD_STALE ? " stale" : "",
+            r->flags & RECORD_OPEN ? " open" : "");
+}
+
+static void print_block(const struct block_place *place, bool damaged, FILE *out)
+{
+    const struct block_header *h = &place->header;
+    if (place->offset & LIVE_BLOCK)
+        fprintf(out, "block at=live");
+    else
+        fprintf(out, "block at=%llu", (unsigned long long)place->offset);
+    fprintf(out,
+            " sequence=%llu thread=%u records=%u min_ns=%llu max_ns=%llu position=%llu..%llu"
+            " payload=%u stored=%u%s\n",
+            (unsigned long long)h->sequence, h->thread, h->record_count,
+            (unsigned long long)h->min_ns, (unsigned long long)h->max_ns,
+            (unsigned long long)h->position_begin, (unsigned long long)h->position_end,
+            h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
+}
+
+/* Reads a block; prints it and its events, or only takes its names. */
+static int take_block(struct dump *d, struct block_place *place, bool print)
+{
+    struct process *p = d->process;
+    struct block_decoder decoder;
+    struct record record;
+    int error = process_block(p, &d->rec.reader, place, &d->payload, &d->capacity);
+    if (error == 0)
+        error = block_decoder_init(&decoder, d->payload, place->header.payload_bytes,
+                                   place->header.record_count);
+    if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
+        return error;
+    if (print) {
+        print_block(place, error < 0, d->text);
+        p->losses.damaged_blocks += error < 0;
+        p->losses.damaged_records += error < 0 ? place->header.record_count : 0;
+    }
+    if (error < 0)
+        return 0;
+    struct thread *thread = thread_find(&p->threads, place->header.thread);
+    int more = 1;
+    error = 0;
+    while (thread && error == 0 && !(print && (d->blocks_only || ferror(d->text))) &&
+           (more = block_decoder_next(&decoder, &record)) > 0) {
+        if (print)
+            print_record(d, &record, thread);
+        else if (record.type == RECORD_NAME)
+            error = keep_name(d, &record);
+        else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
+            error = kernel_name_set(&d->rec.reader.names, &p->gpu_names, record.args[0],
+                                    record.bytes, record.byte_count);
+    }
+    if (print && more < 0) {
+        p->losses.damaged_blocks++;
+        fprintf(d->text, "damaged\n");
+    }
+    block_decoder_release(&decoder);
+    return error;
+}
+
+static int walk(struct dump *d, bool print)
+{
+    struct process *p = d->process;
+    struct scanned_block block;
+    int more;
+    int error = 0;
+    stream_scan_init(d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
+    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(d->scan, &block)) != 0) {
+        struct block_place place = {.offset = block.offset};
+        error = more < 0 ? more : take_block(d, &place, print);
+    }
+    for (uint32_t i = 0; error == 0 && i < p->live.count; i++) {
+        struct block_place place = {.offset = LIVE_BLOCK | i};
+        error = take_block(d, &place, print);
+    }
+    return error;
+}
+
+static void print_losses(const struct losses *l, FILE *out)
+{
+    fprintf(out, "losses");
+    for (unsigned i = 0; i < LOSS_COUNT; i++)
+        if (loss_value(l, i))
+            fprintf(out, " %s=%llu", loss_info(i).key, (unsigned long long)loss_value(l, i));
+    fputc('\n', out);
+}
+
+static int dump_process(struct dump *d, struct process *p)
+{
+    d->process = p;
+    d->name_count = 0;
+    print_header(p, d->text);
+    int error = d->blocks_only ? 0 : walk(d, false);
+    if (d->name_count)
+        qsort(d->names, d->name_count, sizeof *d->names, compare_names);
+    if (error == 0)
+        error = walk(d, true);
+    if (error == 0)
+        print_losses(&p->losses, d->text);
+    else
+        message("%s: %s", p->file.path,
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    return error;
+}
+
+static enum exit_code dump_recording(struct dump *d)
+{
+    uint64_t room = verb_output_room(recording_bytes(&d->rec));
+    enum exit_code code = verb_output_open(&d->out, NULL, &room);
+    if (code != EXIT_OK)
+        return code;
+    d->scan = malloc(sizeof *d->scan);
+    d->text = output_stream(&d->out);
+    int error = d->scan && d->text ? 0 : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("dump: %s", gpuprof_error_text(error));
+    for (uint32_t i = 0; error == 0 && i < d->rec.count; i++)
+        error = dump_process(d, d->rec.processes[i]);
+    return verb_output_close(&d->out, NULL, error);
+}
+
+enum exit_code dump_verb(const struct options *options)
+{
+    struct dump d = {.blocks_only = options->blocks};
+    struct recording_options how = {.keep_live = true, .no_index = true};
+    enum exit_code code = recording_open(&d.rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = dump_recording(&d);
+    if (code == EXIT_OK)
+        code = recording_verdict(&d.rec, options->strict);
+    free(d.scan);
+    free(d.names);
+    free(d.payload);
+    recording_release(&d.rec);
+    return code;
+}

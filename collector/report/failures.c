@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/failures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "symbol/cuda_error.h"
+#include "read/process.h"
+#include "read/process_title.h"
+
+#define ERROR_TEXT_BYTES 96
+
+static const char *error_text(const struct failure *row, char *text)
+{
+    const char *name = cuda_error_name(row->function->domain, row->result);
+    if (name)
+        snprintf(text, ERROR_TEXT_BYTES, "%s", name);
+    else
+        snprintf(text, ERROR_TEXT_BYTES, "error %d", row->result);
+    return text;
+}
+
+void failures_take(struct failures *f, const struct event *e, const struct function *function,
+                   uint64_t weight)
+{
+    uint32_t i = 0;
+    while (i < f->count &&
+           (f->rows[i].function != function || f->rows[i].result != e->record->result))
+        i++;
+    if (i == FAILURES_MAX) {
+        f->others += weight;
+        return;
+    }
+    if (i == f->count)
+        f->rows[f->count++] = (struct failure){.function = function,
+                                               .process = e->process,
+                                               .thread = e->thread,
+                                               .result = e->record->result,
+                                               .first_ns = e->end_ns};
+    f->rows[i].count += weight;
+}
+
+enum { NAME, FUNCTION, DOMAIN, RESULT, ERROR, COUNT, FIRST, HOST, PID, TID, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "error and function, where it came first"},
+    [FUNCTION] = {"function"},
+    [DOMAIN] = {"domain"},
+    [RESULT] = {"result", .type = COLUMN_NUMBER, .ascending = true},
+    [ERROR] = {"error"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 13},
+    [FIRST] = {"first_ns", "first after", COLUMN_NS, 12, .ascending = true, .spare = 2},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+};
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    t->count = ((const struct failures *)t->source)->count;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct failures *f = t->source;
+    const struct failure *row = &f->rows[index];
+    char title[1200], error[ERROR_TEXT_BYTES], *text = NULL;
+    int length;
+    error_text(row, error);
+    if (format == FORMAT_TEXT)
+        length = asprintf(&text, "%s of %s, in %s", error, row->function->name,
+                          thread_title(row->process, row->thread, title, sizeof title));
+    else
+        length = asprintf(&text, "%s of %.400s", error, row->function->name);
+    cells[NAME] = cell_owned(length < 0 ? NULL : text);
+    cells[FUNCTION] = cell_text(row->function->name);
+    cells[DOMAIN] = cell_text(api_domain_name(row->function->domain));
+    cells[RESULT] = cell_number((uint64_t)row->result);
+    cells[ERROR] = cell_owned(strdup(error));
+    cells[COUNT] = cell_number(row->count);
+    cells[FIRST] = cell_number(row->first_ns - f->begin_ns);
+    cells[HOST] = cell_text(row->process->header.host);
+    cells[PID] = cell_number(row->process->header.pid);
+    cells[TID] = cell_number(row->thread->tid);
+}
+
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    uint64_t others = ((const struct failures *)t->source)->others;
+    cells[NAME] = cell_text("others");
+    cells[COUNT] = cell_number(others);
+    return others && format == FORMAT_TEXT;
+}
+
+const struct table_info failures_table = {
+    .name = "failures",
+    .key = "failures",
+    .title = "calls that returned an error",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT, FIRST},
+    /* They are among their functions' errors already, so that here they are not to be added up. */
+    .csv = {{CSV_ERROR, NULL, DOMAIN, 0, {[FIELD_COUNT] = COUNT}}},
+    .csv_count = 1,
+    .is_urgent = true,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+    .foot = fill_foot,
+};
+
+void failures_print_summary(const struct failures *f, FILE *out)
+{
+    char error[ERROR_TEXT_BYTES];
+    if (f->count)
+        fprintf(out, " (first %s of %s)", error_text(&f->rows[0], error),
+                f->rows[0].function->name);
+}

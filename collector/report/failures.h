@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The errors that calls have returned: which, how often, and where each came first. The very first
+ * is what went wrong; an error of a device stays, and all calls after it return it, too.
+ */
+#ifndef GPUPROF_COLLECTOR_FAILURES_H
+#define GPUPROF_COLLECTOR_FAILURES_H
+
+#include <stdio.h>
+
+#include "table/table.h"
+#include "model/timeline.h"
+
+#define FAILURES_MAX 64
+
+/* One error of one function. Views of the recording. */
+struct failure {
+    const struct function *function; /* the first of its name */
+    const struct process *process;   /* where it came first */
+    const struct thread *thread;
+    int32_t result;
+    uint64_t count;
+    uint64_t first_ns;
+};
+
+struct failures {
+    struct failure rows[FAILURES_MAX]; /* in the order of their first coming */
+    uint32_t count;
+    uint64_t begin_ns; /* of the first call: times of the table are from then on */
+    uint64_t others;   /* calls with an error for which there was no row */
+};
+
+/* Takes a CALL with an error, for `weight` calls; `function` is the same for all of its name. */
+void failures_take(struct failures *f, const struct event *e, const struct function *function,
+                   uint64_t weight);
+
+/* Of a struct failures. */
+extern const struct table_info failures_table;
+
+/* The first of them, " (first cudaErrorMemoryAllocation of cudaMalloc)". */
+void failures_print_summary(const struct failures *f, FILE *out);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the devices on paper. Names of tables and columns are those of `nsys stats` where
+ * it has them. */
+#include "report/gpu_report.h"
+
+static uint64_t mean_ns(const struct gpu_stat *row)
+{
+    return row->count ? row->total_ns / row->count : 0;
+}
+
+/* A bucket's middle may lie outside of what is in it. */
+static uint64_t quantile_ns(const struct gpu_stat *row, double fraction)
+{
+    uint64_t ns = histogram_quantile(&row->durations, fraction);
+    ns = ns > row->min_ns ? ns : row->min_ns;
+    return ns < row->max_ns ? ns : row->max_ns;
+}
+
+static double bandwidth(const struct gpu_stat *row)
+{
+    return row->total_ns ? (double)row->bytes / (double)row->total_ns : 0;
+}
+
+enum {
+    NAME,
+    SHARE,
+    TOTAL,
+    INSTANCES,
+    MEAN,
+    MEDIAN,
+    MIN,
+    P95,
+    MAX,
+    BYTES,
+    RATE,
+    PART,  /* in the place of the share, where a row is a single number */
+    BLANK, /* where rows add up to nothing */
+    COLUMNS
+};
+
+/* What is counted are times, or bytes; rows add up to something, or are a part of it each. */
+#define GPU_COLUMNS(unit, counted, share, part)                                                    \
+    {                                                                                              \
+        [NAME] = {"name", "name"}, [SHARE] = {share, share, COLUMN_SHARE, 7},                      \
+        [TOTAL] = {"total_" unit, "total", counted, 12}, [INSTANCES] = {"instances",  "instances", \
+                                                                        COLUMN_COUNT, 12,          \
+                                                                        false,        2},          \
+        [MEAN] = {"mean_" unit, "mean", counted, 12, false, 1},                                    \
+        [MEDIAN] = {"median_" unit, "median", counted, 12, false, 1}, [MIN] = {"min_" unit, "min", \
+                                                                               counted,     12,    \
+                                                                               false,       1},    \
+        [P95] = {"p95_" unit, "p95", counted, 12, false, 1}, [MAX] = {"max_" unit, "max", counted, \
+                                                                      12,          false, 1},      \
+        [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, false, 2}, [RATE] = {"bandwidth_gb_s",      \
+                                                                            "GB/s",                \
+                                                                            COLUMN_RATE,           \
+                                                                            9,                     \
+                                                                            false,                 \
+                                                                            2},                    \
+        [PART] = {part, part, COLUMN_SHARE, 7}, [BLANK] = {NULL, "", COLUMN_TEXT, 7},              \
+    }
+static const struct column times[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL);
+static const struct column sizes[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, "share", NULL);
+static const struct column parts[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, NULL, "share");
+static const struct column peaks[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, NULL, "share");
+#undef GPU_COLUMNS
+
+static bool is_single(const struct table *t)
+{
+    return t->info->columns == parts || t->info->columns == peaks;
+}
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    uint32_t count;
+    const struct gpu_stat *rows = gpu_report_rows(t->source, &count);
+    enum gpu_table table = (enum gpu_table)(t->info - gpu_tables);
+    (void)format;
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].table != table)
+            continue;
+        t->first = t->count ? t->first : i;
+        t->count++;
+        t->whole += rows[i].total_ns;
+    }
+    t->is_there = t->count > 0;
+}
+
+static void fill_single(const struct table *t, const struct gpu_stat *row,
+                        enum report_format format, struct cell *cells)
+{
+    bool is_bytes = t->info->columns == peaks;
+    if (is_bytes)
+        cells[BYTES] = cell_number(row->bytes);
+    if (!is_bytes || format == FORMAT_TEXT)
+        cells[TOTAL] = cell_number(is_bytes ? row->bytes : row->total_ns);
+    if (row->of_ns)
+        cells[PART] = cell_share(row->total_ns, row->of_ns);
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    uint32_t count;
+    const struct gpu_stat *row = &gpu_report_rows(t->source, &count)[t->first + index];
+    cells[NAME] = cell_text(row->name);
+    if (is_single(t) && format != FORMAT_CSV) {
+        fill_single(t, row, format, cells);
+        return;
+    }
+    if (t->info->text[0] == SHARE)
+        cells[SHARE] = cell_share(row->total_ns, t->whole);
+    cells[TOTAL] = cell_number(row->total_ns);
+    cells[INSTANCES] = cell_number(row->count);
+    cells[MEAN] = cell_number(mean_ns(row));
+    cells[MEDIAN] = cell_number(quantile_ns(row, 0.5));
+    cells[MIN] = cell_number(row->min_ns);
+    cells[P95] = cell_number(quantile_ns(row, 0.95));
+    cells[MAX] = cell_number(row->max_ns);
+    if (format == FORMAT_CSV || row->table == TABLE_COPIES) {
+        cells[BYTES] = cell_number(row->bytes);
+        cells[RATE] = cell_real(bandwidth(row));
+    }
+}
+
+/* In the csv they are in the columns of the functions: instances as calls, and no errors. */
+#define FORM(kind, domain)                                                                         \
+    .csv = {{kind, domain, 0, 0, {INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES}}}, .csv_count = 1
+#define GPU_TABLE(key_, title_, columns_)                                                          \
+    .name = key_, .key = key_, .title = title_, .columns = columns_, .column_count = COLUMNS,      \
+    .begin = table_begins, .row = fill_row
+#define NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
+
+const struct table_info gpu_tables[TABLE_COUNT] = {
+    [TABLE_KERNELS] = {GPU_TABLE("cuda_gpu_kern_sum", "GPU kernels", times),
+                       .text = {SHARE, NUMBERS}, FORM(CSV_KERNEL, "gpu")},
+    [TABLE_COPIES] = {GPU_TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", times),
+                      .text = {SHARE, NUMBERS, BYTES, RATE}, FORM(CSV_COPY, "gpu")},
+    /* Sizes have no columns in the csv. */
+    [TABLE_SIZES] = {GPU_TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
+                     .text = {SHARE, NUMBERS}},
+    [TABLE_GRAPHS] = {GPU_TABLE("cuda_gpu_graph_sum", "GPU graphs", times),
+                      .text = {SHARE, NUMBERS}, FORM(CSV_GRAPH, "gpu")},
+    [TABLE_SYNCS] = {GPU_TABLE("cuda_sync_sum", "synchronisations", times),
+                     .text = {SHARE, NUMBERS}, FORM(CSV_SYNC, "host")},
+    [TABLE_LAUNCHES] = {GPU_TABLE("cuda_kern_exec_sum", "from launch to kernel", times),
+                        .text = {BLANK, NUMBERS}, FORM(CSV_LAUNCH, "gpu")},
+    [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", times), .text = {BLANK, NUMBERS},
+                      FORM(CSV_RANGE, "host")},
+    [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", times),
+                           .text = {BLANK, NUMBERS}, FORM(CSV_GPU_RANGE, "gpu")},
+    [TABLE_OVERHEADS] = {GPU_TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
+                         .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},
+    [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},
+                       .is_bare = true, FORM(CSV_DEVICE, "gpu")},
+    [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .text = {PART, TOTAL},
+                      .is_bare = true, FORM(CSV_MEMORY, "gpu")},
+};

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/open_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "record/argument_text.h"
+#include "read/process.h"
+#include "read/process_title.h"
+#include "base/unit_text.h"
+
+/* A name is known only while its handle means it: as the events go by. */
+static const struct kernel_name *kernel_of(const struct event *e)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == API_KERNEL)
+            return kernel_name_of(&e->process->kernels, e->record->args[i]);
+    return NULL;
+}
+
+void open_calls_take(struct open_calls *o, const struct event *e)
+{
+    uint64_t duration_ns = e->end_ns - e->begin_ns;
+    uint32_t place = o->count;
+    if (!(e->record->flags & RECORD_OPEN))
+        return;
+    o->total++;
+    while (place > 0 && o->calls[place - 1].duration_ns < duration_ns)
+        place--;
+    if (place == OPEN_CALLS_MAX)
+        return;
+    if (o->count < OPEN_CALLS_MAX)
+        o->count++;
+    memmove(&o->calls[place + 1], &o->calls[place], (o->count - place - 1) * sizeof *o->calls);
+    o->calls[place] = (struct open_call){.function = e->function,
+                                         .process = e->process,
+                                         .thread = e->thread,
+                                         .kernel = kernel_of(e),
+                                         .duration_ns = duration_ns,
+                                         .arg_count = e->record->arg_count};
+    memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);
+}
+
+/* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
+static char *call_text(const struct open_call *c)
+{
+    char title[1200], *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return NULL;
+    fputs(c->function->name, out);
+    for (unsigned k = 0; k < c->arg_count && k < c->function->arg_count; k++) {
+        unsigned kind = c->function->args[k].kind;
+        uint64_t value;
+        if (!function_value(c->args, c->arg_count, k, &kind, &value))
+            continue;
+        fprintf(out, " %s=", c->function->args[k].label);
+        if (c->kernel && kind == API_KERNEL)
+            fputs(c->kernel->shown, out);
+        else
+            argument_print(kind, value, out);
+    }
+    fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+enum { NAME, LASTED, FUNCTION, DOMAIN, KERNEL, HOST, PID, TID, THREAD, ONE, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "call, thread and process"},
+    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13},
+    [FUNCTION] = {"function"},
+    [DOMAIN] = {"domain"},
+    [KERNEL] = {"kernel"},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+    [THREAD] = {"thread"},
+    [ONE] = {NULL},
+};
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct open_calls *o = t->source;
+    t->count = o->count;
+    t->is_there = o->total || format == FORMAT_JSON;
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct open_call *c = &((const struct open_calls *)t->source)->calls[index];
+    bool is_text = format == FORMAT_TEXT;
+    cells[NAME] = is_text ? cell_owned(call_text(c)) : cell_text(c->function->name);
+    cells[LASTED] =
+        is_text && !c->duration_ns ? cell_text("just begun") : cell_number(c->duration_ns);
+    cells[FUNCTION] = cell_text(c->function->name);
+    cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
+    if (c->kernel)
+        cells[KERNEL] = cell_text(c->kernel->shown);
+    cells[HOST] = cell_text(c->process->header.host);
+    cells[PID] = cell_number(c->process->header.pid);
+    cells[TID] = cell_number(c->thread->tid);
+    cells[THREAD] = cell_text(c->thread->name);
+    cells[ONE] = cell_number(1);
+}
+
+/* Those that are not kept. */
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    const struct open_calls *o = t->source;
+    char number[UNIT_TEXT_BYTES], *text = NULL;
+    if (format != FORMAT_TEXT || o->total == o->count)
+        return false;
+    if (asprintf(&text, "... and %s more", count_text(number, o->total - o->count)) < 0)
+        text = NULL;
+    cells[NAME] = cell_owned(text);
+    return true;
+}
+
+const struct table_info open_calls_table = {
+    .name = "open_calls",
+    .key = "open_calls",
+    .title = "calls that had not returned when their process ended or was looked at",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {LASTED},
+    /* Its time is among its function's already, so that here it is not to be added up. */
+    .csv = {{CSV_OPEN_CALL, NULL, DOMAIN, 0, {[FIELD_MAX] = LASTED, [FIELD_COUNT] = ONE}}},
+    .csv_count = 1,
+    .is_urgent = true,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+    .foot = fill_foot,
+};
+
+void open_calls_print_summary(const struct open_calls *o, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (!o->total)
+        return;
+    const struct open_call *c = &o->calls[0];
+    fprintf(out, "  open       %s ", c->function->name);
+    /* Nothing later is known of the process: it was killed in its work, and did not hang. */
+    if (c->duration_ns)
+        fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
+    else
+        fprintf(out, "had just begun at the end of");
+    fprintf(out, " process %u", c->process->header.pid);
+    if (o->total > 1)
+        fprintf(out, "; nor had %s more", count_text(text, o->total - 1));
+    fprintf(out, "\n");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls that had not returned when their process ended or was looked at: where a program that
+ * hung did so. Kept are those that have lasted longest, in memory of a fixed size.
+ */
+#ifndef GPUPROF_COLLECTOR_OPEN_CALLS_H
+#define GPUPROF_COLLECTOR_OPEN_CALLS_H
+
+#include <stdio.h>
+
+#include "symbol/kernel_names.h"
+#include "table/table.h"
+#include "model/timeline.h"
+
+#define OPEN_CALLS_MAX 32
+
+/* Views of the recording. */
+struct open_call {
+    const struct function *function;
+    const struct process *process;
+    const struct thread *thread;
+    const struct kernel_name *kernel; /* that is launched; NULL: none, or not known */
+    uint64_t duration_ns;
+    uint64_t args[RECORD_ARGS_MAX];
+    uint32_t arg_count;
+};
+
+struct open_calls {
+    struct open_call calls[OPEN_CALLS_MAX]; /* longest first; of the same length as they came */
+    uint32_t count;
+    uint64_t total; /* with those that are not kept */
+};
+
+/* Takes the event, a CALL, if it had not returned. */
+void open_calls_take(struct open_calls *o, const struct event *e);
+
+/* Of a struct open_calls. */
+extern const struct table_info open_calls_table;
+
+/* A line for the summary of a run. */
+void open_calls_print_summary(const struct open_calls *o, FILE *out);
+
+#endif

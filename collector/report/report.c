@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "report/gpu_report.h"
+#include "base/message.h"
+#include "report/stack_report.h"
+#include "model/timeline.h"
+
+#define RESULT_NOT_READY 600
+
+static struct report_row *row_add(struct report *r, const struct function *f)
+{
+    struct report_row *rows = array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 64);
+    if (!rows)
+        return NULL;
+    r->rows = rows;
+    r->rows[r->row_count] = (struct report_row){.function = f};
+    return &r->rows[r->row_count++];
+}
+
+static uint32_t name_hash(const void *item)
+{
+    const struct function *f = ((const struct report_row *)item)->function;
+    uint32_t hash = 2166136261u ^ f->domain;
+    for (const char *p = f->name; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 16777619u;
+    return hash;
+}
+
+static bool same_name(const void *a, const void *b)
+{
+    const struct function *x = ((const struct report_row *)a)->function;
+    const struct function *y = ((const struct report_row *)b)->function;
+    return x->domain == y->domain && strcmp(x->name, y->name) == 0;
+}
+
+static const struct number_kind by_name = {sizeof(struct report_row), name_hash, same_name};
+
+/* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
+static struct report_row *row_of(struct report *r, const struct function *f)
+{
+    if (f->index < r->row_of_count && r->row_of[f->index])
+        return &r->rows[r->row_of[f->index] - 1];
+    if (f->index >= r->row_of_count) {
+        uint32_t count = f->index + 256;
+        uint32_t *grown = realloc(r->row_of, count * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + r->row_of_count, 0, (count - r->row_of_count) * sizeof *grown);
+        r->row_of = grown;
+        r->row_of_count = count;
+    }
+    struct report_row wanted = {.function = f};
+    uint32_t *number = number_set_find(&r->row_names, &by_name, r->rows, r->row_count, &wanted);
+    if (!number || (!*number && !row_add(r, f)))
+        return NULL;
+    if (!*number)
+        *number = r->row_count;
+    r->row_of[f->index] = *number;
+    return &r->rows[*number - 1];
+}
+
+static uint64_t call_bytes(const struct event *e)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == API_BYTES)
+            bytes += e->record->args[i];
+    return bytes;
+}
+
+static int take_call(struct report *r, const struct event *e)
+{
+    struct report_row *row = row_of(r, e->function);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t duration_ns = e->end_ns - e->begin_ns;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    row->count += weight;
+    row->recorded++;
+    row->total_ns += duration_ns * weight;
+    if (duration_ns > row->max_ns)
+        row->max_ns = duration_ns;
+    /* The outer call has the time and the bytes of those nested in it already. */
+    bool outermost = !(e->record->flags & RECORD_NESTED);
+    row->outer_ns += outermost ? duration_ns * weight : 0;
+    r->total_ns += outermost ? duration_ns * weight : 0;
+    if (r->calls == 0)
+        r->begin_ns = e->begin_ns;
+    if (e->end_ns > r->end_ns)
+        r->end_ns = e->end_ns;
+    open_calls_take(&r->open, e);
+    r->calls += weight;
+    r->is_estimated |= weight > 1;
+    r->process_calls[e->process->index] += weight;
+    if (e->record->result && e->record->result != RESULT_NOT_READY) {
+        row->errors += weight;
+        r->errors += weight;
+        failures_take(&r->failures, e, row->function, weight);
+    } else {
+        uint64_t bytes = call_bytes(e) * weight;
+        row->bytes += bytes;
+        if (e->function->copies && outermost) {
+            r->copy_calls += weight;
+            r->copy_bytes += bytes;
+        }
+    }
+    return histogram_add(&row->durations, duration_ns, weight);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct report_row *a = left;
+    const struct report_row *b = right;
+    if (a->total_ns != b->total_ns)
+        return a->total_ns > b->total_ns ? -1 : 1;
+    return strcmp(a->function->name, b->function->name);
+}
+
+static int complete(struct report *r)
+{
+    r->failures.begin_ns = r->begin_ns;
+    if (r->row_count)
+        qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        losses_add(&r->losses, &r->rec->processes[i]->losses);
+    return cost_report_init(&r->cost, r->rec);
+}
+
+static int start_stacks(struct report *r, enum report_by by, const char *symbol_folder)
+{
+    if (by != BY_STACK && by != BY_PYTHON_LINE)
+        return 0;
+    r->stacks = calloc(1, sizeof *r->stacks);
+    if (!r->stacks)
+        return GPUPROF_NO_MEMORY;
+    return stack_report_init(r->stacks, gpu_report_surveyed(r->gpu), by, symbol_folder);
+}
+
+static int take_event(struct report *r, const struct event *e)
+{
+    int error = e->record->type == RECORD_CALL ? take_call(r, e) : gpu_report_take(r->gpu, e);
+    return error == 0 && r->stacks ? stack_costs_take(&r->stacks->costs, e) : error;
+}
+
+int report_make(struct report *r, struct recording *rec, enum report_by by,
+                const char *symbol_folder)
+{
+    *r = (struct report){.rec = rec};
+    r->gpu = gpu_report_create(rec, by);
+    int more = r->gpu ? gpu_report_survey(r->gpu) : GPUPROF_NO_MEMORY;
+    if (r->gpu && more < 0)
+        return more;
+    int started = r->gpu ? start_stacks(r, by, symbol_folder) : GPUPROF_NO_MEMORY;
+    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
+    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    more = r->gpu && timeline && r->process_calls && started == 0 ? 1 : GPUPROF_NO_MEMORY;
+    while (more > 0) {
+        struct event event;
+        more = timeline_next(timeline, &event);
+        int error = more > 0 ? take_event(r, &event) : 0;
+        more = error < 0 ? error : more;
+    }
+    if (more == 0)
+        more = gpu_report_finish(r->gpu);
+    if (more == 0 && r->stacks)
+        more = stack_report_finish(r->stacks);
+    if (more < 0)
+        message("%s: %s", timeline ? timeline_path(timeline) : "report",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(timeline);
+    int completed = complete(r);
+    if (completed < 0 && more == 0)
+        message("report: %s", gpuprof_error_text(completed));
+    return more < 0 ? more : completed;
+}
+
+void report_release(struct report *r)
+{
+    for (uint32_t i = 0; i < r->row_count; i++)
+        histogram_release(&r->rows[i].durations);
+    free(r->rows);
+    free(r->row_of);
+    number_set_release(&r->row_names);
+    free(r->process_calls);
+    cost_report_release(&r->cost);
+    if (r->stacks)
+        stack_report_release(r->stacks);
+    free(r->stacks);
+    gpu_report_free(r->gpu);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report: per function count, times and bytes over all recordings given. Memory does not
+ * depend on the number of calls: quantiles come from a log-linear histogram (histogram.h).
+ */
+#ifndef GPUPROF_COLLECTOR_REPORT_H
+#define GPUPROF_COLLECTOR_REPORT_H
+
+#include <stdio.h>
+
+#include "report/cost_report.h"
+#include "report/failures.h"
+#include "base/histogram.h"
+#include "record/losses.h"
+#include "base/number_set.h"
+#include "report/open_calls.h"
+#include "base/options.h"
+#include "read/recording.h"
+#include "table/table.h"
+
+struct report_row {
+    const struct function *function; /* the first of that name */
+    uint64_t count;
+    uint64_t errors; /* calls that returned one; "not ready" is an answer and not counted */
+    uint64_t total_ns;
+    uint64_t outer_ns; /* of it, of calls that are not nested in another */
+    uint64_t max_ns;
+    uint64_t bytes;    /* of calls that succeeded */
+    uint64_t recorded; /* calls that all this is known from; less than `count`: it is estimated */
+    struct histogram durations;
+};
+
+struct gpu_report;
+struct stack_report;
+
+struct report {
+    const struct recording *rec;
+    struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
+    uint32_t row_count;
+    uint32_t row_capacity;
+    uint32_t *row_of; /* owned: function index -> row + 1 */
+    uint32_t row_of_count;
+    struct number_set row_names; /* of rows by name and domain, until they are sorted */
+    uint64_t calls;
+    bool is_estimated; /* some calls stand for others, too */
+    uint64_t errors;
+    uint64_t total_ns;   /* of calls that are not nested in another */
+    uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
+    uint64_t copy_bytes;
+    uint64_t begin_ns;           /* of the first call; 0 if there is none */
+    uint64_t end_ns;             /* of the last */
+    uint64_t whole_ns;           /* 0: all was read; otherwise how long all took */
+    uint64_t *process_calls;     /* owned, by process index */
+    struct losses losses;        /* of all processes together */
+    struct open_calls open;      /* that had not returned */
+    struct failures failures;    /* calls that returned an error */
+    struct cost_report cost;     /* of gpuprof itself */
+    struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
+    struct stack_report *stacks; /* owned; NULL: not asked for */
+};
+
+/*
+ * Reads all events of `rec`, which must stay; `by` says what a row of kernels is, or which table of
+ * stacks there is to be, with symbols from `symbol_folder` (symbols.h). 0, or an error after one
+ * line on stderr.
+ */
+int report_make(struct report *r, struct recording *rec, enum report_by by,
+                const char *symbol_folder);
+void report_release(struct report *r);
+
+/* How a report is wanted: which tables, and what of them. */
+struct report_view {
+    enum report_by by;
+    const char *tables; /* names, with commas between; NULL: all of them */
+    struct table_view how;
+};
+
+/* What report_make has found, as text for people, as JSON, or as CSV with a heading line. 0 or
+ * GPUPROF_NO_MEMORY. */
+int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
+int report_print_csv(const struct report *r, const struct report_view *v, FILE *out);
+
+/* Of a struct report. (report_functions.c) */
+extern const struct table_info functions_table;
+
+/* A nested call's time is in the share of the one around it, so that shares add up to the whole; a
+ * row of such calls alone has none. */
+struct cell report_share(const struct report *r, const struct report_row *row);
+
+/* About ten lines; the first `function_count` functions only. */
+void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report on paper: text, JSON, CSV, and the summary at the end of a run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/absence.h"
+#include "report/cost_report.h"
+#include "report/gpu_report.h"
+#include "base/json_text.h"
+#include "read/process_title.h"
+#include "report/report_tables.h"
+#include "table/text_width.h"
+#include "base/unit_text.h"
+
+#define PROCESSES_SHOWN_MAX 16
+
+static void print_processes(const struct report *r, uint32_t width, FILE *out)
+{
+    char title[1024];
+    char number[UNIT_TEXT_BYTES];
+    for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
+        const struct process *p = r->rec->processes[i];
+        process_title(p, true, title, sizeof title);
+        count_text(number, r->process_calls[p->index]);
+        char *clean = json_line(title);
+        size_t around = sizeof "  :  calls" - 1 + strlen(number);
+        char *cut = clean && width > around + TEXT_WIDTH_MIN
+                        ? text_cut(clean, strlen(clean), width - around)
+                        : NULL;
+        fprintf(out, "  %s: %s calls\n", cut ? cut : clean ? clean : "?", number);
+        free(cut);
+        free(clean);
+    }
+    if (r->rec->count > PROCESSES_SHOWN_MAX)
+        fprintf(out, "  ... and %u more\n", r->rec->count - PROCESSES_SHOWN_MAX);
+}
+
+static void print_losses(const struct report *r, FILE *out)
+{
+    bool heading = false;
+    char number[UNIT_TEXT_BYTES];
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        uint64_t value = loss_value(&r->losses, i);
+        if (!value)
+            continue;
+        if (!heading)
+            fprintf(out, "\nlosses and what else to know\n");
+        heading = true;
+        fprintf(out, "  %12s  %s%s%s\n", count_text(number, value),
+                info.is_count ? "" : "processes: ", info.text,
+                info.weight == LOSS_NONE ? " (nothing is missing)" : "");
+    }
+    if (r->rec->unread_files)
+        fprintf(out, "%s  %12u  files that could not be read at all\n",
+                heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
+}
+
+/* A rank without rows must not hide behind the others, which have some. */
+static void print_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found), left = rec->count;
+    for (unsigned i = 0; i < count; i++) {
+        char *clean = json_line(found[i].reason);
+        if (found[i].processes < rec->count)
+            fprintf(out, "GPU rows in %u of %u processes: %s\n", found[i].processes, rec->count,
+                    clean ? clean : "?");
+        else
+            fprintf(out, "GPU rows %s\n", clean ? clean : "?");
+        left -= found[i].processes;
+        free(clean);
+    }
+    if (left)
+        fprintf(out, "GPU rows in %u of %u processes: as the trace says of each\n", left,
+                rec->count);
+}
+
+/* What was read: processes, threads, calls, and whether there are GPU rows. */
+static void print_recording(const struct report *r, uint32_t width, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
+    fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
+            r->rec->count == 1 ? "" : "es", r->rec->thread_count - r->rec->gpu_thread_count,
+            r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
+            count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
+    print_processes(r, width, out);
+    print_gpu_rows(r->rec, out);
+}
+
+typedef int print_fn(struct table *t, const struct table_view *how, FILE *out);
+
+static int print_tables(const struct report *r, const struct report_view *v,
+                        enum report_format format, bool is_urgent, FILE *out)
+{
+    static print_fn *const print[] = {table_print_text, table_print_json, table_print_csv};
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(r, tables);
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++)
+        if (report_wants(v, tables[i].info, format) &&
+            (format != FORMAT_TEXT || tables[i].info->is_urgent == is_urgent))
+            error = print[format](&tables[i], &v->how, out);
+    return error;
+}
+
+int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    if (!v->tables)
+        print_recording(r, v->how.width, out);
+    else if (!recording_has_gpu(r->rec) || absences_find(r->rec, "gpu_rows", found))
+        print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
+    int error = print_tables(r, v, FORMAT_TEXT, true, out);
+    if (error == 0)
+        error = print_tables(r, v, FORMAT_TEXT, false, out);
+    print_losses(r, out);
+    return error;
+}
+
+int report_print_csv(const struct report *r, const struct report_view *v, FILE *out)
+{
+    static const enum csv_kind kinds[] = {
+        [LOSS_NONE] = CSV_NOTE, [LOSS_COUNTED] = CSV_LOSS, [LOSS_DAMAGE] = CSV_DAMAGE};
+    csv_print_heading(out);
+    int error = print_tables(r, v, FORMAT_CSV, false, out);
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        if (loss_value(&r->losses, i))
+            csv_print_count(kinds[info.weight], info.key, loss_value(&r->losses, i), out);
+    }
+    if (r->rec->unread_files)
+        csv_print_count(kinds[LOSS_DAMAGE], "unread_files", r->rec->unread_files, out);
+    return error;
+}
+
+static void print_json_gpu_rows(const struct recording *rec, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = gpu_statuses_find(rec, found);
+    fprintf(out, "\"gpu_rows_of\": ");
+    absences_print_json(found, count, "status", out);
+    fprintf(out, ",\n");
+}
+
+int report_print_json(const struct report *r, const struct report_view *v, FILE *out)
+{
+    const char *separator = "";
+    fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
+            r->rec->thread_count - r->rec->gpu_thread_count, (unsigned long long)r->calls);
+    char *gpu_rows = json_string(recording_gpu_rows(r->rec), strlen(recording_gpu_rows(r->rec)));
+    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n",
+            (unsigned long long)(r->end_ns - r->begin_ns), r->rec->unread_files,
+            gpu_rows ? gpu_rows : "null");
+    free(gpu_rows);
+    print_json_gpu_rows(r->rec, out);
+    fprintf(out, "\"losses\": {");
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        if (!loss_value(&r->losses, i))
+            continue;
+        fprintf(out, "%s\"%s\": %llu", separator, loss_info(i).key,
+                (unsigned long long)loss_value(&r->losses, i));
+        separator = ", ";
+    }
+    fprintf(out, "}");
+    int error = print_tables(r, v, FORMAT_JSON, false, out);
+    fprintf(out, "\n}\n");
+    return error;
+}
+
+/* Of the devices: what they did, or why nothing of it is known. */
+static void print_gpu_summary(const struct report *r, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES];
+    const char *rows = recording_gpu_rows(r->rec);
+    struct gpu_totals t = gpu_report_totals(r->gpu);
+    if (!recording_has_gpu(r->rec)) {
+        bool absent = strncmp(rows, "absent", 6) == 0;
+        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work recorded",
+                absent ? rows : "");
+    } else if (t.devices) {
+        fprintf(out, "  GPU        %s kernels, ", count_text(a, t.kernels));
+        if (t.devices > 1)
+            fprintf(out, "%u devices ", t.devices);
+        fprintf(out, "busy %.1f%% of the time from first to last work\n",
+                100.0 * (double)t.busy_ns / (double)t.span_ns);
+    }
+    struct absence found[ABSENCES_MAX];
+    unsigned count = recording_has_gpu(r->rec) ? absences_find(r->rec, "gpu_rows", found) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->rec, "rows");
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "  GPU        %s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
+    }
+}
+
+void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
+    fprintf(out, "  wall time  %s\n",
+            time_text(a, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns));
+    if (r->whole_ns)
+        fprintf(
+            out,
+            "  read       its first %s only, to be done soon; all that follows is of these, and "
+            "'gpuprof report' reads all\n",
+            time_text(a, r->end_ns - r->begin_ns));
+    unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
+    fprintf(out, "  processes  %u (%u thread%s)\n", r->rec->count, threads,
+            threads == 1 ? "" : "s");
+    fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->is_estimated ? " (about)" : "");
+    if (r->errors)
+        fprintf(out, ", %s returned an error", count_text(a, r->errors));
+    failures_print_summary(&r->failures, out);
+    fprintf(out, "\n");
+    if (r->copy_calls)
+        fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
+                count_text(b, r->copy_calls));
+    print_gpu_summary(r, out);
+    for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
+        const struct report_row *row = &r->rows[i];
+        struct cell share = report_share(r, row);
+        char percent[16] = "";
+        if (share.kind == CELL_REAL)
+            snprintf(percent, sizeof percent, "%.1f%%", share.percent);
+        fprintf(out, "  %6s  %10s  %s x %s\n", percent, time_text(a, row->total_ns),
+                count_text(b, row->count), row->function->name);
+    }
+    open_calls_print_summary(&r->open, out);
+    cost_report_print_summary(r->rec, out);
+    if (losses_weight(&r->losses) != LOSS_NONE)
+        fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
+    else
+        fprintf(out, "  lost       nothing%s\n", r->whole_ns ? " of what was read" : "");
+    if (r->losses.running)
+        fprintf(out, "  running    %s of the processes: their calls so far\n",
+                count_text(a, r->losses.running));
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report_tables.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "report/cost_report.h"
+#include "report/failures.h"
+#include "report/gpu_report.h"
+#include "base/message.h"
+#include "report/open_calls.h"
+#include "report/stack_report.h"
+
+#define NAMES_BYTES 900 /* of a message */
+
+unsigned report_tables(const struct report *r, struct table *tables)
+{
+    const struct {
+        const struct table_info *infos;
+        unsigned count;
+        const void *source;
+    } lists[] = {
+        {&functions_table, 1, r},           {&open_calls_table, 1, &r->open},
+        {&failures_table, 1, &r->failures}, {stack_tables, 2, r->stacks},
+        {gpu_tables, TABLE_COUNT, r->gpu},  {cost_tables, 2, &r->cost},
+    };
+    unsigned count = 0;
+    for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (unsigned k = 0; k < lists[i].count; k++) {
+            assert(count < REPORT_TABLES_MAX);
+            tables[count++] = (struct table){.info = &lists[i].infos[k], .source = lists[i].source};
+        }
+    return count;
+}
+
+/* Is `name` one of the words of `list`, a,b,c? */
+static bool is_in(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    while (list) {
+        size_t word = strcspn(list, ",");
+        if (word == length && memcmp(list, name, length) == 0)
+            return true;
+        list = list[word] ? list + word + 1 : NULL;
+    }
+    return false;
+}
+
+/* Whoever asks for the stacks wants their table, not to look for it among all the others. */
+bool report_wants(const struct report_view *v, const struct table_info *info,
+                  enum report_format format)
+{
+    if (v->tables)
+        return is_in(v->tables, info->name);
+    if (info->by != BY_NAME)
+        return info->by == v->by;
+    return format != FORMAT_TEXT || info->is_urgent || v->by == BY_NAME || v->by == BY_GRID;
+}
+
+/* Adds `name` to `names`, a,b,c, unless it is there. */
+static void add_name(char *names, const char *name)
+{
+    size_t length = strlen(names);
+    if (!is_in(names, name))
+        snprintf(names + length, NAMES_BYTES - length, "%s%s", length ? "," : "", name);
+}
+
+static enum exit_code check_table(const char *word, const struct report_view *v,
+                                  const struct table *tables, unsigned count)
+{
+    char names[NAMES_BYTES] = "";
+    size_t length = strcspn(word, ",");
+    for (unsigned i = 0; i < count; i++) {
+        const struct table_info *info = tables[i].info;
+        add_name(names, info->name);
+        if (strlen(info->name) != length || memcmp(info->name, word, length) != 0)
+            continue;
+        if (info->by == BY_NAME || info->by == v->by)
+            return EXIT_OK;
+        return usage_error("report: the table %s is there with --by=%s only", info->name,
+                           info->by == BY_STACK ? "stack" : "python-line");
+    }
+    return usage_error("report: no table is named '%.*s'; there are %s", (int)length, word, names);
+}
+
+enum exit_code report_view_check(const struct report_view *v, enum report_format format)
+{
+    static const struct report nothing; /* of the tables the descriptions will do */
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    char names[NAMES_BYTES] = "";
+    for (const char *word = v->tables; word;) {
+        enum exit_code code = check_table(word, v, tables, count);
+        if (code != EXIT_OK)
+            return code;
+        word += strcspn(word, ",");
+        word = *word ? word + 1 : NULL;
+    }
+    for (unsigned i = 0; v->how.sort && i < count; i++) {
+        const struct table_info *info = tables[i].info;
+        if (!report_wants(v, info, format))
+            continue;
+        if (table_column(info, v->how.sort) >= 0)
+            return EXIT_OK;
+        for (unsigned k = 0; k < info->column_count; k++)
+            if (info->columns[k].key && table_column(info, info->columns[k].key) >= 0)
+                add_name(names, info->columns[k].key);
+    }
+    return v->how.sort ? usage_error("report: no table here has a column '%s'; there are %s",
+                                     v->how.sort, names)
+                       : EXIT_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tables there are, and which of them somebody wants to see. */
+#ifndef GPUPROF_COLLECTOR_REPORT_TABLES_H
+#define GPUPROF_COLLECTOR_REPORT_TABLES_H
+
+#include "report/report.h"
+#include "table/table.h"
+
+#define REPORT_TABLES_MAX 32
+
+/* Fills `tables`, of REPORT_TABLES_MAX, in the order of JSON and csv; their number. Those of one
+ * name stand side by side. */
+unsigned report_tables(const struct report *r, struct table *tables);
+
+/* Does a report of that form have the table? */
+bool report_wants(const struct report_view *v, const struct table_info *info,
+                  enum report_format format);
+
+/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column. */
+enum exit_code report_view_check(const struct report_view *v, enum report_format format);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report_verb.h"
+
+#include <unistd.h>
+
+#include "error.h"
+#include "base/message.h"
+#include "report/report.h"
+#include "report/report_tables.h"
+#include "table/text_width.h"
+#include "output/verb_output.h"
+
+#define SUMMARY_FUNCTIONS 5
+
+static enum exit_code report_print(const struct report *r, const struct report_view *view,
+                                   enum report_format format)
+{
+    struct output out;
+    uint64_t room = verb_output_room(recording_bytes(r->rec));
+    enum exit_code code = verb_output_open(&out, NULL, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    int error = text ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = format == FORMAT_JSON  ? report_print_json(r, view, text)
+                : format == FORMAT_CSV ? report_print_csv(r, view, text)
+                                       : report_print_text(r, view, text);
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return verb_output_close(&out, NULL, error);
+}
+
+enum exit_code report_verb(const struct options *options)
+{
+    struct recording rec;
+    struct recording_options how = {.keep_live = options->keep_live};
+    struct report_view view = {
+        options->by,
+        options->tables,
+        {.sort = options->sort,
+         .limit = options->limit,
+         .width = options->is_full ? 0 : terminal_width(STDOUT_FILENO),
+         .is_named = options->tables != NULL},
+    };
+    enum exit_code code = report_view_check(&view, options->format);
+    if (code != EXIT_OK)
+        return code;
+    code = recording_open(&rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK) {
+        struct report report;
+        int error = report_make(&report, &rec, options->by, options->symbols);
+        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->format);
+        report_release(&report);
+    }
+    if (code == EXIT_OK)
+        code = recording_verdict(&rec, options->strict);
+    recording_release(&rec);
+    return code;
+}
+
+/* Not all was read: how long all took the block headers say. */
+static void say_cut(struct report *r, const struct recording *rec)
+{
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        if (p->min_ns > p->max_ns)
+            continue;
+        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
+        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
+        begin_ns = from_ns < begin_ns ? from_ns : begin_ns;
+        end_ns = to_ns > end_ns ? to_ns : end_ns;
+    }
+    r->whole_ns = end_ns > begin_ns ? end_ns - begin_ns : 1;
+    /* Work and the calls that made it were not read equally far. */
+    r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
+}
+
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out)
+{
+    struct recording rec;
+    struct report report;
+    struct recording_options how = {.quiet = true, .found = true};
+    enum exit_code code = recording_open(&rec, paths, path_count, &how);
+    if (code == EXIT_OK) {
+        rec.walk_ns_max = walk_ns_max;
+        int error = report_make(&report, &rec, BY_NAME, NULL);
+        if (error == 0 && rec.is_cut)
+            say_cut(&report, &rec);
+        if (error == 0)
+            report_print_summary(&report, SUMMARY_FUNCTIONS, out);
+        bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
+        code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
+        report_release(&report);
+    }
+    recording_release(&rec);
+    return code;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb `report`, and the summary at the end of `run`. */
+#ifndef GPUPROF_COLLECTOR_REPORT_VERB_H
+#define GPUPROF_COLLECTOR_REPORT_VERB_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/exit_code.h"
+#include "base/options.h"
+
+/*
+ * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
+ * processes, calls, the functions with most time, bytes copied, losses. Each of at most two walks
+ * through the events ends after `walk_ns_max`; the figures then are of what was read, and that is
+ * said. With EXIT_USAGE (no recording there) it has written nothing.
+ */
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
+
+/* The verb `report`. */
+enum exit_code report_verb(const struct options *options);
+
+#endif

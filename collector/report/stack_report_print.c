@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of stacks and of lines of Python on paper. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/absence.h"
+#include "base/json_text.h"
+#include "report/stack_report.h"
+#include "base/unit_text.h"
+
+#define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
+#define NO_PYTHON "(no Python frames)"
+#define BORROWED  " [borrowed]"
+
+static double share_of(const struct stack_report *r, const struct stack_cost *cost)
+{
+    return r->total.host_ns ? (double)cost->host_ns / (double)r->total.host_ns : 0;
+}
+
+/* ---- names ---- */
+
+/* "train (/home/me/train.py:12)", in new memory. */
+static char *line_name(const struct stack_report *r, const struct line_row *row)
+{
+    char *text = NULL;
+    char *clean = NULL;
+    const char *mark = row->borrowed ? BORROWED : "";
+    if (!row->frame)
+        return strdup(NO_PYTHON);
+    const struct shown_frame *f = shown_frame_of(&r->costs.tree.frames, row->frame);
+    int length = -1;
+    if (!f->name && !f->file)
+        length = asprintf(&text, "%s%s", f->label, mark);
+    else if (f->kind == SHOWN_RANGE)
+        length = asprintf(&text, "range %s", f->name ? f->name->shown : "?");
+    else if (f->line)
+        length = asprintf(&text, "%s (%s:%llu)%s", f->name ? f->name->shown : "?",
+                          f->file ? f->file->raw : "?", (unsigned long long)f->line, mark);
+    else
+        length = asprintf(&text, "%s (%s)%s", f->name ? f->name->shown : "?",
+                          f->file ? f->file->raw : "?", mark);
+    if (length >= 0)
+        clean = json_clean(text, (size_t)length);
+    for (char *p = clean; length >= 0 && p && *p; p++)
+        if (*p == '\n' || *p == '\t')
+            *p = ' ';
+    if (length >= 0)
+        free(text);
+    return clean;
+}
+
+static bool is_borrowed(const struct stack_report *r, uint32_t node)
+{
+    for (; node; node = call_tree_node(&r->costs.tree, node)->parent)
+        if (call_tree_frame(&r->costs.tree, node)->kind == SHOWN_BORROWED)
+            return true;
+    return false;
+}
+
+/* "cudaMalloc | alloc (a.c:12) | main (a.c:20)" or, with lines for it, such, in new memory. */
+static char *stack_name(const struct stack_report *r, uint32_t node, enum report_format format)
+{
+    const struct call_tree *tree = &r->costs.tree;
+    unsigned frames = 0;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    for (; node; node = call_tree_node(tree, node)->parent, frames++) {
+        fputs(!frames ? "" : format == FORMAT_TEXT ? "\n" : " | ", memory);
+        if (format == FORMAT_TEXT && frames > STACK_FRAMES_SHOWN_MAX) {
+            fputs("...", memory);
+            break;
+        }
+        fputs(call_tree_frame(tree, node)->label, memory);
+    }
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* The frames that led to the call, as a list in JSON, in new memory. */
+static char *stack_json(const struct stack_report *r, uint32_t node)
+{
+    const char *separator = "";
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    fputc('[', memory);
+    while ((node = call_tree_node(&r->costs.tree, node)->parent)) {
+        fprintf(memory, "%s%s", separator, call_tree_frame(&r->costs.tree, node)->json);
+        separator = ", ";
+    }
+    fputc(']', memory);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- columns and rows ---- */
+
+enum {
+    NAME,
+    PLACE_FILE,
+    FUNCTION,
+    LINE,
+    RANGE,
+    CALL,
+    FRAMES,
+    HAS_BORROWED,
+    SHARE,
+    CALLS,
+    HOST,
+    WORKS,
+    GPU,
+    BYTES,
+    CALLS_ALL,
+    HOST_ALL,
+    WORKS_ALL,
+    GPU_ALL,
+    BYTES_ALL,
+    IS_OWN, /* from here on for the csv alone */
+    MEAN,
+    MAX,
+    GPU_MEAN,
+    IS_ALL,
+    MEAN_ALL,
+    MAX_ALL,
+    GPU_MEAN_ALL,
+    COLUMNS
+};
+
+#define STACK_COLUMNS(name_label)                                                                  \
+    {                                                                                              \
+        [NAME] = {NULL, name_label, COLUMN_LINES}, [PLACE_FILE] = {"file", NULL, COLUMN_JSON},     \
+        [FUNCTION] = {"function", NULL, COLUMN_JSON},                                              \
+        [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true},                                 \
+        [RANGE] = {"range", NULL, COLUMN_JSON}, [CALL] = {"call", NULL, COLUMN_JSON},              \
+        [FRAMES] = {"frames", NULL, COLUMN_LIST},                                                  \
+        [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL},                                          \
+        [SHARE] = {"share", "share", COLUMN_SHARE, 7},                                             \
+        [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .spare = 2},                                \
+        [HOST] = {"host_ns", "host", COLUMN_NS, 12},                                               \
+        [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT, 12, .spare = 1},                          \
+        [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2},                                      \
+        [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1},                                \
+        [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT},                                           \
+        [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 12, .spare = 1},                      \
+        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},                                        \
+        [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 12, .spare = 1},                         \
+        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES},                                           \
+    }
+static const struct column stack_columns[COLUMNS] =
+    STACK_COLUMNS("stack, the innermost frame first");
+static const struct column line_columns[COLUMNS] = STACK_COLUMNS("line");
+#undef STACK_COLUMNS
+
+_Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
+
+static bool is_of_lines(const struct table *t)
+{
+    return t->info->by == BY_PYTHON_LINE;
+}
+
+/* The cells of what was counted, from `calls` on, and behind it from `is_there` on those of csv. */
+static void fill_costs(const struct stack_cost *cost, enum report_format format, unsigned calls,
+                       unsigned is_there, struct cell *cells)
+{
+    bool is_text = format == FORMAT_TEXT;
+    cells[calls] = cell_number(cost->calls);
+    cells[calls + HOST - CALLS] = cell_number(cost->host_ns);
+    if (!is_text || cost->works) {
+        cells[calls + WORKS - CALLS] = cell_number(cost->works);
+        cells[calls + GPU - CALLS] = cell_number(cost->gpu_ns);
+    }
+    if (!is_text || cost->bytes)
+        cells[calls + BYTES - CALLS] = cell_number(cost->bytes);
+    cells[is_there] = cell_number(cost->calls || cost->works);
+    cells[is_there + MEAN - IS_OWN] = cell_number(cost->calls ? cost->host_ns / cost->calls : 0);
+    cells[is_there + MAX - IS_OWN] = cell_number(cost->max_ns);
+    cells[is_there + GPU_MEAN - IS_OWN] = cell_number(cost->works ? cost->gpu_ns / cost->works : 0);
+}
+
+static void fill_own(const struct stack_report *r, const struct stack_cost *cost,
+                     enum report_format format, struct cell *cells)
+{
+    cells[SHARE] = cell_real(share_of(r, cost));
+    fill_costs(cost, format, CALLS, IS_OWN, cells);
+}
+
+static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    uint32_t node = r->stacks[index];
+    struct stack_cost cost = stack_cost_of(&r->costs, node);
+    fill_own(r, &cost, format, cells);
+    if (format == FORMAT_JSON)
+        cells[FRAMES] = cell_owned(stack_json(r, node));
+    else
+        cells[NAME] = cell_owned(stack_name(r, node, format));
+    cells[CALL] = cell_text(call_tree_frame(&r->costs.tree, node)->json);
+    cells[HAS_BORROWED] = cell_number(is_borrowed(r, node));
+}
+
+static struct cell json_name(const struct kernel_name *name)
+{
+    return cell_text(name ? name->json : NULL);
+}
+
+static void fill_line(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    const struct line_row *row = &r->lines[index];
+    struct shown_frame none = {.kind = SHOWN_PYTHON};
+    const struct shown_frame *f =
+        row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
+    bool range = f->kind == SHOWN_RANGE;
+    fill_own(r, &row->own, format, cells);
+    fill_costs(&row->all, format, CALLS_ALL, IS_ALL, cells);
+    cells[IS_ALL] = cell_number(true);
+    if (format != FORMAT_JSON)
+        cells[NAME] = cell_owned(line_name(r, row));
+    cells[PLACE_FILE] = json_name(f->file);
+    cells[FUNCTION] = json_name(range ? NULL : f->name);
+    cells[LINE] = cell_number(f->line);
+    cells[RANGE] = json_name(range ? f->name : NULL);
+    cells[HAS_BORROWED] = cell_number(row->borrowed);
+}
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct stack_report *r = t->source;
+    (void)format;
+    if (!r || r->by != t->info->by)
+        return;
+    t->is_there = true;
+    t->count = is_of_lines(t) ? r->line_count : r->stack_count;
+}
+
+/* What has no stack. */
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    const struct stack_report *r = t->source;
+    char reason[NO_STACK_BYTES], *text = NULL;
+    if (format == FORMAT_JSON || !r || !(r->without.calls || r->without.works))
+        return false;
+    fill_own(r, &r->without, format, cells);
+    cells[NAME] = cell_text(NO_STACK);
+    if (format == FORMAT_TEXT)
+        cells[NAME] = cell_owned(
+            asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
+                                                                                           : text);
+    return true;
+}
+
+/* ---- what stands around them ---- */
+
+static void print_absences(const struct stack_report *r, const char *key, const char *what,
+                           FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = absence_text(&found[i], r->costs.rec, what);
+        char *clean = text ? json_line(text) : NULL;
+        fprintf(out, "%s\n", clean ? clean : "?");
+        free(clean);
+        free(text);
+    }
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct stack_report *r = t->source;
+    fprintf(out, "\nshare is of the time of all calls on the host; GPU is the work that the calls "
+                 "launched\n");
+    if (r->without.works)
+        fprintf(out,
+                "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
+    if (is_of_lines(t))
+        fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
+                     "line that led to it\n");
+    print_absences(r, "stacks", "stacks", out);
+    if (is_of_lines(t))
+        print_absences(r, "python", "Python frames", out);
+}
+
+static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = absences_find(r->costs.rec, key, found);
+    fprintf(out, "\"%s_absent\": ", key);
+    absences_print_json(found, count, "reason", out);
+    fprintf(out, ",\n");
+}
+
+static void print_json_without(const struct table *t, FILE *out)
+{
+    const struct stack_report *r = t->source;
+    const struct stack_cost *cost = &r->without;
+    fprintf(out,
+            "\"without_stack\": {\"calls\": %llu, \"host_ns\": %llu, \"gpu_work\": %llu, "
+            "\"gpu_ns\": %llu, \"bytes\": %llu},\n",
+            (unsigned long long)cost->calls, (unsigned long long)cost->host_ns,
+            (unsigned long long)cost->works, (unsigned long long)cost->gpu_ns,
+            (unsigned long long)cost->bytes);
+    print_json_absences(r, "stacks", out);
+    print_json_absences(r, "python", out);
+}
+
+/* ---- the tables ---- */
+
+/* A row for the host and, if there is GPU work, one for that. */
+#define HOST_FORM(kind, when, calls, total, mean, max, bytes)                                      \
+    {                                                                                              \
+        kind, "host", 0, when,                                                                     \
+        {                                                                                          \
+            calls, total, mean, 0, 0, max, bytes                                                   \
+        }                                                                                          \
+    }
+#define GPU_FORM(kind, works, total, mean)                                                         \
+    {                                                                                              \
+        kind, "gpu", 0, works,                                                                     \
+        {                                                                                          \
+            works, total, mean                                                                     \
+        }                                                                                          \
+    }
+#define MORE "  ... and %s more rows; --format=csv and json have them"
+
+const struct table_info stack_tables[2] = {
+    {.name = "calls_by_stack",
+     .key = "calls_by_stack",
+     .title = "calls by stack",
+     .columns = stack_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES},
+     .csv = {HOST_FORM(CSV_STACK, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
+             GPU_FORM(CSV_STACK, WORKS, GPU, GPU_MEAN)},
+     .csv_count = 2,
+     .by = BY_STACK,
+     .text_limit = STACK_ROWS_SHOWN_MAX,
+     .more = MORE,
+     .begin = table_begins,
+     .row = fill_stack,
+     .foot = fill_foot,
+     .text_behind = print_notes,
+     .json_before = print_json_without},
+    {.name = "calls_by_python_line",
+     .key = "calls_by_python_line",
+     .title = "calls by line of Python",
+     .columns = line_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES, HOST_ALL, GPU_ALL},
+     .csv = {HOST_FORM(CSV_PYTHON_LINE, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
+             GPU_FORM(CSV_PYTHON_LINE, WORKS, GPU, GPU_MEAN),
+             HOST_FORM(CSV_PYTHON_LINE_ALL, IS_ALL, CALLS_ALL, HOST_ALL, MEAN_ALL, MAX_ALL,
+                       BYTES_ALL),
+             GPU_FORM(CSV_PYTHON_LINE_ALL, WORKS_ALL, GPU_ALL, GPU_MEAN_ALL)},
+     .csv_count = 4,
+     .by = BY_PYTHON_LINE,
+     .text_limit = STACK_ROWS_SHOWN_MAX,
+     .more = MORE,
+     .begin = table_begins,
+     .row = fill_line,
+     .foot = fill_foot,
+     .text_behind = print_notes,
+     .json_before = print_json_without},
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorded program as the launcher's child. It gets the launcher's terminal, process group,
+ * files, signal mask and dispositions as the launcher found them; signals sent to the launcher
+ * reach it exactly once; it does not outlive a launcher that is killed.
+ */
+#ifndef GPUPROF_COLLECTOR_CHILD_H
+#define GPUPROF_COLLECTOR_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "run/witness.h"
+
+struct child {
+    pid_t pid;
+    sigset_t mask;             /* as the launcher was started with */
+    struct sigaction on_child; /* SIGCHLD's action then */
+    bool stopped;              /* as far as we know */
+    bool continued;            /* by others than us, since it was stopped */
+    struct witness witness;
+};
+
+/*
+ * Starts `path` with `argv` and the current environment. From then on all signals are blocked in
+ * the launcher, and its own files are closed except standard error. 0, or an errno: not started.
+ */
+int child_start(struct child *c, const char *path, char **argv);
+
+/* Passes signals on, follows stops, and returns the program's wait status when it has ended. */
+int child_wait(struct child *c);
+
+/*
+ * Does work(context) in a process of its own, with the signals that the launcher started with, for
+ * at most `seconds`; an interrupt or a request to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) ends it
+ * early. The work's result (0 to 255), or -1 if it was cut off or crashed.
+ */
+int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds);
+
+/* Ends the launcher as the program ended: same exit code, or same signal (without a core file). */
+_Noreturn void child_end_like(int status);
+
+#endif

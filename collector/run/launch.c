@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/child.h"
+#include "error.h"
+#include "file/live_file.h"
+#include "base/message.h"
+#include "base/nearest.h"
+#include "base/options.h"
+#include "base/path_list.h"
+#include "run/program.h"
+#include "read/rank.h"
+#include "report/report_verb.h"
+#include "settings.h"
+
+#define LAUNCH_LIBRARY         "libgpuprof.so"
+#define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
+#define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
+#define LAUNCH_ADOPT_SECONDS   30
+#define LAUNCH_SUMMARY_SECONDS 5
+#define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
+#define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
+#define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP)
+#define SETTING_PREFIX         "GPUPROF_"
+#define SHELL_PLAIN            /* what means itself to every shell */                              \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
+
+struct launch {
+    const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
+    bool quiet;
+    bool exec;
+    bool help;
+    char **argv;                          /* the program and its arguments */
+    char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
+    const char *out_shown;                /* as to be named to the user: a view of out, or given */
+    struct path_list before;              /* of earlier runs: in the folder when we began */
+    struct path_list now;                 /* what is in it at the end ... */
+    uint32_t new_count;                   /* ... so many of the last run at the front */
+    struct program program;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static enum setting_index find_setting(const char *name, size_t length)
+{
+    int i = 0;
+    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
+                                  memcmp(setting_infos[i].option, name, length) == 0))
+        i++;
+    return (enum setting_index)i;
+}
+
+static enum exit_code take_setting(struct launch *l, enum setting_index index, const char *value)
+{
+    struct settings check;
+    char reason[160] = "it is empty";
+    settings_init(&check);
+    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
+        return usage_error("run: --%s: %s", setting_infos[index].option, reason);
+    l->values[index] = value;
+    return EXIT_OK;
+}
+
+/* --name=value, or --name and the value as the next word; a switch needs none. */
+static enum exit_code read_setting(struct launch *l, char **argv, int *at)
+{
+    const char *option = argv[*at];
+    const char *name = option + 2;
+    size_t length = option[1] == '-' ? strcspn(name, "=") : 0;
+    enum setting_index index = length ? find_setting(name, length) : SETTING_COUNT;
+    if (index == SETTING_COUNT)
+        return option_unknown("run", RUN_OPTIONS | OPTION_SETTINGS, option);
+    const struct setting_info *info = &setting_infos[index];
+    const char *value = name[length] == '=' ? name + length + 1 : NULL;
+    if (!value && info->kind == SETTING_KIND_SWITCH)
+        value = "on";
+    if (!value && argv[*at + 1])
+        value = argv[++*at];
+    if (!value)
+        return usage_error("run: %s needs a value: %s", option, info->value);
+    return take_setting(l, index, value);
+}
+
+static enum exit_code read_options(struct launch *l, char **argv)
+{
+    int at = 1;
+    for (; argv[at] && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        const char *word = argv[at];
+        char *value = NULL;
+        const struct option_info *info = option_take(RUN_OPTIONS, argv, &at, &value);
+        enum exit_code code = EXIT_OK;
+        switch (info ? info->bit : 0) {
+        case OPTION_QUIET: l->quiet = true; break;
+        case OPTION_EXEC: l->exec = true; break;
+        case OPTION_HELP: l->help = true; return EXIT_OK;
+        case OPTION_OUT:
+            code = value ? take_setting(l, SETTING_OUT, value)
+                         : usage_error("run: %s needs a value: %s", word, info->value);
+            break;
+        default: code = read_setting(l, argv, &at); break;
+        }
+        if (code)
+            return code;
+    }
+    l->argv = argv + at;
+    if (!l->argv[0])
+        return usage_error("run: no program; try 'gpuprof help run'");
+    return EXIT_OK;
+}
+
+/* ---- the data folder ------------------------------------------------------------------------ */
+
+/* "" if none is set; "0" for the first of a job. */
+static const char *rank_text(void)
+{
+    const char *rank = "";
+    for (const char *const *name = rank_variables; *name; name++) {
+        const char *text = getenv(*name);
+        if (!text || !*text)
+            continue;
+        if (strcmp(text, "0") != 0)
+            return text;
+        rank = text;
+    }
+    return rank;
+}
+
+/* The folder where this executable is, with a final slash. 0 or an errno. */
+static int own_folder(char *folder, size_t capacity)
+{
+    ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
+    if (length < 0)
+        return errno;
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (!slash || (size_t)length >= capacity - 1)
+        return ENAMETOOLONG;
+    slash[1] = '\0';
+    return 0;
+}
+
+static enum exit_code make_absolute(const char *path, char *out, size_t capacity)
+{
+    char folder[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(folder, sizeof folder))
+        return usage_error("run: the current folder: %s", strerror(errno));
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
+    const char *slash = path[0] == '/' || strcmp(folder, "/") == 0 ? "" : "/";
+    int n = snprintf(out, capacity, "%s%s%s", folder, slash, path);
+    if (n < 0 || (size_t)n >= capacity)
+        return usage_error("run: %.40s...: longer than %zu bytes", path, capacity - 1);
+    return EXIT_OK;
+}
+
+/* gpuprof.<program>.<time>, with -2, -3 ... if there is one of that name already. */
+static enum exit_code name_folder(struct launch *l)
+{
+    char name[LAUNCH_NAME_BYTES_MAX + 1];
+    char path[LAUNCH_NAME_BYTES_MAX + 64];
+    char when[32];
+    struct tm broken_down;
+    time_t now = time(NULL);
+    const char *slash = strrchr(l->argv[0], '/');
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : l->argv[0]);
+    for (char *p = name; *p; p++) {
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            *p = '_';
+    }
+    localtime_r(&now, &broken_down);
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &broken_down);
+    int length = snprintf(path, sizeof path, "gpuprof.%s.%s", name, when);
+    /* The ranks of a job that start in the same second share a folder, whoever is first. */
+    for (unsigned i = 2; access(path, F_OK) == 0 && !*rank_text(); i++) {
+        if (i > LAUNCH_FOLDERS_MAX)
+            return usage_error("run: %.200s: there are too many of that name", path);
+        snprintf(path + length, sizeof path - (size_t)length, "-%u", i);
+    }
+    enum exit_code code = make_absolute(path, l->out, sizeof l->out);
+    l->out_shown = code ? NULL : strrchr(l->out, '/') + 1;
+    return code;
+}
+
+static enum exit_code bad_folder(const struct launch *l, int error)
+{
+    return usage_error("run: %s: %s; name a folder that you may write to: -o DIR", l->out_shown,
+                       strerror(error));
+}
+
+/* Nothing could be recorded there: say so before a long job has run in vain. */
+static enum exit_code check_folder(const struct launch *l)
+{
+    char path[sizeof l->out];
+    struct stat st;
+    snprintf(path, sizeof path, "%s", l->out);
+    while (stat(path, &st) != 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || !slash)
+            return bad_folder(l, errno);
+        slash[slash == path] = '\0'; /* the library makes the folder and those above it */
+    }
+    if (!S_ISDIR(st.st_mode))
+        return bad_folder(l, ENOTDIR);
+    if (access(path, W_OK | X_OK) != 0)
+        return bad_folder(l, errno);
+    return EXIT_OK;
+}
+
+/*
+ * The recordings that are there already, those of earlier runs: of a job of several ranks, others
+ * may have begun just before.
+ */
+static void find_earlier(struct launch *l)
+{
+    struct stat st;
+    uint32_t kept = 0;
+    if (path_list_read(&l->before, l->out) < 0)
+        return;
+    for (uint32_t i = 0; i < l->before.count; i++) {
+        char *path = l->before.paths[i];
+        bool is_peer = *rank_text() && stat(path, &st) == 0 &&
+                       st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS >= time(NULL);
+        l->before.paths[i] = l->before.paths[kept];
+        l->before.paths[kept] = path;
+        kept += !is_peer;
+    }
+    for (uint32_t i = kept; i < l->before.count; i++)
+        free(l->before.paths[i]);
+    l->before.count = kept;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The list is in the order of names, still. */
+static bool is_earlier(const struct launch *l, char *path)
+{
+    return l->before.count &&
+           bsearch(&path, l->before.paths, l->before.count, sizeof(char *), compare_paths);
+}
+
+/* Those of this run in front. */
+static void find_new(struct launch *l)
+{
+    if (path_list_read(&l->now, l->out) < 0)
+        return;
+    for (uint32_t i = 0; i < l->now.count; i++) {
+        char *path = l->now.paths[i];
+        if (is_earlier(l, path))
+            continue;
+        l->now.paths[i] = l->now.paths[l->new_count];
+        l->now.paths[l->new_count++] = path;
+    }
+}
+
+/* ---- the environment ------------------------------------------------------------------------ */
+
+/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
+static enum exit_code export_tool(const char *library, enum setting_index setting,
+                                  const char *variable)
+{
+    const char *text = getenv(setting_infos[setting].variable);
+    struct settings settings;
+    char reason[160];
+    settings_init(&settings);
+    if (text && *text) /* what is wrong in it the library says */
+        settings_set(&settings, setting, text, reason, sizeof reason);
+    if (settings.numbers[setting] && setenv(variable, library, 0) != 0)
+        return usage_error("run: %s: %s", variable, strerror(errno));
+    return EXIT_OK;
+}
+
+static enum exit_code export_text(const char *variable, const char *text)
+{
+    return setenv(variable, text, 1) == 0 ? EXIT_OK
+                                          : usage_error("run: %s: %s", variable, strerror(errno));
+}
+
+static enum exit_code export_library(void)
+{
+    char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
+    int error = own_folder(library, PATH_MAX);
+    if (error)
+        return usage_error("run: /proc/self/exe: %s", strerror(error));
+    strcat(library, LAUNCH_LIBRARY);
+    if (access(library, R_OK) != 0)
+        return usage_error("run: %s: %s", library, strerror(errno));
+    if (strpbrk(library, " :"))
+        return usage_error("run: %s: the loader cannot preload from a folder with a space or a "
+                           "colon in its name; move gpuprof",
+                           library);
+    if (export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH") ||
+        export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH"))
+        return EXIT_USAGE;
+    const char *others = getenv("LD_PRELOAD");
+    if (!others || !*others)
+        return export_text("LD_PRELOAD", library);
+    size_t length = strlen(library);
+    if (strncmp(others, library, length) == 0 && strchr(" :", others[length]))
+        return EXIT_OK; /* inside another gpuprof run; strchr finds the end of the text, too */
+    char *list;
+    if (asprintf(&list, "%s:%s", library, others) < 0)
+        return usage_error("run: LD_PRELOAD: %s", strerror(errno));
+    enum exit_code code = export_text("LD_PRELOAD", list);
+    free(list);
+    return code;
+}
+
+/*
+ * ASan's library ends a program in which another one comes first, unless told not to look. (Were
+ * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
+ * The library says the same, but a program may have default options of its own.
+ */
+static enum exit_code export_asan_options(void)
+{
+    const char *own = getenv("ASAN_OPTIONS");
+    char *text;
+    if (asprintf(&text, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") < 0)
+        return usage_error("run: ASAN_OPTIONS: %s", strerror(errno));
+    enum exit_code code = export_text("ASAN_OPTIONS", text);
+    free(text);
+    return code;
+}
+
+/* Options win over variables. Paths are made absolute: the program may change its folder. */
+static enum exit_code export_settings(struct launch *l)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_info *info = &setting_infos[i];
+        const char *value = l->values[i] ? l->values[i] : getenv(info->variable);
+        char path[SETTING_TEXT_BYTES_MAX + 1];
+        enum exit_code code = EXIT_OK;
+        if (info->kind == SETTING_KIND_PATH && value && *value) {
+            code = make_absolute(value, path, sizeof path);
+            if (i == SETTING_OUT) {
+                memcpy(l->out, path, sizeof path);
+                l->out_shown = value;
+            }
+            value = path;
+        } else if (i == SETTING_OUT) {
+            code = name_folder(l);
+            value = l->out;
+        }
+        if (code)
+            return code;
+        if (value && (code = export_text(info->variable, value)) != EXIT_OK)
+            return code;
+    }
+    return EXIT_OK;
+}
+
+/* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
+static void warn_of_variables(void)
+{
+    const size_t head = strlen(SETTING_PREFIX);
+    for (char **at = environ; *at; at++) {
+        if (strncmp(*at, SETTING_PREFIX, head) != 0)
+            continue;
+        char text[NEAREST_TEXT_BYTES];
+        size_t length = strcspn(*at, "=");
+        struct nearest nearest = nearest_to(*at + head, length - head);
+        for (int i = 0; i < SETTING_COUNT; i++)
+            nearest_offer(&nearest, setting_infos[i].variable + head);
+        if (nearest.found && nearest.distance)
+            message("run: %.*s is no setting%s", (int)length, *at,
+                    nearest_text(&nearest, SETTING_PREFIX, text));
+    }
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* What a killed process has left in memory would be lost with the machine or the container. */
+static int work_adopt(void *context)
+{
+    const struct launch *l = context;
+    for (uint32_t i = 0; i < l->now.count; i++) {
+        int error = live_adopt(l->now.paths[i]);
+        if (error < 0)
+            message("%s: its last events: %s", l->now.paths[i],
+                    error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    }
+    return 0;
+}
+
+static int work_summary(void *context)
+{
+    const struct launch *l = context;
+    return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, stderr);
+}
+
+/* As a shell wants it that is to read `text` back. `word` has room for four times as much. */
+static void shell_word(const char *text, char *word)
+{
+    bool is_plain = text[0] != '-' && text[strspn(text, SHELL_PLAIN)] == '\0';
+    if (!is_plain)
+        *word++ = '\'';
+    for (; *text; text++) {
+        if (*text == '\'')
+            word = stpcpy(word, "'\\'");
+        *word++ = *text;
+    }
+    if (!is_plain)
+        *word++ = '\'';
+    *word = '\0';
+}
+
+/* Of the ranks of a job the first speaks for all. */
+static bool speaks(const struct launch *l)
+{
+    return !l->quiet && (!*rank_text() || strcmp(rank_text(), "0") == 0);
+}
+
+static void tell(struct launch *l, const struct child *c)
+{
+    find_new(l);
+    if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
+        message("data of ended processes is still in memory; 'gpuprof report %s' stores it",
+                l->out_shown);
+    if (!speaks(l))
+        return;
+    if (!l->new_count) {
+        message(
+            "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
+            "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
+            "no driver, too old a one, or no device, or recording could not start (said above)",
+            l->argv[0]);
+        return;
+    }
+    if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
+        message("the summary was cut short; 'gpuprof report' prints all of it");
+    char word[4 * sizeof l->out];
+    shell_word(l->out_shown, word);
+    message("data in %s", l->out_shown);
+    if (l->before.count)
+        message("the figures are of this run alone; 'gpuprof report %s' adds the recordings that "
+                "were there before: %u",
+                word, l->before.count);
+    message("next: gpuprof report %s; gpuprof merge %s -o trace.json", word, word);
+}
+
+static enum exit_code prepare(struct launch *l)
+{
+    int error = program_find(&l->program, l->argv[0]);
+    if (error == ENOENT && !strchr(l->argv[0], '/'))
+        return usage_error("run: %s: not in any folder of PATH; name the program's path",
+                           *l->argv[0] ? l->argv[0] : "''");
+    if (error)
+        return usage_error("run: %s: %s%s", l->argv[0], strerror(error),
+                           error == EACCES ? "; a program is a file that you may execute" : "");
+    enum exit_code code = export_settings(l);
+    if (code == EXIT_OK)
+        code = check_folder(l);
+    if (code == EXIT_OK)
+        code = export_library();
+    if (code == EXIT_OK && l->program.needs_asan)
+        code = export_asan_options();
+    if (code == EXIT_OK)
+        warn_of_variables();
+    if (code == EXIT_OK && l->program.obstacle)
+        message("%s: %s; nothing can be recorded", l->argv[0], l->program.obstacle);
+    return code;
+}
+
+int run_verb(char **argv, bool *help)
+{
+    struct launch l = {.quiet = false};
+    struct child child = {.pid = 0};
+    enum exit_code code = read_options(&l, argv);
+    if (code)
+        return code;
+    *help = l.help;
+    if (l.help)
+        return EXIT_OK;
+    code = prepare(&l);
+    if (code)
+        return code;
+    find_earlier(&l);
+    if (l.before.count && speaks(&l))
+        message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
+                "them with this one's (-o names another folder)",
+                l.out_shown, l.before.count);
+    int error = 0;
+    if (l.exec) {
+        execvp(l.program.path, l.argv);
+        error = errno;
+    } else {
+        error = child_start(&child, l.program.path, l.argv);
+    }
+    if (error)
+        return usage_error("run: %s: %s", l.argv[0], strerror(error));
+    int status = child_wait(&child);
+    tell(&l, &child);
+    child_end_like(status);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PROGRAM_SEGMENTS_MAX 64
+#define PROGRAM_DYNAMIC_MAX  512 /* entries of its dynamic section that are looked at */
+#define PROGRAM_NAME_BYTES   64  /* of an interpreter's or a library's name */
+
+#if defined(__x86_64__)
+#define PROGRAM_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define PROGRAM_MACHINE EM_AARCH64
+#else
+#error "gpuprof knows x86_64 and aarch64 only"
+#endif
+
+static void read_name(int fd, uint64_t offset, char name[static PROGRAM_NAME_BYTES])
+{
+    ssize_t length = pread(fd, name, PROGRAM_NAME_BYTES - 1, (off_t)offset);
+    name[length > 0 ? length : 0] = '\0';
+}
+
+/* Where in the file an address of the program comes from; 0 if nowhere. */
+static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (segments[i].p_type == PT_LOAD && address - segments[i].p_vaddr < segments[i].p_filesz)
+            return segments[i].p_offset + (address - segments[i].p_vaddr);
+    return 0;
+}
+
+static bool needs_asan(int fd, const Elf64_Phdr *segments, unsigned count,
+                       const Elf64_Phdr *dynamic)
+{
+    Elf64_Dyn entries[PROGRAM_DYNAMIC_MAX];
+    size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
+    ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
+    size_t entry_count = got > 0 ? (size_t)got / sizeof *entries : 0;
+    uint64_t strings = 0;
+    for (size_t i = 0; i < entry_count; i++)
+        if (entries[i].d_tag == DT_STRTAB)
+            strings = offset_of(segments, count, entries[i].d_un.d_ptr);
+    for (size_t i = 0; i < entry_count; i++) {
+        char name[PROGRAM_NAME_BYTES];
+        if (entries[i].d_tag != DT_NEEDED)
+            continue;
+        read_name(fd, strings + entries[i].d_un.d_val, name);
+        if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Static: no segment names an interpreter. Anything unreadable or odd counts as dynamic. */
+static const char *elf_obstacle(int fd, struct program *program)
+{
+    Elf64_Ehdr elf;
+    Elf64_Phdr segments[PROGRAM_SEGMENTS_MAX];
+    const char *obstacle = "statically linked";
+    if (pread(fd, &elf, sizeof elf, 0) != (ssize_t)sizeof elf ||
+        memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+        return NULL; /* a script, perhaps */
+    if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != PROGRAM_MACHINE)
+        return "built for another processor or word size";
+    ssize_t bytes = (ssize_t)(elf.e_phnum * sizeof *segments);
+    if (elf.e_phentsize != sizeof *segments || elf.e_phnum > PROGRAM_SEGMENTS_MAX ||
+        pread(fd, segments, (size_t)bytes, (off_t)elf.e_phoff) != bytes)
+        return NULL;
+    for (unsigned i = 0; i < elf.e_phnum; i++) {
+        char name[PROGRAM_NAME_BYTES];
+        if (segments[i].p_type == PT_DYNAMIC)
+            program->needs_asan = needs_asan(fd, segments, elf.e_phnum, &segments[i]);
+        if (segments[i].p_type != PT_INTERP)
+            continue;
+        read_name(fd, segments[i].p_offset, name);
+        obstacle = strstr(name, "/ld-musl-") ? "linked with musl instead of glibc" : NULL;
+    }
+    return obstacle;
+}
+
+static const char *find_obstacle(struct program *program, const struct stat *st)
+{
+    if ((st->st_mode & S_ISUID) && st->st_uid != geteuid())
+        return "setuid";
+    if ((st->st_mode & S_ISGID) && (st->st_mode & S_IXGRP) && st->st_gid != getegid())
+        return "setgid";
+    if (geteuid() != 0 && getxattr(program->path, "security.capability", NULL, 0) > 0)
+        return "has file capabilities";
+    int fd = open(program->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL; /* executable but not readable: leave it to the kernel */
+    const char *obstacle = elf_obstacle(fd, program);
+    close(fd);
+    return obstacle;
+}
+
+/* 0 if program->path can be executed, else an errno. */
+static int try_path(struct program *program)
+{
+    struct stat st;
+    if (stat(program->path, &st) != 0)
+        return errno;
+    if (!S_ISREG(st.st_mode) || access(program->path, X_OK) != 0)
+        return EACCES;
+    program->obstacle = find_obstacle(program, &st);
+    return 0;
+}
+
+static bool set_path(struct program *program, const char *folder, size_t length, const char *name)
+{
+    int n = snprintf(program->path, sizeof program->path, "%.*s%s%s", (int)length, folder,
+                     length ? "/" : "", name);
+    return n > 0 && (size_t)n < sizeof program->path;
+}
+
+int program_find(struct program *program, const char *name)
+{
+    int error = ENOENT;
+    if (!*name)
+        return ENOENT;
+    if (strchr(name, '/'))
+        return set_path(program, "", 0, name) ? try_path(program) : ENAMETOOLONG;
+    const char *folders = getenv("PATH");
+    if (!folders)
+        folders = "/bin:/usr/bin"; /* what the C library's execvp does */
+    for (;;) {
+        size_t length = strcspn(folders, ":");
+        if (length < PATH_MAX && set_path(program, folders, length, name)) {
+            int failed = try_path(program);
+            if (failed == 0)
+                return 0;
+            /* A folder of PATH that we may not enter says nothing about the program. */
+            if (failed == EACCES && access(program->path, F_OK) == 0)
+                error = EACCES;
+        }
+        if (folders[length] == '\0')
+            return error;
+        folders += length + 1;
+    }
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verb `recover`: of a killed process, the stream file with what only the live file has, as one
+ * file. It takes the old one's place when it is on disk, and then the live file goes; a recover
+ * that is killed itself leaves either both files or the new one.
+ */
+#include "run/recover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "error.h"
+#include "base/file_at.h"
+#include "record/losses.h"
+#include "base/message.h"
+#include "output/new_file.h"
+#include "base/path_list.h"
+#include "read/process.h"
+
+#define FOUND_BYTES_MAX 1024
+
+struct recover {
+    struct reader reader;
+    struct process process;
+    bool is_loaded; /* process must be released */
+    int fd;         /* a view */
+    uint64_t size;
+    uint64_t sequence;     /* of the next block that is new */
+    uint64_t own_position; /* of gpuprof's own records */
+    uint32_t open_thread;  /* whose open calls stand in the blocks that come now */
+    uint64_t open_shift;   /* what those before it have moved them by */
+    uint64_t last_ns;
+};
+
+static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+
+static int put(struct recover *r, const void *data, size_t bytes)
+{
+    int error = file_write_at(r->fd, r->size, data, bytes);
+    r->size += bytes;
+    return error;
+}
+
+static int put_block(struct recover *r, struct block_header *h, const uint8_t *stored)
+{
+    uint8_t head[BLOCK_HEADER_BYTES];
+    h->sequence = r->sequence++;
+    block_header_write(h, head);
+    int error = put(r, head, sizeof head);
+    return error < 0 ? error : put(r, stored, h->stored_bytes);
+}
+
+/* As it stands in the file, damaged or not: who reads it finds what there is to find. */
+static int copy_block(struct recover *r, struct process *p, const struct block_place *place)
+{
+    uint8_t head[BLOCK_HEADER_BYTES_MAX];
+    struct block_header h;
+    struct file_pool *pool = &r->reader.pool;
+    ssize_t got = stream_file_read(&p->file, pool, place->offset, head, sizeof head);
+    if (got < 0)
+        return (int)got;
+    int size = block_header_read(&h, head, (size_t)got);
+    if (size <= 0)
+        return GPUPROF_DAMAGED;
+    got = stream_file_read(&p->file, pool, place->offset + (uint64_t)size, r->reader.stored,
+                           h.stored_bytes);
+    if (got != (ssize_t)h.stored_bytes)
+        return got < 0 ? GPUPROF_IO : GPUPROF_DAMAGED;
+    r->sequence = h.sequence >= r->sequence ? h.sequence + 1 : r->sequence;
+    if (h.thread == 0)
+        r->own_position = h.position_end;
+    int error = put(r, head, (size_t)size);
+    return error < 0 ? error : put(r, r->reader.stored, h.stored_bytes);
+}
+
+/* An open call has no position of its own in the live file; in a stream every record has one. */
+static int put_live_block(struct recover *r, const struct live_block *block)
+{
+    struct block_header h = block->header;
+    if (h.position_begin == h.position_end) {
+        if (r->open_thread != h.thread)
+            r->open_shift = 0;
+        r->open_thread = h.thread;
+        h.position_begin += r->open_shift;
+        r->open_shift += 8 * (uint64_t)RECORD_HEAD_WORDS * h.record_count;
+        h.position_end += r->open_shift;
+    }
+    return put_block(r, &h, block->stored);
+}
+
+static int on_block(void *context, struct process *p, struct block_place *place)
+{
+    struct recover *r = context;
+    if (place->header.max_ns > r->last_ns && place->header.max_ns < CLOCK_NS_MAX)
+        r->last_ns = place->header.max_ns;
+    if (place->offset & LIVE_BLOCK)
+        return put_live_block(r, &p->live.blocks[place->offset & ~LIVE_BLOCK]);
+    return copy_block(r, p, place);
+}
+
+/* Adds a record to the last block; `room` keeps it until that is encoded. */
+static size_t add(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at,
+                  const struct record *record)
+{
+    struct record its = *record;
+    its.begin = r->last_ns;
+    int bytes = record_write(&its, room + at, FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX);
+    if (bytes > 0)
+        bytes = block_encoder_add(e, room + at, (size_t)bytes);
+    return bytes > 0 ? at + (size_t)bytes : at;
+}
+
+/* Where the GPU's rows come from: a thread may have said it in the midst of its calls. */
+static size_t add_gpu_rows(struct recover *r, struct block_encoder *e, uint8_t *room, size_t at)
+{
+    const char *rows = process_meta(&r->process, "gpu_rows");
+    char text[FOUND_BYTES_MAX];
+    int length = rows ? snprintf(text, sizeof text, "gpu_rows=%s", rows) : 0;
+    if (length <= 0 || length >= (int)sizeof text)
+        return at;
+    struct record its = {
+        .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
+    return add(r, e, room, at, &its);
+}
+
+/* What the process could not write any more: its counters, what was found, and that it ended. */
+static size_t make_last_records(struct recover *r, struct block_encoder *e, uint8_t *room)
+{
+    const struct losses *l = &r->process.losses;
+    char text[sizeof PROCESS_RECOVERED + FOUND_BYTES_MAX] = PROCESS_RECOVERED "=";
+    size_t at = 0;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+        struct record counter = {.type = RECORD_COUNTER,
+                                 .code = (uint16_t)i,
+                                 .arg_count = 1,
+                                 .args = {l->counters[i]},
+                                 .bytes = (const uint8_t *)counter_infos[i].name,
+                                 .byte_count = (uint32_t)strlen(counter_infos[i].name)};
+        if (l->counters[i])
+            at = add(r, e, room, at, &counter);
+    }
+    losses_found_text(l, text + sizeof PROCESS_RECOVERED, FOUND_BYTES_MAX);
+    struct record found = {
+        .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)strlen(text)};
+    at = add_gpu_rows(r, e, room, add(r, e, room, at, &found));
+    struct record end = {.type = RECORD_END, .arg_count = 1, .args = {END_KILLED}};
+    return r->process.end_reason ? at : add(r, e, room, at, &end);
+}
+
+static int put_last_block(struct recover *r)
+{
+    struct block_encoder *e = malloc(sizeof *e);
+    uint8_t *room = malloc((COUNTER_COUNT + 4) * (FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX));
+    uint8_t *payload = NULL, *stored = NULL;
+    int error = GPUPROF_NO_MEMORY;
+    if (!e || !room)
+        goto done;
+    block_encoder_reset(e);
+    struct block_header h = {.position_begin = r->own_position};
+    h.position_end = r->own_position + make_last_records(r, e, room);
+    size_t capacity = block_encode_bytes_max(e);
+    payload = malloc(capacity);
+    if (!payload)
+        goto done;
+    error = block_encode(e, &identity_scale, payload, capacity, &h);
+    if (error == 0)
+        error = payload_store(&r->reader.codec, &h, payload, &stored);
+    if (error == 0)
+        error = put_block(r, &h, stored);
+done:
+    free(stored);
+    free(payload);
+    free(room);
+    free(e);
+    return error;
+}
+
+/* The header as it was, from the live file if the stream file has none. */
+static int put_header(struct recover *r, const struct live_file *live)
+{
+    uint8_t head[STREAM_HEADER_BYTES_MAX];
+    int bytes = stream_header_write(&live->header, head, sizeof head);
+    return bytes < 0 ? bytes : put(r, head, (size_t)bytes);
+}
+
+static int write_whole(struct recover *r, const char *path, const struct live_file *live)
+{
+    int error = put_header(r, live);
+    if (error == 0)
+        error = process_load(&r->process, &r->reader, path, 0, on_block, r);
+    if (error < 0)
+        return error;
+    r->is_loaded = true;
+    return put_last_block(r);
+}
+
+/* Puts the whole file in the place of the old one. */
+static int replace(struct recover *r, const char *path, const struct live_file *live)
+{
+    struct new_file file;
+    struct stat old;
+    int error = stat(path, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
+    if (error < 0)
+        return error;
+    new_file_keep_owner(&file, &old);
+    r->fd = file.fd;
+    error = write_whole(r, path, live);
+    if (error == 0)
+        return new_file_place(&file, true);
+    new_file_drop(&file);
+    return error;
+}
+
+/* The new file lies beside the old one until it is whole. */
+static const char *advice(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return "; all is left as it was: make room for a second file of its size there";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; only who may write to its folder can recover it";
+    default: return "";
+    }
+}
+
+static enum exit_code failed(const char *path, int error)
+{
+    message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+            error == GPUPROF_IO ? advice(errno) : "");
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
+}
+
+/* Whether the stream file has all of it already: an earlier recover was ended before its end. */
+static int is_recovered(struct recover *r, const char *path)
+{
+    int error = process_load(&r->process, &r->reader, path, 0, NULL, NULL);
+    if (error < 0)
+        return error;
+    error = process_meta(&r->process, PROCESS_RECOVERED) != NULL;
+    process_release(&r->process, &r->reader);
+    return error;
+}
+
+static enum exit_code recover_from(struct recover *r, const char *path,
+                                   const struct live_file *live)
+{
+    const struct losses *l = &r->process.losses;
+    int error = is_recovered(r, path);
+    if (error == 0) {
+        error = replace(r, path, live);
+        if (error == 0)
+            message("%s: recovered: events: %" PRIu64 ", unfinished calls: %" PRIu64, path,
+                    l->live_records, l->open_calls);
+    }
+    if (error >= 0)
+        error = live_file_remove(live);
+    return error < 0 ? failed(path, error) : EXIT_OK;
+}
+
+/* One stream file; nothing to do is well, and not counted. */
+static enum exit_code recover_file(struct recover *r, const char *path, uint32_t *count)
+{
+    struct live_file live;
+    struct stream_file file;
+    struct stream_header header;
+    int error = stream_file_init(&file, &r->reader.pool, path);
+    if (error < 0)
+        return failed(path, error);
+    error = stream_file_header(&file, &r->reader.pool, &header);
+    stream_file_release(&file, &r->reader.pool);
+    if (error == GPUPROF_IO || error == GPUPROF_VERSION)
+        return failed(path, error);
+    int found = live_file_open(&live, path, error < 0 ? NULL : &header);
+    if (found <= 0) {
+        if (found < 0 || error < 0)
+            return failed(path, found < 0 ? found : error);
+        return EXIT_OK;
+    }
+    enum exit_code code = EXIT_OK;
+    ++*count;
+    if (live.owner == LIVE_OWNER_ENDED)
+        code = recover_from(r, path, &live);
+    else
+        message("%s: left as it is: its process %s", path,
+                live.owner == LIVE_OWNER_RUNNING ? "still runs"
+                                                 : "may still run, on another machine or in "
+                                                   "another container");
+    live_file_release(&live);
+    return code;
+}
+
+/* Each with a state of its own, so that what is wrong with one is not in the others' way. */
+static enum exit_code recover_alone(const char *path, uint32_t *count)
+{
+    struct recover *r = calloc(1, sizeof *r);
+    if (!r || reader_init(&r->reader) < 0) {
+        free(r);
+        return failed(path, GPUPROF_NO_MEMORY);
+    }
+    r->reader.keep_live = true; /* it is removed, not moved */
+    enum exit_code code = recover_file(r, path, count);
+    if (r->is_loaded)
+        process_release(&r->process, &r->reader);
+    reader_release(&r->reader);
+    free(r);
+    return code;
+}
+
+static enum exit_code done(const char *path, enum exit_code code, uint32_t count)
+{
+    if (code == EXIT_OK && count == 0)
+        message("%s: nothing to recover; it has no live file", path);
+    return code;
+}
+
+static enum exit_code recover_path(const char *path)
+{
+    struct stat status;
+    struct path_list list;
+    uint32_t count = 0;
+    if (stat(path, &status) < 0) {
+        message("%s: %s%s", *path ? path : "''", strerror(errno), reading_advice(errno));
+        return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        enum exit_code its = recover_alone(path, &count);
+        return done(path, its, count);
+    }
+    int error = path_list_read(&list, path);
+    enum exit_code code = error < 0 ? failed(path, error) : EXIT_OK;
+    if (code == EXIT_OK && list.count == 0)
+        code = usage_error("no recording found in %s", path);
+    for (uint32_t i = 0; i < list.count && error == 0; i++) {
+        enum exit_code its = recover_alone(list.paths[i], &count);
+        code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
+    }
+    path_list_release(&list);
+    return done(path, code, count);
+}
+
+enum exit_code recover_verb(const struct options *options)
+{
+    enum exit_code code = EXIT_OK;
+    for (int i = 0; i < options->path_count; i++) {
+        enum exit_code its = recover_path(options->paths[i]);
+        code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
+    }
+    return code;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol/shown_frame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "base/json_text.h"
+
+void shown_frames_release(struct shown_frames *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        free(s->list[i].label);
+        free(s->list[i].json);
+    }
+    free(s->list);
+    number_set_release(&s->numbers);
+    *s = (struct shown_frames){0};
+}
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *text_of(const struct kernel_name *name)
+{
+    return name ? name->shown : "?";
+}
+
+/* What is shown of the frame, in new memory; NULL: no memory. */
+static char *make_text(const struct shown_frame *f)
+{
+    char *text = NULL;
+    int length = -1;
+    const char *module = f->module ? path_base(f->module->raw) : "unknown module";
+    unsigned long long line = f->line;
+    switch (f->kind) {
+    case SHOWN_ADDRESS: length = asprintf(&text, "0x%llx", line); break;
+    case SHOWN_BORROWED:
+        length = asprintf(&text, "[borrowed: the thread that waits for this one]");
+        break;
+    case SHOWN_CUT: length = asprintf(&text, "[cut: deeper frames are not recorded]"); break;
+    case SHOWN_STACKLESS: length = asprintf(&text, "[no stack]"); break;
+    case SHOWN_RANGE: length = asprintf(&text, "[range %s]", text_of(f->name)); break;
+    case SHOWN_PYTHON:
+    case SHOWN_NATIVE:
+    case SHOWN_INLINED:
+        if (!f->name && !f->file && f->kind == SHOWN_PYTHON)
+            length = asprintf(&text, "[unknown place in Python code]");
+        else if (!f->name && !f->file)
+            length = asprintf(&text, "%s+0x%llx", module, line);
+        else if (f->file && line)
+            length =
+                asprintf(&text, "%s (%s:%llu)", text_of(f->name), path_base(f->file->raw), line);
+        else
+            length = asprintf(&text, "%s (%s)", text_of(f->name),
+                              f->file ? path_base(f->file->raw) : module);
+        break;
+    default: length = asprintf(&text, "%s", text_of(f->name)); break;
+    }
+    return length < 0 ? NULL : text;
+}
+
+/* Cuts a text in valid UTF-8 between two characters; tabs and newlines become blanks. */
+static void tidy(char *text)
+{
+    size_t length = strlen(text);
+    if (length >= SHOWN_LABEL_BYTES) {
+        length = SHOWN_LABEL_BYTES - 4;
+        while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length--;
+        memcpy(text + length, "...", 4);
+    }
+    for (char *p = text; *p; p++)
+        if (*p == '\n' || *p == '\t')
+            *p = ' ';
+}
+
+static int make_label(struct shown_frame *f)
+{
+    char *text = make_text(f);
+    f->label = text ? json_clean(text, strlen(text)) : NULL;
+    free(text);
+    if (!f->label)
+        return GPUPROF_NO_MEMORY;
+    tidy(f->label);
+    f->json = json_string(f->label, strlen(f->label));
+    if (f->json) {
+        f->json_bytes = (uint32_t)strlen(f->json);
+        return 0;
+    }
+    free(f->label);
+    return GPUPROF_NO_MEMORY;
+}
+
+static uint32_t hash_of(const void *item)
+{
+    const struct shown_frame *f = item;
+    uint64_t hash = (uintptr_t)f->name * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ (uintptr_t)f->file) * 0xC2B2AE3D27D4EB4Fu;
+    hash = (hash ^ hash >> 32 ^ (uintptr_t)f->module) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ f->line ^ (uint64_t)f->kind << 56) * 0xC2B2AE3D27D4EB4Fu;
+    return (uint32_t)(hash >> 32);
+}
+
+static bool same(const void *a, const void *b)
+{
+    const struct shown_frame *x = a, *y = b;
+    return x->name == y->name && x->file == y->file && x->module == y->module &&
+           x->line == y->line && x->kind == y->kind;
+}
+
+static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, same};
+
+int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number)
+{
+    *number = 0;
+    uint32_t *slot = number_set_find(&s->numbers, &kind, s->list, s->count, frame);
+    if (!slot)
+        return GPUPROF_NO_MEMORY;
+    if (!*slot && s->count == SHOWN_FRAMES_MAX) {
+        s->left_out++;
+        return 0;
+    }
+    if (!*slot) {
+        struct shown_frame *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
+        if (!list)
+            return GPUPROF_NO_MEMORY;
+        s->list = list;
+        list[s->count] = *frame;
+        int error = make_label(&list[s->count]);
+        if (error < 0)
+            return error;
+        *slot = ++s->count;
+    }
+    *number = *slot;
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/csv_kind.h"
+
+const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
+    [CSV_FUNCTION] = {"function", "each function that was called"},
+    [CSV_KERNEL] = {"kernel", "each kernel, or each of its grids"},
+    [CSV_COPY] = {"copy", "each kind of copy, and sets"},
+    [CSV_GRAPH] = {"graph", "each graph"},
+    [CSV_SYNC] = {"sync", "each kind of synchronisation"},
+    [CSV_LAUNCH] = {"launch", "latency, time in the queue, and the call, of launches of kernels"},
+    [CSV_RANGE] = {"range", "each range's name, on the host"},
+    [CSV_GPU_RANGE] = {"gpu_range", "each range's name, projected on the GPU"},
+    [CSV_OVERHEAD] = {"overhead", "each kind of overhead of CUDA and CUPTI"},
+    [CSV_DEVICE] = {"device", "what each device did in all, and for how long"},
+    [CSV_MEMORY] = {"memory", "the most memory of each device"},
+    [CSV_STACK] = {"stack", "calls with one stack, on the host, and one for the work on the GPU"},
+    [CSV_PYTHON_LINE] = {"python_line", "calls of one line of Python, likewise"},
+    [CSV_PYTHON_LINE_ALL] = {"python_line_all", "calls that a line of Python led to, likewise"},
+    [CSV_COST] = {"cost", "each class of what gpuprof itself costs"},
+    [CSV_COST_UNMEASURED] = {"cost_unmeasured",
+                             "one that nobody has measured; count is how many there were"},
+    [CSV_OPEN_CALL] = {"open_call",
+                       "a call that had not returned, with the time until then in max_ns (its "
+                       "function's row has it, too)"},
+    [CSV_ERROR] = {"error", "an error and the function that returned it; count is how often (that "
+                            "function's errors have them, too)"},
+    [CSV_STEP_DOWN] = {"step_down", "what was given up for --overhead-max, as a text"},
+    [CSV_DAMAGE] = {"damage", "what of the files is damaged; count is how much"},
+    [CSV_LOSS] = {"loss", "something that is missing; count is how much"},
+    [CSV_NOTE] = {"note", "the same for what is only good to know"},
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+struct cell cell_number(uint64_t number)
+{
+    return (struct cell){.kind = CELL_NUMBER, .number = number};
+}
+
+struct cell cell_real(double real)
+{
+    return (struct cell){.kind = CELL_REAL, .real = real, .percent = 100 * real};
+}
+
+struct cell cell_share(uint64_t part, uint64_t whole)
+{
+    struct cell cell = {.kind = CELL_REAL};
+    if (whole) {
+        cell.real = (double)part / (double)whole;
+        cell.percent = 100.0 * (double)part / (double)whole;
+    }
+    return cell;
+}
+
+struct cell cell_text(const char *text)
+{
+    return (struct cell){.kind = text ? CELL_TEXT : CELL_NULL, .text = text};
+}
+
+struct cell cell_owned(char *text)
+{
+    return (struct cell){.kind = CELL_TEXT, .text = text ? text : "?", .memory = text};
+}
+
+void cells_release(struct cell cells[static TABLE_COLUMNS_MAX])
+{
+    for (unsigned i = 0; i < TABLE_COLUMNS_MAX; i++)
+        free(cells[i].memory);
+}
+
+int table_column(const struct table_info *info, const char *name)
+{
+    for (int i = 0; i < info->column_count; i++) {
+        const struct column *c = &info->columns[i];
+        if (c->type == COLUMN_LINES || c->type == COLUMN_LIST)
+            continue;
+        if ((c->key && strcmp(c->key, name) == 0) || (c->label && strcmp(c->label, name) == 0))
+            return i;
+    }
+    return -1;
+}
+
+struct sort_item {
+    struct cell cell;
+    uint32_t index;
+    bool ascending;
+};
+
+static double cell_value(const struct cell *cell)
+{
+    return cell->kind == CELL_REAL ? cell->real : 0;
+}
+
+/* Rows that are alike stay as they were. What is no number of a column of numbers comes last. */
+static int compare_items(const void *left, const void *right)
+{
+    const struct sort_item *a = left;
+    const struct sort_item *b = right;
+    int order = (a->cell.kind > CELL_NULL) - (b->cell.kind > CELL_NULL);
+    if (order)
+        return -order;
+    if (a->cell.kind == CELL_TEXT && b->cell.kind == CELL_TEXT)
+        order = strcmp(a->cell.text, b->cell.text);
+    else if (cell_value(&a->cell) != cell_value(&b->cell))
+        order = cell_value(&a->cell) < cell_value(&b->cell) ? -1 : 1;
+    else
+        order = (a->cell.number > b->cell.number) - (a->cell.number < b->cell.number);
+    if (order)
+        return a->ascending ? order : -order;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+static int sort_rows(struct table *t, int column, enum report_format format)
+{
+    const struct column *c = &t->info->columns[column];
+    struct sort_item *items = calloc(t->rows + 1u, sizeof *items);
+    if (!items)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < t->rows; i++) {
+        struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
+        t->info->row(t, t->order[i], format, cells);
+        bool is_text = c->type == COLUMN_TEXT || c->type == COLUMN_JSON;
+        items[i] = (struct sort_item){cells[column], i, c->ascending || is_text};
+        cells[column].memory = NULL;
+        cells_release(cells);
+    }
+    qsort(items, t->rows, sizeof *items, compare_items);
+    /* The index of an item is a place in the order so far: both change at once. */
+    for (uint32_t i = 0; i < t->rows; i++)
+        items[i].index = t->order[items[i].index];
+    for (uint32_t i = 0; i < t->rows; i++) {
+        t->order[i] = items[i].index;
+        free(items[i].cell.memory);
+    }
+    free(items);
+    return 0;
+}
+
+int table_begin(struct table *t, const struct table_view *view, enum report_format format)
+{
+    *t = (struct table){.info = t->info, .source = t->source};
+    t->info->begin(t, format);
+    t->order = calloc(t->count + 1u, sizeof *t->order);
+    if (!t->order)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < t->count; i++)
+        if (!t->info->has || t->info->has(t, i, format))
+            t->order[t->rows++] = i;
+    uint64_t limit = view->limit;
+    if (limit == ROWS_UNLIMITED && format == FORMAT_TEXT && t->info->text_limit)
+        limit = t->info->text_limit;
+    t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
+    int column = view->sort ? table_column(t->info, view->sort) : -1;
+    return column >= 0 ? sort_rows(t, column, format) : 0;
+}
+
+void table_end(struct table *t)
+{
+    free(t->order);
+    t->order = NULL;
+}
+
+bool table_row(const struct table *t, uint32_t place, enum report_format format,
+               struct cell cells[static TABLE_COLUMNS_MAX])
+{
+    memset(cells, 0, TABLE_COLUMNS_MAX * sizeof *cells);
+    if (place == t->shown)
+        return t->info->foot && t->info->foot(t, format, cells);
+    t->info->row(t, t->order[place], format, cells);
+    return true;
+}

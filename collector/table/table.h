@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of the report: a description, which is data, and a way to ask for its rows. Text, JSON
+ * and csv are printed from that by table_text.c, table_json.c and table_csv.c, and so is every
+ * further form: no table prints itself.
+ */
+#ifndef GPUPROF_COLLECTOR_TABLE_H
+#define GPUPROF_COLLECTOR_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "table/csv_kind.h"
+#include "base/options.h"
+
+#define TABLE_COLUMNS_MAX 28
+#define TABLE_TEXT_MAX    12 /* columns that the text shows */
+#define TABLE_FORMS_MAX   4  /* rows of csv that a row can become */
+
+/* What the numbers of a column are, and with that how each form writes them. */
+enum column_type {
+    COLUMN_TEXT,
+    COLUMN_LINES,      /* a text whose further lines stand below it; clean already */
+    COLUMN_COUNT,      /* 1,234 */
+    COLUMN_NS,         /* 1.234 us */
+    COLUMN_BYTES,      /* 1.2 KiB */
+    COLUMN_SHARE,      /* of 1: 12.3% */
+    COLUMN_FINE_SHARE, /* 12.34% */
+    COLUMN_RATE,       /* bytes a nanosecond, which are GB/s */
+    COLUMN_NUMBER,     /* as it is: a process, the number of an error */
+    COLUMN_BOOL,
+    COLUMN_JSON, /* a text that is JSON already */
+    COLUMN_LIST, /* such a list */
+};
+
+struct column {
+    const char *key;   /* in the JSON; NULL: not there */
+    const char *label; /* in the text; NULL: not there. --sort knows both names */
+    enum column_type type;
+    uint8_t width;  /* in the text, without the space before it */
+    bool ascending; /* sorted by this, the smallest comes first, as texts do; others: the largest */
+    uint8_t spare;  /* a narrow terminal can do without: those of 1 go first; 0: never */
+};
+
+enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
+
+/* NONE is nothing at all, 0 in csv; NULL a member of the JSON that is null. A TEXT may stand in any
+ * column of the text. */
+struct cell {
+    enum cell_kind kind;
+    bool estimated; /* "~" before it in the text */
+    uint64_t number;
+    double real;
+    double percent; /* of a real one, which is rounded once, not twice */
+    const char *text;
+    char *memory; /* owned; goes with the row */
+};
+
+struct cell cell_number(uint64_t number);
+struct cell cell_real(double real);
+struct cell cell_share(uint64_t part, uint64_t whole); /* 0 of nothing */
+struct cell cell_text(const char *text); /* a view, longer-lived than the row; NULL: CELL_NULL */
+struct cell cell_owned(char *text);      /* takes `text`; NULL, no memory: "?" */
+
+/* The numbers of a row of csv, in their order. */
+enum csv_field {
+    FIELD_CALLS,
+    FIELD_TOTAL,
+    FIELD_MEAN,
+    FIELD_MEDIAN,
+    FIELD_P95,
+    FIELD_MAX,
+    FIELD_BYTES,
+    FIELD_ERRORS,
+    FIELD_COUNT,
+    FIELDS
+};
+
+/* A row of csv made of a row of the table; columns by their index, of which 0 stands for none. */
+struct csv_form {
+    enum csv_kind kind;
+    const char *domain; /* NULL: as in the column `domain_column`, or empty */
+    uint8_t domain_column;
+    uint8_t when;           /* only if this is not 0 */
+    uint8_t fields[FIELDS]; /* which column */
+};
+
+struct table;
+
+struct table_info {
+    const char *name;             /* for --table; those of one name go together */
+    const char *key;              /* in the JSON */
+    const char *title;            /* in the text; NULL: none */
+    const struct column *columns; /* the first is the row's name; in the order of the JSON */
+    uint8_t column_count;
+    uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last */
+    struct csv_form csv[TABLE_FORMS_MAX];
+    uint8_t csv_count;
+    bool is_bare;           /* the text has no line of labels */
+    bool is_joined;         /* the text goes on from the table before it, without an empty line */
+    bool is_urgent;         /* the text begins with it */
+    enum report_by by;      /* other than BY_NAME: is there with this --by only */
+    uint32_t text_limit;    /* rows that the text shows unless told; 0: all */
+    const char *more;       /* what it says of the others, with a %s for their number */
+    const char *json_empty; /* of no rows; standard: "[\n]" */
+
+    /* Sets count and is_there, and what `row` is to find in `first` and `whole`. */
+    void (*begin)(struct table *t, enum report_format format);
+    /* Is row `index` one in this format? NULL: all are. */
+    bool (*has)(const struct table *t, uint32_t index, enum report_format format);
+    /* Fills the cells, which are CELL_NONE, of row `index` below count. */
+    void (*row)(const struct table *t, uint32_t index, enum report_format format,
+                struct cell *cells);
+    /* A row that stands last, whatever the order and the limit; false: none. May be NULL. */
+    bool (*foot)(const struct table *t, enum report_format format, struct cell *cells);
+    /* Around it, where it has more than rows: notes behind its text, members of the JSON. NULL: not
+     */
+    void (*text_behind)(const struct table *t, FILE *out);
+    void (*json_before)(const struct table *t, FILE *out);
+    void (*json_behind)(const struct table *t, FILE *out);
+};
+
+/* How somebody wants to see tables. */
+struct table_view {
+    const char *sort; /* column, for the tables that have it; NULL: as they are */
+    uint64_t limit;   /* rows of a table; ROWS_UNLIMITED: not said */
+    uint32_t width;   /* of a terminal, in columns; 0: of no importance */
+    bool is_named;    /* asked for: it says so if it is empty */
+};
+
+/* A description and where its rows come from, and, once begun, what it has. */
+struct table {
+    const struct table_info *info;
+    const void *source;
+    bool is_there; /* this recording has such a table, with rows or without */
+    uint32_t count;
+    uint32_t first;
+    uint64_t whole;
+    uint32_t *order; /* owned: indices in the order asked for */
+    uint32_t shown;  /* so many of `rows` are to be printed */
+    uint32_t rows;   /* that are in this format */
+};
+
+/*
+ * The column of that key or label; -1: it has none such to sort by. That are neither LINES nor a
+ * LIST: there may be a million of them, which are made one by one and never are in memory at once.
+ */
+int table_column(const struct table_info *info, const char *name);
+
+/* Counts, orders and limits the rows. 0 or GPUPROF_NO_MEMORY; table_end in both cases. */
+int table_begin(struct table *t, const struct table_view *view, enum report_format format);
+void table_end(struct table *t);
+
+/* Row `place` of the `shown` ones, or with place == shown the foot. False: there is none. Its cells
+ * go to cells_release, whatever was returned. */
+bool table_row(const struct table *t, uint32_t place, enum report_format format,
+               struct cell cells[static TABLE_COLUMNS_MAX]);
+void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
+
+/*
+ * Print the table as begun above; nothing if it is not there, unless it was named. JSON is the
+ * member, behind a comma, and one of the rows that were left out, if any were. 0 or
+ * GPUPROF_NO_MEMORY.
+ */
+int table_print_text(struct table *t, const struct table_view *view, FILE *out);
+int table_print_json(struct table *t, const struct table_view *view, FILE *out);
+int table_print_csv(struct table *t, const struct table_view *view, FILE *out);
+
+/* The line of headings, and a row with a count alone: a loss or a note. */
+void csv_print_heading(FILE *out);
+void csv_print_count(enum csv_kind kind, const char *name, uint64_t count, FILE *out);
+
+#endif

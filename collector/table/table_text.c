@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables as text: numbers in columns of their width, a space before each, and the name last. On a
+ * terminal that is too narrow for that, columns that can be spared are left out, the last
+ * first, and names are cut in the middle.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "table/table.h"
+#include "table/text_width.h"
+#include "base/unit_text.h"
+
+#define NAME_WIDTH_MIN 32 /* for which columns are left out */
+#define SPARE_MAX      2
+
+struct layout {
+    const struct column *columns;
+    uint8_t shown[TABLE_TEXT_MAX]; /* without the name */
+    unsigned count;
+    unsigned name_at;               /* the column in which names begin */
+    unsigned name_width;            /* 0: any */
+    uint8_t spared[TABLE_TEXT_MAX]; /* the first to go first */
+    unsigned spared_count;
+};
+
+/* The first column has no space before it: numbers of the others do not begin the line. */
+static unsigned measure(const struct layout *l)
+{
+    unsigned width = 2;
+    for (unsigned i = 0; i < l->count; i++)
+        width += l->columns[l->shown[i]].width + (i > 0);
+    return width;
+}
+
+static void leave_out(struct layout *l, unsigned at)
+{
+    l->spared[l->spared_count++] = l->shown[at];
+    memmove(l->shown + at, l->shown + at + 1, --l->count - at);
+}
+
+static struct layout lay_out(const struct table_info *info, uint32_t width)
+{
+    struct layout l = {.columns = info->columns};
+    while (info->text[l.count]) {
+        l.shown[l.count] = info->text[l.count];
+        l.count++;
+    }
+    for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
+        for (unsigned i = l.count; i-- > 0 && measure(&l) + NAME_WIDTH_MIN > width;)
+            if (info->columns[l.shown[i]].spare == spare)
+                leave_out(&l, i);
+    l.name_at = measure(&l);
+    if (width && l.count) /* a line of words is no name */
+        l.name_width = width > l.name_at + TEXT_WIDTH_MIN ? width - l.name_at : TEXT_WIDTH_MIN;
+    return l;
+}
+
+/* `length` bytes of a name, clean, in a column `in` behind where names begin. */
+static void print_name(const struct layout *l, const char *text, size_t length, unsigned in,
+                       FILE *out)
+{
+    unsigned width = l->name_width > TEXT_WIDTH_MIN + in ? l->name_width - in : TEXT_WIDTH_MIN;
+    char *cut = l->name_width ? text_cut(text, length, width) : NULL;
+    fprintf(out, "%.*s\n", cut ? (int)strlen(cut) : (int)length, cut ? cut : text);
+    free(cut);
+}
+
+static void print_lines(const struct layout *l, const struct cell *cell, enum column_type type,
+                        FILE *out)
+{
+    char *clean = type == COLUMN_LINES || !cell->text ? NULL : json_line(cell->text);
+    const char *text = clean ? clean : type == COLUMN_LINES && cell->text ? cell->text : "?";
+    size_t length = strcspn(text, "\n");
+    print_name(l, text, length, 0, out);
+    while (text[length]) {
+        text += length + 1;
+        length = strcspn(text, "\n");
+        fprintf(out, "%*s", (int)l->name_at + 2, "");
+        print_name(l, text, length, 2, out);
+    }
+    free(clean);
+}
+
+static void print_cell(const struct column *c, const struct cell *cell, bool is_first, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES + 1] = "~";
+    char *number = text + cell->estimated;
+    const char *shown = text;
+    if (cell->kind == CELL_TEXT)
+        shown = cell->text;
+    else if (cell->kind == CELL_REAL)
+        snprintf(number, UNIT_TEXT_BYTES,
+                 c->type == COLUMN_SHARE        ? "%.1f%%"
+                 : c->type == COLUMN_FINE_SHARE ? "%.2f%%"
+                                                : "%.3f",
+                 c->type == COLUMN_RATE ? cell->real : cell->percent);
+    else if (cell->kind != CELL_NUMBER)
+        shown = "";
+    else if (c->type == COLUMN_NS)
+        time_text(number, cell->number);
+    else if (c->type == COLUMN_BYTES)
+        bytes_text(number, cell->number);
+    else
+        count_text(number, cell->number);
+    fprintf(out, "%s%*s", is_first ? "" : " ", c->width, shown);
+}
+
+static void print_labels(const struct table_info *info, const struct layout *l, FILE *out)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        struct cell label = cell_text(l->columns[l->shown[i]].label);
+        print_cell(&l->columns[l->shown[i]], &label, i == 0, out);
+    }
+    fprintf(out, "  %s\n", info->columns[0].label);
+}
+
+static void print_row(const struct layout *l, const struct cell *cells, FILE *out)
+{
+    for (unsigned i = 0; i < l->count; i++)
+        print_cell(&l->columns[l->shown[i]], &cells[l->shown[i]], i == 0, out);
+    fputs("  ", out);
+    print_lines(l, &cells[0], l->columns[0].type, out);
+}
+
+static void print_more(const struct table *t, const struct table_view *view, const struct layout *l,
+                       FILE *out)
+{
+    char number[UNIT_TEXT_BYTES];
+    bool is_own = t->info->more && view->limit == ROWS_UNLIMITED;
+    const char *more = is_own ? t->info->more : "... and %s more rows";
+    size_t before = strcspn(more, "%");
+    count_text(number, t->rows - t->shown);
+    fprintf(out, "%*s%.*s%s%s\n", (int)l->name_at, "", (int)before, more, number,
+            more + before + 2);
+}
+
+static void print_table(const struct table *t, const struct table_view *view, FILE *out)
+{
+    const struct table_info *info = t->info;
+    struct layout l = lay_out(info, view->width);
+    if (!info->is_joined)
+        fputc('\n', out);
+    if (info->title)
+        fprintf(out, "%s\n", info->title);
+    if (!info->is_bare)
+        print_labels(info, &l, out);
+    for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {
+        struct cell cells[TABLE_COLUMNS_MAX];
+        if (i == t->shown && t->shown < t->rows)
+            print_more(t, view, &l, out);
+        if (i == t->shown)
+            l.name_width = 0; /* the foot says something, and is whole */
+        if (table_row(t, i, FORMAT_TEXT, cells))
+            print_row(&l, cells, out);
+        cells_release(cells);
+    }
+    for (unsigned i = 0; i < l.spared_count; i++)
+        fprintf(out, "%s%s%s", i ? ", " : "not in this width: ", info->columns[l.spared[i]].label,
+                i + 1 < l.spared_count ? "" : "; --full shows all\n");
+    if (info->text_behind)
+        info->text_behind(t, out);
+}
+
+int table_print_text(struct table *t, const struct table_view *view, FILE *out)
+{
+    int error = table_begin(t, view, FORMAT_TEXT);
+    if (error == 0 && t->is_there)
+        print_table(t, view, out);
+    else if (error == 0 && view->is_named && !t->info->is_joined)
+        fprintf(out, "\n%s\n  none\n", t->info->title ? t->info->title : t->info->name);
+    table_end(t);
+    return error;
+}

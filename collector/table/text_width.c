@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/text_width.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DOTS       "..."
+#define DOTS_WIDTH (sizeof DOTS - 1)
+
+struct code_range {
+    uint32_t from, to;
+    unsigned width;
+};
+
+/* What is not one column wide, in blocks, as terminals draw it whatever the locale: a name is of
+ * the program, not of who reads the report. In order. */
+static const struct code_range ranges[] = {
+    {0x300, 0x36f, 0},     {0x483, 0x489, 0},     {0x591, 0x5bd, 0},     {0x610, 0x61a, 0},
+    {0x64b, 0x65f, 0},     {0x900, 0x902, 0},     {0xe34, 0xe3a, 0},     {0xe47, 0xe4e, 0},
+    {0x1100, 0x115f, 2},   {0x1ab0, 0x1aff, 0},   {0x1dc0, 0x1dff, 0},   {0x200b, 0x200f, 0},
+    {0x20d0, 0x20ff, 0},   {0x2e80, 0x303e, 2},   {0x3041, 0x4dbf, 2},   {0x4e00, 0xa4cf, 2},
+    {0xa960, 0xa97f, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, 0},
+    {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},   {0xff00, 0xff60, 2},   {0xffe0, 0xffe6, 2},
+    {0x1f300, 0x1f64f, 2}, {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
+    {0xe0100, 0xe01ef, 0},
+};
+
+static unsigned code_width(uint32_t code)
+{
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && code >= ranges[i].from; i++)
+        if (code <= ranges[i].to)
+            return ranges[i].width;
+    return 1;
+}
+
+/* The letter at `text`, `left` > 0 bytes before the end; returns its bytes. */
+static size_t letter(const char *text, size_t left, unsigned *width)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    size_t bytes = p[0] < 0xc0 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    uint32_t code = p[0] & (bytes == 1 ? 0x7f : 0xffu >> (bytes + 1));
+    bytes = bytes < left ? bytes : left;
+    for (size_t i = 1; i < bytes; i++)
+        code = code << 6 | (p[i] & 0x3f);
+    *width = code_width(code);
+    return bytes;
+}
+
+size_t text_width(const char *text, size_t length)
+{
+    size_t width = 0;
+    unsigned one;
+    for (size_t at = 0; at < length; width += one)
+        at += letter(text + at, length - at, &one);
+    return width;
+}
+
+char *text_cut(const char *text, size_t length, size_t width)
+{
+    size_t whole = text_width(text, length);
+    if (whole <= width)
+        return strndup(text, length);
+    /* Names differ at their begin and at their end: both get half, the begin an odd column. */
+    size_t tail = (width - DOTS_WIDTH) / 2, head = width - DOTS_WIDTH - tail;
+    size_t head_bytes = 0, tail_at = length, before = 0;
+    unsigned one;
+    for (size_t at = 0; at < length; before += one) {
+        size_t bytes = letter(text + at, length - at, &one);
+        if (before + one <= head)
+            head_bytes = at + bytes;
+        /* A mark does not begin what is left: its letter is not there. */
+        if (one && whole - before <= tail) {
+            tail_at = at;
+            break;
+        }
+        at += bytes;
+    }
+    char *cut = malloc(head_bytes + DOTS_WIDTH + (length - tail_at) + 1);
+    if (!cut)
+        return NULL;
+    char *end = mempcpy(cut, text, head_bytes);
+    end = mempcpy(end, DOTS, DOTS_WIDTH);
+    end = mempcpy(end, text + tail_at, length - tail_at);
+    *end = '\0';
+    return cut;
+}
+
+uint32_t terminal_width(int fd)
+{
+    struct winsize size = {0};
+    if (!isatty(fd))
+        return 0;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
+        return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    return width > 0 && width <= UINT16_MAX ? (uint32_t)width : 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
+ * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
+ * chrome_ranges.c ranges, marks and steps, chrome_stacks.c the stacks of calls.
+ */
+#ifndef GPUPROF_COLLECTOR_CHROME_H
+#define GPUPROF_COLLECTOR_CHROME_H
+
+#include "model/device_memory.h"
+#include "trace/gpu_rows.h"
+#include "model/projection.h"
+#include "trace/trace_row.h"
+#include "trace/trace_writer.h"
+#include "trace/value_text.h"
+
+#define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
+/* Of a process: what it did in all, and its steps. */
+struct process_span {
+    uint64_t begin_ns; /* relative to the origin; UINT64_MAX: nothing yet */
+    uint64_t end_ns;
+    uint64_t step; /* number of the step that is open */
+    uint64_t step_begin_ns;
+    uint64_t steps; /* shown */
+    bool stepping;
+};
+
+struct trace_writer {
+    struct output *out;
+    struct recording *rec;
+    struct trace_scope scope;
+    struct function_pieces **functions; /* owned, by function index */
+    uint32_t function_count;
+    struct trace_row *rows;     /* owned, by thread index */
+    struct process_span *spans; /* owned, by process index */
+    uint64_t origin_ns;
+    uint64_t last_ns;
+    uint64_t calls;
+    struct value_cache values;
+    struct ranges ranges;
+    struct gpu_rows gpu_rows;
+    struct key_map named_pids; /* of devices, whose names are written */
+    struct projections projections;
+    struct device_memory memory;
+    uint64_t flows;
+    uint64_t gpu_events;
+    bool *stacks_used; /* owned, by node of the call tree - 1 */
+    uint32_t stacks_room;
+};
+
+static inline char *put(char *out, const char *text, size_t length)
+{
+    memcpy(out, text, length);
+    return out + length;
+}
+#define PUT(out, literal) put(out, literal, sizeof(literal) - 1)
+
+/* A time of the timeline relative to the origin. Only a damaged file has one before it. */
+static inline uint64_t chrome_time(const struct trace_writer *w, uint64_t ns)
+{
+    return ns > w->origin_ns ? ns - w->origin_ns : 0;
+}
+
+/* Is the process shown in this trace? */
+static inline bool chrome_shows(const struct trace_writer *w, const struct process *p)
+{
+    return !w->scope.only || w->scope.only == p;
+}
+
+/* Remembers how far the trace and the process reach (chrome.c). */
+void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
+                  uint64_t end_ns);
+
+/* ---- chrome_head.c ---- */
+
+/* Everything up to the first event, and everything behind the last. 0 or an error. */
+int chrome_head(struct trace_writer *w);
+int chrome_tail(struct trace_writer *w);
+
+/* Names a row that is no thread, and its device, at the first use. 0 or GPUPROF_NO_MEMORY. */
+int chrome_name_row(struct trace_writer *w, struct gpu_row *row);
+int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
+                       const char *name);
+
+/* ---- chrome_gpu.c ---- */
+
+/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
+int chrome_gpu(struct trace_writer *w, const struct event *e);
+
+/* ---- chrome_stacks.c ---- */
+
+#define CHROME_STACK_BYTES (STACK_TEXT_BYTES + 64)
+#define STACK_TEXT_BYTES   4096 /* of a stack's text; what is deeper is left out: "..." */
+
+/*
+ * The node of the call's stack, 0: it has none to show. It will be among the stackFrames. 0 or
+ * GPUPROF_NO_MEMORY.
+ */
+int chrome_stack(struct trace_writer *w, const struct event *e, uint32_t *node);
+
+/* Its member of args, innermost frame first; at most CHROME_STACK_BYTES. */
+char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node);
+
+/* The member stackFrames of the trace, if any event has a stack. */
+void chrome_stack_frames(struct trace_writer *w);
+
+/* ---- chrome_ranges.c ---- */
+
+/* Any record that is no call and no work of a device. 0 or an error. */
+int chrome_range(struct trace_writer *w, const struct event *e);
+
+/* A projection_fn whose context is the writer. */
+projection_fn chrome_projected;
+
+/* Closes what is open: ranges, projections, steps. */
+int chrome_ranges_end(struct trace_writer *w);
+
+#endif

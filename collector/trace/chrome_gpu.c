@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels, copies, sets, synchronisations and overheads as rows of a Chrome trace, as Kineto has
+ * them, with arrows from the calls that made them. */
+#include <string.h>
+
+#include "trace/chrome.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+
+#define FLOW_PROCESS_SHIFT 36  /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
+#define CALL_ARROW_NS      100 /* how far inside its call an arrow begins, at most */
+#define TIME_MAX           (1ll << 62)
+
+_Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BYTES,
+               "an event fits into the buffer");
+
+/* An event that is being written. */
+struct gpu_slice {
+    const struct event *event;
+    struct gpu_row *row;
+    uint64_t begin_ns; /* as shown: relative to the origin, fitted into the row */
+    uint64_t end_ns;
+    uint64_t device;
+    uint64_t stream;
+    bool called; /* `call` is known */
+    struct correlated_call call;
+};
+
+#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
+
+static char *put_signed_us(char *out, int64_t ns)
+{
+    if (ns < 0)
+        *out++ = '-';
+    return json_microseconds(out, ns < 0 ? -(uint64_t)ns : (uint64_t)ns);
+}
+
+static char *put_text(char *out, const char *text)
+{
+    return json_escape(out, text, strlen(text));
+}
+
+/* b - a, for times that any file may have made up. */
+static int64_t difference(uint64_t a, uint64_t b)
+{
+    uint64_t distance = b > a ? b - a : a - b;
+    int64_t cut = distance < (uint64_t)TIME_MAX ? (int64_t)distance : TIME_MAX;
+    return b > a ? cut : -cut;
+}
+
+/* Finds the call, the row and the place in it. */
+static int place(struct trace_writer *w, const struct event *e, enum row_kind kind, uint64_t device,
+                 uint64_t stream, struct gpu_slice *s)
+{
+    int more =
+        correlation_find(&w->scope.survey->calls, e->process->index, e->record->correlation,
+                         e->begin_ns, kind == ROW_STREAM ? CORRELATION_MATCHED : 0, &s->call);
+    if (more < 0)
+        return more;
+    if (!more && e->record->correlation && kind != ROW_OVERHEAD)
+        process_count_unpaired(e->process, e->begin_ns);
+    s->event = e;
+    s->called = more > 0;
+    s->device = device;
+    s->stream = stream;
+    s->begin_ns = chrome_time(w, e->begin_ns);
+    s->end_ns = chrome_time(w, e->end_ns);
+    s->row = gpu_rows_get(&w->gpu_rows, e->process, kind, device, stream, s->begin_ns);
+    if (!s->row)
+        return GPUPROF_NO_MEMORY;
+    int error = s->row->named ? 0 : chrome_name_row(w, s->row);
+    gpu_row_fit(s->row, &s->begin_ns, &s->end_ns);
+    chrome_reach(w, e->process, s->begin_ns, s->end_ns);
+    w->gpu_events++;
+    return error;
+}
+
+/* {"ph":"X",... up to the first member of args. */
+static char *put_head(const struct gpu_slice *s, char *out, const char *category, const char *name,
+                      size_t name_bytes)
+{
+    out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
+    out = put(out, category, strlen(category));
+    out = PUT(out, "\",\"name\":");
+    out = put(out, name, name_bytes);
+    out = PUT(out, ",\"pid\":");
+    out = put(out, s->row->row.ids, s->row->row.ids_bytes);
+    out = json_microseconds(out, s->begin_ns);
+    out = PUT(out, ",\"dur\":");
+    out = json_microseconds(out, s->end_ns - s->begin_ns);
+    return PUT(out, ",\"args\":{");
+}
+
+/* What work and synchronisations have in common; a stream of -1 is none. */
+static int put_identity(struct trace_writer *w, const struct gpu_slice *s, uint64_t context,
+                        char **end)
+{
+    uint32_t sequence = 0;
+    int error = 0;
+    if (s->called && s->call.range) {
+        const struct range_node *node = survey_range(w->scope.survey, s->call.range, &error);
+        if (!node)
+            return error;
+        sequence = node->sequence;
+    }
+    char *out = json_decimal(PUT(*end, "\"External id\":"), sequence);
+    out = PUT_FIELD(out, "device", s->device);
+    out = PUT_FIELD(out, "context", context);
+    if (s->stream == GPU_STREAM_NONE)
+        out = PUT(out, ",\"stream\":-1");
+    else
+        out = PUT_FIELD(out, "stream", s->stream ? s->stream : GPU_STREAM_DEFAULT);
+    *end = PUT_FIELD(out, "correlation", s->event->record->correlation);
+    return 0;
+}
+
+/* How long after its call it began, and how long it waited for others. */
+static char *put_latency(const struct gpu_slice *s, char *out)
+{
+    if (!s->called)
+        return out;
+    int64_t latency = difference(s->call.begin_ns, s->event->begin_ns);
+    int64_t queue = difference(s->call.end_ns, s->event->begin_ns);
+    out = put_signed_us(PUT(out, ",\"launch latency (us)\":"), latency);
+    return put_signed_us(PUT(out, ",\"queue time (us)\":"), queue > 0 ? queue : 0);
+}
+
+static char *put_graph(char *out, uint64_t graph, uint64_t node)
+{
+    if (graph)
+        out = PUT_FIELD(out, "graph id", graph);
+    if (node)
+        out = PUT_FIELD(out, "graph node id", node);
+    return out;
+}
+
+static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
+{
+    uint64_t ns = s->event->end_ns - s->event->begin_ns;
+    out = PUT_FIELD(out, "bytes", bytes);
+    out = PUT(out, ",\"memory bandwidth (GB/s)\":");
+    unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
+    return json_microseconds(out, milli < VALUE_EXACT_MAX ? (uint64_t)milli : VALUE_EXACT_MAX);
+}
+
+/* An arrow from the call to the work; its two ends have an id of their own. */
+static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
+{
+    if (!s->called || s->call.thread >= w->rec->thread_count)
+        return;
+    const struct trace_row *row = &w->rows[s->call.thread];
+    uint64_t id = (uint64_t)s->event->process->index << FLOW_PROCESS_SHIFT |
+                  (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
+    uint64_t half = (s->call.end_ns - s->call.begin_ns) / 2;
+    uint64_t begin_ns =
+        chrome_time(w, s->call.begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
+    /* Viewers bind no arrow that points back in time. */
+    if (begin_ns > s->begin_ns)
+        begin_ns = s->begin_ns;
+    if (begin_ns < chrome_time(w, s->call.begin_ns))
+        begin_ns = chrome_time(w, s->call.begin_ns);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
+    out = json_decimal(out, id);
+    out = PUT(out, ",\"pid\":");
+    out = put(out, row->ids, row->ids_bytes);
+    out = json_microseconds(out, begin_ns);
+    out = PUT(out, "},\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
+    out = json_decimal(out, id);
+    out = PUT(out, ",\"pid\":");
+    out = put(out, s->row->row.ids, s->row->row.ids_bytes);
+    out = json_microseconds(out, s->begin_ns);
+    *out++ = '}';
+    output_advance(w->out, out);
+}
+
+/* Ends the event; the arrow, and the ranges that the work was made in. */
+static int finish(struct trace_writer *w, const struct gpu_slice *s, char *out, bool project)
+{
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    put_flow(w, s);
+    if (!project)
+        return 0;
+    return projections_add(&w->projections, s->row->process, s->row->device, s->row->stream,
+                           s->begin_ns, s->end_ns, s->called ? &s->call : NULL);
+}
+
+static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, char *out)
+{
+    const struct record *r = s->event->record;
+    struct launch_shape shape = {
+        .blocks = dim3_volume(record_arg(r, KERNEL_GRID)),
+        .threads = dim3_volume(record_arg(r, KERNEL_BLOCK)),
+        .registers = record_arg(r, KERNEL_REGISTERS),
+        .shared = record_arg(r, KERNEL_STATIC_SHARED) + record_arg(r, KERNEL_DYNAMIC_SHARED),
+    };
+    const struct surveyed_device *d = survey_device(w->scope.survey, s->event->process, s->device);
+    struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
+    if (o.spread) {
+        out = json_microseconds(PUT(out, ",\"blocks per SM\":"), o.blocks_milli);
+        out = json_microseconds(PUT(out, ",\"warps per SM\":"), o.warps_milli);
+    }
+    if (!o.limited)
+        return out;
+    out = json_decimal(PUT(out, ",\"est. achieved occupancy %\":"), o.percent);
+    return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
+}
+
+/* ns before the kernel's begin, as a file says it. */
+static char *put_before(char *out, uint64_t ns)
+{
+    return json_microseconds(out, ns < VALUE_EXACT_MAX ? ns : VALUE_EXACT_MAX);
+}
+
+static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
+{
+    const struct record *r = s->event->record;
+    uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
+    uint64_t dynamic = record_arg(r, KERNEL_DYNAMIC_SHARED);
+    out = value_dim3(&w->values, PUT(out, ",\"grid\":"), record_arg(r, KERNEL_GRID));
+    out = value_dim3(&w->values, PUT(out, ",\"block\":"), record_arg(r, KERNEL_BLOCK));
+    out = PUT_FIELD(out, "registers per thread", record_arg(r, KERNEL_REGISTERS));
+    out = PUT_FIELD(out, "shared memory", fixed + dynamic);
+    out = PUT_FIELD(out, "static shared memory", fixed);
+    out = PUT_FIELD(out, "dynamic shared memory", dynamic);
+    out = PUT_FIELD(out, "local memory", record_arg(r, KERNEL_LOCAL));
+    out = put_occupancy(w, s, out);
+    out = put_before(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED)); /* 0: not measured */
+    if (record_arg(r, KERNEL_SUBMITTED))
+        out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
+    if (record_arg(r, KERNEL_CLUSTER))
+        out = value_dim3(&w->values, PUT(out, ",\"cluster\":"), record_arg(r, KERNEL_CLUSTER));
+    out = put_latency(s, out);
+    return put_graph(out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
+}
+
+static int put_kernel_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char number[48];
+    int error =
+        place(w, e, ROW_STREAM, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_STREAM), &s);
+    if (error < 0)
+        return error;
+    const struct kernel_name *name = survey_kernel(e->process, record_arg(r, KERNEL_NAME_INDEX));
+    if (!name)
+        snprintf(number, sizeof number, "\"kernel %llu\"",
+                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0));
+    out = put_head(&s, out, "kernel", name ? name->json : number,
+                   name ? name->json_bytes : strlen(number));
+    error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out);
+    return error < 0 ? error : finish(w, &s, put_launch(w, &s, out), true);
+}
+
+/* One more than the number, as copies between devices have it. */
+static char *put_peer(char *out, const struct record *r)
+{
+    static const char *const keys[] = {
+        ",\"fromDevice\":", ",\"fromContext\":", ",\"toDevice\":", ",\"toContext\":"};
+    if (!record_arg(r, COPY_SOURCE_DEVICE) && !record_arg(r, COPY_DESTINATION_DEVICE))
+        return out;
+    out = PUT_FIELD(out, "inDevice", record_arg(r, COPY_DEVICE));
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t value = record_arg(r, COPY_SOURCE_DEVICE + i);
+        if (value)
+            out = value_number(put(out, keys[i], strlen(keys[i])), value - 1);
+    }
+    return out;
+}
+
+static int put_copy_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char title[GPU_TITLE_BYTES];
+    char name[6 * GPU_TITLE_BYTES + 2];
+    int error = place(w, e, ROW_STREAM, record_arg(r, COPY_DEVICE), record_arg(r, COPY_STREAM), &s);
+    if (error < 0)
+        return error;
+    copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
+               record_arg(r, COPY_DESTINATION), title);
+    size_t length = (size_t)(put_text(name, title) - name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = put_head(&s, out, "gpu_memcpy", name, length);
+    if ((error = put_identity(w, &s, record_arg(r, COPY_CONTEXT), &out)) < 0)
+        return error;
+    out = put_traffic(&s, out, record_arg(r, COPY_BYTES));
+    out = put_latency(&s, put_peer(out, r));
+    out = put_graph(out, record_arg(r, COPY_GRAPH), record_arg(r, COPY_GRAPH_NODE));
+    return finish(w, &s, out, true);
+}
+
+static int put_set_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char title[GPU_TITLE_BYTES];
+    char name[6 * GPU_TITLE_BYTES + 2];
+    int error = place(w, e, ROW_STREAM, record_arg(r, SET_DEVICE), record_arg(r, SET_STREAM), &s);
+    if (error < 0)
+        return error;
+    size_t length = (size_t)(put_text(name, set_title(record_arg(r, SET_KIND), title)) - name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = put_head(&s, out, "gpu_memset", name, length);
+    if ((error = put_identity(w, &s, record_arg(r, SET_CONTEXT), &out)) < 0)
+        return error;
+    out = put_traffic(&s, out, record_arg(r, SET_BYTES));
+    out = put_latency(&s, PUT_FIELD(out, "value", record_arg(r, SET_VALUE)));
+    out = put_graph(out, record_arg(r, SET_GRAPH), record_arg(r, SET_GRAPH_NODE));
+    return finish(w, &s, out, true);
+}
+
+static int put_graph_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char name[48];
+    int error =
+        place(w, e, ROW_STREAM, record_arg(r, GRAPH_DEVICE), record_arg(r, GRAPH_STREAM), &s);
+    if (error < 0)
+        return error;
+    snprintf(name, sizeof name, "\"CUDA graph %llu\"",
+             (unsigned long long)record_arg(r, GRAPH_GRAPH));
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = put_head(&s, out, "gpu_graph", name, strlen(name));
+    if ((error = put_identity(w, &s, record_arg(r, GRAPH_CONTEXT), &out)) < 0)
+        return error;
+    out = put_graph(put_latency(&s, out), record_arg(r, GRAPH_GRAPH), 0);
+    return finish(w, &s, out, true);
+}
+
+/* On a row of its own: it overlaps the work that it waits for. */
+static int put_sync_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char name[64];
+    uint64_t context = record_arg(r, SYNC_CONTEXT);
+    uint64_t device = survey_context_device(w->scope.survey, e->process, context);
+    int error = place(w, e, ROW_SYNC, device, 0, &s);
+    if (error < 0)
+        return error;
+    bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST &&
+                     record_arg(r, SYNC_STREAM) != GPU_STREAM_NONE;
+    /* Kineto says the stream, if it is asked for synchronisations at all. HTA's critical path needs
+     * that; but all else in it counts the wait as work, so the stream then has another name. And
+     * without streams that analysis fails at the name that waits of streams have. */
+    s.stream = on_stream && w->scope.sync_streams ? record_arg(r, SYNC_STREAM) : GPU_STREAM_NONE;
+    const char *kind = sync_kind_text(record_arg(r, SYNC_KIND));
+    bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
+    size_t length = (size_t)(put_text(name, renamed ? "Stream Wait" : kind) - name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = put_head(&s, out, "cuda_sync", name, length);
+    if ((error = put_identity(w, &s, context, &out)) < 0)
+        return error;
+    out = put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
+    if (on_stream)
+        out =
+            PUT_FIELD(out, "synchronized stream",
+                      record_arg(r, SYNC_STREAM) ? record_arg(r, SYNC_STREAM) : GPU_STREAM_DEFAULT);
+    if (record_arg(r, SYNC_EVENT))
+        out = PUT_FIELD(out, "event id", record_arg(r, SYNC_EVENT));
+    return finish(w, &s, out, false);
+}
+
+static int put_overhead_slice(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_slice s;
+    char name[64];
+    int error = place(w, e, ROW_OVERHEAD, 0, 0, &s);
+    if (error < 0)
+        return error;
+    size_t length =
+        (size_t)(put_text(name, overhead_kind_text(record_arg(r, OVERHEAD_KIND))) - name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = put_head(&s, out, "overhead", name, length);
+    out = put_text(PUT(out, "\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
+    out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
+    out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
+    /* Not "correlation": Kineto's readers take what has one for the call that made the work. */
+    if (r->correlation)
+        out = PUT_FIELD(out, "correlation of call", r->correlation);
+    return finish(w, &s, out, false);
+}
+
+/* An instant, as PyTorch's allocator reports them. What a pool says of itself changes totals only.
+ */
+static int put_memory(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct correlated_call call;
+    bool on_device = memory_is_device(record_arg(r, MEMORY_KIND));
+    uint64_t device = record_arg(r, MEMORY_DEVICE);
+    struct memory_totals totals;
+    int more = device_memory_take(&w->memory, e, &totals);
+    if (more == 0 && r->type == RECORD_MEMORY)
+        more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation,
+                                e->begin_ns, 0, &call);
+    if (more < 0 || r->type == RECORD_POOL)
+        return more;
+    uint64_t at_ns = chrome_time(w, e->begin_ns);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out =
+        PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
+                 "\"pid\":");
+    if (more > 0 && call.thread < w->rec->thread_count) {
+        out = put(out, w->rows[call.thread].ids, w->rows[call.thread].ids_bytes);
+    } else {
+        out = json_decimal(out, e->process->shown_pid);
+        out = json_decimal(PUT(out, ",\"tid\":"), e->process->shown_pid);
+        out = PUT(out, ",\"ts\":");
+    }
+    out = json_microseconds(out, at_ns);
+    out = PUT(out, ",\"args\":{\"Device Type\":");
+    *out++ = on_device ? '1' : '0';
+    if (on_device)
+        out = PUT_FIELD(out, "Device Id", device);
+    else
+        out = PUT(out, ",\"Device Id\":-1");
+    out = PUT_FIELD(out, "Addr", record_arg(r, MEMORY_ADDRESS));
+    out = PUT(out, ",\"Bytes\":");
+    if (record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE && record_arg(r, MEMORY_BYTES))
+        *out++ = '-';
+    uint64_t bytes = record_arg(r, MEMORY_BYTES);
+    out = json_decimal(out, bytes < VALUE_EXACT_MAX ? bytes : VALUE_EXACT_MAX);
+    out = PUT_FIELD(out, "Total Allocated", totals.allocated);
+    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&totals));
+    out = put_text(PUT(out, ",\"kind\":"), memory_kind_text(record_arg(r, MEMORY_KIND)));
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    chrome_reach(w, e->process, at_ns, at_ns);
+    w->gpu_events++;
+    return 0;
+}
+
+int chrome_gpu(struct trace_writer *w, const struct event *e)
+{
+    switch (e->record->type) {
+    case RECORD_KERNEL: return put_kernel_slice(w, e);
+    case RECORD_COPY: return put_copy_slice(w, e);
+    case RECORD_SET: return put_set_slice(w, e);
+    case RECORD_GRAPH: return put_graph_slice(w, e);
+    case RECORD_SYNC: return put_sync_slice(w, e);
+    case RECORD_OVERHEAD: return put_overhead_slice(w, e);
+    default: return put_memory(w, e);
+    }
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands before, between and behind the events of a Chrome trace: Kineto's head, names of
+ * processes and rows, losses, where it all came from. Small, and made with cJSON.
+ */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/chrome.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+#include "record/losses.h"
+#include "read/process_title.h"
+#include "read/rank.h"
+
+#define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
+#define DEVICE_PLACES_MAX 64       /* readers know ordinals up to 63 */
+
+/* Writes an object of cJSON as one element of traceEvents and deletes it. */
+static int put_object(struct trace_writer *w, cJSON *object, const char *before)
+{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text)
+        return GPUPROF_NO_MEMORY;
+    output_write(w->out, before, strlen(before));
+    output_write(w->out, text, strlen(text));
+    cJSON_free(text);
+    return 0;
+}
+
+static bool add_text(cJSON *object, const char *key, const char *text)
+{
+    char *clean = json_clean(text, strlen(text));
+    bool added = clean && cJSON_AddStringToObject(object, key, clean);
+    free(clean);
+    return added;
+}
+
+static int put_metadata(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
+                        const char *name, uint32_t sort_index)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", "M");
+    cJSON_AddStringToObject(object, "name", what);
+    cJSON_AddNumberToObject(object, "pid", pid);
+    cJSON_AddNumberToObject(object, "tid", tid);
+    cJSON_AddNumberToObject(object, "ts", 0);
+    cJSON *args = cJSON_AddObjectToObject(object, "args");
+    bool ok = name ? add_text(args, "name", name)
+                   : cJSON_AddNumberToObject(args, "sort_index", sort_index) != NULL;
+    if (!ok) {
+        cJSON_Delete(object);
+        return GPUPROF_NO_MEMORY;
+    }
+    bool first = w->last_ns == UINT64_MAX;
+    w->last_ns = 0;
+    return put_object(w, object, first ? "\n" : ",\n");
+}
+
+static int put_thread(struct trace_writer *w, const struct process *p, const struct thread *t)
+{
+    char name[THREAD_NAME_BYTES_MAX + 64];
+    if (t->tid == t->shown_tid || (t->tid && t->tid == p->header.pid))
+        snprintf(name, sizeof name, "%s", t->name[0] ? t->name : "thread");
+    else if (t->tid)
+        snprintf(name, sizeof name, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
+    else
+        snprintf(name, sizeof name, "%s (number %u)", t->name[0] ? t->name : "thread", t->number);
+    int error = put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, name, 0);
+    return error < 0
+               ? error
+               : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL, t->number);
+}
+
+int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
+                       const char *name)
+{
+    return put_metadata(w, "thread_name", p->shown_pid, tid, name, 0);
+}
+
+static int name_device(struct trace_writer *w, const struct gpu_row *row)
+{
+    char title[1024 + DEVICE_NAME_BYTES + 64];
+    char process[1024];
+    const struct surveyed_device *d = survey_device(w->scope.survey, row->process, row->device);
+    process_title(row->process, true, process, sizeof process);
+    snprintf(title, sizeof title, "GPU %llu%s%s: %s", (unsigned long long)row->device,
+             d && d->name[0] ? " " : "", d ? d->name : "", process);
+    int error = put_metadata(w, "process_name", row->pid, row->pid, title, 0);
+    return error < 0 ? error
+                     : put_metadata(w, "process_sort_index", row->pid, row->pid, NULL,
+                                    DEVICE_SORT_INDEX + 64 * row->process->index +
+                                        (uint32_t)(row->device % 64));
+}
+
+static uint32_t shown_tid(const struct process *p, uint32_t thread)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == thread)
+            return p->threads.threads[i]->shown_tid;
+    return 0;
+}
+
+int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
+{
+    static const char *const kinds[] = {
+        [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
+        [ROW_ANNOTATION] = "ranges on",    [ROW_OVERHEAD] = "overhead of CUDA and CUPTI",
+        [ROW_RANGE] = "ranges of threads", [ROW_STEP] = "steps",
+    };
+    char name[128];
+    char lane[32] = "";
+    int error = 0;
+    struct key key = {row->pid, 0, 0};
+    row->named = true;
+    if (row->kind < ROW_OVERHEAD && !key_map_get(&w->named_pids, key)) {
+        error = key_map_set(&w->named_pids, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
+                                                                         : name_device(w, row);
+    }
+    if (row->lane && row->kind == ROW_ANNOTATION)
+        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+    else if (row->lane)
+        snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
+    if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)
+        snprintf(name, sizeof name, "%s%sstream %llu%s",
+                 row->kind == ROW_STREAM ? "" : kinds[row->kind],
+                 row->kind == ROW_STREAM ? "" : " ", (unsigned long long)row->stream, lane);
+    else
+        snprintf(name, sizeof name, "%s%s", kinds[row->kind], lane);
+    if (error == 0)
+        error = put_metadata(w, "thread_name", row->pid, row->tid, name, 0);
+    /* Ranges above their stream, its overlapping slices below, synchronisations last. */
+    uint32_t order = row->kind == ROW_SYNC ? 1u << 28 : (uint32_t)(row->stream % (1u << 20)) << 8;
+    order += row->kind == ROW_STREAM ? 128 + row->lane : row->lane;
+    return error < 0 ? error
+                     : put_metadata(w, "thread_sort_index", row->pid, row->tid, NULL,
+                                    row->kind < ROW_OVERHEAD ? order : order + (1u << 29));
+}
+
+static int put_process(struct trace_writer *w, const struct process *p)
+{
+    char title[1024];
+    process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
+    int error = put_metadata(w, "process_name", p->shown_pid, p->shown_pid, title, 0);
+    if (error == 0)
+        error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL, p->index);
+    for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        if (t->number == 0)
+            continue;
+        trace_row_name(&w->rows[t->index], p->shown_pid, t->shown_tid);
+        if (!t->gpu)
+            error = put_thread(w, p, t);
+    }
+    return error;
+}
+
+/* As Kineto names them. */
+static cJSON *device_object(const struct surveyed_device *d)
+{
+    const struct device_limits *l = &d->limits;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } fields[] = {
+        {"totalGlobalMem", l->memory},
+        {"computeMajor", l->major},
+        {"computeMinor", l->minor},
+        {"maxThreadsPerMultiprocessor", l->threads_max},
+        {"maxBlocksPerMultiprocessor", l->blocks_max},
+        {"regsPerMultiprocessor", l->registers_max},
+        {"sharedMemPerBlock", l->shared_block_max},
+        {"sharedMemPerMultiprocessor", l->shared_max},
+        {"numSms", l->multiprocessors},
+        {"warpSize", l->warp},
+    };
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "id", (double)l->device);
+    add_text(object, "name", d->name);
+    if (d->uuid_high || d->uuid_low) {
+        char uuid[48];
+        snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%012llx",
+                 (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
+                 (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
+                 (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+        cJSON_AddStringToObject(object, "uuid", uuid);
+    }
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        cJSON_AddNumberToObject(object, fields[i].key, (double)fields[i].value);
+    return object;
+}
+
+/*
+ * The devices of a process, each at the place of its ordinal: readers take the one for the other.
+ * So those before it that no record describes have a place, too.
+ */
+static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
+{
+    const struct survey *s = w->scope.survey;
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        uint64_t device = s->devices[i].limits.device;
+        if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
+            places = device + 1;
+    }
+    for (uint64_t device = 0; device < places; device++) {
+        const struct surveyed_device *d = survey_device(s, p, device);
+        cJSON *object = d ? device_object(d) : cJSON_CreateObject();
+        if (!d)
+            cJSON_AddNumberToObject(object, "id", (double)device);
+        cJSON_AddItemToArray(devices, object);
+    }
+    for (uint32_t i = 0; i < s->device_count; i++)
+        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX)
+            cJSON_AddItemToArray(devices, device_object(&s->devices[i]));
+}
+
+/* Whether a process before this one has each device of it, at the same ordinal. */
+static bool devices_are_there(const struct trace_writer *w, const struct process *p)
+{
+    const struct survey *s = w->scope.survey;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        const struct surveyed_device *mine = &s->devices[i];
+        bool found = mine->process != p->index;
+        for (uint32_t k = 0; k < s->device_count && !found; k++) {
+            const struct surveyed_device *d = &s->devices[k];
+            found = d->process < p->index && chrome_shows(w, w->rec->processes[d->process]) &&
+                    d->uuid_high == mine->uuid_high && d->uuid_low == mine->uuid_low &&
+                    d->limits.device == mine->limits.device && (d->uuid_high || d->uuid_low);
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static uint64_t shown_rank(const struct trace_writer *w)
+{
+    if (w->scope.rank != RANK_NONE)
+        return w->scope.rank;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]) && w->rec->processes[i]->rank != RANK_NONE)
+            return w->rec->processes[i]->rank;
+    return 0;
+}
+
+/*
+ * What Kineto's readers look for before the first event. One of them finds the rank by a pattern
+ * that needs white space behind the colon, at the first place where it fits.
+ */
+static int kineto_head(struct trace_writer *w)
+{
+    char text[128];
+    int length = snprintf(text, sizeof text, "\"distributedInfo\":{\"rank\": %llu},",
+                          (unsigned long long)shown_rank(w));
+    output_write(w->out, text, (size_t)length);
+    if (w->scope.name) {
+        char *name = json_string(w->scope.name, strlen(w->scope.name));
+        if (!name)
+            return GPUPROF_NO_MEMORY;
+        output_write(w->out, "\"traceName\":", 12);
+        output_write(w->out, name, strlen(name));
+        output_write(w->out, ",", 1);
+        free(name);
+    }
+    cJSON *devices = cJSON_CreateArray();
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]) && !devices_are_there(w, w->rec->processes[i]))
+            add_devices(w, w->rec->processes[i], devices);
+    int error = put_object(w, devices, "\"deviceProperties\":");
+    output_write(w->out, ",", 1);
+    return error;
+}
+
+int chrome_head(struct trace_writer *w)
+{
+    char head[256];
+    w->last_ns = UINT64_MAX; /* nothing is written yet */
+    int length = snprintf(head, sizeof head,
+                          "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
+                          "\"baseTimeNanoseconds\":%llu,",
+                          (unsigned long long)w->origin_ns);
+    output_write(w->out, head, (size_t)length);
+    int error = w->scope.survey ? kineto_head(w) : 0;
+    output_write(w->out, "\"traceEvents\":[", 15);
+    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]))
+            error = put_process(w, w->rec->processes[i]);
+    return error;
+}
+
+static cJSON *losses_object(const struct losses *l)
+{
+    cJSON *object = cJSON_CreateObject();
+    for (unsigned row = 0; row < LOSS_COUNT; row++) {
+        uint64_t value = loss_value(l, row);
+        if (value)
+            cJSON_AddNumberToObject(object, loss_info(row).key, (double)value);
+    }
+    return object;
+}
+
+/* An instant event of gpuprof's own, shown for the process ("p") or everywhere ("g"). */
+static int put_note(struct trace_writer *w, const struct process *p, const char *scope,
+                    uint64_t at_ns, const char *name, cJSON *args)
+{
+    char ts[JSON_DECIMAL_MAX + 5];
+    *json_microseconds(ts, at_ns) = '\0';
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", "i");
+    cJSON_AddStringToObject(object, "s", scope);
+    cJSON_AddStringToObject(object, "cat", "gpuprof");
+    add_text(object, "name", name);
+    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+    cJSON_AddNumberToObject(object, "tid", p->shown_pid);
+    cJSON_AddRawToObject(object, "ts", ts);
+    cJSON_AddItemToObject(object, "args", args);
+    return put_object(w, object, ",\n");
+}
+
+/* A process's losses, in the trace itself. */
+static int put_losses(struct trace_writer *w, const struct process *p)
+{
+    char text[2048];
+    char name[2100];
+    if (losses_weight(&p->losses) == LOSS_NONE)
+        return 0;
+    snprintf(name, sizeof name, "lost: %s", losses_text(&p->losses, text, sizeof text));
+    return put_note(w, p, "p", w->last_ns, name, losses_object(&p->losses));
+}
+
+/* One for each thing that was given up to cost less. */
+static int put_steps(struct trace_writer *w, struct process *p)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->costs.step_count; i++) {
+        const struct step_down *s = &p->costs.steps[i];
+        char name[STEP_DOWN_TEXT_BYTES + 32];
+        uint64_t at_ns = s->begin_ns < CLOCK_NS_MAX ? s->begin_ns : CLOCK_NS_MAX;
+        snprintf(name, sizeof name, "--overhead-max: %s", s->text);
+        cJSON *args = cJSON_CreateObject();
+        cJSON_AddNumberToObject(args, "share", (double)s->share / COST_PER_MILLION);
+        cJSON_AddNumberToObject(args, "budget", (double)s->budget / COST_PER_MILLION);
+        error = put_note(w, p, "g", chrome_time(w, clock_map_ns(&p->clock, at_ns)), name, args);
+    }
+    return error;
+}
+
+/* Key and value of the META records; a key that occurs more than once has an array. */
+static cJSON *meta_object(const struct process *p)
+{
+    cJSON *object = cJSON_CreateObject();
+    for (uint32_t i = 0; i < p->meta_count; i++) {
+        const char *text = p->meta[i].text, *equals = strchr(text, '=');
+        char *key = json_clean(text, (size_t)(equals - text));
+        char *value = json_clean(equals + 1, strlen(equals + 1));
+        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+        if (key && value && !there) {
+            cJSON_AddStringToObject(object, key, value);
+        } else if (key && value) {
+            if (!cJSON_IsArray(there)) {
+                cJSON *array = cJSON_CreateArray();
+                cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
+                cJSON_AddItemToObject(object, key, array);
+                there = array;
+            }
+            cJSON_AddItemToArray(there, cJSON_CreateString(value));
+        }
+        free(key);
+        free(value);
+    }
+    return object;
+}
+
+/* What gpuprof itself has cost the process. */
+static cJSON *cost_object(const struct cost_table *costs)
+{
+    const uint64_t *sum = costs->sum;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "threads", (double)sum[COST_SUM_THREADS]);
+    cJSON_AddNumberToObject(object, "wall_ns", (double)sum[COST_SUM_WALL_NS]);
+    if (cost_table_is_blind(costs)) {
+        cJSON_AddNullToObject(object, "cost_ns");
+        cJSON_AddNullToObject(object, "worst_share");
+    } else {
+        cJSON_AddNumberToObject(object, "cost_ns", (double)sum[COST_SUM_COST_NS]);
+        cJSON_AddNumberToObject(
+            object, "worst_share",
+            cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
+    }
+    cJSON_AddNumberToObject(object, "own_ns", (double)sum[COST_SUM_OWN_NS]);
+    cJSON *classes = cJSON_AddObjectToObject(object, "classes");
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        const struct cost_row *row = &costs->rows[i];
+        if (!row->count && !row->total_ns)
+            continue;
+        cJSON *class = cJSON_AddObjectToObject(classes, cost_infos[i].name);
+        cJSON_AddNumberToObject(class, "count", (double)row->count);
+        if (row->unmeasured)
+            cJSON_AddNullToObject(class, "total_ns");
+        else
+            cJSON_AddNumberToObject(class, "total_ns", (double)row->total_ns);
+    }
+    return object;
+}
+
+static cJSON *process_object(const struct process *p)
+{
+    char id[2 * sizeof p->header.process_id + 1];
+    char title[1024];
+    for (size_t i = 0; i < sizeof p->header.process_id; i++)
+        snprintf(id + 2 * i, 3, "%02x", p->header.process_id[i]);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+    cJSON_AddNumberToObject(object, "real_pid", p->header.pid);
+    cJSON_AddNumberToObject(object, "parent_pid", p->header.parent_pid);
+    add_text(object, "host", p->header.host);
+    add_text(object, "title", process_title(p, true, title, sizeof title));
+    if (process_rank(p))
+        add_text(object, "rank", process_rank(p));
+    cJSON_AddStringToObject(object, "process_id", id);
+    cJSON_AddItemToObject(object, "meta", meta_object(p));
+    cJSON *notes = cJSON_AddArrayToObject(object, "notes");
+    for (uint32_t i = 0; i < p->note_count; i++) {
+        char *note = json_clean(p->notes[i], strlen(p->notes[i]));
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
+        free(note);
+    }
+    cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));
+    cJSON_AddItemToObject(object, "losses", losses_object(&p->losses));
+    return object;
+}
+
+int chrome_tail(struct trace_writer *w)
+{
+    struct losses sum = {0};
+    char origin[JSON_DECIMAL_MAX + 1];
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
+        if (!chrome_shows(w, w->rec->processes[i]))
+            continue;
+        losses_add(&sum, &w->rec->processes[i]->losses);
+        error = put_steps(w, w->rec->processes[i]);
+        if (error == 0)
+            error = put_losses(w, w->rec->processes[i]);
+    }
+    *json_decimal(origin, w->origin_ns) = '\0';
+    cJSON *other = cJSON_CreateObject();
+    cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
+    cJSON_AddStringToObject(other, "origin_ns", origin);
+    cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
+    add_text(other, "gpu_rows", recording_gpu_rows(w->rec));
+    cJSON_AddNumberToObject(other, "calls", (double)w->calls);
+    if (w->scope.survey)
+        cJSON_AddNumberToObject(other, "gpu_events", (double)w->gpu_events);
+    cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
+    cJSON_AddItemToObject(other, "losses", losses_object(&sum));
+    cJSON *processes = cJSON_AddArrayToObject(other, "processes");
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        if (chrome_shows(w, w->rec->processes[i]))
+            cJSON_AddItemToArray(processes, process_object(w->rec->processes[i]));
+    if (error == 0)
+        error = put_object(w, other, "\n],\"otherData\":");
+    else
+        cJSON_Delete(other);
+    chrome_stack_frames(w);
+    output_write(w->out, "}\n", 2);
+    return error;
+}

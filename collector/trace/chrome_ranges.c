@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges, marks and steps as rows of a Chrome trace. A nested range is a slice of its thread,
+ * written when it ends, but with a begin that no slice inside it has; so the order in the file does
+ * not matter. Its projection on a stream is the time from the first work launched inside it to the
+ * end of the last; it needs the state of one stack per stream, however many ranges there are.
+ */
+#include <string.h>
+
+#include "trace/chrome.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+
+#define STEP_NAME        "ProfilerStep#"
+#define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)
+#define RANGE_TEXTS      3 /* texts in one event */
+
+_Static_assert(CHROME_EVENT_BYTES + RANGE_TEXTS * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES,
+               "a range fits into the buffer");
+
+static char *put_name(char *out, const struct kernel_name *text)
+{
+    return text ? put(out, text->json, text->json_bytes) : PUT(out, "\"range\"");
+}
+
+/* ,\n{"ph":"X","cat":...,"name": */
+static char *put_start(char *out, const char *category)
+{
+    out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
+    out = put(out, category, strlen(category));
+    return PUT(out, "\",\"name\":");
+}
+
+static char *put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    out = PUT(out, ",\"pid\":");
+    out = put(out, ids, ids_bytes);
+    out = json_microseconds(out, begin_ns);
+    out = PUT(out, ",\"dur\":");
+    out = json_microseconds(out, end_ns - begin_ns);
+    return PUT(out, ",\"args\":{");
+}
+
+static char *put_payload(char *out, const struct range *range)
+{
+    uint64_t value = range->payload;
+    double number = 0;
+    float single;
+    char text[48];
+    switch (range->payload_type) {
+    case 1: return value_number(out, value);
+    case 4: return json_decimal(out, (uint32_t)value);
+    case 5: return value_signed(out, value);
+    case 2: snprintf(text, sizeof text, "\"%lld\"", (long long)value); break;
+    case 3:
+    case 6:
+        memcpy(&number, &value, sizeof number);
+        memcpy(&single, &value, sizeof single);
+        /* As text: infinity and "not a number" are no JSON. */
+        snprintf(text, sizeof text, "\"%.9g\"", range->payload_type == 3 ? number : (double)single);
+        break;
+    default:
+        out = json_hex(PUT(out, "\""), value);
+        *out++ = '"';
+        return out;
+    }
+    return put(out, text, strlen(text));
+}
+
+/* The attributes of a range or mark; each begins with a comma. */
+static char *put_attributes(struct trace_writer *w, char *out, const struct range *range)
+{
+    const struct kernel_name *text;
+    if (range->domain) {
+        out = PUT(out, ",\"domain\":");
+        text = ranges_label(&w->ranges, range->process, LABEL_OF_DOMAIN, 0, range->domain);
+        if (!text)
+            text = ranges_label(&w->ranges, range->process, LABEL_OF_DOMAIN, range->domain,
+                                range->domain);
+        out = text ? put_name(out, text) : value_number(out, range->domain);
+    }
+    if (range->category) {
+        out = PUT(out, ",\"category\":");
+        text = ranges_label(&w->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
+                            range->category);
+        out = text ? put_name(out, text) : value_number(out, range->category);
+    }
+    if (range->color) {
+        out = json_hex(PUT(out, ",\"color\":\""), range->color);
+        *out++ = '"';
+    }
+    if (range->payload_type)
+        out = put_payload(PUT(out, ",\"payload\":"), range);
+    return out;
+}
+
+static uint32_t text_bytes(const struct kernel_name *text)
+{
+    return text ? text->json_bytes : 0;
+}
+
+static char *room(struct trace_writer *w, const struct kernel_name *text)
+{
+    return output_room(w->out, CHROME_EVENT_BYTES + text_bytes(text) +
+                                   (RANGE_TEXTS - 1) * RANGE_TEXT_BYTES);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
+                    uint64_t end_ns, const char *made_of)
+{
+    struct gpu_row *row = gpu_rows_get(&w->gpu_rows, p, ROW_STEP, 0, 0, begin_ns);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    int error = row->named ? 0 : chrome_name_row(w, row);
+    gpu_row_fit(row, &begin_ns, &end_ns);
+    char *out = room(w, NULL);
+    out = put_start(out, "user_annotation");
+    out = json_decimal(PUT(out, "\"" STEP_NAME), number);
+    *out++ = '"';
+    out = put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
+    out = PUT(out, "\"made of\":");
+    out = json_escape(out, made_of, strlen(made_of));
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    chrome_reach(w, p, begin_ns, end_ns);
+    w->spans[p->index].steps++;
+    return error;
+}
+
+/* gpuprof_step(): a step lasts until the next. */
+static int take_step(struct trace_writer *w, const struct event *e)
+{
+    struct process_span *span = &w->spans[e->process->index];
+    uint64_t now_ns = chrome_time(w, e->begin_ns);
+    int error = 0;
+    if (w->scope.step_range)
+        return 0;
+    /* The end is 1 ns before: steps that touch are taken for one by some viewers. */
+    if (span->stepping && now_ns > span->step_begin_ns)
+        error =
+            put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
+    span->stepping = true;
+    span->step = record_arg(e->record, 0);
+    span->step_begin_ns = now_ns;
+    return error;
+}
+
+/* ---- ranges of threads ----------------------------------------------------------------------- */
+
+static bool is_step_range(const struct trace_writer *w, const struct range *range)
+{
+    return w->scope.step_range && range->text &&
+           strcmp(range->text->shown, w->scope.step_range) == 0;
+}
+
+/* Its begin and end are as they are shown, and so is the place. */
+static void put_range(struct trace_writer *w, const struct range *range, const char *ids,
+                      uint32_t ids_bytes, bool ended)
+{
+    char *out = room(w, range->text);
+    out = put_name(put_start(out, "user_annotation"), range->text);
+    out = put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
+    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
+    out = put_attributes(w, out, range);
+    if (!ended)
+        out = PUT(out, ",\"open\":true");
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    /*
+     * What the operator view of TensorBoard needs to tie kernels to something. Not in a trace of a
+     * whole job, which it does not read: viewers would show each range twice.
+     */
+    if (!w->scope.only || !range->used || !range->nested)
+        return;
+    out = room(w, range->text);
+    out = put_name(put_start(out, "cpu_op"), range->text);
+    out = put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
+    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+}
+
+static bool is_innermost(struct trace_writer *w, const struct range *closed)
+{
+    /* Free ranges have no place in the thread's row; deeper nested ones have a later one. */
+    const struct range_stack *stack = &w->ranges.stacks[closed->thread->index];
+    for (uint32_t i = 0; i < stack->count; i++)
+        if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
+            return false;
+    return true;
+}
+
+static int close_range(struct trace_writer *w, struct range *range, bool ended)
+{
+    struct trace_row *thread_row = &w->rows[range->thread->index];
+    uint64_t begin_ns = chrome_time(w, range->begin_ns);
+    uint64_t end_ns = chrome_time(w, range->end_ns);
+    int error = 0;
+    if (is_step_range(w, range)) {
+        *w->scope.has_step_range = true;
+        error = put_step(w, range->process, w->spans[range->process->index].steps, begin_ns, end_ns,
+                         w->scope.step_range);
+    }
+    if (error < 0)
+        return error;
+    bool innermost = range->nested && is_innermost(w, range);
+    range->begin_ns = begin_ns;
+    range->end_ns = end_ns;
+    if (innermost && trace_row_close(thread_row, &end_ns)) {
+        begin_ns += range->row; /* how far its begin had to move */
+        range->begin_ns = begin_ns;
+        range->end_ns = end_ns > begin_ns ? end_ns : begin_ns;
+        chrome_reach(w, range->process, range->begin_ns, range->end_ns);
+        put_range(w, range, thread_row->ids, thread_row->ids_bytes, ended);
+        return 0;
+    }
+    if (range->nested)
+        trace_row_forget(thread_row);
+    struct gpu_row *row =
+        gpu_rows_get(&w->gpu_rows, range->process, ROW_RANGE, 0, 0, range->begin_ns);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    if (!row->named && (error = chrome_name_row(w, row)) < 0)
+        return error;
+    gpu_row_fit(row, &range->begin_ns, &range->end_ns);
+    chrome_reach(w, range->process, range->begin_ns, range->end_ns);
+    put_range(w, range, row->row.ids, row->row.ids_bytes, ended);
+    return 0;
+}
+
+static void open_range(struct trace_writer *w, struct range *range)
+{
+    uint64_t begin_ns = chrome_time(w, range->begin_ns);
+    if (!range->nested)
+        return;
+    uint64_t shown_ns = trace_row_open(&w->rows[range->thread->index], begin_ns);
+    uint64_t moved = shown_ns - begin_ns;
+    range->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
+}
+
+static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
+                        size_t name_bytes, const struct range *mark)
+{
+    const struct trace_row *row = &w->rows[e->thread->index];
+    uint64_t at_ns = chrome_time(w, e->begin_ns);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + name_bytes + 2 * RANGE_TEXT_BYTES);
+    out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"");
+    *out++ = mark ? 't' : 'p';
+    out = PUT(out, "\",\"cat\":\"user_annotation\",\"name\":");
+    out = put(out, name, name_bytes);
+    out = PUT(out, ",\"pid\":");
+    out = put(out, row->ids, row->ids_bytes);
+    out = json_microseconds(out, at_ns);
+    out = PUT(out, ",\"args\":");
+    char *brace = out;
+    if (mark)
+        out = put_attributes(w, out, mark);
+    *brace = '{';
+    out += out == brace;
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    chrome_reach(w, e->process, at_ns, at_ns);
+}
+
+static int take_label(struct trace_writer *w, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct process *p = e->process;
+    if (record_arg(r, LABEL_KIND) != LABEL_OF_THREAD)
+        return 0;
+    const struct kernel_name *text = ranges_label(
+        &w->ranges, p, LABEL_OF_THREAD, record_arg(r, LABEL_DOMAIN), record_arg(r, LABEL_HANDLE));
+    for (uint32_t i = 0; text && i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        if (t->number && t->tid && t->tid == record_arg(r, LABEL_HANDLE))
+            return chrome_name_thread(w, p, t->shown_tid, text->shown);
+    }
+    return 0;
+}
+
+int chrome_range(struct trace_writer *w, const struct event *e)
+{
+    struct range *range = NULL;
+    int change = ranges_take(&w->ranges, e, &range);
+    switch (change) {
+    case RANGE_OPENED: open_range(w, range); return 0;
+    case RANGE_CLOSED: return close_range(w, range, true);
+    case RANGE_MARKED:
+        put_instant(w, e, range->text ? range->text->json : "\"mark\"",
+                    range->text ? range->text->json_bytes : 6, range);
+        return 0;
+    default: break;
+    }
+    if (change < 0)
+        return change;
+    if (e->record->type == RECORD_LABEL)
+        return take_label(w, e);
+    if (e->record->type == RECORD_STEP)
+        return take_step(w, e);
+    if (e->record->type == RECORD_PAUSE && record_arg(e->record, 0))
+        put_instant(w, e, "\"recording stopped\"", 19, NULL);
+    else if (e->record->type == RECORD_PAUSE)
+        put_instant(w, e, "\"recording started\"", 19, NULL);
+    return 0;
+}
+
+/* ---- projection on streams ------------------------------------------------------------------- */
+
+int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
+{
+    struct trace_writer *w = context;
+    struct gpu_row *row =
+        gpu_rows_lane(&w->gpu_rows, p->process, ROW_ANNOTATION, p->device, p->stream, p->lane);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->thread = p->thread;
+    /* Kineto's readers take a step on a device for work. */
+    if (range->text && strncmp(range->text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
+        return 0;
+    int error = row->named ? 0 : chrome_name_row(w, row);
+    char *out = room(w, range->text);
+    out = put_name(put_start(out, "gpu_user_annotation"), range->text);
+    out = put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
+    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+    return error;
+}
+
+int chrome_ranges_end(struct trace_writer *w)
+{
+    struct range *range;
+    int error = 0;
+    uint64_t last_ns = w->last_ns == UINT64_MAX ? 0 : w->last_ns;
+    while (error == 0 && (range = ranges_drain(&w->ranges, w->origin_ns + last_ns)))
+        error = close_range(w, range, false);
+    if (error == 0)
+        error = projections_end(&w->projections);
+    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
+        struct process_span *span = &w->spans[i];
+        struct process *p = w->rec->processes[i];
+        if (span->stepping)
+            error =
+                put_step(w, p, span->step, span->step_begin_ns,
+                         span->end_ns > span->step_begin_ns ? span->end_ns : span->step_begin_ns,
+                         "gpuprof_step");
+        /* Kineto's readers cannot do without a step: then all of it is one. */
+        else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
+            error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
+        if (error == 0 && w->scope.survey && chrome_shows(w, p) && process_expects_gpu(p))
+            error = survey_tell(w->scope.survey, p);
+    }
+    return error;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of calls in a Chrome trace: the event names a stack frame, which names its parent, and so
+ * on. Perfetto does not read those, so each stack is a text among the arguments, too.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/chrome.h"
+#include "error.h"
+#include "base/json_text.h"
+
+#define SEPARATOR " | "
+
+/* Marks the node and those around it. */
+static int use(struct trace_writer *w, uint32_t node)
+{
+    const struct call_tree *t = w->scope.tree;
+    if (node > w->stacks_room) {
+        bool *grown = realloc(w->stacks_used, t->capacity * sizeof *grown);
+        if (!grown)
+            return GPUPROF_NO_MEMORY;
+        memset(grown + w->stacks_room, 0, (t->capacity - w->stacks_room) * sizeof *grown);
+        w->stacks_used = grown;
+        w->stacks_room = t->capacity;
+    }
+    for (; node && !w->stacks_used[node - 1]; node = call_tree_node(t, node)->parent)
+        w->stacks_used[node - 1] = true;
+    return 0;
+}
+
+int chrome_stack(struct trace_writer *w, const struct event *e, uint32_t *node)
+{
+    *node = 0;
+    if (!w->scope.tree || !e->record->stack_id)
+        return 0;
+    const struct range *range = ranges_innermost(&w->ranges, e->thread, false);
+    int error = call_tree_stack(w->scope.tree, 0, e->process->index, e->record->stack_id,
+                                range ? range->text : NULL, node);
+    return error < 0 || !*node ? error : use(w, *node);
+}
+
+char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node)
+{
+    const struct call_tree *t = w->scope.tree;
+    out = PUT(out, ",\"stack\":\"");
+    const char *end = out + STACK_TEXT_BYTES;
+    for (; node; node = call_tree_node(t, node)->parent) {
+        const struct shown_frame *frame = call_tree_frame(t, node);
+        size_t length = frame->json_bytes - 2; /* without its quotes */
+        if (length + 2 * sizeof SEPARATOR > (size_t)(end - out)) {
+            out = PUT(out, "...");
+            break;
+        }
+        out = put(out, frame->json + 1, length);
+        if (call_tree_node(t, node)->parent)
+            out = PUT(out, SEPARATOR);
+    }
+    *out++ = '"';
+    return out;
+}
+
+static void put_frame(struct trace_writer *w, uint32_t node, const char *separator)
+{
+    const struct shown_frame *frame = call_tree_frame(w->scope.tree, node);
+    const struct kernel_name *category =
+        frame->kind == SHOWN_PYTHON || !frame->module ? frame->file : frame->module;
+    uint32_t parent = call_tree_node(w->scope.tree, node)->parent;
+    char text[64];
+    int length = snprintf(text, sizeof text, "%s\n\"%u\":{\"category\":", separator, node);
+    output_write(w->out, text, (size_t)length);
+    if (category)
+        output_write(w->out, category->json, category->json_bytes);
+    else
+        output_write(w->out, "\"\"", 2);
+    output_write(w->out, ",\"name\":", 8);
+    output_write(w->out, frame->json, frame->json_bytes);
+    length = parent ? snprintf(text, sizeof text, ",\"parent\":\"%u\"}", parent)
+                    : snprintf(text, sizeof text, "}");
+    output_write(w->out, text, (size_t)length);
+}
+
+void chrome_stack_frames(struct trace_writer *w)
+{
+    const char *separator = ",\n\"stackFrames\":{";
+    for (uint32_t i = 0; i < w->stacks_room; i++) {
+        if (!w->stacks_used[i])
+            continue;
+        put_frame(w, i + 1, separator);
+        separator = ",";
+    }
+    if (*separator == ',' && !separator[1])
+        output_write(w->out, "}", 1);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Chrome trace format, JSON object form, as Perfetto, catapult and the Kineto-based tools read
+ * it. Calls are put together from pieces of text made once per function and once per thread. Order
+ * at an equal time: the outer call first. With GPU work in it, it has Kineto's head and fields.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "trace/chrome.h"
+#include "symbol/cuda_error.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+
+#define CALL_FIXED_BYTES 768 /* of a call without its arguments */
+#define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */
+#define CALL_KERNELS_MAX 4   /* kernels named in one call; more are shown as handles */
+_Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * ARG_FIXED_BYTES +
+                       CALL_KERNELS_MAX * (6 * KERNEL_NAME_BYTES_MAX + 2) + CHROME_STACK_BYTES <
+                   OUTPUT_BUFFER_BYTES,
+               "a call fits into the buffer");
+
+/* Text that is copied 16 bytes at a time: its memory reaches to a multiple of that. */
+struct piece {
+    char *text; /* owned */
+    uint32_t length;
+};
+
+struct function_pieces {
+    struct piece head;                    /* up to the pid */
+    struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
+    struct piece symbol;                  /* ,"symbol":"..." where the name does not say it */
+    uint8_t kinds[RECORD_ARGS_MAX];       /* enum api_arg_kind of each argument, described or not */
+    uint32_t bytes_max;                   /* of a call, written out */
+};
+
+static void pieces_free(struct function_pieces *f)
+{
+    if (!f)
+        return;
+    free(f->head.text);
+    free(f->symbol.text);
+    for (unsigned i = 0; i < RECORD_ARGS_MAX; i++)
+        free(f->labels[i].text);
+    free(f);
+}
+
+static void chrome_free(struct trace_writer *w)
+{
+    if (!w)
+        return;
+    for (uint32_t i = 0; i < w->function_count; i++)
+        pieces_free(w->functions[i]);
+    free(w->functions);
+    free(w->rows);
+    free(w->spans);
+    free(w->stacks_used);
+    ranges_release(&w->ranges);
+    gpu_rows_release(&w->gpu_rows);
+    projections_release(&w->projections);
+    key_map_release(&w->named_pids);
+    device_memory_release(&w->memory);
+    free(w);
+}
+
+static struct trace_writer *chrome_create(struct output *out, struct recording *rec,
+                                          const struct trace_scope *scope)
+{
+    struct trace_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->rec = rec;
+    w->scope = *scope;
+    w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
+    w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    device_memory_init(&w->memory);
+    projections_init(&w->projections, scope->survey, chrome_projected, w);
+    gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
+    if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
+        chrome_free(w);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rec->count; i++)
+        w->spans[i].begin_ns = UINT64_MAX;
+    return w;
+}
+
+static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
+{
+    w->origin_ns = origin_ns;
+    return chrome_head(w);
+}
+
+/* before + text as a JSON string + behind; false: no memory. */
+static bool piece_make(struct piece *p, const char *before, const char *text, const char *behind)
+{
+    size_t before_bytes = strlen(before);
+    size_t behind_bytes = strlen(behind);
+    size_t text_bytes = strlen(text);
+    char *out =
+        malloc(before_bytes + json_escape_bytes_max(text_bytes) + behind_bytes + JSON_COPY_BYTES);
+    p->text = out;
+    if (!out)
+        return false;
+    memcpy(out, before, before_bytes);
+    out = json_escape(out + before_bytes, text, text_bytes);
+    memcpy(out, behind, behind_bytes);
+    p->length = (uint32_t)((size_t)(out - p->text) + behind_bytes);
+    return true;
+}
+
+/* Is an argument of this kind written as a hexadecimal string? */
+static bool is_hex(unsigned kind)
+{
+    return kind == API_ADDRESS || kind == API_HANDLE || kind == API_STREAM || kind == API_EVENT ||
+           kind == API_FLAGS;
+}
+
+static struct function_pieces *pieces_make(const struct function *f)
+{
+    struct function_pieces *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    const char *category = f->domain == API_DRIVER ? "cuda_driver" : "cuda_runtime";
+    char before[64];
+    snprintf(before, sizeof before, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
+    bool ok = piece_make(&made->head, before, f->name, ",\"pid\":");
+    if (ok && strcmp(f->symbol, f->name) != 0)
+        ok = piece_make(&made->symbol, ",\"symbol\":", f->symbol, "");
+    made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->symbol.length;
+    unsigned kernels = 0;
+    for (unsigned i = 0; ok && i < RECORD_ARGS_MAX; i++) {
+        char number[16];
+        bool known = i < f->arg_count;
+        snprintf(number, sizeof number, "arg%u", i);
+        const char *label = known ? f->args[i].label : number;
+        /* HTA takes a runtime call with args.stream for GPU work. */
+        if (strcmp(label, "stream") == 0)
+            label = "cuda_stream";
+        made->kinds[i] = known ? f->args[i].kind : API_HANDLE;
+        if (made->kinds[i] == API_KERNEL && ++kernels > CALL_KERNELS_MAX)
+            made->kinds[i] = API_HANDLE;
+        ok = piece_make(&made->labels[i], ",", label, is_hex(made->kinds[i]) ? ":\"" : ":");
+        made->bytes_max += ARG_FIXED_BYTES + made->labels[i].length;
+        if (made->kinds[i] == API_KERNEL)
+            made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
+    }
+    if (!ok) {
+        pieces_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+static struct function_pieces *pieces_of(struct trace_writer *w, const struct function *f)
+{
+    if (f->index >= w->function_count) {
+        uint32_t count = f->index + 256;
+        struct function_pieces **grown =
+            realloc(w->functions, count * sizeof(struct function_pieces *));
+        if (!grown)
+            return NULL;
+        memset(grown + w->function_count, 0,
+               (count - w->function_count) * sizeof(struct function_pieces *));
+        w->functions = grown;
+        w->function_count = count;
+    }
+    if (!w->functions[f->index])
+        w->functions[f->index] = pieces_make(f);
+    return w->functions[f->index];
+}
+
+static char *put_kernel(struct trace_writer *w, char *out, const struct event *e, uint64_t handle)
+{
+    const struct kernel_name *name = kernel_name_of(&e->process->kernels, handle);
+    if (name)
+        return json_copy(out, name->json, name->json_bytes);
+    *out++ = '"';
+    return value_handle(&w->values, out, handle);
+}
+
+static inline char *put_arg(struct trace_writer *w, char *out, const struct event *e, unsigned kind,
+                            uint64_t value)
+{
+    switch (kind) {
+    case API_KERNEL: return put_kernel(w, out, e, value);
+    case API_DIM3: return value_dim3(&w->values, out, value);
+    case API_KIND: return value_copy_kind(out, value);
+    case API_DEVICE: return value_signed(out, value);
+    case API_BYTES:
+    case API_COUNT: return value_number(out, value);
+    case API_ADDRESS:
+        out = json_hex(out, value);
+        *out++ = '"';
+        return out;
+    default: return value_handle(&w->values, out, value);
+    }
+}
+
+static char *put_flags(char *out, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (r->result && !(r->flags & (RECORD_OPEN | RECORD_STALE))) {
+        const char *name = cuda_error_name(e->function->domain, r->result);
+        out = PUT(out, ",\"result\":");
+        out = value_signed(out, (uint32_t)r->result);
+        if (name) {
+            out = PUT(out, ",\"error\":\"");
+            out = put(out, name, strlen(name));
+            *out++ = '"';
+        }
+    }
+    if (r->correlation) {
+        out = PUT(out, ",\"correlation\":");
+        out = json_decimal(out, r->correlation);
+    }
+    if (r->weight > 1) {
+        out = PUT(out, ",\"weight\":");
+        out = json_decimal(out, r->weight);
+    }
+    if (r->flags & RECORD_CAPTURED)
+        out = PUT(out, ",\"captured\":true");
+    if (r->flags & RECORD_NESTED)
+        out = PUT(out, ",\"nested\":true");
+    if (r->flags & RECORD_STALE)
+        out = PUT(out, ",\"stale\":true");
+    if (r->flags & RECORD_OPEN)
+        out = PUT(out, ",\"open\":true");
+    return out;
+}
+
+/* The range that the call is in: what Kineto's readers take for the operator that made it. */
+static char *put_external_id(struct trace_writer *w, char *out, const struct thread *thread)
+{
+    struct range *range = ranges_innermost(&w->ranges, thread, true);
+    if (range)
+        range->used = true;
+    out = PUT(out, ",\"External id\":");
+    return json_decimal(out, range ? range->sequence : 0);
+}
+
+static int chrome_call(struct trace_writer *w, const struct event *e)
+{
+    const struct function_pieces *pieces = pieces_of(w, e->function);
+    struct trace_row *row = &w->rows[e->thread->index];
+    if (!pieces)
+        return GPUPROF_NO_MEMORY;
+    uint64_t begin_ns = chrome_time(w, e->begin_ns);
+    uint64_t end_ns = chrome_time(w, e->end_ns);
+    uint32_t stack;
+    int error = chrome_stack(w, e, &stack);
+    if (error < 0)
+        return error;
+    trace_row_fit(row, &begin_ns, &end_ns);
+    char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
+    out = PUT(out, ",\n");
+    out = json_copy(out, pieces->head.text, pieces->head.length);
+    out = json_copy(out, row->ids, row->ids_bytes);
+    out = json_microseconds(out, begin_ns);
+    out = PUT(out, ",\"dur\":");
+    out = json_microseconds(out, end_ns - begin_ns);
+    out = PUT(out, ",\"args\":");
+    /* Every member begins with a comma; the first one's place is taken by the brace. */
+    char *brace = out;
+    for (unsigned i = 0; i < e->record->arg_count; i++) {
+        unsigned kind = pieces->kinds[i];
+        uint64_t value;
+        if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value))
+            continue;
+        out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
+        out = put_arg(w, out, e, kind, value);
+    }
+    out = put_flags(out, e);
+    if (w->scope.survey && e->record->correlation)
+        out = put_external_id(w, out, e->thread);
+    if (pieces->symbol.length)
+        out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
+    *brace = '{';
+    out += out == brace;
+    out = PUT(out, "}");
+    if (stack)
+        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+    *out++ = '}';
+    output_advance(w->out, out);
+    w->calls++;
+    chrome_reach(w, e->process, begin_ns, end_ns);
+    return 0;
+}
+
+static int chrome_other(struct trace_writer *w, const struct event *e)
+{
+    if (is_stream_work(e->record->type) || e->record->type == RECORD_SYNC ||
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY ||
+        e->record->type == RECORD_POOL)
+        return w->scope.survey ? chrome_gpu(w, e) : 0;
+    return chrome_range(w, e);
+}
+
+static int chrome_end(struct trace_writer *w)
+{
+    int error = chrome_ranges_end(w);
+    return error < 0 ? error : chrome_tail(w);
+}
+
+const struct trace_format chrome_format = {
+    .name = "chrome",
+    .create = chrome_create,
+    .begin = chrome_begin,
+    .call = chrome_call,
+    .other = chrome_other,
+    .end = chrome_end,
+    .free = chrome_free,
+};

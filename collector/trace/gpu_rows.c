@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/gpu_rows.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define PID_ORDINAL_MAX 4096     /* ordinals up to here may be pids */
+#define PID_VIRTUAL     5000000u /* above the largest pid that Linux has */
+
+#define STREAM_ORDERED_MAX (1u << 20) /* streams from this number on: as their rows come */
+
+_Static_assert(STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
+
+void gpu_rows_init(struct gpu_rows *g, struct recording *rec, bool alone)
+{
+    *g = (struct gpu_rows){.rec = rec, .alone = alone, .next_pid = PID_VIRTUAL};
+    g->places.count_max = GPU_ROWS_MAX;
+    g->pids.count_max = GPU_ROWS_MAX;
+}
+
+void gpu_rows_release(struct gpu_rows *g)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        free(g->rows[i]);
+    free(g->rows);
+    key_map_release(&g->places);
+    key_map_release(&g->pids);
+    *g = (struct gpu_rows){0};
+}
+
+static bool is_process(const struct gpu_rows *g, uint32_t pid)
+{
+    for (uint32_t i = 0; i < g->rec->count; i++)
+        if (g->rec->processes[i]->shown_pid == pid)
+            return true;
+    return false;
+}
+
+int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, uint32_t *pid)
+{
+    struct key key = {p->index, device, 0};
+    uint64_t known = key_map_get(&g->pids, key);
+    if (known) {
+        *pid = (uint32_t)(known - 1);
+        return 0;
+    }
+    *pid = (uint32_t)device;
+    if (!g->alone || device > PID_ORDINAL_MAX || is_process(g, *pid)) {
+        while (is_process(g, g->next_pid))
+            g->next_pid++;
+        *pid = g->next_pid++;
+    }
+    int error = key_map_set(&g->pids, key, *pid + 1ull);
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/*
+ * A stream's own row has its number. Some viewers (Perfetto) order the rows of a process by their
+ * tids, whatever else they are told: so the further rows of a stream, and those of its ranges,
+ * stand side by side, and all others behind them.
+ */
+static uint32_t row_tid(const struct gpu_rows *g, enum row_kind kind, uint64_t stream,
+                        uint32_t lane)
+{
+    if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
+        return (uint32_t)stream;
+    if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
+        return GPU_TID_VIRTUAL + (uint32_t)stream * 2 * GPU_LANES_MAX +
+               (kind == ROW_STREAM ? GPU_LANES_MAX : 0) + lane;
+    if (stream == 0)
+        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX + kind * GPU_LANES_MAX +
+               lane;
+    return 2 * GPU_TID_VIRTUAL + g->count;
+}
+
+static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                                uint64_t device, uint64_t stream, uint32_t lane)
+{
+    bool of_process = kind == ROW_OVERHEAD || kind == ROW_RANGE || kind == ROW_STEP;
+    uint32_t pid = p->shown_pid;
+    if (!of_process && gpu_rows_pid(g, p, device, &pid) < 0)
+        return NULL;
+    struct gpu_row **rows =
+        array_room(g->rows, g->count, &g->capacity, sizeof(struct gpu_row *), 64);
+    if (!rows)
+        return NULL;
+    g->rows = rows;
+    struct gpu_row *row = calloc(1, sizeof *row);
+    if (!row)
+        return NULL;
+    row->process = p;
+    row->device = device;
+    row->stream = stream;
+    row->kind = kind;
+    row->lane = lane;
+    row->pid = pid;
+    row->tid = row_tid(g, kind, stream, lane);
+    trace_row_name(&row->row, row->pid, row->tid);
+    g->rows[g->count++] = row;
+    return row;
+}
+
+/* The lane behind this one; the same if there can be no more. NULL: no memory. */
+static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
+{
+    if (row->next_lane)
+        return g->rows[row->next_lane - 1];
+    if (row->lane + 1 >= GPU_LANES_MAX || g->count >= GPU_ROWS_MAX)
+        return row;
+    struct gpu_row *made =
+        row_make(g, row->process, row->kind, row->device, row->stream, row->lane + 1);
+    if (made)
+        row->next_lane = g->count;
+    return made;
+}
+
+/* The first lane that is free, or a new one behind the last. */
+static struct gpu_row *free_lane(struct gpu_rows *g, struct gpu_row *row, uint64_t begin_ns)
+{
+    while (row && row->end_ns > begin_ns) {
+        struct gpu_row *next = next_lane(g, row);
+        if (next == row)
+            break;
+        row = next;
+    }
+    return row;
+}
+
+struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                             uint64_t device, uint64_t stream, uint64_t begin_ns)
+{
+    /* The default stream has one number for those who ask whether it is above 0. */
+    if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
+        stream = GPU_STREAM_DEFAULT;
+    struct key key = {(uint64_t)p->index << 8 | kind, device, stream};
+    uint64_t place = key_map_get(&g->places, key);
+    if (place)
+        return free_lane(g, g->rows[place - 1], begin_ns);
+    /* More rows than anything real has: they share those that there are. */
+    if (g->count >= GPU_ROWS_MAX)
+        return free_lane(g, g->rows[g->count - 1], begin_ns);
+    struct gpu_row *row = row_make(g, p, kind, device, stream, 0);
+    if (!row || key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)
+        return NULL;
+    return row;
+}
+
+struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane)
+{
+    struct gpu_row *row = gpu_rows_get(g, p, kind, device, stream, UINT64_MAX);
+    while (row && row->lane < lane) {
+        struct gpu_row *next = next_lane(g, row);
+        if (next == row)
+            break;
+        row = next;
+    }
+    return row;
+}
+
+void gpu_row_fit(struct gpu_row *row, uint64_t *begin_ns, uint64_t *end_ns)
+{
+    trace_row_fit(&row->row, begin_ns, end_ns);
+    if (*end_ns > row->end_ns)
+        row->end_ns = *end_ns;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of a trace that are no thread of a program: streams, synchronisations, ranges projected
+ * on a device, and beside a process's threads its overheads, free ranges and steps. Each kind has
+ * lanes, so that slices which overlap get rows of their own. Pids and tids are unique in the trace
+ * and fit into 32 bits; a stream's row has the stream's number, if it can.
+ */
+#ifndef GPUPROF_COLLECTOR_GPU_ROWS_H
+#define GPUPROF_COLLECTOR_GPU_ROWS_H
+
+#include "base/key_map.h"
+#include "read/recording.h"
+#include "trace/trace_row.h"
+
+#define GPU_ROWS_MAX    65536
+#define GPU_LANES_MAX   64
+#define GPU_TID_VIRTUAL (1u << 30) /* tids from here on are nobody's */
+
+enum row_kind { ROW_STREAM, ROW_SYNC, ROW_ANNOTATION, ROW_OVERHEAD, ROW_RANGE, ROW_STEP };
+
+struct gpu_row {
+    struct trace_row row;
+    struct process *process;
+    uint64_t device;
+    uint64_t stream;
+    enum row_kind kind;
+    uint32_t pid;
+    uint32_t tid;
+    uint32_t lane;      /* 0: the first of its kind */
+    uint32_t next_lane; /* place of the next + 1, 0 = none */
+    uint64_t end_ns;    /* of the last slice */
+    uint32_t thread;    /* for its user: whose it is, of several in one place */
+    bool named;         /* for its user */
+};
+
+struct gpu_rows {
+    struct recording *rec;
+    bool alone;            /* one process: a device's pid is its ordinal */
+    struct gpu_row **rows; /* owned, and so are they */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map places; /* (process and kind, device, stream) -> place + 1 */
+    struct key_map pids;   /* (process, device) -> pid + 1 */
+    uint32_t next_pid;
+};
+
+void gpu_rows_init(struct gpu_rows *g, struct recording *rec, bool alone);
+void gpu_rows_release(struct gpu_rows *g);
+
+/* The pid that stands for a device of a process. 0 or GPUPROF_NO_MEMORY. */
+int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, uint32_t *pid);
+
+/*
+ * The row of that kind for a slice that begins at `begin_ns`: the first lane that is free then.
+ * Kinds beside threads have device and stream 0. NULL: no memory.
+ */
+struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                             uint64_t device, uint64_t stream, uint64_t begin_ns);
+
+/* The same, but the lane of that number. */
+struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
+                              uint64_t device, uint64_t stream, uint32_t lane);
+
+/* Fits the slice in and remembers its end. */
+void gpu_row_fit(struct gpu_row *row, uint64_t *begin_ns, uint64_t *end_ns);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb `merge`: all events of the recordings named, as one trace, or as one for each rank. */
+#include "trace/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "record/gpu_record.h"
+#include "base/json_text.h"
+#include "base/message.h"
+#include "base/options.h"
+#include "read/rank.h"
+#include "trace/rank_files.h"
+#include "trace/trace_writer.h"
+#include "output/verb_output.h"
+#include "output/zip_writer.h"
+
+#define MANIFEST_NAME "perfetto_manifest.json"
+
+struct merge {
+    struct recording rec;
+    struct survey survey;
+    bool surveyed;
+    struct call_tree tree;
+    bool has_stacks;
+    bool split; /* a file per rank */
+    const char *step_range;
+    bool has_step_range;
+    bool sync_streams;
+    const struct trace_format *format;
+    struct trace_writer *writer; /* of the trace being written */
+    struct timeline *timeline;
+    uint64_t origin_ns;
+    uint64_t room; /* for the text of all traces */
+    bool begun;
+};
+
+static int write_event(struct merge *m, const struct event *event)
+{
+    int error = 0;
+    bool call = event->record->type == RECORD_CALL;
+    if (!m->begun && event_is_visible(event->record->type)) {
+        m->begun = true;
+        error = m->format->begin(m->writer, m->surveyed ? m->origin_ns : event->begin_ns);
+    }
+    if (error < 0 || !m->begun)
+        return error;
+    return call ? m->format->call(m->writer, event) : m->format->other(m->writer, event);
+}
+
+static int write_events(struct merge *m, const struct output *out)
+{
+    struct event event;
+    int more;
+    int error = 0;
+    while ((more = timeline_next(m->timeline, &event)) > 0) {
+        if ((error = write_event(m, &event)) < 0)
+            return error;
+        if (out->error)
+            return 0; /* output_finish reports it */
+    }
+    if (more < 0)
+        return more;
+    if (!m->begun)
+        error = m->format->begin(m->writer, m->origin_ns);
+    return error < 0 ? error : m->format->end(m->writer);
+}
+
+/* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
+static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    if (m->surveyed && (m->split || recording_expects_gpu(&m->rec)))
+        scope->survey = &m->survey;
+    scope->tree = m->has_stacks ? &m->tree : NULL;
+    scope->step_range = m->step_range;
+    scope->has_step_range = &m->has_step_range;
+    scope->sync_streams = m->sync_streams;
+    m->begun = false;
+    m->writer = m->format->create(out, &m->rec, scope);
+    m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
+    if (m->timeline && scope->only)
+        timeline_only(m->timeline, scope->only);
+    int error = m->writer && m->timeline ? write_events(m, out) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("%s: %s", m->timeline ? timeline_path(m->timeline) : "merge",
+                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    if (m->writer)
+        m->format->free(m->writer);
+    timeline_free(m->timeline);
+    return error;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+static enum exit_code write_file(struct merge *m, const char *path, struct trace_scope *scope)
+{
+    struct output out;
+    enum exit_code code = verb_output_open(&out, path, &m->room);
+    if (code != EXIT_OK)
+        return code;
+    scope->name = base_name(path);
+    return verb_output_close(&out, path, write_trace(m, &out, scope));
+}
+
+/* ---- a file per rank, in a folder -------------------------------------------------------------
+ */
+
+/* A folder that is there already is as good. */
+static enum exit_code make_folder(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
+        return EXIT_OK;
+    if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
+        return EXIT_OK; /* of a link that leads nowhere the first file says why */
+    if (errno == EEXIST)
+        message("%s: is a file; --per-rank needs a folder", path);
+    else
+        message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
+    return EXIT_ENVIRONMENT;
+}
+
+static enum exit_code write_folder(struct merge *m, const char *folder,
+                                   const struct rank_file *files)
+{
+    enum exit_code code = make_folder(folder);
+    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        struct trace_scope scope = {.only = files[i].process, .rank = files[i].rank};
+        char *path = NULL;
+        if (files[i].other && asprintf(&path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
+            code = make_folder(path);
+            free(path);
+        }
+        if (code != EXIT_OK)
+            break;
+        if (asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
+            return verb_output_failed(folder, GPUPROF_NO_MEMORY);
+        code = write_file(m, path, &scope);
+        free(path);
+    }
+    return code;
+}
+
+/* ---- a file per rank, in an archive -----------------------------------------------------------
+ */
+
+/*
+ * Perfetto takes all members for one trace; with a machine of its own each, their pids may be the
+ * same. It must be the archive's first member in the order of names or of places: it is in both.
+ */
+static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
+{
+    struct output member;
+    static const char head[] = "{\"perfetto_manifest\":{\"version\":1,\"files\":[";
+    int error = zip_writer_begin(zip, MANIFEST_NAME, &member);
+    if (error < 0)
+        return error;
+    output_write(&member, head, sizeof head - 1);
+    for (uint32_t i = 0; i < m->rec.count; i++) {
+        const struct rank_file *f = &files[i];
+        char machine[RANK_FILE_BYTES + STREAM_HOST_BYTES_MAX + 8];
+        char *text = output_room(&member, 8192);
+        size_t stem = strlen(f->name) - strlen(RANK_FILE_SUFFIX);
+        int length = snprintf(machine, sizeof machine, "%.*s (%s)", (int)stem, f->name,
+                              f->process->header.host);
+        text += sprintf(text, "%s\n{\"path\":", i ? "," : "");
+        text = json_escape(text, f->name, strlen(f->name));
+        text += sprintf(text, ",\"machine\":{\"name\":");
+        text = json_escape(text, machine, (size_t)length);
+        text += sprintf(text, "}}");
+        output_advance(&member, text);
+    }
+    output_write(&member, "\n]}}\n", 5);
+    return zip_writer_end(zip, &member);
+}
+
+static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
+                         const struct rank_file *files)
+{
+    int error = write_manifest(m, zip, files);
+    for (uint32_t i = 0; error == 0 && i < m->rec.count; i++) {
+        struct trace_scope scope = {
+            .only = files[i].process, .rank = files[i].rank, .name = base_name(files[i].name)};
+        struct output member;
+        if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
+            break;
+        output_bound(&member, &m->room);
+        int failed = write_trace(m, &member, &scope); /* and it has said why */
+        error = zip_writer_end(zip, &member);
+        if (failed < 0)
+            return failed;
+    }
+    if (error < 0)
+        verb_output_failed(path, error);
+    else
+        zip_writer_finish(zip);
+    return error;
+}
+
+static enum exit_code write_archive(struct merge *m, const char *path,
+                                    const struct rank_file *files)
+{
+    struct output out;
+    struct zip_writer zip;
+    enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
+    if (code != EXIT_OK)
+        return code;
+    zip_writer_init(&zip, &out);
+    int error = write_members(m, &zip, path, files);
+    zip_writer_release(&zip);
+    return verb_output_close(&out, path, error);
+}
+
+static bool is_archive_name(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
+}
+
+static enum exit_code merge_write(struct merge *m, const struct options *options)
+{
+    m->split = options->per_rank || is_archive_name(options->output);
+    m->room = verb_output_room(recording_bytes(&m->rec));
+    struct trace_scope scope = {.rank = RANK_NONE};
+    /* Traces of ranks share their origin, and the survey is where it is found. */
+    bool stacks = recording_has_stacks(&m->rec);
+    m->surveyed = m->split || stacks || recording_expects_gpu(&m->rec);
+    if (m->surveyed && survey_make(&m->survey, &m->rec) < 0)
+        return EXIT_ENVIRONMENT;
+    m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;
+    m->has_stacks = stacks && m->survey.stacks.stack_count;
+    if (m->has_stacks && call_tree_init(&m->tree, &m->survey, options->symbols) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (!m->split)
+        return write_file(m, options->output, &scope);
+    struct rank_file *files = rank_files_make(&m->rec);
+    enum exit_code code = EXIT_ENVIRONMENT;
+    if (!files)
+        verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    else if (options->per_rank)
+        code = write_folder(m, options->output, files);
+    else
+        code = write_archive(m, options->output, files);
+    free(files);
+    return code;
+}
+
+enum exit_code merge_verb(const struct options *options)
+{
+    struct merge m = {.format = &chrome_format,
+                      .step_range = options->step_range,
+                      .sync_streams = options->sync_streams};
+    if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
+        return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
+    if (options->per_rank && is_archive_name(options->output))
+        return usage_error("merge: an archive has a file per rank without --per-rank");
+    if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
+        return usage_error("merge: --step-range: no range has so long a name");
+    if (!options->output && isatty(STDOUT_FILENO))
+        return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
+                           "(or -o - if you mean it)");
+    struct recording_options how = {.keep_live = options->keep_live};
+    enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = merge_write(&m, options);
+    if (code == EXIT_OK && m.step_range && !m.has_step_range)
+        message("merge: --step-range: no range has the name '%s'; the trace has no steps of it",
+                m.step_range);
+    if (code == EXIT_OK)
+        code = recording_verdict(&m.rec, options->strict);
+    if (m.has_stacks) {
+        call_tree_say(&m.tree);
+        call_tree_release(&m.tree);
+    }
+    if (m.surveyed)
+        survey_release(&m.survey);
+    recording_release(&m.rec);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One trace file per process, as HTA and TensorBoard want them: rank_N.pt.trace.json for the
+ * process that is rank N, and in a folder of their own, which those two do not look into, the
+ * processes that share a rank with it or have none.
+ */
+#ifndef GPUPROF_COLLECTOR_RANK_FILES_H
+#define GPUPROF_COLLECTOR_RANK_FILES_H
+
+#include "read/recording.h"
+
+#define RANK_FILE_BYTES   64
+#define RANK_FILE_SUFFIX  ".pt.trace.json"
+#define RANK_FILES_OTHERS "others"
+
+struct rank_file {
+    struct process *process;
+    uint64_t rank;              /* as the file says it */
+    bool other;                 /* in the folder of the others */
+    char name[RANK_FILE_BYTES]; /* with that folder, without .gz */
+};
+
+/* One file per process, in the order in which they are shown; the caller frees. NULL: no memory. */
+struct rank_file *rank_files_make(const struct recording *rec);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every trace format provides: a table of functions, one writer file each. */
+#ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
+#define GPUPROF_COLLECTOR_TRACE_WRITER_H
+
+#include "model/call_tree.h"
+#include "output/output.h"
+#include "read/recording.h"
+#include "model/survey.h"
+#include "model/timeline.h"
+
+struct trace_writer;
+
+/* What a trace is to show. */
+struct trace_scope {
+    struct survey *survey;      /* NULL: no GPU work, or none is shown */
+    struct call_tree *tree;     /* NULL: no stacks are shown */
+    const struct process *only; /* NULL: all of the recording */
+    bool sync_streams;          /* synchronisations have the stream that they waited for */
+    const char *step_range;     /* the range that is a step of the program; NULL: none is named */
+    bool *has_step_range;       /* is set when there is one of that name */
+    const char *name;           /* of the trace, NULL: none */
+    uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
+};
+
+struct trace_format {
+    const char *name;
+    /* NULL: no memory. `out`, `rec` and what `scope` points at must stay. */
+    struct trace_writer *(*create)(struct output *out, struct recording *rec,
+                                   const struct trace_scope *scope);
+    /* Before the first event; all times will be shown relative to origin_ns. 0 or an error. */
+    int (*begin)(struct trace_writer *w, uint64_t origin_ns);
+    /* A CALL; events come in the order of the timeline. 0 or an error. */
+    int (*call)(struct trace_writer *w, const struct event *event);
+    /* Any other record. 0 or an error. */
+    int (*other)(struct trace_writer *w, const struct event *event);
+    /* After the last event, when the losses are known. 0 or an error. */
+    int (*end)(struct trace_writer *w);
+    void (*free)(struct trace_writer *w);
+};
+
+extern const struct trace_format chrome_format; /* chrome_writer.c */
+
+#endif

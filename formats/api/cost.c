@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/cost.h"
+
+#include <stddef.h>
+
+#include "api/api.h"
+
+const struct cost_info cost_infos[COST_COUNT] = {
+#define COST(NAME, name, place, meaning) {name, COST_PLACE_##place, meaning},
+#include "api/costs.def"
+#undef COST
+};
+
+_Static_assert((int)COST_LAUNCH == (int)API_LAUNCH && (int)COST_GRAPH == (int)API_GRAPH &&
+                   (int)COST_QUERY == (int)API_CLASS_COUNT,
+               "the first rows are the classes of calls");
+
+const char *ladder_step_text(unsigned step)
+{
+    static const char *const texts[LADDER_CODE_COUNT] = {
+        [LADDER_STACKS] = "stacks off",
+        [LADDER_QUERIES] = "event records and queries off",
+        [LADDER_CALLBACKS] = "CUPTI's callbacks off",
+        [LADDER_TENTH] = "1 of 10 launches and copies recorded",
+        [LADDER_HUNDREDTH] = "1 of 100 launches and copies recorded",
+        [LADDER_CUPTI] = "CUPTI off",
+        [LADDER_BOTTOM] = "budget not attainable",
+    };
+    return step < LADDER_CODE_COUNT ? texts[step] : NULL;
+}

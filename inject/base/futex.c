@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/leader.h"
+#include "base/signals.h"
+#include "base/ticks.h"
+
+#define LOCK_POLL_NS 1000000u
+
+void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+{
+    int saved = errno;
+    struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
+    errno = saved;
+}
+
+void futex_wake_all(_Atomic uint32_t *word)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+uint32_t thread_id(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+bool thread_exists(uint32_t tid)
+{
+    int saved = errno;
+    uint32_t leader = (uint32_t)syscall(SYS_getpid);
+    bool gone = syscall(SYS_tgkill, (pid_t)leader, (pid_t)tid, 0) < 0 && errno == ESRCH;
+    errno = saved;
+    return !gone && !(tid == leader && tid != thread_id() && leader_has_ended(NULL));
+}
+
+static bool take(struct lock *lock, uint64_t ns)
+{
+    uint32_t me = thread_id();
+    uint64_t end_ns = 0;
+    for (;;) {
+        uint32_t holder = 0;
+        if (atomic_compare_exchange_strong(&lock->holder, &holder, me))
+            return true;
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        if (!end_ns)
+            end_ns = now_ns + ns;
+        if (holder == me || now_ns >= end_ns)
+            return false; /* a signal handler inside our own critical section, or the bound */
+        if (!thread_exists(holder) && atomic_compare_exchange_strong(&lock->holder, &holder, me))
+            return true;
+        futex_wait(&lock->holder, holder, LOCK_POLL_NS);
+    }
+}
+
+bool lock_take(struct lock *lock, uint64_t ns)
+{
+    uint64_t signals = block_signals();
+    bool taken = take(lock, ns);
+    if (taken)
+        lock->signals = signals;
+    else
+        restore_signals(signals);
+    return taken;
+}
+
+void lock_drop(struct lock *lock)
+{
+    uint64_t signals = lock->signals;
+    atomic_store(&lock->holder, 0);
+    futex_wake_all(&lock->holder);
+    restore_signals(signals);
+}

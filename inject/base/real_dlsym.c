@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/real_dlsym.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/objects.h"
+
+dlsym_fn real_dlsym;
+dlvsym_fn real_dlvsym;
+
+struct next {
+    bool past_self;
+    bool from_first; /* look at the objects before ours, too */
+    void *dlsym;
+    void *dlvsym;
+};
+
+static int visit_next(const struct object *o, void *data)
+{
+    struct next *next = data;
+    if (object_is_ours(o)) {
+        next->past_self = true;
+        return 0;
+    }
+    if (!next->past_self && !next->from_first)
+        return 0;
+    /* Another preload that hooks dlsym comes first, then libc (or libdl before glibc 2.34). */
+    if (!next->dlsym)
+        next->dlsym = object_symbol(o, "dlsym");
+    if (!next->dlvsym)
+        next->dlvsym = object_symbol(o, "dlvsym");
+    return next->dlsym && next->dlvsym;
+}
+
+/*
+ * Found by walking the ELF tables: dlvsym itself is one of our exports, and no dl* function may run
+ * here, since that would change what the program's next dlerror() says. Idempotent, so that threads
+ * may race through it; runs before any constructor if one calls dlsym. Where the driver or NVTX has
+ * loaded us into a program without LD_PRELOAD, libc lies before us.
+ */
+void dlsym_find_real(void)
+{
+    struct next next = {0};
+    if (__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
+        return;
+    objects_each(visit_next, &next);
+    next.from_first = true;
+    if (!next.dlsym || !next.dlvsym)
+        objects_each(visit_next, &next);
+    real_dlvsym = (dlvsym_fn)next.dlvsym;
+    __atomic_store_n(&real_dlsym, (dlsym_fn)next.dlsym, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/say.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define WAIT_MS 100 /* for room in the pipe that stderr may be */
+
+static _Atomic uint32_t said; /* causes, a bit each: by whoever says the first of one */
+
+/*
+ * One write keeps the line whole among other writers. A reader that is gone, a file that is too
+ * long or a terminal that stops who writes in the background must not end or stop the program, and
+ * a pipe that nobody empties must not block it; a closed stderr is the user's choice.
+ */
+static void write_undisturbed(const char *line, size_t length)
+{
+    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+    const struct timespec no_time = {0};
+    struct pollfd stderr_poll = {.fd = STDERR_FILENO, .events = POLLOUT};
+    sigset_t ours, old, before;
+    int ready = poll(&stderr_poll, 1, WAIT_MS);
+    if (ready == 0 || (ready < 0 && poll(&stderr_poll, 1, 0) <= 0))
+        return;
+    sigpending(&before);
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (!sigismember(&before, signals[i]))
+            sigaddset(&ours, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &old);
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written;
+    while (sigtimedwait(&ours, NULL, &no_time) > 0)
+        ;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void say(enum say_cause cause, const char *format, ...)
+{
+    if (atomic_fetch_or(&said, 1u << cause) >> cause & 1)
+        return;
+    int saved = errno;
+    char line[600] = "gpuprof: ";
+    size_t head = sizeof "gpuprof: " - 1;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line + head, sizeof line - head - 1, format, arguments);
+    va_end(arguments);
+    size_t total = head + (length < 0 ? 0 : (size_t)length);
+    if (total > sizeof line - 2)
+        total = sizeof line - 2;
+    for (char *p = line; p < line + total; p++) /* a path may hold what a terminal obeys */
+        if ((unsigned char)*p < ' ' || *p == 0x7f ||
+            (p[0] == '\xc2' && ((unsigned char)p[1] & 0xe0) == 0x80))
+            *p = '?';
+    line[total++] = '\n';
+    write_undisturbed(line, total);
+    errno = saved;
+}
+
+void say_reset(void)
+{
+    atomic_store(&said, 0);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/governor.h"
+
+#include <string.h>
+
+#include "cost/cost_sums.h"
+#include "cupti/gpu.h"
+#include "cupti/gpu_flush.h"
+#include "cupti/gpu_state.h"
+#include "base/say.h"
+#include "stack/stack.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+
+#define FIRST_PART    10          /* of the setting seal: when threads are first asked for times */
+#define WINDOW_NS_MIN 100000000u  /* a window, while the recording is young ... */
+#define WINDOW_NS_MAX 1000000000u /* ... and when it is not */
+#define WINDOW_PART   10          /* of the recording's age */
+#define STORE_PART    8           /* of its age: how often the sums are stored */
+#define STORE_NS_MAX  60000000000u
+
+/* The writer's, anew in each recording. */
+static struct {
+    struct ladder ladder;
+    uint64_t begin_ns;
+    uint64_t window_ns; /* when the window began */
+    uint64_t stored_ns;
+    bool has_asked;
+} governor;
+
+void governor_start(struct thread *writer)
+{
+    (void)writer;
+    cost_sums_start();
+    memset(&governor, 0, sizeof governor);
+    governor.begin_ns = governor.window_ns = governor.stored_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Threads are to time their next calls, and to look what they pass by. */
+static void ask(void)
+{
+    uint64_t before = atomic_load(&fork_page.recording), after;
+    do
+        after = (before & ~ATTENTION_COSTS) | ((before + ATTENTION_COST) & ATTENTION_COSTS);
+    while (!atomic_compare_exchange_weak(&fork_page.recording, &before, after));
+    governor.has_asked = true;
+}
+
+static bool has_budget(void)
+{
+    return gp.settings.numbers[SETTING_OVERHEAD_MAX] != SETTING_OFF;
+}
+
+/* A part of the recording's age, between two limits. */
+static uint64_t part_ns(uint64_t now_ns, unsigned part, uint64_t low_ns, uint64_t high_ns)
+{
+    uint64_t ns = (now_ns - governor.begin_ns) / part;
+    return ns < low_ns ? low_ns : ns > high_ns ? high_ns : ns;
+}
+
+bool governor_is_due(uint64_t now_ns)
+{
+    uint64_t seal_ns = gp.settings.numbers[SETTING_SEAL];
+    if (!governor.has_asked && now_ns - governor.begin_ns >= seal_ns / FIRST_PART)
+        ask();
+    uint64_t window_ns =
+        has_budget() ? part_ns(now_ns, WINDOW_PART, WINDOW_NS_MIN, WINDOW_NS_MAX) : seal_ns;
+    return now_ns - governor.window_ns >= window_ns;
+}
+
+/* The steps that would change something. */
+static uint32_t possible_steps(void)
+{
+    return (stacks_are_on() ? 1u << LADDER_STACKS : 0) | 1u << LADDER_QUERIES |
+           (gpu_has_callbacks() ? 1u << LADDER_CALLBACKS : 0) | 1u << LADDER_TENTH |
+           1u << LADDER_HUNDREDTH | (gpu_is_active() ? 1u << LADDER_CUPTI : 0);
+}
+
+static void take_step(enum ladder_step step)
+{
+    switch (step) {
+    case LADDER_STACKS: stacks_stop(); break;
+    case LADDER_QUERIES: atomic_fetch_or(&fork_page.passing, PASSING_QUERIES); break;
+    case LADDER_TENTH: atomic_fetch_or(&fork_page.passing, PASSING_CALLS(10u)); break;
+    case LADDER_HUNDREDTH:
+        atomic_store(&fork_page.passing, (passing_now() & PASSING_QUERIES) | PASSING_CALLS(100u));
+        break;
+    case LADDER_CALLBACKS:
+    case LADDER_CUPTI: gpu_flush_give_up(step); break;
+    default: break;
+    }
+}
+
+static void append_step(struct thread *writer, unsigned step, const struct ladder_window *w,
+                        uint64_t begin)
+{
+    const char *text = ladder_step_text(step);
+    struct record r = {.type = RECORD_STEP_DOWN,
+                       .code = (uint16_t)step,
+                       .begin = begin,
+                       .arg_count = 2,
+                       .args = {w->share, w->budget},
+                       .bytes = (const uint8_t *)text,
+                       .byte_count = (uint32_t)strlen(text)};
+    thread_append(writer, &r);
+}
+
+static void say_step(unsigned step, const struct ladder_window *w)
+{
+    unsigned percent = (unsigned)(w->share / 10000), rest = (unsigned)(w->share % 10000 / 100);
+    if (step == LADDER_BOTTOM)
+        say(SAY_BUDGET, "--overhead-max is not attainable: %u.%02u%% of a thread's time at last",
+            percent, rest);
+    else
+        say(SAY_OVERHEAD,
+            "%u.%02u%% of a thread's time is more than --overhead-max allows: less is recorded "
+            "from here on; the report says what",
+            percent, rest);
+}
+
+/* A whole window is over. */
+static void govern(struct thread *writer, struct ladder_window *w)
+{
+    w->possible = possible_steps();
+    int step = ladder_look(&governor.ladder, w);
+    if (step == LADDER_NONE)
+        return;
+    uint64_t begin = ticks_now(); /* nothing is given up before that */
+    take_step((enum ladder_step)step);
+    append_step(writer, (unsigned)step, w, begin);
+    say_step((unsigned)step, w);
+}
+
+void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)
+{
+    struct ladder_window window = {.budget = gp.settings.numbers[SETTING_OVERHEAD_MAX]};
+    bool is_whole = governor_is_due(now_ns) && !is_last;
+    cost_sums_look(&window);
+    if (is_whole && has_budget())
+        govern(writer, &window);
+    ask();
+    governor.window_ns = now_ns;
+    if (is_last ||
+        now_ns - governor.stored_ns >= part_ns(now_ns, STORE_PART, WINDOW_NS_MIN, STORE_NS_MAX)) {
+        governor.stored_ns = now_ns;
+        cost_sums_append(writer);
+    }
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading CUPTI's activity records without its structures. How large a record of each kind is, is
+ * measured on the loaded libcupti; a field is read only if that many bytes hold it. From any
+ * thread; nothing is allocated.
+ */
+#ifndef GPUPROF_INJECT_CUPTI_RECORD_H
+#define GPUPROF_INJECT_CUPTI_RECORD_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cupti/cupti_abi.h"
+#include "error.h"
+
+/* FIELD_KERNEL_START, FIELD_MEMCPY_BYTES ... */
+enum cupti_field {
+#define CUPTI_FIELD(record, field, offset, width, member) FIELD_##record##_##field,
+#include "cupti/cupti_fields.def"
+    CUPTI_FIELD_COUNT
+};
+
+struct cupti_field_row {
+    uint16_t offset;
+    uint16_t width;
+};
+
+/* In the header, so that a field named in the source becomes a load at a constant offset. */
+static const struct cupti_field_row cupti_field_rows[CUPTI_FIELD_COUNT] = {
+#define CUPTI_FIELD(record, field, offset, width, member) {offset, width},
+#include "cupti/cupti_fields.def"
+};
+
+/* Where the field lies in a record of that many bytes; NULL if this libcupti does not have it. */
+static inline const void *cupti_field_at(enum cupti_field field, const void *record,
+                                         size_t record_bytes)
+{
+    const struct cupti_field_row *row = &cupti_field_rows[field];
+    bool fits = (size_t)row->offset + row->width <= record_bytes;
+    return fits ? (const uint8_t *)record + row->offset : NULL;
+}
+
+/*
+ * The value of a field of 1, 2, 4 or 8 bytes, zero-extended; pointers too. False, and 0, if this
+ * libcupti does not have it. That the record is of the field's kind is the caller's to see to.
+ */
+static inline bool cupti_field(enum cupti_field field, const void *record, size_t record_bytes,
+                               uint64_t *value)
+{
+    const void *at = cupti_field_at(field, record, record_bytes);
+    *value = 0;
+    switch (at ? cupti_field_rows[field].width : 0) {
+    case 1: *value = *(const uint8_t *)at; return true;
+    case 2: {
+        uint16_t half;
+        memcpy(&half, at, sizeof half);
+        *value = half;
+        return true;
+    }
+    case 4: {
+        uint32_t word;
+        memcpy(&word, at, sizeof word);
+        *value = word;
+        return true;
+    }
+    case 8: memcpy(value, at, sizeof *value); return true;
+    default: return false;
+    }
+}
+
+typedef CUptiResult (*cupti_next_record_fn)(uint8_t *buffer, size_t validBufferSizeBytes,
+                                            CUpti_Activity **record);
+
+/* Bytes of a record of each kind, 0 for a kind that this libcupti does not know. */
+struct cupti_sizes {
+    uint16_t bytes[CUPTI_KIND_MAX];
+};
+
+/*
+ * Measures all sizes with the loaded library's own cuptiActivityGetNextRecord: needs no driver up
+ * to libcupti 13.1, and an initialised one later. Returns the number of kinds that have a size.
+ */
+unsigned cupti_sizes_measure(struct cupti_sizes *sizes, cupti_next_record_fn next_record);
+
+/* A walk over one buffer that CUPTI has completed; it stays the caller's. */
+struct cupti_walk {
+    const struct cupti_sizes *sizes;
+    cupti_next_record_fn next_record;
+    uint8_t *buffer;
+    size_t valid_bytes;
+    CUpti_Activity *record; /* NULL before the first */
+    CUptiResult result;     /* why the walk ended */
+};
+
+struct cupti_view {
+    CUpti_ActivityKind kind;
+    const uint8_t *record;
+    size_t bytes; /* of the record, never beyond the buffer; 0 for a kind without a size */
+};
+
+void cupti_walk_init(struct cupti_walk *walk, const struct cupti_sizes *sizes,
+                     cupti_next_record_fn next_record, void *buffer, size_t valid_bytes);
+
+/*
+ * 1 and the next record; 0 at the end of the valid bytes, a half-written last record included;
+ * GPUPROF_DAMAGED if the walk cannot go on (walk->result says why): what follows is lost.
+ */
+int cupti_walk_next(struct cupti_walk *walk, struct cupti_view *view);
+
+#endif

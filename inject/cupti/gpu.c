@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/announce.h"
+#include "hook/call.h"
+#include "base/futex.h"
+#include "cupti/gpu_buffers.h"
+#include "cupti/gpu_callback.h"
+#include "cupti/gpu_describe.h"
+#include "cupti/gpu_drain.h"
+#include "cupti/gpu_flush.h"
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_kinds.h"
+#include "cupti/gpu_parse.h"
+#include "cupti/gpu_quiet.h"
+#include "cupti/gpu_rival.h"
+#include "cupti/gpu_scope.h"
+#include "cupti/gpu_state.h"
+#include "cupti/gpu_stop.h"
+#include "base/objects.h"
+#include "base/real_dlsym.h"
+#include "base/say.h"
+#include "record/start.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+
+#define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
+/* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
+#define START_WAIT_NS 1000000000u
+
+static int visit_driver(const struct object *o, void *data)
+{
+    void **version = data;
+    if (!object_is(o, "libcuda.so"))
+        return 0;
+    *version = object_symbol(o, "cuDriverGetVersion");
+    return 1;
+}
+
+/* 0 if it cannot be told. */
+static unsigned driver_major(void)
+{
+    void *get_version = NULL;
+    int version = 0;
+    objects_each(visit_driver, &get_version);
+    if (!get_version || ((CUresult(*)(int *))get_version)(&version) != CUDA_SUCCESS)
+        return 0;
+    return (unsigned)version / 1000;
+}
+
+static bool is_held(CUptiResult result)
+{
+    return result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+           result == CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+/* Alone, with what 13.0 takes; or as one of several. */
+static CUptiResult subscribe_as(bool shared, char *holder, size_t holder_bytes)
+{
+    static char name[] = "gpuprof";
+    if (!gpu.cupti.cuptiSubscribe_v2)
+        return gpu.cupti.cuptiSubscribe(&gpu.subscriber, gpu_callback, NULL);
+    CUpti_SubscriberParams params = {
+        .structSize =
+            shared ? sizeof params : offsetof(CUpti_SubscriberParams, allowMultipleSubscribers),
+        .subscriberName = name,
+        .oldSubscriberName = holder,
+        .oldSubscriberSize = holder_bytes,
+        .allowMultipleSubscribers = shared};
+    CUptiResult result = gpu.cupti.cuptiSubscribe_v2(&gpu.subscriber, gpu_callback, NULL, &params);
+    holder[holder_bytes - 1] = '\0';
+    gpu.shared = shared && result == CUPTI_SUCCESS;
+    gpu.scope = gpu.shared ? gpu.subscriber : NULL;
+    return result;
+}
+
+/*
+ * The first subscriber's choice, alone or not, holds for the process: ours is alone, since others
+ * that know of none but the process's records then work as they always did. So we come beside
+ * others only where the program has let them in, or nothing else is to be had.
+ */
+static CUptiResult subscribe(char *holder, size_t holder_bytes)
+{
+    bool can_share = gpu_scope_by_subscriber(&gpu.cupti);
+    bool shared = can_share && gpu_guest_shares();
+    holder[0] = '\0';
+    gpu.subscriber = gpu_guest_subscription(&gpu.cupti, gpu_callback);
+    if (gpu.subscriber)
+        return CUPTI_SUCCESS;
+    CUptiResult result = subscribe_as(shared, holder, holder_bytes);
+    if (is_held(result) && can_share && !shared)
+        result = subscribe_as(true, holder, holder_bytes);
+    return result;
+}
+
+/* Finds a libcupti that the driver accepts, and subscribes. */
+static bool find_and_subscribe(void)
+{
+    char reason[CUPTI_REASON_BYTES_MAX];
+    char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
+    char refused[CUPTI_PATH_BYTES_MAX] = "";
+    dlsym_find_real(); /* nobody may have asked our dlsym yet, or ever will */
+    struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
+                                  .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
+                                  .driver_major = driver_major(),
+                                  .find_symbol = real_dlsym};
+    CUptiResult result = CUPTI_SUCCESS;
+    for (int i = 0; i < SEARCHES_MAX; i++) {
+        search.refused = refused[0] ? refused : NULL;
+        if (!cupti_library_load(&gpu.cupti, &search, reason, sizeof reason))
+            break;
+        result = subscribe(holder, sizeof holder);
+        if (result == CUPTI_SUCCESS)
+            return true;
+        if (is_held(result)) {
+            gpu.subscriber = NULL;
+            gpu_fail("CUPTI is held by %s, and serves one client of a process",
+                     holder[0] ? holder : "another profiler");
+            return false;
+        }
+        gpu.subscriber = NULL;
+        snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s", gpu.cupti.path,
+                 gpu_result_text(result));
+        if (search.setting && search.setting[0])
+            break;
+        memcpy(refused, gpu.cupti.path, sizeof refused);
+    }
+    gpu_fail("%s", reason);
+    return false;
+}
+
+/* Runtime calls need no callback where libcudart is a library whose calls the hooks see. */
+static int visit_runtime(const struct object *o, void *data)
+{
+    (void)data;
+    return object_is(o, "libcudart.so");
+}
+
+static bool shows(unsigned code)
+{
+    return gpu_is_active() && gpu_deafness() == GPU_HEARS && gpu.is_called_back[code];
+}
+
+static bool is_deaf(void)
+{
+    return gpu_deafness() == GPU_DEAF;
+}
+
+static const struct call_watcher callbacks = {.shows = shows, .is_deaf = is_deaf};
+
+/* Of the driver, and of the runtime where its calls go past the hooks. */
+static void enable_callbacks(bool past_hooks)
+{
+    uint64_t front = gp.settings.numbers[SETTING_FRONT];
+    bool runtime = past_hooks || front == FRONT_CUPTI || front == FRONT_RUNTIME ||
+                   !objects_each(visit_runtime, NULL);
+    if (front == FRONT_HOOKS)
+        return;
+    call_watch(&callbacks);
+    if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
+        gpu.refused_callbacks++;
+    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
+        if (d == API_RUNTIME ? !runtime : front == FRONT_RUNTIME)
+            continue;
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
+            if (!gpu.callbacks.api[d][cbid])
+                continue;
+            if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
+                                              cupti_callback_domain((enum api_domain)d),
+                                              cbid) == CUPTI_SUCCESS)
+                gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
+            else
+                gpu.refused_callbacks++;
+        }
+    }
+}
+
+bool gpu_has_callbacks(void)
+{
+    return gpu_is_active() && gp.settings.numbers[SETTING_FRONT] != FRONT_HOOKS &&
+           gpu_deafness() == GPU_HEARS;
+}
+
+/* Each of these may be missing in some version; what follows copes. */
+static void set_attributes(void)
+{
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    gpu_scope_buffer_attributes();
+}
+
+static CUptiResult register_ours(bool yielded)
+{
+    CUptiResult result = CUPTI_SUCCESS;
+    if (!yielded) { /* else the other client's buffers are as it thinks that they are */
+        set_attributes();
+        /* Once and never again: each registration after the first spoils the records under way. */
+        result = gpu_scope_clock(gpu_timestamp);
+        gpu.on_realtime = result == CUPTI_ERROR_NOT_SUPPORTED || is_held(result) ||
+                          (result != CUPTI_SUCCESS && gpu.scope);
+        if (gpu.on_realtime)
+            result = CUPTI_SUCCESS;
+    }
+    return result == CUPTI_SUCCESS ? gpu_scope_register(gpu_rival_requested, gpu_rival_completed)
+                                   : result;
+}
+
+static bool start_records(bool yielded, bool paused)
+{
+    CUptiResult result = register_ours(yielded);
+    /* Somebody before us had records as a subscriber: so must whoever follows. */
+    if (result == CUPTI_ERROR_NOT_COMPATIBLE && !gpu.scope && gpu_scope_by_subscriber(&gpu.cupti) &&
+        !gpu_guest_subscription(&gpu.cupti, gpu_callback)) {
+        gpu.scope = gpu.subscriber;
+        result = register_ours(yielded);
+    }
+    if (result == CUPTI_ERROR_NOT_COMPATIBLE)
+        gpu_fail("CUPTI gives no records: it is another client's alone, which takes them as a "
+                 "subscriber");
+    else if (result != CUPTI_SUCCESS)
+        gpu_fail("CUPTI gives no records: %s", gpu_result_text(result));
+    else if (!gpu.cupti.sizes.bytes[CUPTI_ACTIVITY_KIND_MEMCPY] && !gpu_scope_measure())
+        gpu_fail("%.600s does not walk its own records", gpu.cupti.path);
+    if (atomic_load(&gpu.phase) == GPU_DEAD)
+        return false;
+    gpu.graphs_are_whole = gpu_scope_graphs_are_whole();
+    if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
+        gpu.has_latency = gpu_scope_latency(1) == CUPTI_SUCCESS;
+    if (!yielded && !paused && !gpu_enable_kinds(true)) {
+        gpu_fail("CUPTI enables none of the kinds of records that are wanted");
+        return false;
+    }
+    return true;
+}
+
+void gpu_pause(bool paused)
+{
+    if (!gpu_is_active())
+        return;
+    struct quiet quiet = quiet_begin();
+    bool enables = gpu_enable_kinds(!paused);
+    if (!enables && !paused) {
+        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
+        gpu_fail("CUPTI enables no records any more after a pause");
+    } else if (!paused && atomic_load(&gpu.phase) == GPU_DEAD) { /* given up meanwhile */
+        gpu_enable_kinds(false);
+    }
+    quiet_end(&quiet);
+}
+
+void gpu_end(uint64_t ns)
+{
+    gpu_flush_is_last();
+    gpu_drain(ns);
+    uint32_t active = GPU_ACTIVE, yielded = GPU_YIELDED;
+    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
+        atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_DEAD);
+}
+
+static void at_exit(void)
+{
+    gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+static void start(bool subscribed)
+{
+    bool yielded = gpu_rival_is_at_work(), paused = atomic_load(&gp.paused);
+    if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
+        gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
+    } else if ((subscribed || find_and_subscribe()) && start_records(yielded, paused)) {
+        if (!subscribed)
+            enable_callbacks(false);
+        if (gpu_parse_start() && gpu_flush_start()) {
+            /* After cuInit: runs before the driver's own handler. */
+            atexit(at_exit);
+            gpu_tell_source();
+            gpu_describe_now(&this_thread);
+            atomic_store(&gpu.epoch, epoch_now());
+            atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
+            if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
+                gpu_pause(!paused);
+        } else {
+            gpu_fail("no thread could be started for CUPTI's records");
+        }
+    }
+}
+
+static bool is_off(void)
+{
+    if (gp.settings.numbers[SETTING_GPU] != GPU_SETTING_OFF)
+        return false;
+    gpu_set_status("absent: turned off (%s)", setting_infos[SETTING_GPU].variable);
+    atomic_store(&gpu.phase, GPU_DEAD);
+    futex_wake_all(&gpu.phase);
+    return true;
+}
+
+static void start_if_due(void)
+{
+    uint32_t phase = GPU_OFF;
+    if (atomic_load(&gpu.cuda_pid) != (uint32_t)getpid() || epoch_now() == EPOCH_NONE)
+        return;
+    if (atomic_load(&gpu.phase) == GPU_WATCHING)
+        phase = GPU_WATCHING;
+    if (!atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
+        return;
+    struct quiet quiet = quiet_begin();
+    uint64_t begin = ticks_now();
+    start(phase == GPU_WATCHING);
+    thread_cost_time(this_thread.cost, COST_START, ticks_now() - begin);
+    futex_wake_all(&gpu.phase);
+    quiet_end(&quiet);
+}
+
+void gpu_watch(void)
+{
+    uint32_t phase = GPU_OFF;
+    atomic_store(&gpu.cuda_pid, (uint32_t)getpid());
+    start_if_due();
+    if (!start_load_settings() ||
+        !atomic_compare_exchange_strong(&gpu.phase, &phase, GPU_STARTING) || is_off())
+        return;
+    struct quiet quiet = quiet_begin();
+    gpu.past_hooks = true;
+    if (find_and_subscribe()) {
+        enable_callbacks(true);
+        atomic_store(&gpu.phase, GPU_WATCHING);
+    }
+    futex_wake_all(&gpu.phase);
+    quiet_end(&quiet);
+}
+
+void gpu_load(void)
+{
+    if (start_is_switched_on(SETTING_GPU))
+        announce_by("CUDA_INJECTION64_PATH"); /* see gpu_watch */
+}
+
+void gpu_cuda_runs(void)
+{
+    atomic_store(&gpu.cuda_pid, (uint32_t)getpid());
+    start_if_due();
+}
+
+void gpu_recording_runs(bool may_wait)
+{
+    static atomic_bool is_too_long; /* one thread has waited in vain: enough */
+    start_if_due();
+    if (!may_wait || atomic_load(&gpu.phase) != GPU_STARTING || atomic_load(&is_too_long))
+        return;
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;
+    while (atomic_load(&gpu.phase) == GPU_STARTING && now_ns < end_ns) {
+        futex_wait(&gpu.phase, GPU_STARTING, end_ns - now_ns);
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    if (atomic_load(&gpu.phase) == GPU_STARTING)
+        atomic_store(&is_too_long, true);
+}
+
+void gpu_forget(void)
+{
+    if (atomic_load(&gpu.phase) == GPU_OFF)
+        return;
+    atomic_store(&gpu.phase, GPU_DEAD);
+    gpu_set_status("absent: the process was forked after CUDA was initialised");
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu_buffers.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/futex.h"
+#include "cupti/gpu_state.h"
+#include "record/state.h"
+#include "base/ticks.h"
+
+/*
+ * CUPTI keeps a buffer until all that is in it has completed. While the device always has work,
+ * that is not before it is full: so one that is slow to fill is what a kill loses. CUPTI's advice
+ * is 1 to 10 MB, its older samples have 32 KB; we give out what fills in SOON_NS to LATE_NS. All
+ * of them, small or large, share the memory: grains, a bit each.
+ */
+#define GRAIN_BYTES  (32u << 10)
+#define GRAINS_MAX   8 /* of a buffer; a power of two */
+#define WORD_GRAINS  64
+#define WORD_BYTES   (WORD_GRAINS * GRAIN_BYTES)
+#define WORDS_MAX    2048
+#define SPARE_WORDS  8 /* beyond the cap, for a libcupti that takes no refusal */
+#define SOON_NS      30000000
+#define LATE_NS      120000000
+#define RECORD_BYTES 256 /* none is larger: at least so many were in it */
+
+#define REFUSAL_VERSION 27 /* an older libcupti crashes if it gets no buffer */
+
+/* Of a buffer, at the number of its first grain. */
+struct entry {
+    _Atomic uint32_t next; /* in the list of filled ones: index + 1 */
+    uint32_t grains;
+    uint64_t valid_bytes; /* written by the completed callback */
+    CUcontext context;
+    uint32_t stream;
+};
+
+/* Made once, as CUPTI is started; the rest by CUPTI's callbacks, on any thread, and the parser. */
+static struct {
+    uint8_t *base;
+    struct entry *entries;
+    uint32_t words;          /* without those of the spares, which come behind */
+    _Atomic uint32_t newest; /* filled ones, the newest first: index + 1 */
+    uint32_t oldest;         /* the parser's: the same turned round */
+    _Atomic uint32_t grains; /* of the next one */
+    _Atomic int64_t asked_ns;
+    _Atomic uint64_t used[WORDS_MAX + SPARE_WORDS];
+} pool;
+
+_Atomic uint32_t gpu_buffers_filled;
+
+static uint32_t grain_count(void)
+{
+    return (pool.words + SPARE_WORDS) * WORD_GRAINS;
+}
+
+/* What requests share when all are out: the last one, which is never free. */
+static uint32_t shared_one(void)
+{
+    return grain_count() - GRAINS_MAX;
+}
+
+bool gpu_buffers_create(uint64_t bytes_max)
+{
+    uint64_t words = bytes_max / WORD_BYTES;
+    pool.words = words < 1 ? 1 : words > WORDS_MAX ? WORDS_MAX : (uint32_t)words;
+    size_t data_bytes = (size_t)grain_count() * GRAIN_BYTES;
+    /* Storage comes with the first touch; what was never needed costs nothing. */
+    void *base = mmap(NULL, data_bytes + grain_count() * sizeof *pool.entries,
+                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return false;
+    pool.base = base;
+    pool.entries = (struct entry *)(void *)(pool.base + data_bytes);
+    atomic_store(&pool.grains, 1);
+    atomic_store(&pool.used[pool.words + SPARE_WORDS - 1],
+                 ~(~(uint64_t)0 >> GRAINS_MAX)); /* the shared one */
+    return true;
+}
+
+static uint8_t *data_of(uint32_t index)
+{
+    return pool.base + (size_t)index * GRAIN_BYTES;
+}
+
+static uint32_t index_of(const uint8_t *buffer)
+{
+    return (uint32_t)((size_t)(buffer - pool.base) / GRAIN_BYTES);
+}
+
+static uint64_t bits_of(uint32_t index, uint32_t grains)
+{
+    return ((1ull << grains) - 1) << index % WORD_GRAINS;
+}
+
+/* So many free grains of a word, at a multiple of their number; or -1. */
+static int take_of_word(uint32_t word, uint64_t used, uint32_t grains)
+{
+    for (uint32_t at = 0; at < WORD_GRAINS; at += grains)
+        while (!(used & bits_of(at, grains)))
+            if (atomic_compare_exchange_weak(&pool.used[word], &used, used | bits_of(at, grains)))
+                return (int)(word * WORD_GRAINS + at);
+    return -1;
+}
+
+/* One of these words, smaller than asked for where none is as large; -1: none is free. The lowest
+ * are taken first: they are mapped. */
+static int take_free(uint32_t first, uint32_t count, uint32_t grains)
+{
+    for (bool is_full = false; grains && !is_full; grains /= 2) {
+        is_full = true;
+        for (uint32_t word = first; word < first + count; word++) {
+            uint64_t used = atomic_load_explicit(&pool.used[word], memory_order_relaxed);
+            int index = ~used ? take_of_word(word, used, grains) : -1;
+            is_full &= !~used;
+            if (index < 0)
+                continue;
+            pool.entries[index].grains = grains;
+            return index;
+        }
+    }
+    return -1;
+}
+
+static void make_free(uint32_t index)
+{
+    atomic_fetch_and(&pool.used[index / WORD_GRAINS], ~bits_of(index, pool.entries[index].grains));
+}
+
+/* The last one is full, or has come back: was that soon or late? */
+static uint32_t grains_wanted(void)
+{
+    int64_t now_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
+    /* Another thread may have been later, and here before. */
+    int64_t ns = now_ns - atomic_exchange_explicit(&pool.asked_ns, now_ns, memory_order_relaxed);
+    uint32_t grains = atomic_load_explicit(&pool.grains, memory_order_relaxed);
+    if (ns < SOON_NS && grains < GRAINS_MAX)
+        grains *= 2;
+    else if (ns > LATE_NS && grains > 1)
+        grains /= 2;
+    atomic_store_explicit(&pool.grains, grains, memory_order_relaxed);
+    return grains;
+}
+
+void gpu_buffers_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
+{
+    uint32_t grains = grains_wanted();
+    int index = take_free(0, pool.words, grains);
+    if (index < 0) /* this request is no sign of a buffer that was full soon */
+        atomic_store_explicit(&pool.grains, 1, memory_order_relaxed);
+    if (index < 0 && gpu.cupti.version < REFUSAL_VERSION)
+        index = take_free(pool.words, SPARE_WORDS, grains);
+    if (index < 0 && gpu.cupti.version >= REFUSAL_VERSION) {
+        *buffer = NULL; /* then it drops, and counts */
+        *size = *record_count_max = 0;
+        return;
+    }
+    /* All are out: requests then share the last one, whose records nobody will read. */
+    *buffer = data_of(index < 0 ? shared_one() : (uint32_t)index);
+    *size = (index < 0 ? GRAINS_MAX : pool.entries[index].grains) * GRAIN_BYTES;
+    *record_count_max = 0; /* as many as fit */
+}
+
+bool gpu_buffers_has(const uint8_t *buffer)
+{
+    return pool.base && buffer >= pool.base &&
+           (size_t)(buffer - pool.base) / GRAIN_BYTES < grain_count();
+}
+
+void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+                           size_t valid_bytes)
+{
+    uint32_t index = index_of(buffer);
+    struct entry *e = &pool.entries[index];
+    (void)size;
+    if (index == shared_one()) { /* perhaps shared, so never looked into */
+        counter_add(COUNTER_GPU_DROPPED, (valid_bytes + RECORD_BYTES - 1) / RECORD_BYTES);
+        return;
+    }
+    e->valid_bytes = valid_bytes;
+    e->context = context;
+    e->stream = stream;
+    if (!valid_bytes) {
+        make_free(index);
+        return;
+    }
+    uint32_t newest = atomic_load(&pool.newest);
+    do
+        atomic_store_explicit(&e->next, newest, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&pool.newest, &newest, index + 1));
+    atomic_fetch_add(&gpu_buffers_filled, 1);
+    futex_wake_all(&gpu_buffers_filled);
+}
+
+/* The list of filled ones is a stack; the parser takes all of it and turns it round. */
+static void turn_round(void)
+{
+    uint32_t at = atomic_exchange(&pool.newest, 0);
+    while (at) {
+        struct entry *e = &pool.entries[at - 1];
+        uint32_t next = atomic_load_explicit(&e->next, memory_order_relaxed);
+        atomic_store_explicit(&e->next, pool.oldest, memory_order_relaxed);
+        pool.oldest = at;
+        at = next;
+    }
+}
+
+bool gpu_buffers_take(struct gpu_buffer *buffer)
+{
+    if (!pool.oldest)
+        turn_round();
+    if (!pool.oldest)
+        return false;
+    uint32_t index = pool.oldest - 1;
+    struct entry *e = &pool.entries[index];
+    pool.oldest = atomic_load_explicit(&e->next, memory_order_relaxed);
+    *buffer = (struct gpu_buffer){.data = data_of(index),
+                                  .valid_bytes = e->valid_bytes,
+                                  .context = e->context,
+                                  .stream = e->stream,
+                                  .is_spare = index >= pool.words * WORD_GRAINS};
+    return true;
+}
+
+void gpu_buffers_release(const struct gpu_buffer *buffer)
+{
+    /* Here, not in CUPTI, which would do it on the program's thread. */
+    memset(buffer->data, 0, buffer->valid_bytes);
+    make_free(index_of(buffer->data));
+}

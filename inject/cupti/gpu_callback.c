@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu_callback.h"
+
+#include <unistd.h>
+
+#include "hook/call.h"
+#include "cupti/cupti_params.h"
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_state.h"
+#include "hook/hook_table.h"
+#include "hook/pass_by.h"
+#include "base/ticks.h"
+
+/* One more id of a call that has one: rare, so not in its record. */
+static void link_further(struct thread *t, uint32_t first, uint32_t further)
+{
+    struct record r = {.type = RECORD_LINK,
+                       .begin = ticks_now(),
+                       .correlation = first,
+                       .arg_count = 1,
+                       .args = {further}};
+    struct call here;
+    here.mark = call_mark(&here, CALL_PASS);
+    call_enter(t, &here);
+    thread_append(t, &r);
+    call_leave(t);
+}
+
+/* The newest open call of the user's made work under this id. */
+static void note_correlation(struct thread *t, uint32_t id)
+{
+    struct call here = {0, NULL};
+    uint64_t *record = call_outer_record(t, &here);
+    uint32_t known = record ? (uint32_t)(record[3] >> 32) : id;
+    if (known == 0)
+        record[3] |= (uint64_t)id << 32;
+    else if (known != id && t->further != id) {
+        t->further = id;
+        link_further(t, known, id);
+    }
+}
+
+/* Does it lie in a frame above `here`? */
+static bool on_stack(const void *at, const void *here)
+{
+    return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
+}
+
+static void enter(struct thread *t, enum api_domain domain, int api, const CUpti_CallbackData *data)
+{
+    struct call here = {0, NULL};
+    uint64_t words[API_ARGS_MAX];
+    struct seen_call *seen = call_newest_seen(t);
+    const void *params = on_stack(data->functionParams, &here) ? data->functionParams : NULL;
+    /* Without places to compare, a call of the runtime says that no other is open. */
+    while (seen &&
+           (domain == API_RUNTIME ? !params || !seen->frame || !call_seen_is_live(seen, params)
+                                  : !call_seen_is_live(seen, &here))) {
+        call_abandon_seen(t, seen);
+        seen = call_newest_seen(t);
+    }
+    /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
+    if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
+        return;
+    bool on_top = domain == API_RUNTIME && seen && call_newest(t) == &seen->call;
+    if (t->open && !on_top && (seen || call_is_part(t, &here))) {
+        note_correlation(t, data->correlationId);
+        return;
+    }
+    cupti_params_words((enum api_index)api, data->functionParams, false, words);
+    seen = call_begin_seen(t, call_sites[api], words);
+    if (!seen)
+        return;
+    seen->correlation = data->correlationId;
+    seen->api = (uint16_t)api;
+    seen->frame = (uintptr_t)params;
+    note_correlation(t, data->correlationId);
+}
+
+static void leave(struct thread *t, int api, const CUpti_CallbackData *data)
+{
+    uint64_t words[API_ARGS_MAX];
+    struct seen_call *seen = call_newest_seen(t);
+    if (!seen || seen->correlation != data->correlationId || seen->api != api)
+        return;
+    int result = data->functionReturnValue ? *(const int *)data->functionReturnValue : 0;
+    cupti_params_words((enum api_index)api, data->functionParams, result == 0, words);
+    call_end_seen(seen, call_sites[api], result, words);
+}
+
+/* False if it is not any more, or in the child of a fork. */
+static bool takes_part(void)
+{
+    uint32_t phase = atomic_load_explicit(&gpu.phase, memory_order_relaxed);
+    if (phase == GPU_WATCHING)
+        return atomic_load(&gpu.cuda_pid) == (uint32_t)getpid();
+    return phase == GPU_ACTIVE &&
+           atomic_load_explicit(&gpu.epoch, memory_order_relaxed) == epoch_now();
+}
+
+void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                  const void *cbdata)
+{
+    struct thread *t = &this_thread;
+    const CUpti_CallbackData *data = cbdata;
+    (void)userdata;
+    gpu_guest_tell(domain, cbid, cbdata);
+    if (call_thread_is_inside(t) || !takes_part())
+        return;
+    int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
+    if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */
+        return;
+    if (unlikely(gpu_deafness() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
+        return;
+    uint64_t begin = t->burst ? ticks_now() : 0;
+    if (data->callbackSite == CUPTI_API_ENTER)
+        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? API_RUNTIME : API_DRIVER, api, data);
+    else
+        leave(t, api, data);
+    thread_cost_count(t->cost, COST_CALLBACK);
+    if (unlikely(begin))
+        thread_cost_time(t->cost, COST_CALLBACK, ticks_now() - begin);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls after which CUPTI can be started, and that after which it is gone. */
+#include "cuda/cuda_abi.h"
+#include "cupti/gpu.h"
+#include "cupti/gpu_client.h"
+#include "cupti/gpu_drain.h"
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_state.h"
+#include "cupti/gpu_stop.h"
+#include "hook/hook_real.h"
+
+/* Prototypes of what is exported: no header of ours declares CUDA's functions, or CUPTI's. */
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api/api.def"
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api/api_cupti.def"
+#undef HOOK
+
+EXPORT CUresult cuInit(unsigned int Flags)
+{
+    __typeof__(&cuInit) real = HOOK_REAL(cuInit, API_DRIVER);
+    if (!real)
+        return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
+    gpu_client_initialises();
+    CUresult result = real(Flags);
+    gpu_client_initialised();
+    if (result == CUDA_SUCCESS)
+        gpu_cuda_runs();
+    return result;
+}
+
+/* What the driver calls in the library that CUDA_INJECTION64_PATH names, in cuInit. 1: well. */
+EXPORT int InitializeInjection(void);
+EXPORT int InitializeInjection(void)
+{
+    if (!gpu_client_defers(gpu_watch))
+        gpu_watch();
+    return 1;
+}
+
+EXPORT int cuptiFinalize(void)
+{
+    __typeof__(&cuptiFinalize) real = HOOK_REAL(cuptiFinalize, API_RUNTIME);
+    uint32_t phase = atomic_load(&gpu.phase);
+    if (phase == GPU_ACTIVE || phase == GPU_YIELDED) {
+        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+        gpu_fail("another client of CUPTI's finalized it");
+    }
+    gpu_guest_forget();
+    return real ? real() : (int)CUPTI_ERROR_NOT_INITIALIZED;
+}

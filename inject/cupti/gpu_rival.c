@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu_rival.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "hook/call.h"
+#include "cuda/cuda_abi.h"
+#include "cupti/gpu_buffers.h"
+#include "cupti/gpu_client.h"
+#include "cupti/gpu_drain.h"
+#include "cupti/gpu_kinds.h"
+#include "cupti/gpu_scope.h"
+#include "cupti/gpu_state.h"
+#include "cupti/gpu_stop.h"
+#include "hook/hook_real.h"
+#include "base/ticks.h"
+
+#define QUIET_NS 100000000u /* after its last call, which may not have been its last */
+
+/* By the other client's calls, on whatever thread. */
+static struct {
+    _Atomic(CUpti_BuffersCallbackRequestFunc) requested;
+    _Atomic(CUpti_BuffersCallbackCompleteFunc) completed;
+    _Atomic(CUpti_BuffersCallbackRequestFunc_v2) requested_v2; /* instead of the others */
+    _Atomic(CUpti_BuffersCallbackCompleteFunc_v2) completed_v2;
+    _Atomic uint64_t kinds; /* that it has enabled: a bit each */
+    _Atomic uint64_t acted_ns;
+} rival;
+
+/* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api/api_cupti.def"
+#undef HOOK
+
+#define NO_CUPTI CUPTI_ERROR_NOT_INITIALIZED
+
+bool gpu_rival_is_at_work(void)
+{
+    return atomic_load(&rival.kinds) != 0 &&
+           (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2));
+}
+
+void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_max)
+{
+    CUpti_BuffersCallbackRequestFunc requested = atomic_load(&rival.requested);
+    CUpti_BuffersCallbackRequestFunc_v2 requested_v2 = atomic_load(&rival.requested_v2);
+    CUpti_BufferCallbackRequestInfo info = {sizeof info};
+    uint32_t phase = atomic_load(&gpu.phase);
+    bool is_ours = phase == GPU_ACTIVE || phase == GPU_STARTING ||
+                   (phase != GPU_YIELDED && !atomic_load(&rival.kinds));
+    if (is_ours || !(requested || requested_v2)) {
+        gpu_buffers_requested(buffer, size, record_count_max);
+        return;
+    }
+    if (requested_v2)
+        requested_v2(buffer, size, record_count_max, &info);
+    else
+        requested(buffer, size, record_count_max);
+    if (*buffer) /* CUPTI believes that all are: we said so for ours */
+        memset(*buffer, 0, *size);
+}
+
+void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+                         size_t valid_bytes)
+{
+    CUpti_BuffersCallbackCompleteFunc completed = atomic_load(&rival.completed);
+    CUpti_BuffersCallbackCompleteFunc_v2 completed_v2 = atomic_load(&rival.completed_v2);
+    CUpti_BufferCallbackCompleteInfo info = {.structSize = sizeof info,
+                                             .threadId = (uint64_t)pthread_self()};
+    if (gpu_buffers_has(buffer))
+        gpu_buffers_completed(context, stream, buffer, size, valid_bytes);
+    else if (completed_v2)
+        completed_v2(buffer, size, valid_bytes, &info);
+    else if (completed)
+        completed(context, stream, buffer, size, valid_bytes);
+}
+
+static void note(const char *text)
+{
+    struct thread *t = &this_thread;
+    struct call *outside = t->inside;
+    struct call here;
+    struct record r = {.type = RECORD_NOTE,
+                       .begin = ticks_now(),
+                       .bytes = (const uint8_t *)text,
+                       .byte_count = (uint32_t)strlen(text)};
+    here.mark = call_mark(&here, CALL_PASS);
+    call_enter(t, &here);
+    if (thread_attach(t))
+        thread_append(t, &r);
+    call_leave(t);
+    if (outside)
+        call_enter(t, outside);
+}
+
+/* The records go to the other one from here on; those made before are ours still. */
+static void yield(void)
+{
+    uint32_t active = GPU_ACTIVE;
+    if (!gpu_is_active() || gpu.scope) /* as a subscriber we have records of our own */
+        return;
+    gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+    gpu_enable_kinds(false);
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
+    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
+        return;
+    gpu_flush_wake(); /* which looks more often now */
+    counter_add(COUNTER_GPU_YIELDS, 1);
+    note("another client of CUPTI's has the GPU's records from here on");
+}
+
+void gpu_rival_look(void)
+{
+    uint32_t yielded = GPU_YIELDED;
+    if (atomic_load(&gpu.phase) != GPU_YIELDED || gpu_rival_is_at_work() ||
+        clock_ns(CLOCK_MONOTONIC) - atomic_load(&rival.acted_ns) < QUIET_NS)
+        return;
+    gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
+    gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+    bool paused = atomic_load(&gp.paused);
+    if (!paused && !gpu_enable_kinds(true)) {
+        gpu_fail("CUPTI enables no records any more after another client of it");
+        return;
+    }
+    if (atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE))
+        note("the GPU's records are gpuprof's again");
+    if (paused != !!atomic_load(&gp.paused)) /* whoever changed it took us for yielded */
+        gpu_enable_kinds(paused);
+}
+
+void gpu_rival_acts(void)
+{
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    yield();
+}
+
+int gpu_rival_register_v2(CUpti_BuffersCallbackRequestFunc_v2 requested,
+                          CUpti_BuffersCallbackCompleteFunc_v2 completed)
+{
+    bool is_shared = gpu_has_process();
+    atomic_store(&rival.requested_v2, requested);
+    atomic_store(&rival.completed_v2, completed);
+    gpu_rival_acts();
+    return is_shared ? CUPTI_SUCCESS
+                     : (int)gpu.cupti.cuptiActivityRegisterCallbacks(gpu_rival_requested,
+                                                                     gpu_rival_completed);
+}
+
+void gpu_rival_leaves(void)
+{
+    uint64_t kinds = atomic_load(&rival.requested_v2) ? atomic_exchange(&rival.kinds, 0) : 0;
+    atomic_store(&rival.requested_v2, NULL); /* what is out still comes back by the other one */
+    for (unsigned kind = 0; kind < CUPTI_KIND_MAX; kind++)
+        if (kinds >> kind & 1 && !gpu_is_active())
+            gpu.cupti.cuptiActivityDisable((CUpti_ActivityKind)kind);
+}
+
+int gpu_rival_enable(gpu_rival_kind_fn *real, int kind)
+{
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    if (atomic_load(&rival.requested) || atomic_load(&rival.requested_v2))
+        yield();
+    gpu_client_calls();
+    int result = gpu_client_called(real ? real(kind) : (int)NO_CUPTI);
+    if (result == CUPTI_SUCCESS && kind >= 0 && kind < CUPTI_KIND_MAX) {
+        atomic_store(&gpu.rival_has_been, true);
+        atomic_fetch_or(&rival.kinds, 1ull << kind);
+    }
+    return result;
+}
+
+int gpu_rival_disable(gpu_rival_kind_fn *real, int kind)
+{
+    bool is_known = kind >= 0 && kind < CUPTI_KIND_MAX;
+    atomic_store(&rival.acted_ns, clock_ns(CLOCK_MONOTONIC));
+    if (is_known)
+        atomic_fetch_and(&rival.kinds, ~(1ull << kind));
+    /* Of those that are ours now, none goes because another client clears up. */
+    if (gpu_is_active() && !gpu.scope && is_known && gpu.kinds >> kind & 1)
+        return CUPTI_SUCCESS;
+    return real ? real(kind) : (int)NO_CUPTI;
+}
+
+/* Not while kinds are enabled, says CUPTI: XLA wants buffers for each thread before its session. */
+int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, void *value)
+{
+    gpu_rival_acts();
+    gpu_client_calls();
+    return gpu_client_called(real ? real(attribute, bytes, value) : (int)NO_CUPTI);
+}
+
+EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcBufferCompleted)
+{
+    __typeof__(&cuptiActivityRegisterCallbacks) real =
+        HOOK_REAL(cuptiActivityRegisterCallbacks, API_RUNTIME);
+    bool is_shared = gpu_has_process(); /* ours are registered, and serve both */
+    atomic_store(&rival.requested_v2, NULL);
+    atomic_store(&rival.completed_v2, NULL);
+    atomic_store(&rival.requested, (CUpti_BuffersCallbackRequestFunc)funcBufferRequested);
+    atomic_store(&rival.completed, (CUpti_BuffersCallbackCompleteFunc)funcBufferCompleted);
+    gpu_rival_acts();
+    if (is_shared)
+        return CUPTI_SUCCESS;
+    return real ? real(funcBufferRequested, funcBufferCompleted) : (int)NO_CUPTI;
+}
+
+/* A new clock spoils the times of records that are under way: ours are fetched before. */
+EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
+{
+    __typeof__(&cuptiActivityRegisterTimestampCallback) real =
+        HOOK_REAL(cuptiActivityRegisterTimestampCallback, API_RUNTIME);
+    gpu_rival_acts();
+    gpu_client_calls();
+    return gpu_client_called(real ? real(funcTimestamp) : (int)NO_CUPTI);
+}
+
+EXPORT int cuptiActivityEnable(int kind)
+{
+    return gpu_rival_enable(HOOK_REAL(cuptiActivityEnable, API_RUNTIME), kind);
+}
+
+EXPORT int cuptiActivityDisable(int kind)
+{
+    return gpu_rival_disable(HOOK_REAL(cuptiActivityDisable, API_RUNTIME), kind);
+}
+
+EXPORT int cuptiActivitySetAttribute(int attr, size_t *valueSize, void *value)
+{
+    return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute, API_RUNTIME), attr, valueSize, value);
+}

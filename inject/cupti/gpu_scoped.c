@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The activity functions of a subscriber (13.3 and newer), called by another client. One who has
+ * the subscription to itself, or shares it with others by CUPTI's own means, gets CUPTI's. One whom
+ * ours serves has nothing but the process's records, as one that knows of no others: its calls
+ * become those.
+ */
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_rival.h"
+#include "cupti/gpu_state.h"
+#include "hook/hook_real.h"
+#include "base/say.h"
+
+/* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
+#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#include "api/api_cupti.def"
+#undef HOOK
+
+/* What the process's libcupti lacks is missing to the guest. */
+#define OF_PROCESS(function, ...)                                                                  \
+    (gpu.cupti.function ? (int)gpu.cupti.function(__VA_ARGS__) : (int)CUPTI_ERROR_NOT_SUPPORTED)
+
+/* The function of the row, one that is served apart. */
+#define SCOPED(id, params, arguments, served)                                                      \
+    EXPORT int id params                                                                           \
+    {                                                                                              \
+        if (gpu_guest_is_served(subscriber))                                                       \
+            return served;                                                                         \
+        __typeof__(&id) real = HOOK_REAL(id, API_RUNTIME);                                         \
+        return real ? real arguments : (int)CUPTI_ERROR_NOT_INITIALIZED;                           \
+    }
+
+static int served_register(void *requested, void *completed)
+{
+    if (!requested || !completed)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    return gpu_rival_register_v2((CUpti_BuffersCallbackRequestFunc_v2)requested,
+                                 (CUpti_BuffersCallbackCompleteFunc_v2)completed);
+}
+
+static int served_dump(int kind)
+{
+    gpu_rival_acts();
+    return OF_PROCESS(cuptiActivityEnableAndDump, (CUpti_ActivityKind)kind);
+}
+
+static int served_driver(uint32_t cbid, uint8_t enable)
+{
+    gpu_rival_acts();
+    return OF_PROCESS(cuptiActivityEnableDriverApi, cbid, enable);
+}
+
+static int served_runtime(uint32_t cbid, uint8_t enable)
+{
+    gpu_rival_acts();
+    return OF_PROCESS(cuptiActivityEnableRuntimeApi, cbid, enable);
+}
+
+/* The process's takes the attributes that were made for subscribers, too, where it can. */
+static int served_set(int attribute, size_t *bytes, void *value)
+{
+    bool is_layout =
+        attribute == CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS && value && *(const uint8_t *)value;
+    if (!is_layout)
+        return gpu_rival_set((gpu_rival_attribute_fn *)gpu.cupti.cuptiActivitySetAttribute,
+                             attribute, bytes, value);
+    say(SAY_CLIENT, "another client of CUPTI's is refused records of its own layout: they are to "
+                    "be had only where it subscribes before gpuprof, and lets others do so");
+    return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
+/* It has asked whether others may be there, or was told that they may. */
+static int served_get(int attribute, size_t *bytes, void *value)
+{
+    if (attribute != CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE)
+        return OF_PROCESS(cuptiActivityGetAttribute, (CUpti_ActivityAttribute)attribute, bytes,
+                          value);
+    if (!bytes || !value)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    *(uint8_t *)value = gpu_guest_would_share();
+    *bytes = sizeof(uint8_t);
+    return CUPTI_SUCCESS;
+}
+
+SCOPED(cuptiActivityRegisterCallbacks_v2,
+       (void *subscriber, void *funcBufferRequested, void *funcBufferCompleted),
+       (subscriber, funcBufferRequested, funcBufferCompleted),
+       served_register(funcBufferRequested, funcBufferCompleted))
+SCOPED(cuptiActivityEnable_v2, (void *subscriber, int kind, void *pActivityConfig),
+       (subscriber, kind, pActivityConfig),
+       gpu_rival_enable((gpu_rival_kind_fn *)gpu.cupti.cuptiActivityEnable, kind))
+SCOPED(cuptiActivityDisable_v2, (void *subscriber, int kind, void *pActivityConfig),
+       (subscriber, kind, pActivityConfig),
+       gpu_rival_disable((gpu_rival_kind_fn *)gpu.cupti.cuptiActivityDisable, kind))
+SCOPED(cuptiActivityEnableAndDump_v2, (void *subscriber, int kind, void *pActivityConfig),
+       (subscriber, kind, pActivityConfig), served_dump(kind))
+SCOPED(cuptiActivityEnableDriverApi_v2, (void *subscriber, uint32_t cbid, uint8_t enable),
+       (subscriber, cbid, enable), served_driver(cbid, enable))
+SCOPED(cuptiActivityEnableRuntimeApi_v2, (void *subscriber, uint32_t cbid, uint8_t enable),
+       (subscriber, cbid, enable), served_runtime(cbid, enable))
+SCOPED(cuptiActivityGetAttribute_v2, (void *subscriber, int attr, size_t *valueSize, void *value),
+       (subscriber, attr, valueSize, value), served_get(attr, valueSize, value))
+SCOPED(cuptiActivitySetAttribute_v2, (void *subscriber, int attr, size_t *valueSize, void *value),
+       (subscriber, attr, valueSize, value), served_set(attr, valueSize, value))
+SCOPED(cuptiActivityGetNextRecord_v2,
+       (void *subscriber, void *buffer, size_t validBufferSizeBytes, void *record),
+       (subscriber, buffer, validBufferSizeBytes, record),
+       OF_PROCESS(cuptiActivityGetNextRecord, buffer, validBufferSizeBytes, record))
+SCOPED(cuptiActivityGetNumDroppedRecords_v2,
+       (void *subscriber, void *context, uint32_t streamId, size_t *dropped),
+       (subscriber, context, streamId, dropped),
+       OF_PROCESS(cuptiActivityGetNumDroppedRecords, context, streamId, dropped))
+SCOPED(cuptiActivityPushExternalCorrelationId_v2, (void *subscriber, int kind, uint64_t id),
+       (subscriber, kind, id),
+       OF_PROCESS(cuptiActivityPushExternalCorrelationId, (CUpti_ExternalCorrelationKind)kind, id))
+SCOPED(cuptiActivityPopExternalCorrelationId_v2, (void *subscriber, int kind, uint64_t *lastId),
+       (subscriber, kind, lastId),
+       OF_PROCESS(cuptiActivityPopExternalCorrelationId, (CUpti_ExternalCorrelationKind)kind,
+                  lastId))
+SCOPED(cuptiGetTimestamp_v2, (void *subscriber, uint64_t *timestamp), (subscriber, timestamp),
+       OF_PROCESS(cuptiGetTimestamp, timestamp))
+
+EXPORT int cuptiUnsubscribe(void *subscriber)
+{
+    if (gpu_guest_is_served(subscriber)) /* what it has as a subscriber ends with it */
+        gpu_rival_leaves();
+    return gpu_guest_unsubscribe(subscriber);
+}

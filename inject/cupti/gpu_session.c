@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu_session.h"
+
+#include "cupti/gpu_state.h"
+#include "base/ticks.h"
+
+#define WRONG_FIRST 130000
+#define WRONG_LAST  130100
+
+/* By whoever changes our kinds: the start, a pause, the flusher. */
+static struct {
+    atomic_bool is_on; /* ours */
+    atomic_bool was_on;
+    _Atomic uint64_t wrong_from; /* ticks: ours is not the first from there on; 0: it is */
+} session;
+
+bool gpu_session_changes(bool enable)
+{
+    bool was_on = atomic_exchange(&session.is_on, enable);
+    if (!enable || was_on || gpu.cupti.version < WRONG_FIRST || gpu.cupti.version > WRONG_LAST)
+        return false;
+    bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.rival_has_been);
+    uint64_t known = 0; /* what is older may still come */
+    return is_later && atomic_compare_exchange_strong(&session.wrong_from, &known, ticks_now());
+}
+
+bool gpu_session_unties(uint64_t begin)
+{
+    uint64_t from = atomic_load_explicit(&session.wrong_from, memory_order_relaxed);
+    return unlikely(from) && begin >= from;
+}
+
+bool gpu_session_is_limited(void)
+{
+    return gpu_session_unties(UINT64_MAX);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cupti/gpu_stop.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_kinds.h"
+#include "cupti/gpu_parse.h"
+#include "cupti/gpu_quiet.h"
+#include "cupti/gpu_scope.h"
+#include "cupti/gpu_state.h"
+#include "base/say.h"
+
+/* Nothing of ours costs time in CUPTI any more, and another client can have it. */
+static void let_go(void)
+{
+    struct quiet quiet = quiet_begin();
+    CUpti_SubscriberHandle subscriber = gpu.subscriber;
+    if (gpu_guest_keeps(subscriber))
+        subscriber = NULL;
+    else
+        gpu.subscriber = NULL;
+    if (gpu.kinds)
+        gpu_enable_kinds(false);
+    gpu.kinds = 0;
+    if (gpu.has_latency)
+        gpu_scope_latency(0);
+    if (subscriber)
+        gpu.cupti.cuptiUnsubscribe(subscriber);
+    quiet_end(&quiet);
+}
+
+void gpu_fail(const char *format, ...)
+{
+    char reason[CUPTI_REASON_BYTES_MAX];
+    if (atomic_exchange(&gpu.phase, GPU_DEAD) == GPU_DEAD)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    let_go();
+    gpu_set_status("absent: %s", reason);
+    say(SAY_GPU, "GPU rows absent: %s; %s", reason,
+        gpu.past_hooks ? "calls that go past LD_PRELOAD are not recorded"
+                       : "host calls are recorded");
+}
+
+void gpu_stop_callbacks(void)
+{
+    uint32_t hears = GPU_HEARS, hears_ends = GPU_HEARS_ENDS;
+    if (atomic_compare_exchange_strong(&gpu.deaf, &hears, GPU_HEARS_ENDS) ||
+        !atomic_compare_exchange_strong(&gpu.deaf, &hears_ends, GPU_DEAF))
+        return;
+    struct quiet quiet = quiet_begin();
+    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
+        for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
+            if (gpu.callbacks.api[d][cbid] && gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] &&
+                !gpu_guest_wants(cupti_callback_domain((enum api_domain)d), cbid))
+                gpu.cupti.cuptiEnableCallback(0, gpu.subscriber,
+                                              cupti_callback_domain((enum api_domain)d), cbid);
+    quiet_end(&quiet);
+}
+
+void gpu_stop_records(void)
+{
+    uint32_t active = GPU_ACTIVE;
+    gpu_parse_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+    if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_DEAD))
+        return;
+    let_go();
+    gpu_set_status("from CUPTI %u, %.600s, until they were given up for %s", gpu.cupti.version,
+                   gpu.cupti.path, setting_infos[SETTING_OVERHEAD_MAX].variable);
+}

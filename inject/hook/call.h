@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One user-visible call: the outermost hook on a thread's stack owns the event; calls that CUDA
+ * itself makes inside it pass through (or add nested events, if wanted). The owner is known by
+ * where its struct lies on the stack. siglongjmp, exceptions and cancellation leave calls by other
+ * doors: an owner that is not on the stack above the caller any more is stale, and is closed as
+ * such when the next call finds it. One that only seems to be there, because the stack was not
+ * written to since, looks like one that a signal handler has interrupted: a call from the user's
+ * own code is an event in either case, and what was open waits below it. So does one that lies on
+ * another stack, a coroutine's or that which a signal handler has interrupted: it may come back at
+ * any time, before newer ones and after them.
+ */
+#ifndef GPUPROF_INJECT_CALL_H
+#define GPUPROF_INJECT_CALL_H
+
+#include "api/api.h"
+#include "hook/call_place.h"
+#include "cuda/capture.h"
+#include "cuda/names.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+
+/*
+ * Who else sees calls, and tells of those that no hook sees (call_begin_seen): one at most, from
+ * when it begins on. Any thread asks it.
+ */
+struct call_watcher {
+    bool (*shows)(unsigned code); /* does it tell of all calls of that function from now on? */
+    bool (*is_deaf)(void);        /* will it tell of no more ends of calls? */
+};
+void call_watch(const struct call_watcher *w);
+
+extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
+
+/*
+ * call_enter on behalf of `c`, which is open; false: it is not the only one. One must say so before
+ * one looks, and on one processor a single instruction does that in the word that is looked at.
+ */
+static inline __attribute__((always_inline)) bool call_enter_only(struct thread *t, struct call *c)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("orq %1, %0" : "+m"(t->open) : "i"(CALL_INSIDE) : "cc");
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == call_with(c, CALL_INSIDE);
+#else
+    t->inside = c;
+    atomic_signal_fence(memory_order_seq_cst);
+    return t->open == c;
+#endif
+}
+
+/* call_leave, and no call is open any more. */
+static inline __attribute__((always_inline)) void call_leave_none(struct thread *t)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = NULL;
+#if !defined(__x86_64__)
+    t->inside = NULL;
+#endif
+}
+
+/* True: not to be recorded, because we are inside our own code on this thread; counted, but for
+ * what CUDA calls. */
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
+
+/* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
+static inline bool call_enter_own(struct thread *t, struct call *c)
+{
+    c->mark = call_mark(c, CALL_PASS);
+    if (unlikely(call_thread_is_inside(t)) && call_is_inside(t, c, 0))
+        return false;
+    call_enter(t, c);
+    return true;
+}
+
+/*
+ * Is it a call that CUDA makes inside the newest open one, and nothing but to be let through? Most
+ * calls are: then the real function is all that is left to do. False: perhaps, see call_begin.
+ */
+bool call_is_inner(const struct call *c, uintptr_t caller);
+
+/*
+ * Any call, before the real function; `words` are the arguments known at entry, a kernel is the
+ * first of them. And after it, with the late words; the others are not looked at.
+ */
+void call_begin(struct call *c, const struct call_site *site, const uint64_t *words,
+                uintptr_t caller);
+int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words);
+
+/* The same from the time `end` on, for a call that call_open began; returns `result`. */
+int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
+                    const uint64_t *words);
+
+/*
+ * A call that no hook saw, between two callbacks of CUPTI's; on top of others only where a signal
+ * handler calls CUDA. NULL if it is not to be recorded. call_abandon_seen: its end will never be
+ * told.
+ */
+struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
+                                  const uint64_t *words);
+void call_end_seen(struct seen_call *s, const struct call_site *site, int result,
+                   const uint64_t *words);
+void call_abandon_seen(struct thread *t, struct seen_call *s);
+
+/* The newest that is open, or NULL; and whether its frame is still above `inner` on the stack. */
+struct seen_call *call_newest_seen(struct thread *t);
+bool call_seen_is_live(const struct seen_call *s, const void *inner);
+
+/* Does `inner` lie inside an open call? */
+bool call_is_part(struct thread *t, const struct call *inner);
+
+/*
+ * The record of the user's own call that `inner` lies inside, if it has one; of the newest where it
+ * is not known which that is.
+ */
+uint64_t *call_outer_record(struct thread *t, const struct call *inner);
+
+/* Writes the record of a call that begins now. */
+static inline __attribute__((always_inline)) void call_write(uint64_t *record,
+                                                             const struct call_site *site,
+                                                             unsigned flags, const uint64_t *words,
+                                                             bool is_raw)
+{
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        if (i < site->count)
+            record[RECORD_HEAD_WORDS + i] = words[i];
+    record[0] =
+        record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
+    record[3] = 0; /* a callback may put the correlation id there; gpu_callback.c */
+    record[1] = is_raw ? ticks_raw() : ticks_now();
+}
+
+/* Completes it; what `words` has of late ones goes in. */
+static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
+                                                                const struct call_site *site,
+                                                                uint64_t end, int result,
+                                                                const uint64_t *words)
+{
+    record[2] = end - record[1];
+    memcpy(&record[3], &result, sizeof result); /* the low half */
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        if (i < site->count && site->late[i])
+            record[RECORD_HEAD_WORDS + i] = words[i];
+}
+
+/*
+ * The usual call: this thread takes part, no other call is open, there is room, the clock is the
+ * processor's. Its whole way is call_open, the real function, call_close, without another function
+ * call, so that the arguments stay in the registers that they came in.
+ *
+ * Whatever is looked at here is looked at from inside our own code: a signal handler's calls in
+ * between could leave the thread with another chunk, with none, or with other open calls.
+ */
+static inline __attribute__((always_inline)) bool
+call_open(struct call *c, const struct call_site *site, const uint64_t *words)
+{
+    struct thread *t = &this_thread;
+    if (unlikely(t->open))
+        return false;
+    c->mark = call_mark(c, CALL_OWNER);
+    t->open = call_with(c, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
+    uint64_t used = t->used;
+    if (unlikely((uint32_t)t->epoch !=
+                 (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
+        unlikely(used >= t->limit) ||
+        (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))) {
+        atomic_signal_fence(memory_order_seq_cst);
+        t->open = NULL;
+        return false;
+    }
+    uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
+    call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
+    chunk_commit(records, used + 1);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->open = c;
+    return true;
+}
+
+/* Has a call of this class lasted so long that its stack is to be taken? */
+static inline __attribute__((always_inline)) bool call_is_slow(const struct call_site *site,
+                                                               uint64_t ticks)
+{
+    return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
+}
+
+/* `end`: now. */
+static inline __attribute__((always_inline)) int call_close_at(struct call *c,
+                                                               const struct call_site *site,
+                                                               uint64_t end, int result,
+                                                               const uint64_t *words)
+{
+    struct thread *t = &this_thread;
+    if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(result)) ||
+        unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
+        unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
+        uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < API_ARGS_MAX; i++)
+            if (i < site->count)
+                its_words[i] = site->late[i] ? words[i] : 0;
+        return call_close_slow(c, site, end, result, its_words);
+    }
+    uint8_t *records = t->records;
+    uint64_t used = t->used;
+    call_complete((uint64_t *)(void *)(records + used), site, end, result, words);
+    chunk_fetch_ahead(records + used);
+    used += 8 * (uint64_t)(RECORD_HEAD_WORDS + site->count);
+    t->used = used;
+    chunk_commit(records, used);
+    call_leave_none(t);
+    return result;
+}
+
+static inline __attribute__((always_inline)) int
+call_close(struct call *c, const struct call_site *site, int result, const uint64_t *words)
+{
+    return call_close_at(c, site, ticks_raw(), result, words);
+}
+
+#endif

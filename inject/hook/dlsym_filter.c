@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/dlsym_filter.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "hook/hook_table.h"
+#include "base/objects.h"
+#include "base/real_dlsym.h"
+#include "hook/resolve.h"
+
+#pragma weak dladdr1 /* glibc has it */
+
+/* The driver and CUPTI look up the driver's functions for their own use: theirs are not calls. */
+static bool in_driver(const struct object *o)
+{
+    return object_is(o, "libcuda.so") || object_is(o, "libcupti.so") ||
+           strncmp(object_soname(o), "libnvperf", 9) == 0;
+}
+
+static int visit_precedes(const struct object *o, void *caller)
+{
+    return object_is_ours(o) ? -1 : object_has(o, (uintptr_t)caller);
+}
+
+/*
+ * A preload before us that hooks dlsym too looks for the next one by dlvsym, with glibc's version,
+ * which our definition does not carry: it would find libc's and pass us by.
+ */
+static void *next_dl_function(const char *name, uintptr_t caller)
+{
+    bool is_dlsym = strcmp(name, "dlsym") == 0;
+    if ((!is_dlsym && strcmp(name, "dlvsym") != 0) ||
+        objects_each(visit_precedes, (void *)caller) != 1)
+        return NULL;
+    return is_dlsym ? (void *)dlsym : (void *)dlvsym;
+}
+
+/* A look-up of a name that may be CUDA's. */
+struct look_up {
+    void *handle;
+    const char *name;
+    const char *version; /* NULL: any */
+    const struct hook *hook;
+    uintptr_t caller;
+    struct object from; /* the caller's, if it is in one */
+    bool known;
+    bool by_driver;
+    bool past_caller;
+    bool past_self;
+};
+
+static const struct filter_answer pass = {NULL, 0};
+
+static struct filter_answer answer(void *address)
+{
+    return (struct filter_answer){address, 1};
+}
+
+/* Found, after a look-up of ours that failed: dlerror() is to say nothing. */
+static struct filter_answer found(void *address)
+{
+    real_dlsym(RTLD_NEXT, "dlclose");
+    return answer(address);
+}
+
+/* Stops at us: 1 found before us (the program itself, an earlier preload), -1 not. */
+static int visit_before(const struct object *o, void *name)
+{
+    return object_is_ours(o) ? -1 : object_symbol(o, name) != NULL;
+}
+
+/* Stops at us: 1 found between the caller and us, -1 not; 2 the caller does not precede us. */
+static int visit_between(const struct object *o, void *data)
+{
+    struct look_up *l = data;
+    if (object_is_ours(o))
+        return l->past_caller ? -1 : 2;
+    if (l->past_caller && object_symbol(o, l->name))
+        return 1;
+    l->past_caller |= object_has(o, l->caller);
+    return 0;
+}
+
+/* Another preload after us: it is in the global scope, but if it hooks dlsym it does not say so. */
+static int visit_behind(const struct object *o, void *data)
+{
+    struct look_up *l = data;
+    if (object_is(o, "libc.so"))
+        return -1;
+    if (l->past_self)
+        return object_symbol(o, l->name) != NULL;
+    l->past_self = object_is_ours(o);
+    return 0;
+}
+
+/*
+ * Is it a stub's, asked for by a preload that hooks dlsym? The stub itself may be who asks, and if
+ * it finds itself, it looks elsewhere.
+ */
+static bool is_for_stub(const struct look_up *l, void *real)
+{
+    return l->known && object_symbol(&l->from, "dlsym") &&
+           resolve_is_stub(l->name, (uintptr_t)real);
+}
+
+/* RTLD_NEXT: we come next for who stands before us, but may have nothing behind us. */
+static struct filter_answer find_next(struct look_up *l)
+{
+    if (!l->hook || objects_each(visit_between, l) != -1)
+        return pass;
+    void *behind = real_dlsym(RTLD_NEXT, l->name);
+    return behind && !is_for_stub(l, behind) ? pass : answer(behind);
+}
+
+/*
+ * In all objects that the program sees, where we stand before what defines the name. `local`: those
+ * that the caller alone sees are asked, too: what a plugin opened with RTLD_LOCAL is linked with.
+ * What defines the name itself must not get a hook that would call it.
+ */
+static struct filter_answer find_in_all(struct look_up *l, bool local)
+{
+    if (objects_each(visit_before, (void *)(uintptr_t)l->name) == 1)
+        return pass;
+    void *behind = real_dlsym(RTLD_NEXT, l->name); /* asked from here: the global scope behind us */
+    void *own = l->known ? object_symbol(&l->from, l->name) : NULL;
+    void *real = behind ? behind : local ? own : NULL;
+    bool is_own = own && !resolve_is_vendors(l->name, (uintptr_t)real);
+    if (real && (l->by_driver || is_own || is_for_stub(l, real)))
+        return found(real);
+    struct object o;
+    if (!real && !l->by_driver) {
+        real = resolve_definition(l->name, l->caller);
+        if (objects_each(visit_behind, l) != 1 &&
+            !(local && l->known && object_at((uintptr_t)real, &o) &&
+              object_needs(&l->from, object_soname(&o))))
+            real = NULL;
+    }
+    return real ? found(l->hook->wrapper) : answer(NULL); /* with its dlerror */
+}
+
+/*
+ * In us: dladdr() of a hook has led the caller here, who wants what the hook stands for, and also
+ * what has no hook. A driver wants itself.
+ */
+static struct filter_answer find_behind_us(const struct look_up *l)
+{
+    bool itself = l->by_driver && resolve_is_vendors(l->name, l->caller);
+    void *real = itself ? object_symbol(&l->from, l->name) : resolve_definition(l->name, l->caller);
+    if (real)
+        return found(l->hook && !l->by_driver ? l->hook->wrapper : real);
+    /* For its dlerror: we have no name of any version. */
+    return answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
+}
+
+/* What dlopen returns for this library, which is an entry of the loader's list. */
+static struct link_map *our_map(void)
+{
+    static _Atomic(struct link_map *) ours;
+    struct link_map *map = atomic_load_explicit(&ours, memory_order_relaxed);
+    Dl_info info;
+    if (!map && dladdr1 && dladdr1(&real_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
+        atomic_store_explicit(&ours, map, memory_order_relaxed);
+    return map;
+}
+
+/* Is it dlopen(NULL)'s? The program comes first in the list, and what is before us stays. */
+static bool is_programs(const void *handle)
+{
+    const struct link_map *map = our_map();
+    while (map && map->l_prev)
+        map = map->l_prev;
+    return handle == map;
+}
+
+static struct filter_answer filter(void *handle, const char *name, const char *version,
+                                   uintptr_t caller)
+{
+    dlsym_find_real();
+    if (version && handle == RTLD_NEXT && name && name[0] == 'd') {
+        void *ours = next_dl_function(name, caller);
+        return ours ? answer(ours) : pass;
+    }
+    if (!name || !hook_name_possible(name))
+        return pass;
+    struct look_up l = {.handle = handle, .name = name, .version = version, .caller = caller};
+    l.hook = hook_find(name);
+    l.known = object_at(caller, &l.from);
+    l.by_driver = l.known && in_driver(&l.from);
+    if (handle == RTLD_NEXT)
+        return find_next(&l);
+    if (handle && handle == our_map())
+        return find_behind_us(&l);
+    if (!l.hook)
+        return pass;
+    if (handle == RTLD_DEFAULT)
+        return find_in_all(&l, true);
+    void *real = version ? real_dlvsym(handle, name, version) : real_dlsym(handle, name);
+    if (real == l.hook->wrapper) {
+        if (l.by_driver || is_programs(handle)) /* the global scope, and we stand first in it */
+            return find_in_all(&l, false);
+        /* Another preload after us hooks dlsym, too, and takes our hook for its own. */
+        real = resolve_definition(name, caller);
+    }
+    if (!real || l.by_driver || !resolve_asked(l.hook, caller, real))
+        return answer(real);
+    return answer(l.hook->wrapper);
+}
+
+struct filter_answer dlsym_filter(void *handle, const char *name, uintptr_t caller)
+{
+    return filter(handle, name, NULL, caller);
+}
+
+struct filter_answer dlvsym_filter(void *handle, const char *name, const char *version,
+                                   uintptr_t caller)
+{
+    return filter(handle, name, version, caller);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a hand-written wrapper of a HOOK row finds its real function, with the row's own type. */
+#ifndef GPUPROF_INJECT_HOOK_REAL_H
+#define GPUPROF_INJECT_HOOK_REAL_H
+
+#include "hook/resolve.h"
+#include "record/thread.h"
+
+/* The real function behind the wrapper `id` that this is expanded in; NULL if there is none. */
+#define HOOK_REAL(id, domain)                                                                      \
+    ((__typeof__(&id))hook_real(HOOK_SLOT_##id, domain, #id,                                       \
+                                (uintptr_t)__builtin_return_address(0)))
+
+static inline void *hook_real(unsigned slot, enum api_domain domain, const char *symbol,
+                              uintptr_t caller)
+{
+    struct binding unbound;
+    uintptr_t stand_in = this_thread.stand_in;
+    const struct binding *b = resolve(slot, domain, symbol, caller, &unbound);
+    this_thread.stand_in = stand_in; /* that is for calls that are recorded */
+    return b ? b->real : NULL;
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/pass_by.h"
+
+#include "hook/resolve.h"
+#include "base/ticks.h"
+
+_Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY, "asked for in one place");
+
+/* Xorshift: which calls are recorded must not follow the program's own rhythm. */
+static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
+{
+    uint32_t x = p->random ? p->random : seed * 0x9E3779B9u | 1;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    p->random = x;
+    return (uint32_t)((uint64_t)x * below >> 32);
+}
+
+/* Is it a call's turn to be passed by? If not, it is recorded for those before it. */
+static bool is_its_turn(struct thread *t, struct call *c, const struct call_site *site)
+{
+    struct passer *p = &t->passer;
+    uint32_t of = passing_calls();
+    enum passed_class class = site->class == API_COPY ? PASSED_COPY : PASSED_LAUNCH;
+    if (cost_classes[site->code] == COST_QUERY)
+        return passing_now() & PASSING_QUERIES;
+    if (!of || (site->class != API_LAUNCH && site->class != API_COPY))
+        return false;
+    if (p->gaps[class]) {
+        p->gaps[class]--;
+        p->pending[class]++;
+        return true;
+    }
+    t->weight = p->pending[class] + 1;
+    t->weighed_class = (uint8_t) class;
+    t->weighed = t->weight > 1 ? c : NULL;
+    p->gaps[class] = draw(p, t->number, 2 * of - 1); /* one less than `of` in the mean */
+    return false;
+}
+
+static void note_passed(struct thread *t)
+{
+    uint8_t *chunk = t->records - LIVE_CHUNK_HEAD_BYTES;
+    uint64_t *passed = (uint64_t *)(void *)(chunk + LIVE_CHUNK_PASSED);
+    /* Nobody else adds; the writer looks. */
+    __atomic_store_n(passed, __atomic_load_n(passed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+/* Nothing is open, nothing is captured, and the thread's chunk can count. */
+static bool can_pass(const struct thread *t)
+{
+    return !t->open && t->records && thread_takes_part(t) && !attention_captures() &&
+           !atomic_load_explicit(&gp.paused, memory_order_relaxed);
+}
+
+void pass_end(struct thread *t, struct call *c, int result)
+{
+    t->passed = c->below; /* with what was passed by inside it, and left by an exception */
+    if (call_has_failed(result) && thread_takes_part(t))
+        counter_add(COUNTER_PASSED_FAILED, 1);
+}
+
+bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
+             uint64_t begin)
+{
+    if (t->weighed == c) /* was left by longjmp where this one lies now */
+        t->weighed = NULL;
+    if (!caller || call_thread_is_inside(t))
+        return false;
+    c->mark = call_mark(c, CALL_PASS);
+    if (pass_is_open(t, c) && resolve_is_cuda(caller)) { /* even if a capture began meanwhile */
+        thread_cost_count(t->cost, COST_NESTED);
+        return true;
+    }
+    if (!can_pass(t))
+        return false;
+    call_enter(t, c); /* a signal handler's call must not come between a count and its store */
+    bool passes = is_its_turn(t, c, site);
+    if (passes) {
+        c->below = t->passed;
+        c->mark = call_mark(c, CALL_PASSED);
+        t->passed = c;
+        note_passed(t);
+    }
+    if (thread_is_asked(t))
+        thread_follow(t);
+    if (passes && begin && t->burst) {
+        t->burst--;
+        thread_set_limit(t);
+        thread_cost_time(t->cost, COST_PASSED, ticks_now() - begin);
+    }
+    call_leave(t);
+    return passes;
+}

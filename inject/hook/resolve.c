@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/resolve.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/futex.h"
+#include "base/objects.h"
+#include "record/thread.h"
+
+#define BINDINGS_MAX  16384
+#define BIND_LOCK_NS  2000000000u
+#define PAGE_BYTES    4096u
+#define LOOKED_AT_MAX 16
+
+/* By any thread at its first call of a function, under the lock; read without. */
+struct binding bindings[HOOK_SLOT_COUNT];
+
+static struct binding arena[BINDINGS_MAX]; /* the further ones */
+static _Atomic uint32_t arena_used;
+static struct lock bind_lock;
+
+/* Any slot's, by a number below HOOK_SLOT_COUNT + arena_used. */
+static struct binding *binding_at(uint32_t i)
+{
+    return i < HOOK_SLOT_COUNT ? &bindings[i] : &arena[i - HOOK_SLOT_COUNT];
+}
+
+/* Objects that were looked at, by any thread: is one CUDA's, or stands in for it? resolve_refresh
+ * empties it. */
+static struct {
+    _Atomic uint32_t version; /* odd while the entry is written */
+    _Atomic uintptr_t low;
+    _Atomic uintptr_t bytes;
+    _Atomic bool is_cuda;
+} looked_at[LOOKED_AT_MAX];
+
+static int find_looked_at(uintptr_t address)
+{
+    for (int i = 0; i < LOOKED_AT_MAX; i++) {
+        uint32_t version = atomic_load(&looked_at[i].version);
+        bool inside = address - atomic_load(&looked_at[i].low) < atomic_load(&looked_at[i].bytes);
+        bool is_cuda = atomic_load(&looked_at[i].is_cuda);
+        if (inside && !(version & 1) && atomic_load(&looked_at[i].version) == version)
+            return is_cuda;
+    }
+    return -1;
+}
+
+static void add_looked_at(const struct object *o, bool is_cuda)
+{
+    static _Atomic uint32_t next;
+    unsigned i = atomic_fetch_add(&next, 1) % LOOKED_AT_MAX;
+    uint32_t version = atomic_load(&looked_at[i].version);
+    if (version & 1 ||
+        !atomic_compare_exchange_strong(&looked_at[i].version, &version, version + 1))
+        return;
+    atomic_store(&looked_at[i].low, o->low);
+    atomic_store(&looked_at[i].bytes, o->high - o->low);
+    atomic_store(&looked_at[i].is_cuda, is_cuda);
+    atomic_store(&looked_at[i].version, version + 2);
+}
+
+/* What is known of the object of a function that calls go to from now on holds no longer. */
+static void drop_looked_at(uintptr_t address)
+{
+    for (int i = 0; i < LOOKED_AT_MAX; i++)
+        if (address - atomic_load(&looked_at[i].low) < atomic_load(&looked_at[i].bytes))
+            atomic_store(&looked_at[i].bytes, 0);
+}
+
+static bool is_self(const struct object *o)
+{
+    return object_has(o, (uintptr_t)&bindings);
+}
+
+bool resolve_is_cuda(uintptr_t caller)
+{
+    struct object o;
+    int is_cuda = this_thread.stand_in ? -1 : find_looked_at(caller);
+    if (is_cuda < 0 && object_at(caller, &o)) {
+        if (this_thread.stand_in && object_has(&o, this_thread.stand_in))
+            return true; /* only as long as it is called in CUDA's place */
+        /* Ourselves: what a hook called has jumped on to another, or to the same. */
+        is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so") || is_self(&o);
+        for (uint32_t i = HOOK_SLOT_COUNT + atomic_load(&arena_used); !is_cuda && i > 0; i--)
+            is_cuda = object_has(&o, (uintptr_t)binding_at(i - 1)->real);
+        add_looked_at(&o, is_cuda);
+    }
+    return is_cuda > 0;
+}
+
+static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
+                 uint32_t runtime_major)
+{
+    b->low = low;
+    b->real = real;
+    b->runtime_major = runtime_major;
+    atomic_store(&b->bytes, bytes);
+}
+
+/*
+ * Appends or fills an empty entry, so that readers never meet a list that lost one. NULL: there is
+ * no room, or the lock was not to be had.
+ */
+static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
+                                  uint32_t runtime_major)
+{
+    bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
+    struct binding *b = &bindings[slot], *last = b;
+    struct binding *empty = NULL; /* or its object was unloaded: plugins may come and go for ever */
+    while (b && !(b->low == low && atomic_load(&b->bytes) == bytes)) {
+        if (atomic_load(&b->bytes) == 0)
+            empty = b;
+        last = b;
+        b = atomic_load(&b->next);
+    }
+    uint32_t used = atomic_load(&arena_used);
+    if (!b && locked && empty) {
+        b = empty;
+        fill(b, low, bytes, real, runtime_major);
+    }
+    if (!b && locked && used < BINDINGS_MAX) {
+        b = &arena[used];
+        fill(b, low, bytes, real, runtime_major);
+        atomic_store(&arena_used, used + 1);
+        atomic_store_explicit(&last->next, b, memory_order_release);
+    }
+    if (b)
+        drop_looked_at((uintptr_t)real);
+    if (locked)
+        lock_drop(&bind_lock);
+    return b;
+}
+
+/* The library of CUDA's that a function belongs to. */
+static const char *stem_of(const char *symbol)
+{
+    if (strncmp(symbol, "cupti", 5) == 0)
+        return "libcupti.so";
+    return strncmp(symbol, "cuda", 4) == 0 || symbol[0] == '_' ? "libcudart.so" : "libcuda.so";
+}
+
+bool resolve_is_vendors(const char *symbol, uintptr_t address)
+{
+    struct object o;
+    return object_at(address, &o) && object_is(&o, stem_of(symbol));
+}
+
+static uint32_t major_of(const struct object *o)
+{
+    const char *digits = strstr(object_soname(o), ".so.");
+    uint32_t major = 0;
+    if (!object_is(o, "libcudart.so") || !digits)
+        return 0;
+    for (digits += 4; *digits >= '0' && *digits <= '9' && major < 1000; digits++)
+        major = 10 * major + (uint32_t)(*digits - '0');
+    return major;
+}
+
+static int visit_needs(const struct object *o, void *soname)
+{
+    return object_needs(o, soname);
+}
+
+struct search {
+    const char *symbol;
+    const char *stem;
+    const struct object *caller;
+    bool past_self;
+    bool past_libc;
+    void *chain;  /* another preload's hook: defined before libc in load order, not by the stem */
+    void *needed; /* by the object of the stem that the caller is linked with */
+    void *first;  /* by the first object of the stem */
+    void *linked; /* by another that the caller is linked with, or by itself */
+    void *any;
+    uint32_t needed_major;
+    uint32_t first_major;
+};
+
+static bool is_linked(const struct search *s, const struct object *o)
+{
+    return s->caller && object_needs(s->caller, object_soname(o));
+}
+
+/*
+ * A preload that calls its own hook by name means it, as it would without us. A library that others
+ * are linked with may be of stubs, and what calls us a stub that has found us by dlsym; and a hook
+ * of ours that seems to call us was left by a jump.
+ */
+static bool may_chain(const struct search *s, const struct object *o)
+{
+    if (!s->caller)
+        return true;
+    return !is_self(s->caller) &&
+           !(s->caller->low == o->low && objects_each(visit_needs, (void *)object_soname(o)));
+}
+
+static int visit_search(const struct object *o, void *data)
+{
+    struct search *s = data;
+    if (is_self(o)) {
+        s->past_self = true;
+        return 0;
+    }
+    if (!s->past_self)
+        return 0;
+    if (object_is(o, "libc.so"))
+        s->past_libc = true;
+    void *address = object_symbol(o, s->symbol);
+    if (!address)
+        return 0;
+    if (!object_is(o, s->stem)) {
+        if (!s->chain && !s->past_libc && !s->first && may_chain(s, o))
+            s->chain = address;
+        if (!s->linked && ((s->caller && s->caller->low == o->low) || is_linked(s, o)))
+            s->linked = address;
+        if (!s->any)
+            s->any = address;
+        return 0;
+    }
+    if (!s->first) {
+        s->first = address;
+        s->first_major = major_of(o);
+    }
+    if (!s->needed && is_linked(s, o)) {
+        s->needed = address;
+        s->needed_major = major_of(o);
+    }
+    return 0;
+}
+
+static void search(struct search *s, const char *symbol, const struct object *caller)
+{
+    *s = (struct search){.symbol = symbol, .stem = stem_of(symbol), .caller = caller};
+    objects_each(visit_search, s);
+}
+
+/* Of what is there to stay: NULL, if only stubs are. */
+static void *lasting(const struct search *s)
+{
+    return s->chain ? s->chain : s->needed ? s->needed : s->first;
+}
+
+static void *passing(const struct search *s)
+{
+    return s->linked ? s->linked : s->any;
+}
+
+void *resolve_definition(const char *symbol, uintptr_t caller)
+{
+    struct object from;
+    struct search s;
+    search(&s, symbol, object_at(caller, &from) ? &from : NULL);
+    void *real = lasting(&s);
+    return real ? real : passing(&s);
+}
+
+/* For all callers, or for those in the object of one, which may be in none. */
+static const struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
+                                      uintptr_t address, void *real, uint32_t major)
+{
+    if (for_all)
+        return bind(slot, 0, UINTPTR_MAX, real, 0);
+    if (caller)
+        return bind(slot, caller->low, caller->high - caller->low, real, major);
+    return bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, real, major);
+}
+
+struct chain {
+    const char *symbol;
+    uintptr_t asker;
+    bool past_self;
+    bool asker_is_before; /* us */
+    uintptr_t low;        /* of the other preload */
+    uintptr_t bytes;
+    bool is_linked; /* it is none: others are linked with it */
+};
+
+/* Stops where no hook of another preload can be any more: 1 found, -1 not. */
+static int visit_chain(const struct object *o, void *data)
+{
+    struct chain *chain = data;
+    if (is_self(o))
+        chain->past_self = true;
+    else if (!chain->past_self)
+        chain->asker_is_before |= object_has(o, chain->asker);
+    else if (object_is(o, "libc.so") || object_is(o, stem_of(chain->symbol)))
+        return -1;
+    else if (object_symbol(o, chain->symbol)) {
+        chain->low = o->low;
+        chain->bytes = o->high - o->low;
+        chain->is_linked = objects_each(visit_needs, (void *)object_soname(o));
+        return 1;
+    }
+    return 0;
+}
+
+bool resolve_is_stub(const char *symbol, uintptr_t address)
+{
+    struct chain chain = {.symbol = symbol};
+    bool chained = objects_each(visit_chain, &chain) == 1 && !chain.is_linked;
+    return !resolve_is_vendors(symbol, address) && !(chained && address - chain.low < chain.bytes);
+}
+
+const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
+                                   uintptr_t caller, struct binding *unbound)
+{
+    int saved = errno;
+    struct object from;
+    struct search s;
+    bool known = object_at(caller, &from);
+    if (known && is_self(&from) && this_thread.stand_in) { /* it has jumped to us */
+        caller = this_thread.stand_in;
+        known = object_at(caller, &from);
+    }
+    const struct binding *b = resolve_known(slot, caller);
+    if (b) {
+        errno = saved;
+        return b;
+    }
+    search(&s, symbol, known ? &from : NULL);
+    void *real = lasting(&s);
+    uint32_t major = s.needed ? s.needed_major : s.first_major;
+    struct chain chain = {.symbol = symbol};
+    if (real)
+        b = bind_for(slot, domain == API_DRIVER && objects_each(visit_chain, &chain) != 1,
+                     known ? &from : NULL, caller, real, major);
+    if (!b && (real || passing(&s))) {
+        *unbound = (struct binding){.real = real ? real : passing(&s), .runtime_major = major};
+        this_thread.stand_in = real ? this_thread.stand_in : (uintptr_t)unbound->real;
+        b = unbound;
+    }
+    errno = saved;
+    return b;
+}
+
+bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
+{
+    struct object from, to;
+    struct chain chain = {.symbol = hook->symbol, .asker = caller};
+    bool known = object_at(caller, &from);
+    bool chained = objects_each(visit_chain, &chain) == 1;
+    if (resolve_is_stub(hook->symbol, (uintptr_t)real))
+        return false;
+    /* The other preload itself, or a stub that it leads to: our hook would lead back to it. */
+    if (chained && known && !chain.is_linked && !chain.asker_is_before &&
+        object_symbol(&from, hook->symbol))
+        return false;
+    bool for_all = hook->domain == API_DRIVER && !chained;
+    if (for_all && atomic_load_explicit(&bindings[hook->slot].bytes, memory_order_acquire))
+        return true;
+    return bind_for(hook->slot, for_all, known ? &from : NULL, caller, real,
+                    object_at((uintptr_t)real, &to) ? major_of(&to) : 0) != NULL;
+}
+
+static int visit_count(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(unsigned long long *)data = info->dlpi_subs;
+    return 1;
+}
+
+/* Does the object that the binding was made for still lie there? */
+static bool caller_is_there(const struct binding *b)
+{
+    struct object o;
+    uintptr_t bytes = atomic_load(&b->bytes);
+    if (b->low == 0 || bytes == PAGE_BYTES) /* the driver's; code that belongs to no object */
+        return true;
+    return object_at(b->low, &o) && o.low == b->low && o.high - o.low == bytes;
+}
+
+void resolve_refresh(void)
+{
+    static _Atomic unsigned long long seen;
+    unsigned long long unloaded = 0;
+    int saved = errno;
+    objects_iterate(visit_count, &unloaded);
+    if (unloaded == atomic_load(&seen))
+        return;
+    /* Not beside bind(), which may be giving an entry that was dead to another object. */
+    bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
+    for (unsigned i = 0; i < LOOKED_AT_MAX; i++)
+        atomic_store(&looked_at[i].bytes, 0);
+    uint32_t count = HOOK_SLOT_COUNT + atomic_load(&arena_used);
+    for (uint32_t i = 0; i < count; i++) {
+        struct binding *b = binding_at(i);
+        struct object o;
+        if (atomic_load(&b->bytes) && !(caller_is_there(b) && object_at((uintptr_t)b->real, &o)))
+            atomic_store(&b->bytes, 0);
+    }
+    atomic_store(&seen, unloaded);
+    if (locked)
+        lock_drop(&bind_lock);
+    errno = saved;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which features there are: feature.h says what each member is for. */
+#include "record/feature.h"
+
+#include "cuda/capture.h"
+#include "life/finish.h"
+#include "life/forked.h"
+#include "hook/getproc.h"
+#include "control/governor.h"
+#include "cupti/gpu.h"
+#include "cupti/gpu_describe.h"
+#include "store/identity.h"
+#include "range/labels.h"
+#include "stack/modules.h"
+#include "cuda/names.h"
+#include "range/nvtx.h"
+#include "record/pool.h"
+#include "python/python.h"
+#include "hook/resolve.h"
+#include "stack/stack.h"
+#include "store/stream_out.h"
+#include "record/thread_cost.h"
+#include "range/user_ranges.h"
+#include "store/writer.h"
+
+static void refresh(struct thread *writer)
+{
+    (void)writer;
+    resolve_refresh();
+}
+
+/* clang-format off */
+const struct feature features[] = {
+    /* Who we are, where it goes, and the buffer: everything else needs them. */
+    {.start = identity_fill},
+    {.create = stream_out_prepare},
+    {.create = pool_create, .remove = pool_remove, .fork_child = pool_forget},
+    {.start = thread_costs_start},
+
+    /* What is recorded. */
+    {.fork_child = names_reset},
+    {.fork_child = capture_reset},
+    {.unloading = modules_closing, .unloaded = modules_closed},
+    {.tick = refresh, .unloaded = resolve_refresh},
+    {.tick = getproc_tell},
+    {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
+     .describe = stacks_describe, .fork_child = stacks_reset},
+    {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
+    {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
+     .fork_child = gpu_forget, .end = gpu_end},
+    {.fork_child = labels_reset},
+    {.load = nvtx_load},
+    {.attached = ranges_attached},
+    {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
+
+    /* Where it goes: the live file has its name second, by the stream file can it be found. */
+    {.create = stream_out_create, .remove = stream_out_remove, .fork_child = stream_out_forget},
+    {.start = pool_publish},
+    {.create = writer_start, .fork_child = writer_forget},
+    {.start = finish_register},
+    {.start = forked_register},
+};
+/* clang-format on */
+
+const unsigned feature_count = sizeof features / sizeof features[0];

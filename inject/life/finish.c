@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "life/finish.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/feature.h"
+#include "base/futex.h"
+#include "record/pool.h"
+#include "base/say.h"
+#include "store/seal.h"
+#include "record/state.h"
+#include "record/thread.h"
+#include "record/wake.h"
+
+#define SETTLE_TRIES 5
+#define SETTLE_NS    1000000u
+
+/* Is this the process that started here, and not a child of it by fork or vfork? */
+static bool is_own_process(void)
+{
+    return atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
+}
+
+/* Does it record? Async-signal-safe, as is the above. */
+static bool is_recorder(void)
+{
+    return epoch_now() != EPOCH_NONE && is_own_process();
+}
+
+/* May another thread still append? Then the live file must stay for what it appends. */
+static bool others_alive(void)
+{
+    uint32_t me = thread_id();
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    for (uint32_t i = 0; i < allocated; i++) {
+        struct chunk_owner *owner = &gp.pool.owners[i];
+        uint32_t tid = atomic_load_explicit(&owner->tid, memory_order_relaxed);
+        enum live_chunk_state state = owner_state(owner);
+        if (state == LIVE_FULL || state == LIVE_TAKEN ||
+            (state == LIVE_OWNED && tid != me && thread_exists(tid)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The same, but a thread that was joined a moment ago may still be on its way out of the kernel: it
+ * gets a little time, so that no live file stays for nothing.
+ */
+static bool others_stay(void)
+{
+    _Atomic uint32_t never = 0;
+    for (int i = 0; others_alive(); i++) {
+        if (i == SETTLE_TRIES)
+            return true;
+        futex_wait(&never, 0, SETTLE_NS);
+    }
+    return false;
+}
+
+/* True if all that was recorded is stored. */
+static bool flush(enum end_reason reason)
+{
+    if (!is_recorder())
+        return false;
+    struct thread *t = &this_thread;
+    if (!t->inside && thread_takes_part(t))
+        thread_settle(
+            t); /* if the program wrote over the chunk's head, nobody else sets it right */
+    bool flushed = writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]);
+    if (!flushed && atomic_load(&gp.writer.running))
+        say(SAY_EXIT,
+            "the last events could not be stored within %s; `gpuprof merge` finds them in "
+            "the live file",
+            setting_infos[SETTING_EXIT_WAIT].variable);
+    return flushed;
+}
+
+/*
+ * Other libraries' destructors run after ours and may still call CUDA. From here on each event is
+ * stored at once, so that the live file can go, unless another thread may be writing into it.
+ */
+static void close_down(enum end_reason reason)
+{
+    if (!is_recorder()) {
+        if (is_own_process())
+            seal_tell_end(); /* again: now the calls that came since are counted */
+        return;
+    }
+    FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));
+    atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
+    bool flushed = flush(reason);
+    if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&
+        !others_stay())
+        pool_unlink(&gp.header);
+    else
+        atomic_fetch_and(&fork_page.recording, ~ATTENTION_LATE);
+}
+
+static void at_exit(void)
+{
+    flush(0);
+}
+
+static void at_quick(void *unused)
+{
+    (void)unused;
+    close_down(END_QUICK);
+}
+
+/* What at_quick_exit calls; weak, since musl has none, and would not load us. */
+extern int __cxa_at_quick_exit(void (*)(void *), void *) __attribute__((weak));
+extern HIDDEN void *__dso_handle;
+
+void finish_register(void)
+{
+    static _Atomic uint32_t registered;
+    if (atomic_exchange(&registered, 1))
+        return;
+    /* After the first CUDA call: runs before the driver's own handlers. */
+    atexit(at_exit);
+    __cxa_at_quick_exit(at_quick, &__dso_handle);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    close_down(END_EXIT);
+}
+
+static _Noreturn void exit_now(int status)
+{
+    close_down(END_QUICK);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+EXPORT _Noreturn void _exit(int status)
+{
+    exit_now(status);
+}
+
+EXPORT _Noreturn void _Exit(int status)
+{
+    exit_now(status);
+}

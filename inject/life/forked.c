@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "life/forked.h"
+
+#include <sys/mman.h>
+
+#include "base/objects.h"
+#include "record/pool.h"
+#include "record/thread.h"
+
+/* Of the pool: its first page, and this thread's chunk; by a thread that forks, meanwhile. */
+static __thread uint8_t *copy;
+
+/* In the child all other chunks are zero, which is: free. */
+static void before_fork(void)
+{
+    const struct thread *t = &this_thread;
+    copy = NULL;
+    loader_before_fork();
+    if (!call_thread_is_inside(t) || t->inside == CALL_FOR_GOOD || epoch_now() == EPOCH_NONE ||
+        !gp.pool.base)
+        return;
+    uint8_t *p = mmap(NULL, gp.pool.map_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return;
+    memcpy(p, gp.pool.base, LIVE_HEAD_BYTES);
+    if (t->records && thread_takes_part(t)) {
+        const uint8_t *chunk = t->records - LIVE_CHUNK_HEAD_BYTES;
+        memcpy(p + (chunk - gp.pool.base), chunk, gp.pool.chunk_bytes);
+    }
+    copy = p;
+}
+
+static void in_parent(void)
+{
+    loader_after_fork(false);
+    if (copy)
+        munmap(copy, gp.pool.map_bytes);
+    copy = NULL;
+}
+
+static void in_child(void)
+{
+    loader_after_fork(true);
+    if (copy)
+        mremap(copy, gp.pool.map_bytes, gp.pool.map_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+               gp.pool.base);
+    copy = NULL;
+}
+
+/* As __cxa_at_quick_exit in finish.c. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+extern HIDDEN void *__dso_handle;
+
+void forked_register(void)
+{
+    static _Atomic uint32_t registered;
+    if (!atomic_exchange(&registered, 1))
+        __register_atfork(before_fork, in_parent, in_child, &__dso_handle);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/python.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/futex.h"
+#include "base/memory_read.h"
+#include "store/meta.h"
+#include "base/objects.h"
+#include "python/python_borrow.h"
+#include "python/python_layout.h"
+#include "python/python_places.h"
+#include "python/python_walk.h"
+#include "base/say.h"
+#include "record/state.h"
+#include "base/status.h"
+#include "record/thread.h"
+
+#define LOOK_LOCK_NS 2000000000u
+
+typedef void *(*get_thread_fn)(void);
+
+/* The first interpreter found. Written with the lock held, before `is_here` says so. */
+static struct {
+    struct lock lock;
+    _Atomic bool is_here;
+    bool is_refused;              /* there is one, of which we know too little */
+    unsigned long long adds_seen; /* by the loader, when it was last looked for */
+    struct status status;
+    get_thread_fn get_thread;
+    uintptr_t runtime;
+    struct python_layout layout;
+} python;
+
+/* What an object has of an interpreter. */
+struct found {
+    get_thread_fn get_thread;
+    const uint8_t *runtime;
+    size_t runtime_bytes;
+    uint32_t version; /* 0: older than 3.11 */
+    uint64_t types[3];
+};
+
+/* One without a runtime is older than 3.7; there may be another one, of which more is known. */
+static int visit_object(const struct object *o, void *data)
+{
+    static const char *const types[] = {"PyCode_Type", "PyUnicode_Type", "PyBytes_Type"};
+    struct found *found = data, here = {0};
+    size_t bytes = 0;
+    void *get_thread = object_symbol(o, "PyGILState_GetThisThreadState");
+    if (!get_thread)
+        return 0;
+    here.get_thread = (get_thread_fn)(uintptr_t)get_thread;
+    here.runtime = object_symbol_sized(o, "_PyRuntime", &here.runtime_bytes);
+    const unsigned long *version = object_symbol_sized(o, "Py_Version", &bytes);
+    here.version = version && bytes == sizeof *version ? (uint32_t)*version : 0;
+    for (unsigned i = 0; i < 3; i++)
+        here.types[i] = (uintptr_t)object_symbol(o, types[i]);
+    *found = here;
+    return here.runtime != NULL;
+}
+
+static void set_status(const char *reason, uint32_t version)
+{
+    char name[32] = "older than 3.11", text[STATUS_BYTES_MAX];
+    if (version)
+        snprintf(name, sizeof name, "%u.%u.%u", version >> 24, version >> 16 & 0xff,
+                 version >> 8 & 0xff);
+    if (reason) {
+        snprintf(text, sizeof text, "absent: Python %s: %s", name, reason);
+        say(SAY_PYTHON, "stacks have no Python frames: Python %s: %s", name, reason);
+    } else {
+        snprintf(text, sizeof text, "%s", name);
+    }
+    status_set(&python.status, text);
+}
+
+/* With the lock held. */
+static void take(const struct found *found)
+{
+    struct python_layout *l = &python.layout;
+    const char *reason =
+        python_layout_find(l, found->version, found->runtime, found->runtime_bytes);
+    l->code_type = found->types[0];
+    l->text_type = found->types[1];
+    l->bytes_type = found->types[2];
+    if (!reason && (!l->code_type || !l->text_type || !l->bytes_type))
+        reason = "its types are not to be found";
+    if (!reason && l->runtime_finalizing + sizeof(uint64_t) > found->runtime_bytes)
+        reason = "its runtime is not what it should be";
+    if (!reason && !memory_read_start())
+        reason = "neither process_vm_readv nor /proc/self/mem may be used here";
+    python.get_thread = found->get_thread;
+    python.runtime = (uintptr_t)found->runtime;
+    set_status(reason, found->version);
+    python.is_refused = reason != NULL;
+    atomic_store_explicit(&python.is_here, !reason, memory_order_release);
+}
+
+static int visit_adds(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(unsigned long long *)data = info->dlpi_adds;
+    return 1;
+}
+
+void python_look(void)
+{
+    int saved = errno;
+    if (!gp.settings.numbers[SETTING_PYTHON])
+        return;
+    unsigned long long adds = 0;
+    struct found found = {0};
+    objects_iterate(visit_adds, &adds);
+    if (lock_take(&python.lock, LOOK_LOCK_NS)) {
+        if (!atomic_load(&python.is_here) && !python.is_refused && adds != python.adds_seen) {
+            python.adds_seen = adds;
+            objects_each(visit_object, &found);
+            if (found.get_thread)
+                take(&found);
+        }
+        lock_drop(&python.lock);
+    }
+    errno = saved;
+}
+
+void python_refresh(void)
+{
+    int saved = errno;
+    struct object o;
+    struct found found = {0};
+    if (atomic_load(&python.is_here) &&
+        !(object_at(python.runtime, &o) && visit_object(&o, &found) &&
+          (uintptr_t)found.runtime == python.runtime))
+        atomic_store(&python.is_here, false);
+    errno = saved;
+}
+
+bool python_is_here(void)
+{
+    return atomic_load_explicit(&python.is_here, memory_order_acquire);
+}
+
+void python_describe(struct thread *writer, bool is_last)
+{
+    static uint32_t told; /* both the writer's: version of what was told, and in which recording */
+    static uint64_t told_epoch;
+    char text[STATUS_BYTES_MAX] = "absent: switched off";
+    bool is_first = told_epoch != writer->epoch;
+    (void)is_last;
+    if (gp.settings.numbers[SETTING_PYTHON] ? !status_copy(&python.status, &told, is_first, text)
+                                            : !is_first)
+        return;
+    told_epoch = writer->epoch;
+    meta_append_text(writer, "python", text);
+}
+
+unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)
+{
+    *is_cut = *is_borrowed = false;
+    if (!python_is_here())
+        return 0;
+    int saved = errno;
+    /* An interpreter that ends frees the states of threads that still run. */
+    bool is_ending =
+        *(const volatile uintptr_t *)(python.runtime + python.layout.runtime_finalizing) != 0;
+    const struct python_view own = {.layout = &python.layout, .is_own = !is_ending};
+    uint64_t thread = (uintptr_t)python.get_thread();
+    int count = thread ? python_walk(&own, thread, frames, max, is_cut) : 0;
+    if (count == 0 && !is_ending) {
+        count = (int)python_borrow(&python.layout, python.runtime, frames, max, is_cut);
+        *is_borrowed = count > 0;
+    }
+    errno = saved;
+    return count > 0 ? (unsigned)count : 0;
+}
+
+uint32_t python_location(struct thread *t, const struct python_frame *frame)
+{
+    int saved = errno;
+    uint32_t number = python_place_number(t, &python.layout, frame);
+    errno = saved;
+    return number;
+}
+
+void python_reset(void)
+{
+    atomic_store(&python.lock.holder, 0);
+    python_places_reset();
+    python_borrow_reset();
+}

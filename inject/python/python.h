@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python frames, read as raw memory: no call into the interpreter but a read of the thread's own
+ * state, no GIL, no reference count. A thread's own frames do not change while it is inside C code,
+ * and each keeps its code object alive. What is read is checked before anything follows from it, so
+ * that a layout that is not what we think gives no frames, and never a fault.
+ *
+ * CPython 3.11 to 3.14; any other version gives no frames, and the recording says so.
+ */
+#ifndef GPUPROF_INJECT_PYTHON_H
+#define GPUPROF_INJECT_PYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "python/python_frame.h"
+
+struct thread;
+
+/*
+ * Looks for an interpreter among the objects loaded so far, if there are new ones. Not on the hot
+ * path; any thread. One of which we know too little is said, once, and none is looked for any more.
+ */
+void python_look(void);
+
+/* Forgets it if it was unloaded: after each dlclose. */
+void python_refresh(void);
+
+/* META record "python", when there is an interpreter, and again when there is more to say of it. */
+void python_describe(struct thread *writer, bool is_last);
+
+/* Is there one whose frames can be read? Anywhere, at the cost of a load. */
+bool python_is_here(void);
+
+/*
+ * The calling thread's Python frames, innermost first; or, if it has none and another thread waits
+ * for what this one does (autograd), that thread's, with *is_borrowed set. Returns their number (at
+ * most `max`; *is_cut if there were more), 0 if there are none or they cannot be read.
+ */
+unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed);
+
+/*
+ * The number of the PYTHON record for the place that a frame is at; writes it at first sight. 0: no
+ * room, or the code object cannot be read. On the frame's own thread, or on one that borrows it.
+ */
+uint32_t python_location(struct thread *t, const struct python_frame *frame);
+
+/* In the child of a fork: its file has no PYTHON records yet. */
+void python_reset(void);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/python_code.h"
+
+#include <string.h>
+
+#include "python/python_text.h"
+
+#define CHECK_BYTES 256u /* of a text or a table, at most, that tell a code object from another */
+
+const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
+                           uint8_t *copy, uint32_t bytes)
+{
+    if (v->is_own && sight_is_known(kind, address))
+        return (const uint8_t *)(uintptr_t)address;
+    if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
+        return NULL;
+    return memory_read(address, copy, bytes) ? copy : NULL;
+}
+
+static bool has_type(uint64_t object, uint64_t type)
+{
+    uint64_t found = 0;
+    return !(object & SIGHT_MASK) && memory_read(object + LAYOUT_TYPE, &found, sizeof found) &&
+           found == type;
+}
+
+static bool is_text(const struct python_layout *l, uint64_t object)
+{
+    uint64_t type = 0;
+    return !(object & SIGHT_MASK) && memory_read(object + LAYOUT_TYPE, &type, sizeof type) &&
+           python_type_is_text(l, type);
+}
+
+const uint8_t *python_code_head(const struct python_view *v, uint64_t code, uint8_t *copy)
+{
+    const struct python_layout *l = v->layout;
+    const uint8_t *head = python_view(v, SIGHT_CODE, code, copy, l->code_bytes);
+    if (!head || python_word(head, LAYOUT_TYPE) != l->code_type)
+        return NULL;
+    if (sight_is_known(SIGHT_CODE, code))
+        return head;
+    if (!has_type(python_word(head, l->code_lines), l->bytes_type) ||
+        !is_text(l, python_word(head, l->code_file)) ||
+        !is_text(l, python_word(head, l->code_function)))
+        return NULL;
+    sight_add(SIGHT_CODE, code);
+    return head;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, uint32_t count)
+{
+    uint64_t word;
+    for (; count >= sizeof word; count -= sizeof word, bytes += sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        hash = mix(hash, word);
+    }
+    word = count;
+    memcpy(&word, bytes, count);
+    return mix(hash, word);
+}
+
+/*
+ * The end of what the object at `address` holds from `data` on, `length` items of `size` bytes; the
+ * beginning of what it holds is the same more often.
+ */
+static bool mix_object(const struct python_view *v, enum sight kind, uint64_t address,
+                       uint32_t data, uint64_t length, uint32_t size, uint64_t *hash)
+{
+    uint8_t copy[CHECK_BYTES];
+    uint64_t bytes = length * size;
+    uint32_t count = bytes < CHECK_BYTES ? (uint32_t)bytes : CHECK_BYTES;
+    uint64_t from = address + data + (bytes - count);
+    const uint8_t *p = copy;
+    if (v->is_own && sight_is_known(kind, address))
+        p = (const uint8_t *)(uintptr_t)from;
+    else if (!memory_read(from, copy, count))
+        return false;
+    else if (v->is_own)
+        sight_add(kind, address);
+    *hash = mix_bytes(mix(*hash, bytes), p, count);
+    return true;
+}
+
+/* The end of the str at `address`, and where it lies. */
+static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *hash)
+{
+    uint8_t copy[LAYOUT_PART_BYTES_MAX];
+    const uint8_t *p = python_view(v, SIGHT_TEXT, address, copy, v->layout->text_ascii);
+    if (!p)
+        return false;
+    struct python_characters in = python_characters(v->layout, p);
+    *hash = mix(*hash, address);
+    if (in.size)
+        return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
+    char text[CHECK_BYTES];
+    uint32_t length = python_text(v->layout, address, text, sizeof text);
+    *hash = mix_bytes(*hash, (const uint8_t *)text, length);
+    return true;
+}
+
+/* 3.11 gives its code objects no numbers: their texts and tables, and where they lie. */
+static uint64_t check_of_contents(const struct python_view *v, const uint8_t *head)
+{
+    const struct python_layout *l = v->layout;
+    uint8_t copy[LAYOUT_PART_BYTES_MAX];
+    uint64_t lines = python_word(head, l->code_lines);
+    uint64_t hash = mix(python_half(head, l->code_first_line), python_word(head, l->size));
+    if (!mix_text(v, python_word(head, l->code_file), &hash) ||
+        !mix_text(v, python_word(head, l->code_function), &hash))
+        return 0;
+    const uint8_t *p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);
+    if (!p || python_word(p, LAYOUT_TYPE) != l->bytes_type)
+        return 0;
+    uint64_t length = python_word(p, l->size);
+    if (length > INT32_MAX || !mix_object(v, SIGHT_BYTES, lines, l->bytes_data, length, 1, &hash))
+        return 0;
+    return hash | 1;
+}
+
+uint64_t python_code_check(const struct python_view *v, const uint8_t *head)
+{
+    const struct python_layout *l = v->layout;
+    uint32_t version = l->code_version == LAYOUT_NONE ? 0 : python_half(head, l->code_version);
+    if (!version) /* there are none left, after 4 thousand million, or it is one of the frozen */
+        return check_of_contents(v, head);
+    return (uint64_t)python_half(head, l->code_first_line) << 32 | version;
+}
+
+void python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
+                       uint64_t instruction, struct python_place *place)
+{
+    const struct python_layout *l = v->layout;
+    place->file_bytes =
+        python_text(l, python_word(head, l->code_file), place->file, sizeof place->file);
+    place->function_bytes = python_text(l, python_word(head, l->code_function), place->function,
+                                        sizeof place->function);
+    place->line =
+        python_line(l, python_word(head, l->code_lines), python_half(head, l->code_first_line),
+                    (int64_t)(instruction - code - l->code_instructions));
+}

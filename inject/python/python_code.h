@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A code object of the interpreter's, read as raw memory: what tells it from another one, and what
+ * file, function and line an instruction of its belongs to. Everything is read by way of a view,
+ * which checks what it has not seen before. Nothing here calls the interpreter.
+ */
+#ifndef GPUPROF_INJECT_PYTHON_CODE_H
+#define GPUPROF_INJECT_PYTHON_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory_read.h"
+#include "python/python_layout.h"
+
+struct python_view {
+    const struct python_layout *layout;
+    /*
+     * The objects are the calling thread's own, and what was seen lately may be read as it is: it
+     * was led to by what stays alive until this thread goes on. Else each read is checked.
+     */
+    bool is_own;
+};
+
+/*
+ * `bytes` at `address`: in place if it was seen to be a `kind`, else a checked copy in `copy`. NULL
+ * if it cannot be read.
+ */
+const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
+                           uint8_t *copy, uint32_t bytes);
+
+/* The head of the code object at `code`, like python_view; NULL if it is none. */
+const uint8_t *python_code_head(const struct python_view *v, uint64_t code, uint8_t *copy);
+
+/*
+ * What tells this code object from one that may lie at its address later. 0: not readable. `head`
+ * is python_code_head's.
+ */
+uint64_t python_code_check(const struct python_view *v, const uint8_t *head);
+
+#define PYTHON_FILE_BYTES_MAX     4096
+#define PYTHON_FUNCTION_BYTES_MAX 1024
+
+/* Texts are UTF-8, cut at the lengths above, without zeros and not terminated. */
+struct python_place {
+    uint32_t file_bytes;
+    uint32_t function_bytes;
+    uint32_t line; /* 0 = not known */
+    char file[PYTHON_FILE_BYTES_MAX];
+    char function[PYTHON_FUNCTION_BYTES_MAX];
+};
+
+/* A text that cannot be read is "?". By checked reads; `head` as above. */
+void python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
+                       uint64_t instruction, struct python_place *place);
+
+#endif

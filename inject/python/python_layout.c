@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/python_layout.h"
+
+#include <string.h>
+
+#define COOKIE     "xdebugpy"
+#define OFFSET_MAX 65536u /* in any structure */
+
+/* Objects begin with a count of references and the type; sized ones have the size next. */
+#define OBJECT_SIZE 16u
+
+static const struct python_layout layout_3_11 = {
+    .runtime_finalizing = 24,
+    .runtime_interpreters = 40,
+    .interpreter_threads = 16,
+    .thread_next = 8,
+    .thread_frame = 56,
+    .cframe_frame = 8,
+    .cframe_previous = 16,
+    .cframe_bytes = 24,
+    .frame_code = 32,
+    .frame_previous = 48,
+    .frame_instruction = 56,
+    .frame_owner = 69,
+    .frame_is_entry = 68,
+    .code_file = 112,
+    .code_function = 128,
+    .code_lines = 136,
+    .code_first_line = 72,
+    .code_first_traceable = 168,
+    .code_version = LAYOUT_NONE,
+    .code_instructions = 184,
+    .size = OBJECT_SIZE,
+    .text_length = 16,
+    .text_state = 32,
+    .text_ascii = 48,
+    .text_wide = 72,
+    .bytes_data = 32,
+    .thread_bytes = 64,
+    .frame_bytes = 72,
+    .code_bytes = 172,
+    .owner_c = 3,
+};
+
+static const struct python_layout layout_3_12 = {
+    .runtime_finalizing = 24,
+    .runtime_interpreters = 40,
+    .interpreter_threads = 72,
+    .thread_next = 8,
+    .thread_frame = 56,
+    .cframe_frame = 0,
+    .cframe_previous = 8,
+    .cframe_bytes = 16,
+    .frame_code = 0,
+    .frame_previous = 8,
+    .frame_instruction = 56,
+    .frame_owner = 70,
+    .frame_is_entry = LAYOUT_NONE,
+    .code_file = 112,
+    .code_function = 128,
+    .code_lines = 136,
+    .code_first_line = 68,
+    .code_first_traceable = 176,
+    .code_version = 92,
+    .code_instructions = 192,
+    .size = OBJECT_SIZE,
+    .text_length = 16,
+    .text_state = 32,
+    .text_ascii = 40,
+    .text_wide = 56,
+    .bytes_data = 32,
+    .thread_bytes = 64,
+    .frame_bytes = 72,
+    .code_bytes = 180,
+    .owner_c = 3,
+};
+
+/* Where the parts of the debug offsets begin, in words, and how many words there are. */
+struct parts {
+    uint16_t version; /* major and minor, as in Py_Version */
+    uint16_t runtime;
+    uint16_t interpreter;
+    uint16_t thread;
+    uint16_t frame;
+    uint16_t code;
+    uint16_t object;
+    uint16_t bytes;
+    uint16_t text;
+    uint16_t end;
+};
+
+static const struct parts known_parts[] = {
+    {0x030d, 3, 6, 19, 28, 34, 44, 64, 67, 71},
+    {0x030e, 3, 6, 22, 31, 39, 50, 74, 77, 81},
+};
+
+enum word { WORD_COOKIE, WORD_VERSION, WORD_FREE_THREADED };
+
+static const struct parts *find_parts(uint32_t version)
+{
+    for (size_t i = 0; i < sizeof known_parts / sizeof known_parts[0]; i++)
+        if (version >> 16 == known_parts[i].version)
+            return &known_parts[i];
+    return NULL;
+}
+
+static uint64_t word_at(const uint8_t *runtime, unsigned word)
+{
+    uint64_t value;
+    memcpy(&value, runtime + 8 * (size_t)word, sizeof value);
+    return value;
+}
+
+/* A frame is read up to its local variables, a code object up to its instructions. */
+static void take_offsets(struct python_layout *l, const struct parts *p, const uint8_t *runtime)
+{
+    const struct {
+        uint32_t *offset;
+        unsigned word;
+    } takes[] = {
+        {&l->runtime_finalizing, p->runtime + 1u},
+        {&l->runtime_interpreters, p->runtime + 2u},
+        {&l->interpreter_threads, p->interpreter + 3u},
+        {&l->thread_next, p->thread + 2u},
+        {&l->thread_frame, p->thread + 4u},
+        {&l->frame_previous, p->frame + 1u},
+        {&l->frame_code, p->frame + 2u},
+        {&l->frame_instruction, p->frame + 3u},
+        {&l->frame_bytes, p->frame + 4u},
+        {&l->frame_owner, p->frame + 5u},
+        {&l->code_file, p->code + 1u},
+        {&l->code_function, p->code + 3u},
+        {&l->code_lines, p->code + 4u},
+        {&l->code_first_line, p->code + 5u},
+        {&l->code_version, p->code + 7u}, /* what comes right behind it; see below */
+        {&l->code_instructions, p->code + 9u},
+        {&l->size, p->bytes + 1u},
+        {&l->bytes_data, p->bytes + 2u},
+        {&l->text_state, p->text + 1u},
+        {&l->text_length, p->text + 2u},
+        {&l->text_ascii, p->text + 3u},
+    };
+    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        uint64_t value = word_at(runtime, takes[i].word);
+        *takes[i].offset = value < OFFSET_MAX ? (uint32_t)value : OFFSET_MAX;
+    }
+}
+
+/* What the debug offsets do not say, but is the same in 3.13 and 3.14. */
+static void complete(struct python_layout *l)
+{
+    l->cframe_frame = LAYOUT_NONE;
+    l->frame_is_entry = LAYOUT_NONE;
+    l->code_version -= 4;                                 /* before co_localsplusnames */
+    l->code_first_traceable = l->code_instructions - 16u; /* before co_extra */
+    l->text_wide = l->text_ascii + 16u;
+    l->thread_bytes = (l->thread_frame > l->thread_next ? l->thread_frame : l->thread_next) + 8u;
+    l->code_bytes = l->code_instructions;
+    l->owner_c = 3;
+}
+
+static bool fits(uint32_t offset, uint32_t width, uint32_t bytes)
+{
+    return bytes <= LAYOUT_PART_BYTES_MAX && offset <= bytes && width <= bytes - offset;
+}
+
+static bool fits_if_any(uint32_t offset, uint32_t width, uint32_t bytes)
+{
+    return offset == LAYOUT_NONE || fits(offset, width, bytes);
+}
+
+bool python_layout_is_sound(const struct python_layout *l)
+{
+    uint32_t thread = l->thread_bytes, frame = l->frame_bytes, code = l->code_bytes;
+    bool is_sound = fits(l->thread_frame, 8, thread) && fits(l->thread_next, 8, thread);
+    is_sound &= l->cframe_frame == LAYOUT_NONE || (fits(l->cframe_frame, 8, l->cframe_bytes) &&
+                                                   fits(l->cframe_previous, 8, l->cframe_bytes));
+    is_sound &= fits(l->frame_code, 8, frame) && fits(l->frame_previous, 8, frame) &&
+                fits(l->frame_instruction, 8, frame) && fits(l->frame_owner, 1, frame) &&
+                fits_if_any(l->frame_is_entry, 1, frame);
+    is_sound &= fits(l->code_file, 8, code) && fits(l->code_function, 8, code) &&
+                fits(l->code_lines, 8, code) && fits(l->code_first_line, 4, code) &&
+                fits(l->code_first_traceable, 4, code) && fits_if_any(l->code_version, 4, code);
+    is_sound &= fits(l->text_state, 4, l->text_ascii) && fits(l->text_length, 8, l->text_ascii) &&
+                fits(LAYOUT_TYPE, 8, l->text_ascii);
+    is_sound &= fits(l->size, 8, l->bytes_data) && fits(l->size, 8, code) &&
+                fits(LAYOUT_TYPE, 8, l->bytes_data);
+    return is_sound;
+}
+
+const char *python_layout_find(struct python_layout *l, uint32_t version, const uint8_t *runtime,
+                               size_t runtime_bytes)
+{
+    if (version >> 16 == 0x030b || version >> 16 == 0x030c) {
+        *l = version >> 16 == 0x030b ? layout_3_11 : layout_3_12;
+        return runtime_bytes < 64 ? "its runtime is not what it should be" : NULL;
+    }
+    const struct parts *p = find_parts(version);
+    if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas of theirs are another thing */
+        return "this version is not known (3.11 to 3.14 are)";
+    if (runtime_bytes < 8 * (size_t)p->end || memcmp(runtime, COOKIE, 8) != 0 ||
+        word_at(runtime, WORD_VERSION) != version)
+        return "its debug offsets are not what they should be";
+    if (word_at(runtime, WORD_FREE_THREADED) != 0)
+        return "free-threaded builds are not known";
+    memset(l, 0, sizeof *l);
+    take_offsets(l, p, runtime);
+    complete(l);
+    return python_layout_is_sound(l) ? NULL : "its debug offsets are not what they should be";
+}

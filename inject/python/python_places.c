@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/python_places.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/futex.h"
+#include "base/pages.h"
+#include "base/signals.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+
+#define PAIR_SETS      8192u
+#define PAIR_WAYS      4u
+#define PLACES_MAX     65536u
+#define PLACE_SLOTS    (2 * PLACES_MAX) /* open addressing, never more than half full */
+#define PLACES_LOCK_NS 2000000000u
+
+/*
+ * What a frame has at hand, and the number of its place. Read without the lock: a number that is
+ * the same before and after the other words were read belongs to them.
+ */
+struct pair {
+    _Atomic uint32_t number; /* 0 = free */
+    _Atomic uint64_t code;
+    _Atomic uint64_t instruction;
+    _Atomic uint64_t check;
+};
+
+struct place {
+    uint64_t hash; /* of line and texts */
+    uint32_t number;
+    bool written; /* its record is in the stream, or somebody writes it */
+};
+
+#define PLACE_BYTES_MAX (PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX)
+
+/*
+ * 3 MiB, mapped at the first frame and touched as needed. The pairs are a cache, since a program
+ * may make code objects for ever; it comes to the same places again, which are kept.
+ */
+struct place_table {
+    struct pair pairs[PAIR_SETS][PAIR_WAYS];
+    struct place places[PLACE_SLOTS];
+    uint32_t place_count;
+    struct python_place text; /* the one that is being looked up */
+};
+
+/* By any thread that meets a place, under the lock; pairs are read without. */
+static _Atomic(struct place_table *) table;
+static struct lock places_lock;
+
+_Static_assert(PLACE_BYTES_MAX <= RECORD_BYTES_MAX, "fits a record");
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+static struct pair *set_of(struct place_table *in, const struct python_frame *f)
+{
+    uint64_t hash = mix(mix(f->code, f->instruction), f->check);
+    return in->pairs[hash % PAIR_SETS];
+}
+
+static bool is_of(const struct pair *p, const struct python_frame *f)
+{
+    return atomic_load_explicit(&p->instruction, memory_order_relaxed) == f->instruction &&
+           atomic_load_explicit(&p->code, memory_order_relaxed) == f->code &&
+           atomic_load_explicit(&p->check, memory_order_relaxed) == f->check;
+}
+
+static uint32_t find_pair(struct place_table *in, const struct python_frame *f)
+{
+    struct pair *set = set_of(in, f);
+    for (unsigned i = 0; i < PAIR_WAYS; i++) {
+        uint32_t number = atomic_load_explicit(&set[i].number, memory_order_acquire);
+        if (!number || !is_of(&set[i], f))
+            continue;
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&set[i].number, memory_order_relaxed) == number)
+            return number;
+    }
+    return 0;
+}
+
+/* With the lock held: in a free one of its set, else in any. */
+static void add_pair(struct place_table *in, const struct python_frame *f, uint32_t number)
+{
+    struct pair *set = set_of(in, f), *p = &set[f->check % PAIR_WAYS];
+    for (unsigned i = 0; i < PAIR_WAYS; i++)
+        if (!atomic_load_explicit(&set[i].number, memory_order_relaxed))
+            p = &set[i];
+    atomic_store_explicit(&p->number, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&p->code, f->code, memory_order_relaxed);
+    atomic_store_explicit(&p->instruction, f->instruction, memory_order_relaxed);
+    atomic_store_explicit(&p->check, f->check, memory_order_relaxed);
+    atomic_store_explicit(&p->number, number, memory_order_release);
+}
+
+/* With the lock held, as below. */
+static struct place_table *prepare(void)
+{
+    struct place_table *in = atomic_load(&table);
+    if (!in) {
+        in = pages_map(sizeof *in);
+        atomic_store(&table, in);
+    }
+    return in;
+}
+
+/* Takes the texts and the line from the code object. False: it is another one by now. */
+static bool look_up(struct place_table *in, const struct python_layout *l,
+                    const struct python_frame *f)
+{
+    const struct python_view checked = {.layout = l};
+    uint8_t head[LAYOUT_PART_BYTES_MAX];
+    if (!python_code_head(&checked, f->code, head))
+        return false;
+    python_code_place(&checked, f->code, head, f->instruction, &in->text);
+    return python_code_head(&checked, f->code, head) &&
+           python_code_check(&checked, head) == f->check;
+}
+
+/* With the lock held: the record of the place that was looked up, with a copy of its texts. */
+static struct record make_record(const struct place_table *in, uint32_t number, uint8_t *bytes)
+{
+    const struct python_place *text = &in->text;
+    memcpy(bytes, text->file, text->file_bytes);
+    bytes[text->file_bytes] = '\0';
+    memcpy(bytes + text->file_bytes + 1, text->function, text->function_bytes);
+    return (struct record){.type = RECORD_PYTHON,
+                           .begin = ticks_now(),
+                           .arg_count = 2,
+                           .args = {number, text->line},
+                           .bytes = bytes,
+                           .byte_count = text->file_bytes + 1 + text->function_bytes};
+}
+
+static uint64_t hash_of(const struct python_place *text)
+{
+    uint64_t hash = mix(mix(1, text->line), text->file_bytes);
+    for (uint32_t i = 0; i < text->file_bytes; i++)
+        hash = mix(hash, (uint8_t)text->file[i]);
+    for (uint32_t i = 0; i < text->function_bytes; i++)
+        hash = mix(hash, (uint8_t)text->function[i]);
+    return hash;
+}
+
+/* The place that was looked up; NULL if there is no room. */
+static struct place *find_place(struct place_table *in)
+{
+    uint64_t hash = hash_of(&in->text);
+    uint32_t slot = (uint32_t)(hash % PLACE_SLOTS);
+    while (in->places[slot].number && in->places[slot].hash != hash)
+        slot = (slot + 1) % PLACE_SLOTS;
+    if (!in->places[slot].number) {
+        if (in->place_count == PLACES_MAX)
+            return NULL;
+        in->places[slot] = (struct place){.hash = hash, .number = ++in->place_count};
+    }
+    return &in->places[slot];
+}
+
+/* Its record was dropped: whoever comes there next is to try again. */
+static void put_back(struct place_table *in, struct place *p, const struct python_frame *f)
+{
+    struct pair *set = set_of(in, f);
+    if (!lock_take(&places_lock, PLACES_LOCK_NS))
+        return;
+    p->written = false;
+    for (unsigned i = 0; i < PAIR_WAYS; i++)
+        if (atomic_load_explicit(&set[i].number, memory_order_relaxed) == p->number)
+            atomic_store_explicit(&set[i].number, 0, memory_order_relaxed);
+    lock_drop(&places_lock);
+}
+
+/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+static __attribute__((noinline)) uint32_t see(struct thread *t, const struct python_layout *l,
+                                              const struct python_frame *frame)
+{
+    uint8_t bytes[PLACE_BYTES_MAX];
+    struct record r;
+    if (!lock_take(&places_lock, PLACES_LOCK_NS))
+        return 0;
+    struct place_table *in = prepare();
+    struct place *p = in && look_up(in, l, frame) ? find_place(in) : NULL;
+    bool due = p && !p->written;
+    if (due)
+        r = make_record(in, p->number, bytes);
+    if (p) {
+        p->written = true;
+        add_pair(in, frame, p->number);
+    }
+    lock_drop(&places_lock);
+    if (due && !thread_append(t, &r)) {
+        put_back(in, p, frame);
+        return 0;
+    }
+    return p ? p->number : 0;
+}
+
+uint32_t python_place_number(struct thread *t, const struct python_layout *l,
+                             const struct python_frame *frame)
+{
+    struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
+    uint32_t number = in ? find_pair(in, frame) : 0;
+    if (likely(number))
+        return number;
+    uint64_t signals = block_signals(); /* a place counts as written before it is */
+    number = see(t, l, frame);
+    restore_signals(signals);
+    return number;
+}
+
+void python_places_reset(void)
+{
+    atomic_store(&places_lock.holder, 0);
+    struct place_table *in = atomic_load(&table);
+    if (in && madvise(in, sizeof *in, MADV_DONTNEED) < 0)
+        memset(in, 0, sizeof *in);
+}

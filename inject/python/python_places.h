@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The places in Python code that the recording knows: each has a number, by which stacks name it,
+ * and a PYTHON record that says what it is. Any thread.
+ */
+#ifndef GPUPROF_INJECT_PYTHON_PLACES_H
+#define GPUPROF_INJECT_PYTHON_PLACES_H
+
+#include <stdint.h>
+
+#include "python/python_code.h"
+#include "python/python_frame.h"
+
+struct thread;
+
+/*
+ * The number of the place that a frame is at; looks names up and writes the record at first sight.
+ * 0: the code object is not there any more, or there is no room, or no time.
+ */
+uint32_t python_place_number(struct thread *t, const struct python_layout *l,
+                             const struct python_frame *frame);
+
+/* No place is known any more: in the child of a fork. */
+void python_places_reset(void);
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "range/user_ranges.h"
+
+#include <string.h>
+
+#include "hook/call.h"
+#include "cupti/gpu.h"
+#include "range/kept.h"
+#include "range/labels.h"
+#include "base/signals.h"
+#include "record/start.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+#include "record/wake.h"
+
+#define LEVELS_MAX 6 /* domains that a thread has ranges open in at a time */
+
+/* The ranges that a thread has pushed in a domain and not yet popped. */
+struct level {
+    uint32_t depth; /* 0 = the struct is free */
+    uint32_t domain;
+    /* From the one to below the other: not in this recording, so their ends are not either. */
+    uint32_t silent_low;
+    uint32_t silent_high;
+};
+
+struct levels {
+    struct level of[LEVELS_MAX];
+    struct kept_list kept;    /* pushed, and waiting for a recording */
+    uint32_t untracked_count; /* pushed in domains for which there was no struct level */
+    uint64_t begin;           /* ticks; of what is being timed now, 0 = nothing */
+};
+
+static __thread struct levels levels;
+static _Atomic uint64_t range_serial; /* the newest id; by each thread that starts a range */
+
+enum way {
+    WAY_NONE,   /* inside our own code */
+    WAY_KEEP,   /* nothing is recorded now */
+    WAY_RECORD, /* this thread takes part */
+};
+
+static bool is_paused(void)
+{
+    return atomic_load_explicit(&gp.paused, memory_order_relaxed);
+}
+
+static __attribute__((noinline)) enum way choose_way(struct thread *t)
+{
+    if (epoch_now() == EPOCH_NONE) {
+        if (atomic_load(&fork_page.phase) == START_FAILED &&
+            atomic_load(&gp.counters[COUNTER_ENDED]))
+            counter_add(COUNTER_UNRECORDED, 1);
+        return WAY_KEEP;
+    }
+    if (is_paused())
+        return WAY_KEEP;
+    if (!thread_takes_part(t) && !thread_attach(t))
+        return WAY_KEEP;
+    if (thread_is_asked(t))
+        thread_follow(t);
+    return WAY_RECORD;
+}
+
+/* Everything here is between this and leave(), but for WAY_NONE. */
+static inline enum way enter(struct thread *t, struct call *c)
+{
+    if (!call_enter_own(t, c))
+        return WAY_NONE;
+    if (unlikely(t->burst))
+        levels.begin = ticks_now();
+    if (likely(t->epoch == atomic_load_explicit(&fork_page.recording, memory_order_relaxed)))
+        return WAY_RECORD;
+    return choose_way(t);
+}
+
+static __attribute__((noinline)) void leave_timed(struct thread *t)
+{
+    if (thread_takes_part(t) && t->burst) {
+        t->burst--;
+        thread_set_limit(t);
+        thread_cost_time(t->cost, COST_RANGE, ticks_now() - levels.begin);
+    }
+    levels.begin = 0;
+}
+
+static inline void leave(struct thread *t)
+{
+    if (unlikely(levels.begin))
+        leave_timed(t);
+    if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
+        writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
+    call_leave(t);
+}
+
+/* Without its 16 argument words, which cost more to clear than all the rest. */
+static inline void record_head(struct record *r, uint8_t type, uint64_t begin)
+{
+    memset(r, 0, offsetof(struct record, args));
+    r->type = type;
+    r->begin = begin;
+    r->bytes = NULL;
+    r->byte_count = 0;
+}
+
+static inline bool append_record(struct thread *t, const struct record *r)
+{
+    if (likely(t->records))
+        chunk_fetch_ahead(t->records + t->used);
+    return thread_append(t, r);
+}
+
+static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
+                   const struct range_event *e)
+{
+    struct record r;
+    record_head(&r, type, begin);
+    uint64_t *arg = r.args;
+    if (type == RECORD_RANGE_START)
+        *arg++ = id;
+    *arg++ = e->domain;
+    *arg++ = e->category;
+    *arg++ = e->color;
+    *arg++ = e->payload_type;
+    *arg++ = e->payload;
+    *arg++ = e->message;
+    r.arg_count = (uint8_t)(arg - r.args);
+    r.bytes = (const uint8_t *)e->text;
+    r.byte_count = e->byte_count;
+    return append_record(t, &r);
+}
+
+static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8_t count,
+                           uint64_t first, uint64_t second)
+{
+    struct record r;
+    record_head(&r, type, begin);
+    r.arg_count = count;
+    r.args[0] = first;
+    r.args[1] = second;
+    return append_record(t, &r);
+}
+
+/* ---- What was kept ------------------------------------------------------------------------ */
+
+static void write_kept(struct thread *t, const struct kept *k)
+{
+    struct range_event e = k->event;
+    e.text = k->text;
+    if (k->type == RECORD_STEP)
+        append_numbers(t, RECORD_STEP, k->begin, 1, k->id, 0);
+    else
+        append(t, k->type, k->begin, k->id, &e);
+}
+
+static __attribute__((noinline)) void write_all_kept(struct thread *t)
+{
+    struct kept *k;
+    labels_write(t);
+    while ((k = kept_take_shared())) {
+        write_kept(t, k);
+        kept_release(k);
+    }
+    kept_reverse(&levels.kept); /* the outermost first */
+    while ((k = kept_pop(&levels.kept, KEPT_ANY_DOMAIN))) {
+        write_kept(t, k);
+        kept_release(k);
+    }
+}
+
+static inline void write_what_waits(struct thread *t)
+{
+    if (unlikely(levels.kept.first) || unlikely(kept_is_waiting()) || unlikely(labels_are_due()))
+        write_all_kept(t);
+}
+
+void ranges_attached(struct thread *t)
+{
+    /* What this thread has open, but for what was kept, is in another process's file if in any. */
+    for (unsigned i = 0; i < LEVELS_MAX; i++) {
+        struct level *l = &levels.of[i];
+        uint32_t kept = kept_count(&levels.kept, l->domain);
+        l->silent_low = 0;
+        l->silent_high = l->depth > kept ? l->depth - kept : 0;
+    }
+    if (!is_paused())
+        write_what_waits(t);
+}
+
+void range_labels_changed(void)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return;
+    if (thread_takes_part(t))
+        labels_write(t);
+    leave(t);
+}
+
+/* ---- Pushed ranges ------------------------------------------------------------------------ */
+
+static struct level *find_level(uint32_t domain)
+{
+    for (unsigned i = 0; i < LEVELS_MAX; i++)
+        if (levels.of[i].depth && levels.of[i].domain == domain)
+            return &levels.of[i];
+    return NULL;
+}
+
+static struct level *new_level(uint32_t domain)
+{
+    for (unsigned i = 0; i < LEVELS_MAX; i++) {
+        if (levels.of[i].depth == 0) {
+            levels.of[i] = (struct level){.domain = domain};
+            return &levels.of[i];
+        }
+    }
+    return NULL;
+}
+
+/* The range that comes next is not in the recording. */
+static void silence(struct level *l)
+{
+    if (l->silent_low == l->silent_high)
+        l->silent_low = l->depth;
+    l->silent_high = l->depth + 1;
+}
+
+static bool is_silent(struct level *l, uint32_t depth)
+{
+    if (depth < l->silent_low || depth >= l->silent_high)
+        return false;
+    l->silent_high = depth;
+    return true;
+}
+
+int range_push(const struct range_event *e)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return RANGE_NO_LEVEL;
+    struct level *l = find_level(e->domain);
+    bool is_known;
+    if (!l)
+        l = new_level(e->domain);
+    if (way == WAY_RECORD) {
+        write_what_waits(t);
+        is_known = append(t, RECORD_PUSH, ticks_now(), 0, e);
+    } else {
+        is_known = kept_push(&levels.kept, RECORD_PUSH, e);
+    }
+    int level = RANGE_NO_LEVEL;
+    if (!l) {
+        levels.untracked_count++;
+    } else {
+        if (!is_known)
+            silence(l);
+        level = (int)l->depth++;
+    }
+    leave(t);
+    return level;
+}
+
+int range_pop(uint32_t domain)
+{
+    uint64_t now = ticks_now();
+    struct thread *t = &this_thread;
+    struct call c;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return RANGE_NO_LEVEL;
+    struct level *l = find_level(domain);
+    int level = RANGE_NONE_OPEN;
+    bool is_open = l || levels.untracked_count;
+    if (l)
+        level = (int)--l->depth;
+    else if (is_open)
+        levels.untracked_count--, level = RANGE_NO_LEVEL;
+    if (is_open && !(l && is_silent(l, l->depth))) {
+        struct kept *k = way == WAY_KEEP ? kept_pop(&levels.kept, domain) : NULL;
+        if (way == WAY_RECORD)
+            write_what_waits(t);
+        if (k)
+            kept_release(k);
+        else if (thread_takes_part(t)) /* begun before a pause, it ends in it */
+            append_numbers(t, RECORD_POP, now, 1, domain, 0);
+    }
+    leave(t);
+    return level;
+}
+
+/* ---- The others --------------------------------------------------------------------------- */
+
+uint64_t range_start(const struct range_event *e)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint64_t id =
+        (1 + atomic_fetch_add_explicit(&range_serial, 1, memory_order_relaxed)) * LABEL_DOMAIN_MAX +
+        e->domain;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return id;
+    if (way == WAY_RECORD) {
+        write_what_waits(t);
+        append(t, RECORD_RANGE_START, ticks_now(), id, e);
+    } else {
+        kept_share(RECORD_RANGE_START, id, e);
+    }
+    leave(t);
+    return id;
+}
+
+void range_end(uint64_t id)
+{
+    uint64_t now = ticks_now();
+    uint64_t serial = id / LABEL_DOMAIN_MAX;
+    struct thread *t = &this_thread;
+    struct call c;
+    if (!serial || serial > atomic_load_explicit(&range_serial, memory_order_relaxed))
+        return;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return;
+    if (way == WAY_RECORD)
+        write_what_waits(t);
+    else if (kept_drop_shared(id) || epoch_now() == EPOCH_NONE || !thread_attach(t))
+        goto done;
+    append_numbers(t, RECORD_RANGE_END, now, 2, id, id % LABEL_DOMAIN_MAX);
+done:
+    leave(t);
+}
+
+void range_mark(const struct range_event *e)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return;
+    if (way == WAY_RECORD) {
+        write_what_waits(t);
+        append(t, RECORD_MARK, ticks_now(), 0, e);
+    }
+    leave(t);
+}
+
+void range_step(uint64_t number)
+{
+    static const struct range_event none;
+    struct thread *t = &this_thread;
+    struct call c;
+    enum way way = enter(t, &c);
+    if (way == WAY_NONE)
+        return;
+    if (way == WAY_RECORD) {
+        write_what_waits(t);
+        append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
+    } else {
+        kept_share(RECORD_STEP, number, &none);
+    }
+    leave(t);
+}
+
+/*
+ * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
+ * device) takes long enough for others to launch.
+ */
+static void change_pause(bool paused)
+{
+    if (paused) {
+        atomic_store(&gp.paused, 1);
+        atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
+    }
+    gpu_pause(paused);
+    if (!paused) {
+        atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
+        atomic_store(&gp.paused, 0);
+    }
+}
+
+/* False: it is so already, or another thread is changing it: this one might have come before. */
+static bool set_paused(bool paused)
+{
+    uint32_t changes = 0;
+    bool changed = false;
+    uint64_t mask = block_signals(); /* a handler that never returned would leave it changing */
+    if (atomic_compare_exchange_strong(&fork_page.pausing, &changes, 1)) {
+        changed = atomic_load(&gp.paused) != (uint32_t)paused;
+        if (changed)
+            change_pause(paused);
+        atomic_store(&fork_page.pausing, 0);
+    }
+    restore_signals(mask);
+    return changed;
+}
+
+void range_pause(bool paused)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    if (!call_enter_own(t, &c))
+        return;
+    uint64_t begin = ticks_now(); /* what is open from here on may lack its work */
+    if (start_is_possible() && set_paused(paused) && epoch_now() != EPOCH_NONE &&
+        thread_attach(t)) {
+        append_numbers(t, RECORD_PAUSE, paused ? begin : ticks_now(), 1, paused, 0);
+        if (!paused)
+            write_what_waits(t);
+    }
+    leave(t);
+}
+
+uint32_t range_text_bytes(const char *text)
+{
+    if (!text)
+        return 0;
+    size_t length = strnlen(text, RANGE_TEXT_BYTES_MAX + 1);
+    if (length <= RANGE_TEXT_BYTES_MAX)
+        return (uint32_t)length;
+    counter_add(COUNTER_TEXTS_TRUNCATED, 1);
+    length = RANGE_TEXT_BYTES_MAX;
+    for (int i = 0; i < 3 && ((uint8_t)text[length] & 0xC0) == 0x80; i++)
+        length--;
+    return (uint32_t)length;
+}

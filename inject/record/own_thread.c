@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/own_thread.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "base/signals.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+
+#define STACK_BYTES   (1u << 20)
+#define THREADS_SHOWN 8 /* more than run at a time */
+
+_Atomic uint32_t own_thread_count;
+
+static _Atomic uint64_t processor_ns[COST_COUNT]; /* by each thread of ours, as it tells */
+static __thread uint64_t told_ns;                 /* of this thread */
+
+int own_thread_create(void *(*body)(void *), void *data)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    uint64_t mask = block_signals(); /* what the thread starts with */
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    atomic_fetch_add(&own_thread_count, 1);
+    int error = pthread_create(&thread, &attributes, body, data);
+    if (error)
+        atomic_fetch_sub(&own_thread_count, 1);
+    pthread_attr_destroy(&attributes);
+    restore_signals(mask);
+    return error;
+}
+
+/*
+ * Leak checkers find a thread's vector of TLS blocks only by a pointer behind its beginning, and
+ * call each that is still there at exit "possibly lost": an error of the program's, to memcheck.
+ */
+static void *volatile tls_vectors[THREADS_SHOWN]; /* where they begin, as glibc allocates them */
+
+static void show_tls_vector(void)
+{
+#if defined(__x86_64__)
+    char *vector;
+    __asm__("mov %%fs:8, %0" : "=r"(vector));
+#else
+    char *vector = *(char **)__builtin_thread_pointer();
+#endif
+    static _Atomic uint32_t shown;
+    tls_vectors[atomic_fetch_add(&shown, 1) % THREADS_SHOWN] = vector - 2 * sizeof(void *);
+}
+
+void own_thread_begin(const char *name)
+{
+    show_tls_vector();
+    call_enter(&this_thread, CALL_FOR_GOOD);
+    prctl(PR_SET_NAME, name);
+}
+
+void own_thread_end(void)
+{
+    atomic_fetch_sub(&own_thread_count, 1);
+}
+
+void own_thread_tell(enum cost_class class)
+{
+    uint64_t now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    atomic_fetch_add_explicit(&processor_ns[class], now_ns - told_ns, memory_order_relaxed);
+    told_ns = now_ns;
+}
+
+uint64_t own_thread_ns(enum cost_class class)
+{
+    return atomic_load_explicit(&processor_ns[class], memory_order_relaxed);
+}
+
+void own_threads_forget(void)
+{
+    atomic_store(&own_thread_count, 0);
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        atomic_store(&processor_ns[i], 0);
+}

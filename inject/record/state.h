@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library's one global: everything that outlives a call. Threads read it; who writes what is
+ * said at each part.
+ */
+#ifndef GPUPROF_INJECT_STATE_H
+#define GPUPROF_INJECT_STATE_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/compiler.h"
+#include "live.h"
+#include "record.h"
+#include "settings.h"
+#include "stream.h"
+
+/* Epochs: a recording (one per process, one more in each child of a fork) has a number from 2 on.
+ */
+#define EPOCH_NONE   0           /* in the page: nothing is being recorded here */
+#define EPOCH_THREAD 1           /* in a thread: it has no chunk yet; never equal to the page's */
+#define EPOCH_PAUSED 0x80000000u /* in the page: gpuprof_stop() was called; equals no thread's */
+#define EPOCH_MASK   0x7fffffffu
+
+/* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
+#define ATTENTION_COST    (1ull << 32) /* a number: when it changes, threads time calls; thread.c */
+#define ATTENTION_CAPTURE (1ull << 48) /* a stream is capturing; see capture.c */
+#define ATTENTION_LATE    (1ull << 62) /* the live file goes: store each event at once; finish.c */
+
+#define ATTENTION_COSTS    (ATTENTION_CAPTURE - ATTENTION_COST) /* the bits of that number */
+#define ATTENTION_CAPTURES (ATTENTION_LATE - ATTENTION_CAPTURE)
+
+#if defined(__aarch64__)
+#define FORK_PAGE_BYTES 65536 /* the largest pages that its kernels use */
+#else
+#define FORK_PAGE_BYTES 4096
+#endif
+
+/*
+ * The page that the kernel empties in the child of a fork (MADV_WIPEONFORK). One comparison of its
+ * first word with the thread's epoch tells "recording, this thread takes part, and the call has
+ * nothing to see to but its record" from everything else: not started, ended, and being such a
+ * child, by fork, _Fork or raw clone alike.
+ */
+struct fork_page {
+    _Atomic uint64_t recording; /* epoch, EPOCH_PAUSED (low half) + attention */
+    _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
+    _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
+    _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
+    _Atomic uint32_t passing; /* which calls are passed by: PASSING_QUERIES, and one of how many */
+    _Atomic uint32_t waited;  /* a thread has waited in vain for the start: no other one does */
+    _Atomic uint32_t pausing; /* a thread is about to change gp.paused */
+} __attribute__((aligned(FORK_PAGE_BYTES)));
+
+#define PASSING_QUERIES   1u          /* event records and queries: all */
+#define PASSING_CALLS(of) ((of) << 8) /* launches and copies: all but one of so many */
+
+extern HIDDEN struct fork_page fork_page;
+
+static inline uint32_t passing_now(void)
+{
+    return atomic_load_explicit(&fork_page.passing, memory_order_relaxed);
+}
+
+/* Of how many launches and copies one is recorded; 0: all are. */
+static inline uint32_t passing_calls(void)
+{
+    return passing_now() >> 8;
+}
+
+static inline uint64_t epoch_now(void)
+{
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_MASK;
+}
+
+static inline uint64_t attention_now(void)
+{
+    return atomic_load_explicit(&fork_page.recording, memory_order_relaxed) >> 32 << 32;
+}
+
+/* Is any stream capturing? */
+static inline bool attention_captures(void)
+{
+    return attention_now() & ATTENTION_CAPTURES;
+}
+
+/* How far this process's recording has come; see start.c. */
+enum start_phase { START_IDLE, START_RUNNING, START_DONE, START_FAILED };
+
+/*
+ * What we know of a chunk. Its head says most of that, too, for readers; but the program can write
+ * over the head, so nothing here is ever taken from there.
+ */
+struct chunk_owner {
+    _Atomic uint64_t word; /* enum live_chunk_state | the thread's number << 32 */
+    _Atomic uint32_t tid;
+    _Atomic uint32_t take; /* which take of a chunk it was */
+    _Atomic uint64_t position;
+    _Atomic uint64_t sealed;
+    _Atomic uint64_t used; /* bytes of whole records, when its thread has left it; else unknown */
+};
+
+#define CHUNK_USED_UNKNOWN UINT64_MAX
+
+/* The pool of chunks: the live file as it lies in memory. */
+struct pool {
+    struct chunk_owner *owners; /* mmap'ed; for each of chunk_max chunks */
+    uint8_t *base;              /* of the mapping */
+    size_t map_bytes;
+    uint32_t chunk_bytes;
+    uint32_t owners_max;
+    _Atomic uint32_t chunk_max; /* chunks that there is room for; less once there is no storage */
+    uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
+    _Atomic uint32_t allocated; /* chunks backed by storage */
+    _Atomic uint32_t grow_lock;
+    _Atomic uint32_t hint;       /* where to look for a free one */
+    _Atomic uint32_t free_count; /* about: a look through all chunks is worth it */
+    _Atomic uint32_t full_count; /* chunks left by their threads, not yet sealed */
+    _Atomic uint32_t free_event; /* futex: raised when chunks become free */
+    _Atomic uint32_t wanted;     /* a thread waits for one: the next pass is to free what it can */
+    _Atomic uint32_t take_count; /* chunks taken so far */
+    _Atomic uint32_t thread_count;
+    bool is_file; /* survives a kill */
+};
+
+/* The writer thread and the way to wait for it. */
+struct writer_control {
+    _Atomic uint32_t wake;       /* futex: raised to wake the writer */
+    _Atomic uint32_t asleep;     /* the writer waits on it */
+    _Atomic uint32_t requested;  /* number of the last flush that somebody wants */
+    _Atomic uint32_t done;       /* futex: number of the last flush done */
+    _Atomic uint32_t end_reason; /* enum end_reason when the flush is the last */
+    _Atomic uint32_t running;    /* the thread exists */
+    sigset_t program_mask;       /* of the program's thread that started the recording */
+};
+
+struct state {
+    uint64_t next_epoch;
+    bool off;       /* nothing will ever be recorded: AT_SECURE, no page */
+    int off_reason; /* errno of the latter */
+    bool used;      /* a recording was started here, or in the parent that forked us */
+    bool nested;
+    _Atomic uint32_t paused; /* survives a fork, as what the program has set must */
+    struct settings settings;
+    char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];
+    struct stream_header header;
+    struct pool pool;
+    struct writer_control writer;
+    uint8_t spare_head[LIVE_HEAD_BYTES]; /* counters while no live file exists */
+    _Atomic uint64_t *counters;          /* COUNTER_COUNT, in the live file */
+};
+
+extern HIDDEN struct state gp;
+
+static inline void counter_add(enum counter_index index, uint64_t amount)
+{
+    atomic_fetch_add_explicit(&gp.counters[index], amount, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/cfi.h"
+
+#include <string.h>
+
+#define REMEMBERED_MAX  8
+#define STEPS_MAX       4096       /* instructions of one program */
+#define ENTRY_BYTES_MAX (1u << 20) /* a lock is held and signals wait while it is read */
+
+/* Encodings of pointers. */
+#define ENCODING_OMITTED  0xff
+#define ENCODING_RELATIVE 0x10
+#define ENCODING_TABLE    0x3b /* relative to the index, 4 bytes, signed */
+#define ENCODING_INDIRECT 0x80
+
+struct cursor {
+    const uint8_t *at;
+    const uint8_t *end;
+    bool bad; /* something did not fit; everything after it is 0 */
+};
+
+static uint64_t take(struct cursor *c, unsigned bytes)
+{
+    uint64_t value = 0;
+    if (c->bad || (size_t)(c->end - c->at) < bytes) {
+        c->bad = true;
+        return 0;
+    }
+    memcpy(&value, c->at, bytes);
+    c->at += bytes;
+    return value;
+}
+
+static void skip(struct cursor *c, uint64_t bytes)
+{
+    if (c->bad || bytes > (size_t)(c->end - c->at))
+        c->bad = true;
+    else
+        c->at += bytes;
+}
+
+static uint64_t take_leb(struct cursor *c, bool is_signed)
+{
+    uint64_t value = 0;
+    unsigned shift = 0, byte;
+    do {
+        byte = (unsigned)take(c, 1);
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    if (is_signed && byte & 0x40 && shift < 64)
+        value |= UINT64_MAX << shift;
+    return value;
+}
+
+static uint64_t take_uleb(struct cursor *c)
+{
+    return take_leb(c, false);
+}
+
+static int64_t take_sleb(struct cursor *c)
+{
+    return (int64_t)take_leb(c, true);
+}
+
+/* In units of `factor`. What a damaged file makes too large wraps, and does not fit later. */
+static int64_t scaled(uint64_t value, int64_t factor)
+{
+    return (int64_t)(value * (uint64_t)factor);
+}
+
+/* Of the encodings that compilers use for code. Indirect ones are skipped by their length. */
+static uint64_t take_pointer(struct cursor *c, unsigned encoding)
+{
+    uintptr_t place = (uintptr_t)c->at;
+    uint64_t value = 0;
+    if (encoding == ENCODING_OMITTED)
+        return 0;
+    switch (encoding & 0xf) {
+    case 0x00:
+    case 0x04:
+    case 0x0c: value = take(c, 8); break;
+    case 0x01: value = take_uleb(c); break;
+    case 0x02: value = take(c, 2); break;
+    case 0x03: value = take(c, 4); break;
+    case 0x09: value = (uint64_t)take_sleb(c); break;
+    case 0x0a: value = (uint64_t)(int16_t)take(c, 2); break;
+    case 0x0b: value = (uint64_t)(int32_t)take(c, 4); break;
+    default: c->bad = true;
+    }
+    switch (encoding & 0x70) {
+    case 0: break;
+    case ENCODING_RELATIVE: value += place; break;
+    default: c->bad = true;
+    }
+    return value;
+}
+
+static struct cursor cursor_at(const struct cfi_object *o, uintptr_t at)
+{
+    bool inside = at >= o->low && at < o->high;
+    struct cursor c = {(const uint8_t *)(inside ? at : o->low), (const uint8_t *)o->high, !inside};
+    return c;
+}
+
+/* The body of the entry (CIE or FDE) at `at`, after its length; the cursor ends with it. */
+static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
+{
+    struct cursor c = cursor_at(o, at);
+    uint64_t length = take(&c, 4);
+    if (length == 0xffffffff)
+        length = take(&c, 8);
+    if (length == 0 || length > ENTRY_BYTES_MAX || length > (size_t)(c.end - c.at))
+        c.bad = true;
+    if (!c.bad)
+        c.end = c.at + length;
+    return c;
+}
+
+/* What the functions of one kind have in common. */
+struct common {
+    uint64_t code_factor;
+    int64_t data_factor;
+    unsigned encoding; /* of the functions' addresses */
+    bool is_augmented; /* their entries have a part of known length to skip */
+    bool is_signal;
+    struct cursor program;
+};
+
+static bool read_augmentation(struct cursor *c, const char *letters, struct common *common)
+{
+    common->is_augmented = letters[0] == 'z';
+    if (!common->is_augmented)
+        return letters[0] == '\0';
+    uint64_t bytes = take_uleb(c);
+    const uint8_t *start = c->at;
+    for (const char *p = letters + 1; *p && !c->bad; p++) {
+        switch (*p) {
+        case 'R': common->encoding = (unsigned)take(c, 1); break;
+        case 'P': {
+            /* The personality is not called: how it is found is of no interest. */
+            unsigned encoding = (unsigned)take(c, 1);
+            take_pointer(c, encoding & ~(unsigned)ENCODING_INDIRECT);
+            break;
+        }
+        case 'L': take(c, 1); break;
+        case 'S': common->is_signal = true; break;
+        case 'B': break; /* the other key of aarch64's signed addresses */
+        default: return false;
+        }
+    }
+    c->at = start;
+    skip(c, bytes);
+    return !c->bad;
+}
+
+static bool read_common(const struct cfi_object *o, uintptr_t at, struct common *common)
+{
+    struct cursor c = entry_at(o, at);
+    *common = (struct common){0};
+    if (take(&c, 4) != 0)
+        return false;
+    unsigned version = (unsigned)take(&c, 1);
+    const char *letters = (const char *)c.at;
+    if (c.bad || !memchr(letters, '\0', (size_t)(c.end - c.at)) || (version != 1 && version != 3))
+        return false;
+    skip(&c, strlen(letters) + 1);
+    common->code_factor = take_uleb(&c);
+    common->data_factor = take_sleb(&c);
+    uint64_t return_register = version == 1 ? take(&c, 1) : take_uleb(&c);
+    if (return_register != CFI_RETURN_ADDRESS || !read_augmentation(&c, letters, common))
+        return false;
+    common->program = c;
+    return true;
+}
+
+/* The rule while a program makes it. */
+struct row {
+    uint64_t cfa_register;
+    int64_t cfa_offset;
+    int64_t cfa_further;
+    bool cfa_loaded;
+    bool cfa_known;
+    uint8_t places[2]; /* enum cfi_place, of the frame pointer and of the return address */
+    int64_t offsets[2];
+    bool is_strange[2]; /* said in a way that we do not follow */
+};
+
+struct machine {
+    const struct common *common;
+    struct row row;
+    struct row initial; /* what the common part says */
+    struct row remembered[REMEMBERED_MAX];
+    unsigned remembered_count;
+};
+
+static int which(uint64_t reg)
+{
+    return reg == CFI_FRAME_POINTER ? 0 : reg == CFI_RETURN_ADDRESS ? 1 : -1;
+}
+
+static void set_place(struct row *row, uint64_t reg, enum cfi_place place, int64_t offset)
+{
+    int i = which(reg);
+    if (i < 0)
+        return;
+    row->places[i] = (uint8_t)place;
+    row->offsets[i] = offset;
+    row->is_strange[i] = false;
+}
+
+static void set_strange(struct row *row, uint64_t reg)
+{
+    int i = which(reg);
+    if (i >= 0)
+        row->is_strange[i] = true;
+}
+
+/* What an expression begins with: "register + offset". */
+static bool take_base(struct cursor *e, uint64_t *reg, int64_t *offset)
+{
+    unsigned op = (unsigned)take(e, 1);
+    if (op < 0x70 || op > 0x8f) /* breg0 to breg31 */
+        return false;
+    *reg = op - 0x70;
+    *offset = take_sleb(e);
+    return !e->bad;
+}
+
+static struct cursor take_block(struct cursor *c)
+{
+    uint64_t bytes = take_uleb(c);
+    struct cursor block = *c;
+    skip(c, bytes);
+    block.end = c->at;
+    block.bad = c->bad;
+    return block;
+}
+
+/* Of an aligned stack (breg, deref), and of what is written by hand (breg, deref, plus_uconst). */
+static void set_cfa_expression(struct row *row, struct cursor e)
+{
+    row->cfa_known = false;
+    row->cfa_further = 0;
+    if (!take_base(&e, &row->cfa_register, &row->cfa_offset))
+        return;
+    row->cfa_loaded = e.at < e.end && take(&e, 1) == 0x06;
+    if (e.at < e.end) {
+        if (take(&e, 1) != 0x23)
+            return;
+        row->cfa_further = (int64_t)take_uleb(&e);
+    }
+    row->cfa_known = row->cfa_loaded && !e.bad && e.at == e.end;
+}
+
+static void set_place_expression(struct row *row, uint64_t reg, struct cursor e)
+{
+    uint64_t base;
+    int64_t offset;
+    if (take_base(&e, &base, &offset) && e.at == e.end && base == CFI_FRAME_POINTER)
+        set_place(row, reg, CFI_AT_BASE, offset);
+    else
+        set_strange(row, reg);
+}
+
+static void set_cfa(struct row *row, uint64_t reg, int64_t offset)
+{
+    row->cfa_register = reg;
+    row->cfa_offset = offset;
+    row->cfa_further = 0;
+    row->cfa_loaded = false;
+    row->cfa_known = true;
+}
+
+static void restore(struct machine *m, uint64_t reg)
+{
+    int i = which(reg);
+    if (i < 0)
+        return;
+    m->row.places[i] = m->initial.places[i];
+    m->row.offsets[i] = m->initial.offsets[i];
+    m->row.is_strange[i] = m->initial.is_strange[i];
+}
+
+/* One instruction that says where something is. False: unknown, or it did not fit. */
+static bool run_one(struct machine *m, struct cursor *c, unsigned op)
+{
+    struct row *row = &m->row;
+    int64_t factor = m->common->data_factor;
+    uint64_t reg;
+    switch (op) {
+    case 0x00: break;
+    case 0x05: /* offset_extended */
+        reg = take_uleb(c);
+        set_place(row, reg, CFI_IN_FRAME, scaled(take_uleb(c), factor));
+        break;
+    case 0x06: restore(m, take_uleb(c)); break;
+    case 0x07: set_place(row, take_uleb(c), CFI_UNDEFINED, 0); break;
+    case 0x08: set_place(row, take_uleb(c), CFI_SAME, 0); break;
+    case 0x09: /* register */
+        set_strange(row, take_uleb(c));
+        take_uleb(c);
+        break;
+    case 0x0a: /* remember_state */
+        if (m->remembered_count == REMEMBERED_MAX)
+            return false;
+        m->remembered[m->remembered_count++] = *row;
+        break;
+    case 0x0b: /* restore_state */
+        if (m->remembered_count == 0)
+            return false;
+        *row = m->remembered[--m->remembered_count];
+        break;
+    case 0x0c: /* def_cfa */
+        reg = take_uleb(c);
+        set_cfa(row, reg, (int64_t)take_uleb(c));
+        break;
+    case 0x0d: row->cfa_register = take_uleb(c); break;
+    case 0x0e: row->cfa_offset = (int64_t)take_uleb(c); break;
+    case 0x0f: set_cfa_expression(row, take_block(c)); break;
+    case 0x10: /* expression */
+        reg = take_uleb(c);
+        set_place_expression(row, reg, take_block(c));
+        break;
+    case 0x11: /* offset_extended_sf */
+        reg = take_uleb(c);
+        set_place(row, reg, CFI_IN_FRAME, scaled((uint64_t)take_sleb(c), factor));
+        break;
+    case 0x12: /* def_cfa_sf */
+        reg = take_uleb(c);
+        set_cfa(row, reg, scaled((uint64_t)take_sleb(c), factor));
+        break;
+    case 0x13: row->cfa_offset = scaled((uint64_t)take_sleb(c), factor); break;
+    case 0x14: /* val_offset, val_offset_sf: the value itself */
+    case 0x15:
+        set_strange(row, take_uleb(c));
+        take_uleb(c);
+        break;
+    case 0x16: /* val_expression */
+        set_strange(row, take_uleb(c));
+        take_block(c);
+        break;
+    case 0x2d: break; /* the return address is signed from here on: walk.c strips it always */
+    case 0x2e: take_uleb(c); break;
+    case 0x2f: /* negative_offset_extended */
+        reg = take_uleb(c);
+        set_place(row, reg, CFI_IN_FRAME, scaled(-take_uleb(c), factor));
+        break;
+    default: return false;
+    }
+    return !c->bad;
+}
+
+/* Runs a program up to `target`, counted from the function's begin. */
+static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t begin,
+                uint64_t target)
+{
+    uint64_t place = begin;
+    for (unsigned steps = 0; c.at < c.end; steps++) {
+        unsigned op = (unsigned)take(&c, 1);
+        uint64_t delta = 0;
+        if (steps == STEPS_MAX || c.bad)
+            return false;
+        if (op >> 6 == 2)
+            set_place(&m->row, op & 0x3f, CFI_IN_FRAME,
+                      scaled(take_uleb(&c), m->common->data_factor));
+        else if (op >> 6 == 3)
+            restore(m, op & 0x3f);
+        else if (op >> 6 == 1)
+            delta = op & 0x3f;
+        else if (op == 0x01)
+            place = take_pointer(&c, encoding);
+        else if (op >= 0x02 && op <= 0x04)
+            delta = take(&c, 1u << (op - 2));
+        else if (!run_one(m, &c, op))
+            return false;
+        if (c.bad)
+            return false;
+        place += delta * m->common->code_factor;
+        if (place > target)
+            break;
+    }
+    return true;
+}
+
+static bool fits(int64_t value)
+{
+    return value == (int32_t)value;
+}
+
+static bool make_rule(const struct row *row, struct cfi_rule *rule)
+{
+    bool from_stack = row->cfa_register == CFI_STACK_POINTER;
+    if (row->places[1] == CFI_UNDEFINED && !row->is_strange[1]) {
+        *rule = (struct cfi_rule){.return_place = CFI_UNDEFINED};
+        return true;
+    }
+    if (!row->cfa_known || (!from_stack && row->cfa_register != CFI_FRAME_POINTER) ||
+        row->is_strange[1] || !fits(row->cfa_offset) || !fits(row->offsets[0]) ||
+        !fits(row->offsets[1]) || row->cfa_further < 0 || row->cfa_further > INT16_MAX)
+        return false;
+    *rule = (struct cfi_rule){
+        .flags = (uint8_t)((from_stack ? CFI_FROM_STACK : 0) | (row->cfa_loaded ? CFI_LOADED : 0)),
+        .pointer_place = row->is_strange[0] ? CFI_UNDEFINED : row->places[0],
+        .return_place = row->places[1],
+        .cfa_further = (int16_t)row->cfa_further,
+        .cfa_offset = (int32_t)row->cfa_offset,
+        .pointer_offset = (int32_t)row->offsets[0],
+        .return_offset = (int32_t)row->offsets[1],
+    };
+    return true;
+}
+
+/* The entry of the function that begins last before `address`; 0 if there is none. */
+static uintptr_t find_entry(const struct cfi_object *o, uintptr_t address)
+{
+    struct cursor c = cursor_at(o, o->index);
+    unsigned version = (unsigned)take(&c, 1), frame_encoding = (unsigned)take(&c, 1);
+    unsigned count_encoding = (unsigned)take(&c, 1), table_encoding = (unsigned)take(&c, 1);
+    take_pointer(&c, frame_encoding);
+    uint64_t count = take_pointer(&c, count_encoding);
+    if (c.bad || version != 1 || table_encoding != ENCODING_TABLE || count == 0 ||
+        count > (size_t)(c.end - c.at) / 8)
+        return 0;
+    int64_t wanted = (int64_t)(address - o->index);
+    uint64_t low = 0, high = count;
+    int32_t pair[2];
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        memcpy(pair, c.at + 8 * middle, sizeof pair);
+        if (pair[0] <= wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    memcpy(pair, c.at + 8 * low, sizeof pair);
+    return pair[0] <= wanted ? o->index + (uintptr_t)(intptr_t)pair[1] : 0;
+}
+
+bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *rule)
+{
+    struct common common;
+    uintptr_t at = o->index ? find_entry(o, address) : 0;
+    *rule = (struct cfi_rule){.flags = CFI_NONE};
+    if (!at)
+        return false;
+    struct cursor c = entry_at(o, at);
+    uintptr_t place = (uintptr_t)c.at;
+    uint64_t back = take(&c, 4);
+    if (c.bad || back == 0 || !read_common(o, place - back, &common))
+        return false;
+    uint64_t begin = take_pointer(&c, common.encoding);
+    uint64_t bytes = take_pointer(&c, common.encoding & 0xf);
+    if (common.is_augmented)
+        skip(&c, take_uleb(&c));
+    if (c.bad || address - begin >= bytes)
+        return false;
+    struct machine m = {.common = &common};
+#if defined(__aarch64__)
+    m.row.places[1] = CFI_SAME; /* in the link register */
+#endif
+    rule->flags = CFI_NONE | CFI_STRANGE;
+    if (!run(&m, common.program, common.encoding, 0, UINT64_MAX))
+        return false;
+    m.initial = m.row;
+    if (common.is_signal) {
+        *rule = (struct cfi_rule){.flags = CFI_SIGNAL};
+        return true;
+    }
+    return run(&m, c, common.encoding, begin, address) && make_rule(&m.row, rule);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/splice.h"
+
+#include <string.h>
+
+#include "frame.h"
+#include "record/thread.h"
+
+/* Where the native frame is to which the next Python frames belong; UINT64_MAX: in none. */
+static uint64_t next_entry(const struct splice *s)
+{
+    for (unsigned i = s->next; i < s->count; i++)
+        if (s->frames[i].entry)
+            return s->frames[i].entry;
+    return UINT64_MAX;
+}
+
+/* The next Python frames, up to their entry. */
+static void put_entry(struct thread *t, struct splice *s)
+{
+    for (bool is_last = false; s->next < s->count && !is_last; s->next++) {
+        uint32_t location = python_location(t, &s->frames[s->next]);
+        is_last = s->frames[s->next].entry != 0;
+        s->is_short |= !location;
+        if (location)
+            s->out[s->out_count++] = frame_in_python(location);
+    }
+}
+
+/* Both are in the order of the stack that they lie on. */
+static void merge(struct thread *t, struct splice *s, const struct walk *w)
+{
+    uint64_t begin = w->begin, entry = w->is_borrowed ? UINT64_MAX : next_entry(s);
+    for (unsigned i = 0; i < w->count; begin = w->ends[i++]) {
+        bool is_loop = false;
+        while (entry < w->ends[i]) {
+            is_loop = entry >= begin;
+            put_entry(t, s);
+            entry = next_entry(s);
+        }
+        if (!is_loop)
+            s->out[s->out_count++] = w->frames[i];
+    }
+    while (s->next < s->count)
+        put_entry(t, s);
+}
+
+void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max)
+{
+    bool is_cut;
+    s->count = python_frames(s->frames, PYTHON_FRAMES_MAX, &is_cut, &w->is_borrowed);
+    s->next = s->out_count = 0;
+    s->is_short = false;
+    if (s->count)
+        merge(t, s, w);
+    if (s->is_short)
+        counter_add(COUNTER_STACKS_DROPPED, 1);
+    if (s->count) {
+        w->is_cut |= is_cut;
+        w->count = s->out_count;
+    }
+    w->is_cut |= w->count > max;
+    w->count = w->count < max ? w->count : max;
+    if (s->count)
+        memcpy(w->frames, s->out, w->count * sizeof *w->frames);
+}

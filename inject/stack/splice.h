@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python frames in a native stack: the interpreter's loop is one native frame, in which the state
+ * of its entry from C lies; all Python frames since that entry stand in its place.
+ */
+#ifndef GPUPROF_INJECT_SPLICE_H
+#define GPUPROF_INJECT_SPLICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "python/python.h"
+#include "stack/walk.h"
+
+/* What it needs while it works. */
+struct splice {
+    struct python_frame frames[PYTHON_FRAMES_MAX];
+    unsigned count;
+    unsigned next; /* Python frame that has no place yet */
+    bool is_short; /* a place found no room */
+    uint64_t out[WALK_FRAMES_MAX + PYTHON_FRAMES_MAX];
+    unsigned out_count;
+};
+
+/*
+ * Puts the calling thread's Python frames, or borrowed ones, into `w`, and cuts it to `max` frames.
+ * Writes PYTHON records; not async-signal-safe. Frames whose places found no room are left out, and
+ * that is counted.
+ */
+void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "frame.h"
+#include "store/meta.h"
+#include "stack/modules.h"
+#include "base/pages.h"
+#include "python/python.h"
+#include "base/say.h"
+#include "stack/splice.h"
+#include "record/thread.h"
+#include "base/ticks.h"
+#include "stack/unwinder.h"
+#include "stack/walk.h"
+
+#define STACKS_MAX  (1u << 16)
+#define SLOTS       (2 * STACKS_MAX) /* never more than half full */
+#define PROBES_MAX  64
+#define RECENTS     STACKS_MAX /* power of two */
+#define ROOMS       256        /* of 25 KiB, of which a usual stack touches half */
+#define RETAKES_MAX 4          /* because objects were unloaded meanwhile */
+
+_Static_assert(WALK_FRAMES_MAX <= FRAME_COUNT_MAX, "a stack fits into a record");
+
+/* Claimed by the hash of its frames; has its number when the definition is in the stream. */
+struct slot {
+    _Atomic uint64_t key; /* 0 = free */
+    _Atomic uint32_t stack;
+};
+
+/*
+ * What addresses were found to mean, at one age of the list of modules. A cache: what does not fit
+ * together, or is not there, is looked up again.
+ */
+struct recent {
+    _Atomic uint64_t check;
+    _Atomic uint32_t stack;
+};
+
+/* Where a stack is taken: the thread's own may be a small one. */
+struct room {
+    _Atomic uint32_t is_taken;
+    struct walk walk;
+    struct splice splice;
+} __attribute__((aligned(64)));
+
+struct table {
+    struct slot slots[SLOTS];
+    struct recent recents[RECENTS];
+    struct room rooms[ROOMS];
+};
+
+/* The table and why there is none: by the thread that starts a recording, and by the child of a
+ * fork; the rest by any thread that takes a stack. */
+static struct table *table;            /* mmap'ed */
+static _Atomic uint32_t stack_count;   /* slots claimed */
+static _Atomic uint32_t failure_count; /* stack_of_failure */
+static _Atomic uint32_t last_stack;    /* the newest number */
+static const char *absent;             /* why there are none */
+
+static inline uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+/* Of addresses with the age of what they mean, and of frames with none. */
+static uint64_t hash_of(const struct walk *w, uint32_t age)
+{
+    /* Mixed for itself: an age is as small as what two addresses differ by. */
+    uint64_t hash = mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
+    for (unsigned i = 0; i < w->count; i++)
+        hash = mix(hash, w->frames[i]);
+    return hash ? hash : 1;
+}
+
+static uint64_t check_of(uint64_t key, uint32_t stack)
+{
+    return key ^ stack * 0x9E3779B97F4A7C15u;
+}
+
+/* Two places are its own: 0 and 1. */
+static struct recent *recent_of(uint64_t key, unsigned place)
+{
+    return &table->recents[key % RECENTS ^ place];
+}
+
+static uint32_t find_recent(uint64_t key)
+{
+    for (unsigned place = 0; place < 2; place++) {
+        const struct recent *r = recent_of(key, place);
+        uint32_t stack = atomic_load_explicit(&r->stack, memory_order_relaxed);
+        if (stack && atomic_load_explicit(&r->check, memory_order_relaxed) == check_of(key, stack))
+            return stack;
+    }
+    return 0;
+}
+
+static void put(struct recent *r, uint64_t check, uint32_t stack)
+{
+    atomic_store_explicit(&r->check, check, memory_order_relaxed);
+    atomic_store_explicit(&r->stack, stack, memory_order_relaxed);
+}
+
+/* What was there goes to the other place. */
+static void add_recent(uint64_t key, uint32_t stack)
+{
+    struct recent *r = recent_of(key, 0);
+    put(recent_of(key, 1), atomic_load_explicit(&r->check, memory_order_relaxed),
+        atomic_load_explicit(&r->stack, memory_order_relaxed));
+    put(r, check_of(key, stack), stack);
+}
+
+/* The slot of that key, now claimed if it was not; NULL if there is no room. */
+static struct slot *slot_of(uint64_t key)
+{
+    for (uint64_t i = key; i < key + PROBES_MAX; i++) {
+        struct slot *s = &table->slots[i % SLOTS];
+        uint64_t found = atomic_load_explicit(&s->key, memory_order_relaxed);
+        if (found == key)
+            return s;
+        if (found)
+            continue;
+        if (atomic_load_explicit(&stack_count, memory_order_relaxed) >= STACKS_MAX)
+            return NULL;
+        if (atomic_compare_exchange_strong(&s->key, &found, key)) {
+            atomic_fetch_add(&stack_count, 1);
+            return s;
+        }
+        if (found == key)
+            return s;
+    }
+    return NULL;
+}
+
+/* Writes what a stack is: frames. */
+static bool define(struct thread *t, uint32_t stack, const struct walk *w)
+{
+    struct record r = {
+        .type = RECORD_STACK,
+        .begin = ticks_now(),
+        .arg_count = 2,
+        .args = {stack, (w->is_cut ? STACK_CUT : 0) | (w->is_borrowed ? STACK_BORROWED : 0)},
+        .bytes = (const uint8_t *)w->frames,
+        .byte_count = 8 * w->count};
+    if (thread_append(t, &r))
+        return true;
+    counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again at its next call */
+    return false;
+}
+
+/* The number of what the addresses mean, which are frames then. 0: no room. */
+static uint32_t number_of(struct thread *t, struct walk *w)
+{
+    struct slot *s = modules_frames(t, w->frames, w->count) ? slot_of(hash_of(w, 0)) : NULL;
+    uint32_t stack = s ? atomic_load_explicit(&s->stack, memory_order_acquire) : 0;
+    if (stack || !s)
+        return stack;
+    stack = 1 + atomic_fetch_add(&last_stack, 1);
+    if (!define(t, stack, w))
+        return 0;
+    atomic_store_explicit(&s->stack, stack, memory_order_release);
+    return stack;
+}
+
+static uint32_t take(struct thread *t, struct walk *w, struct splice *s)
+{
+    uint64_t key = 0;
+    for (unsigned tries = 0; tries < RETAKES_MAX; tries++) {
+        modules_check(tries > 0);
+        uint32_t age = atomic_load(&modules_age);
+        unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+        uint64_t whole = walk_whole(t, w, max) ? hash_of(w, age) : 0;
+        uint32_t stack = whole ? find_recent(whole) : 0;
+        if (likely(stack))
+            return stack;
+        walk_stack(t, w, python_is_here() ? WALK_FRAMES_MAX : max);
+        if (!w->is_signal && w->has_ends && python_is_here())
+            splice_python(t, s, w, max);
+        if (w->is_signal || w->count == 0) {
+            counter_add(COUNTER_STACKLESS, 1);
+            return 0;
+        }
+        key = whole ? whole : hash_of(w, age);
+        stack = whole ? 0 : find_recent(key);
+        if (likely(stack))
+            return stack;
+        /* A new one: is it one, or was a rule of something used that is not there any more? */
+        modules_check(true);
+        if (age == atomic_load(&modules_age))
+            break;
+    }
+    uint32_t stack = number_of(t, w);
+    if (stack)
+        add_recent(key, stack);
+    else
+        counter_add(COUNTER_STACKS_DROPPED, 1);
+    return stack;
+}
+
+/* One that the thread has left by longjmp is its own still. NULL: all are taken. */
+static struct room *take_room(struct thread *t)
+{
+    for (unsigned i = 0; i < ROOMS && !t->room; i++) {
+        struct room *r = &table->rooms[(t->number + i) % ROOMS];
+        if (!atomic_load_explicit(&r->is_taken, memory_order_relaxed) &&
+            !atomic_exchange_explicit(&r->is_taken, 1, memory_order_acquire))
+            t->room = r;
+    }
+    return t->room;
+}
+
+static void leave_room(struct thread *t, struct room *r)
+{
+    t->room = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&r->is_taken, 0, memory_order_release);
+}
+
+/* Where more threads than there are rooms take one. */
+static __attribute__((noinline)) uint32_t take_here(struct thread *t)
+{
+    struct walk w;
+    struct splice s;
+    return take(t, &w, &s);
+}
+
+uint32_t stack_take(struct thread *t)
+{
+    int saved = errno;
+    struct room *r = take_room(t);
+    uint32_t stack = r ? take(t, &r->walk, &r->splice) : take_here(t);
+    if (r)
+        leave_room(t, r);
+    errno = saved;
+    return stack;
+}
+
+bool stack_of_failure(unsigned class)
+{
+    return atomic_load(&fork_page.slow_ticks[class]) != UINT64_MAX &&
+           atomic_load(&failure_count) < STACK_FAILURES_MAX &&
+           atomic_fetch_add(&failure_count, 1) < STACK_FAILURES_MAX;
+}
+
+static void set_slow(uint64_t ticks, uint64_t always)
+{
+    for (unsigned i = 0; i < API_CLASS_COUNT; i++)
+        atomic_store(&fork_page.slow_ticks[i], always >> i & 1 ? 0 : ticks);
+}
+
+static void decide(void)
+{
+    uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
+    uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
+    if (!absent && !table && (always || ns != SETTING_OFF)) {
+        table = pages_map(sizeof *table);
+        if (!table) {
+            absent = "absent: no memory";
+            say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
+        }
+    }
+    if (absent || !table)
+        set_slow(UINT64_MAX, 0);
+    else
+        set_slow(ns == SETTING_OFF
+                     ? UINT64_MAX
+                     : (uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult),
+                 always);
+}
+
+void stacks_start(void)
+{
+    decide();
+    if (stacks_are_on())
+        python_look();
+}
+
+void stacks_stop(void)
+{
+    set_slow(UINT64_MAX, 0);
+}
+
+void stacks_load(void)
+{
+    if (stacks_are_on())
+        unwinder_start();
+}
+
+void stacks_reset(void)
+{
+    unwinder_reset();
+    if (!modules_reset()) {
+        absent = "absent: the loader was busy when the process was forked";
+        say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
+    }
+    if (table)
+        munmap(table, sizeof *table);
+    table = NULL;
+    atomic_store(&stack_count, 0);
+    atomic_store(&last_stack, 0);
+    atomic_store(&failure_count, 0);
+}
+
+bool stacks_are_on(void)
+{
+    return !absent && table;
+}
+
+void stacks_look(struct thread *writer)
+{
+    (void)writer;
+    if (stacks_are_on())
+        python_look();
+}
+
+/* "absent: " and why, if there are none; in `text`, if it takes more than a constant. */
+static const char *source(char *text, size_t bytes)
+{
+    const char *state = unwinder_state();
+    if (absent || !table)
+        return absent ? absent : "absent: switched off";
+    if (python_is_here())
+        return "call frame information (Python's frames want it)";
+    if (strcmp(state, UNWINDER_READY) == 0) {
+        if (gp.settings.numbers[SETTING_UNWINDER] == UNWINDER_LIBUNWIND)
+            return state;
+        state = "for what it does not follow";
+    }
+    snprintf(text, bytes, "call frame information (libunwind: %s)", state);
+    return text;
+}
+
+void stacks_describe(struct thread *writer, bool is_last)
+{
+    static uint64_t told_epoch; /* the writer's: of the recording that it was told in */
+    char text[256];
+    bool is_settled = !stacks_are_on() || unwinder_is_settled();
+    if (told_epoch == writer->epoch || !(is_last || is_settled))
+        return;
+    told_epoch = writer->epoch;
+    meta_append_text(writer, "stacks", source(text, sizeof text));
+}

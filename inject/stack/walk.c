@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/walk.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "stack/cfi.h"
+#include "base/memory_read.h"
+#include "stack/modules.h"
+#include "base/objects.h"
+#include "python/python.h"
+#include "record/thread.h"
+#include "stack/unwinder.h"
+
+#define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */
+#define PAGE_BYTES      4096u
+#define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
+
+/*
+ * A rule, for one address and age of the list of modules, in two words; the first is what tells a
+ * whole entry from one that is just being written: all words have to fit to each other. By any
+ * thread that walks.
+ */
+static struct {
+    _Atomic uint64_t check;
+    _Atomic uint64_t words[2];
+} kept_rules[RULES];
+
+/* Registers of a frame: where its code goes on, and where its stack is. */
+struct registers {
+    uintptr_t pc;
+    uintptr_t sp;
+    uintptr_t fp;
+    uintptr_t link;
+};
+
+static uint64_t key_of(uintptr_t address)
+{
+    uint64_t age = atomic_load_explicit(&modules_age, memory_order_relaxed) +
+                   (uint64_t)atomic_load_explicit(&modules_list_age, memory_order_relaxed);
+    return address ^ age << 48 ^ age >> 16;
+}
+
+static void unpack(uint64_t a, uint64_t b, struct cfi_rule *rule)
+{
+    rule->flags = (uint8_t)a;
+    rule->pointer_place = a >> 8 & 0xf;
+    rule->return_place = a >> 12 & 0xf;
+    rule->cfa_further = (int16_t)(a >> 16);
+    rule->pointer_offset = (int32_t)(a >> 32);
+    rule->cfa_offset = (int32_t)b;
+    rule->return_offset = (int32_t)(b >> 32);
+}
+
+static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule)
+{
+    if (!modules_rule(address, rule))
+        return false;
+    uint64_t key = key_of(address); /* modules_rule may have found that the list has changed */
+    unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
+    uint64_t a = rule->flags | (uint64_t)rule->pointer_place << 8 |
+                 (uint64_t)rule->return_place << 12 | (uint64_t)(uint16_t)rule->cfa_further << 16 |
+                 (uint64_t)(uint32_t)rule->pointer_offset << 32;
+    uint64_t b = (uint32_t)rule->cfa_offset | (uint64_t)(uint32_t)rule->return_offset << 32;
+    atomic_store_explicit(&kept_rules[slot].words[0], a, memory_order_relaxed);
+    atomic_store_explicit(&kept_rules[slot].words[1], b, memory_order_relaxed);
+    atomic_store_explicit(&kept_rules[slot].check, key ^ a ^ b * 3, memory_order_relaxed);
+    return true;
+}
+
+static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
+{
+    uint64_t key = key_of(address);
+    unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
+    uint64_t a = atomic_load_explicit(&kept_rules[slot].words[0], memory_order_relaxed);
+    uint64_t b = atomic_load_explicit(&kept_rules[slot].words[1], memory_order_relaxed);
+    uint64_t check = atomic_load_explicit(&kept_rules[slot].check, memory_order_relaxed);
+    if (unlikely(check != (key ^ a ^ b * 3)))
+        return find_rule(address, rule);
+    unpack(a, b, rule);
+    return true;
+}
+
+/*
+ * Can the page be read? The kernel looks at the new mask before it looks at what is to be done with
+ * it, which is nothing. Valgrind looks at that first, and complains: there the page is read, which
+ * elsewhere would make threads wait for each other (a thousand that begin at once: 40 s).
+ */
+static bool is_readable(uintptr_t page)
+{
+    char byte;
+    if (unlikely(objects_are_watched()))
+        return memory_read(page, &byte, 1);
+    return syscall(SYS_rt_sigprocmask, -1, page, NULL, 8) == 0 || errno != EFAULT;
+}
+
+/* More of the stack that this thread is on, up to `address`. */
+static __attribute__((noinline)) bool try_more(struct thread *t, uintptr_t sp, uintptr_t address)
+{
+    if (sp < t->stack_low || sp >= t->stack_high) {
+        t->stack_low = sp & ~(uintptr_t)(PAGE_BYTES - 1);
+        t->stack_high = t->stack_low + PAGE_BYTES;
+    }
+    if (address - t->stack_low > STACK_BYTES_MAX)
+        return false;
+    while (address + sizeof(uint64_t) > t->stack_high) {
+        if (!is_readable(t->stack_high))
+            return false;
+        t->stack_high += PAGE_BYTES;
+    }
+    return true;
+}
+
+/* The word at `address`, which must lie above `sp` on the stack. */
+static inline __attribute__((no_sanitize("address", "thread"))) bool
+load_word(struct thread *t, uintptr_t sp, uintptr_t address, uintptr_t *word)
+{
+    if (unlikely(address < sp || address % sizeof *word))
+        return false;
+    if (unlikely(sp < t->stack_low || address + sizeof *word > t->stack_high) &&
+        !try_more(t, sp, address))
+        return false;
+    *word = *(const volatile uintptr_t *)address;
+    return true;
+}
+
+/* From a frame to its caller's. False: this is the last one, or what there is makes no sense. */
+static inline bool step(struct thread *t, uintptr_t floor, struct registers *r,
+                        const struct cfi_rule *rule)
+{
+    uintptr_t cfa = rule->flags & CFI_FROM_STACK ? r->sp : r->fp, fp = r->fp, pc = r->link;
+    cfa += (uintptr_t)(intptr_t)rule->cfa_offset;
+    if (rule->flags & CFI_LOADED) {
+        if (!load_word(t, floor, cfa, &cfa))
+            return false;
+        cfa += (uintptr_t)(intptr_t)rule->cfa_further;
+    }
+    if (cfa < r->sp || cfa % sizeof cfa)
+        return false;
+    if (rule->return_place == CFI_IN_FRAME &&
+        !load_word(t, floor, cfa + (uintptr_t)(intptr_t)rule->return_offset, &pc))
+        return false;
+    if (rule->pointer_place == CFI_IN_FRAME || rule->pointer_place == CFI_AT_BASE) {
+        uintptr_t base = rule->pointer_place == CFI_IN_FRAME ? cfa : r->fp;
+        if (!load_word(t, floor, base + (uintptr_t)(intptr_t)rule->pointer_offset, &fp))
+            return false;
+    } else if (rule->pointer_place == CFI_UNDEFINED) {
+        fp = 0;
+    }
+#if defined(__aarch64__)
+    pc &= (1ull << 48) - 1; /* it may be signed */
+#endif
+    bool stays = cfa == r->sp && pc == r->pc;
+    *r = (struct registers){.pc = pc, .sp = cfa, .fp = fp};
+    return pc != 0 && !stays;
+}
+
+/* All of them of one moment, in a frame that is walked like any other. */
+#if defined(__x86_64__)
+#define TAKE_REGISTERS(r)                                                                          \
+    __asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2"                          \
+                     : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp))
+#else
+#define TAKE_REGISTERS(r)                                                                          \
+    __asm__ volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29\n\tmov %3, x30"                       \
+                     : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).link))
+#endif
+
+/* By our own reader: all frames, or only the program's innermost one if `inner_only`. */
+static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, unsigned max,
+                                           bool inner_only)
+{
+    struct registers r = {0};
+    TAKE_REGISTERS(r);
+    uintptr_t floor = r.sp;
+    w->count = 0;
+    w->is_cut = w->is_short = w->is_signal = w->is_borrowed = false;
+    w->has_ends = true;
+    for (unsigned inner = 0; inner < WALK_INNER_MAX;) {
+        struct cfi_rule rule;
+        /* A return address is behind its call, and may belong to the next function already. */
+        if (!rule_of(r.sp == floor ? r.pc : r.pc - 1, &rule))
+            break;
+        if (rule.flags & CFI_SIGNAL) {
+            w->is_signal = true;
+            break;
+        }
+        if (w->count == 0 && rule.flags & (CFI_OURS | CFI_CUDA)) {
+            inner++;
+        } else if (w->count == max) {
+            w->is_cut = true;
+            break;
+        } else {
+            if (w->count == 0)
+                w->begin = r.sp;
+            w->ends[w->count] = r.sp; /* nothing is known to lie in it, unless it has a caller */
+            w->frames[w->count++] = r.pc;
+            if (inner_only)
+                break;
+        }
+        if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
+            !step(t, floor, &r, &rule)) {
+            w->is_short = rule.flags & CFI_STRANGE;
+            break;
+        }
+        if (w->count)
+            w->ends[w->count - 1] = r.sp;
+    }
+}
+
+static bool has_signal_frame(const struct walk *w)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        struct cfi_rule rule;
+        if (rule_of(w->frames[i] - 1, &rule) && rule.flags & CFI_SIGNAL)
+            return true;
+    }
+    return false;
+}
+
+/* Is that frame ours or CUDA's? */
+static bool is_inner(uint64_t address)
+{
+    struct cfi_rule rule;
+    return rule_of(address - 1, &rule) && rule.flags & (CFI_OURS | CFI_CUDA);
+}
+
+/* By libunwind, from the program's innermost frame on, which our own reader finds if it can. */
+static bool walk_by_libunwind(struct thread *t, struct walk *w, unsigned max)
+{
+    walk(t, w, 1, true);
+    if (w->is_signal)
+        return true;
+    uint64_t innermost = w->count ? w->frames[0] : 0;
+    unsigned count = unwinder_take(t, w->frames, max + WALK_INNER_MAX), inner = 0;
+    while (inner < count &&
+           (innermost ? w->frames[inner] != innermost : is_inner(w->frames[inner])))
+        inner++;
+    w->count = count - inner;
+    if (w->count == 0)
+        return false;
+    memmove(w->frames, w->frames + inner, w->count * sizeof w->frames[0]);
+    w->is_cut = w->count > max;
+    w->count = w->is_cut ? max : w->count;
+    w->is_signal = has_signal_frame(w);
+    w->has_ends = false;
+    return true;
+}
+
+/* What our own reader does not follow, with all before it; if that is more. */
+static void walk_further(struct thread *t, struct walk *w, unsigned max)
+{
+    unsigned count = w->count;
+    if (!walk_by_libunwind(t, w, max) || (w->count <= count && !w->is_signal))
+        walk(t, w, max, false);
+}
+
+/* Where Python's frames belong is known by where the native ones are on the stack. */
+static unsigned way_now(void)
+{
+    return python_is_here() ? UNWINDER_OWN : (unsigned)gp.settings.numbers[SETTING_UNWINDER];
+}
+
+bool walk_whole(struct thread *t, struct walk *w, unsigned max)
+{
+    w->is_cut = w->is_short = w->is_signal = w->is_borrowed = w->has_ends = false;
+    w->count = 0;
+    if (way_now() == UNWINDER_LIBUNWIND && t->has_unwound)
+        w->count = unwinder_take(t, w->frames, max + WALK_INNER_MAX);
+    return w->count > 0;
+}
+
+void walk_stack(struct thread *t, struct walk *w, unsigned max)
+{
+    uint64_t none[1];
+    unsigned way = way_now();
+    if (way == UNWINDER_LIBUNWIND && t->has_unwound && walk_by_libunwind(t, w, max))
+        return;
+    walk(t, w, max, false);
+    if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
+        return;
+    /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
+    if (!t->has_unwound)
+        unwinder_take(t, none, 1);
+    if (w->is_short && t->has_unwound)
+        walk_further(t, w, max);
+}

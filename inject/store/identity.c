@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/identity.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "store/meta.h"
+#include "base/objects.h"
+#include "base/program_file.h"
+#include "base/ticks.h"
+
+#define LIBRARIES_MAX 16
+#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+
+/* CUDA's libraries that were met so far. */
+struct libraries {
+    char seen[LIBRARIES_MAX][256];
+    unsigned count;
+};
+
+static const char *const variables[] = {
+    "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
+    "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+    "PMI_SIZE",     "CUDA_VISIBLE_DEVICES"};
+
+#define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
+
+/* By the thread that starts a recording, for its writer. */
+static char variable_values[VARIABLE_COUNT][256];
+static bool variable_set[VARIABLE_COUNT];
+
+/* Reads up to capacity - 1 bytes of a small file and terminates them; the length, 0 on failure. */
+static size_t read_file(const char *path, char *text, size_t capacity)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t length = 0;
+    if (fd >= 0) {
+        ssize_t n;
+        while (length < capacity - 1 && (n = read(fd, text + length, capacity - 1 - length)) > 0)
+            length += (size_t)n;
+        close(fd);
+    }
+    text[length] = '\0';
+    return length;
+}
+
+static void parse_boot_id(uint8_t *id)
+{
+    char text[64];
+    read_file("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    unsigned digits = 0;
+    memset(id, 0, 16);
+    for (const char *p = text; *p && digits < 32; p++) {
+        int value = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
+        if (value >= 0) {
+            id[digits / 2] |= (uint8_t)(value << (digits % 2 ? 0 : 4));
+            digits++;
+        }
+    }
+}
+
+static uint64_t parse_start_time(void)
+{
+    char text[1024];
+    read_file("/proc/self/stat", text, sizeof text);
+    const char *p = strrchr(text, ')'); /* the name may hold anything, a ')' too */
+    for (int field = 2; p && field < 22; field++) {
+        p = strchr(p, ' ');
+        p = p ? p + 1 : NULL;
+    }
+    return p ? strtoull(p, NULL, 10) : 0;
+}
+
+/* By which CLOCK_MONOTONIC is ahead of the kernel's own here. */
+static int64_t parse_monotonic_shift(void)
+{
+    char text[256];
+    read_file("/proc/self/timens_offsets", text, sizeof text);
+    const char *p = strstr(text, "monotonic");
+    char *end = NULL;
+    int64_t seconds = p ? strtoll(p + strlen("monotonic"), &end, 10) : 0;
+    return p ? seconds * 1000000000 + strtoll(end, NULL, 10) : 0;
+}
+
+static uint64_t parse_namespace(const char *path)
+{
+    char text[64];
+    ssize_t n = readlink(path, text, sizeof text - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *p = strchr(text, '[');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+/* Taken by the thread that starts the recording: getenv in another one would race with setenv. */
+static void read_variables(void)
+{
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        const char *value = getenv(variables[i]);
+        variable_set[i] = value != NULL;
+        snprintf(variable_values[i], sizeof variable_values[i], "%s", value ? value : "");
+    }
+}
+
+void identity_fill(void)
+{
+    struct stream_header *h = &gp.header;
+    memset(h, 0, sizeof *h);
+    h->scale = process_clock.scale;
+    h->monotonic_zero_ns = process_clock.monotonic_zero_ns;
+    h->realtime_zero_ns = process_clock.realtime_zero_ns;
+    if (getrandom(h->process_id, sizeof h->process_id, GRND_NONBLOCK) != sizeof h->process_id) {
+        /* Early at boot there is no entropy: time, pid and an address are unique enough. */
+        uint64_t parts[2] = {clock_ns(CLOCK_REALTIME), ticks_now() ^ (uint64_t)getpid() << 40};
+        memcpy(h->process_id, parts, sizeof parts);
+    }
+    read_variables();
+    parse_boot_id(h->boot_id);
+    h->pid_namespace = parse_namespace("/proc/self/ns/pid");
+    /* What is shown are the offsets of the children's namespace. */
+    if (parse_namespace("/proc/self/ns/time") == parse_namespace("/proc/self/ns/time_for_children"))
+        h->monotonic_shift_ns = parse_monotonic_shift();
+    h->start_time = parse_start_time();
+    h->pid = (uint32_t)syscall(SYS_getpid);
+    h->parent_pid = (uint32_t)getppid();
+    h->api_crc = api_table_crc();
+    if (gethostname(h->host, sizeof h->host - 1) < 0)
+        strcpy(h->host, "unknown");
+    for (char *p = h->host; *p; p++)
+        if (*p == '/' || (unsigned char)*p < ' ') /* it becomes part of a file name */
+            *p = '_';
+}
+
+static void append_process(struct thread *t)
+{
+    static char text[RECORD_BYTES_MAX];
+    struct utsname kernel;
+    size_t length = program_file(text, sizeof text);
+    if (length)
+        meta_append(t, "exe", text, length);
+    length = read_file("/proc/self/cmdline", text, sizeof text);
+    while (length && text[length - 1] == '\0')
+        length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    meta_append(t, "cmdline", text, length);
+    if (getcwd(text, sizeof text))
+        meta_append_text(t, "cwd", text);
+    if (uname(&kernel) == 0) {
+        meta_append_text(t, "kernel", kernel.release);
+        meta_append_text(t, "machine", kernel.machine);
+    }
+    meta_append_text(t, "gpuprof", GPUPROF_RELEASE);
+    meta_append_text(t, "live", gp.pool.is_file ? "file" : "memory");
+}
+
+static void append_ranks(struct thread *t)
+{
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", variables[i]);
+        if (variable_set[i])
+            meta_append_text(t, key, variable_values[i]);
+    }
+}
+
+/* "symbol|domain|class|kind:label,kind:label": see "Function descriptions" in event-stream.md. */
+static void append_api_table(struct thread *t)
+{
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
+        const struct api_function *f = &api_functions[i];
+        char text[512];
+        int n = snprintf(text, sizeof text, "%s|%s|%s|", f->symbol, api_domain_name(f->domain),
+                         api_class_name(f->class));
+        for (unsigned a = 0; a < f->arg_count && n > 0 && (size_t)n < sizeof text; a++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
+                          api_arg_kind_name(f->args[a].kind), f->args[a].label);
+        if (n <= 0 || (size_t)n >= sizeof text)
+            continue;
+        struct record r = {.type = RECORD_API,
+                           .code = (uint16_t)i,
+                           .begin = gp.header.scale.ticks_zero, /* it holds from the beginning */
+                           .bytes = (const uint8_t *)text,
+                           .byte_count = (uint32_t)n};
+        thread_append(t, &r);
+    }
+}
+
+void identity_append_all(struct thread *writer)
+{
+    append_process(writer);
+    append_ranks(writer);
+    append_api_table(writer);
+    identity_append_anchor(writer);
+}
+
+void identity_append_anchor(struct thread *writer)
+{
+    struct record r = {.type = RECORD_ANCHOR, .arg_count = 2};
+    ticks_sample(&r.begin, &r.args[0]);
+    r.args[1] = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r.args[0]);
+    thread_append(writer, &r);
+}
+
+void identity_append_counters(struct thread *writer)
+{
+    static uint64_t written[COUNTER_COUNT];
+    static uint64_t epoch;
+    if (epoch != writer->epoch) { /* the child of a fork counts for itself */
+        memset(written, 0, sizeof written);
+        epoch = writer->epoch;
+    }
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) {
+        uint64_t value = atomic_load_explicit(&gp.counters[i], memory_order_relaxed);
+        if (value == written[i])
+            continue;
+        written[i] = value;
+        struct record r = {.type = RECORD_COUNTER,
+                           .code = (uint16_t)i,
+                           .begin = ticks_now(),
+                           .arg_count = 1,
+                           .args = {value},
+                           .bytes = (const uint8_t *)counter_infos[i].name,
+                           .byte_count = (uint32_t)strlen(counter_infos[i].name)};
+        thread_append(writer, &r);
+    }
+}
+
+/* Notes the file of a line of /proc/self/maps, if it is one of CUDA's and new. */
+static void append_library(struct thread *writer, struct libraries *found, char *line)
+{
+    static const char *const stems[] = {"/libcuda.so", "/libcudart.so", "/libcudart-",
+                                        "/libcupti.so"};
+    char *path = strchr(line, '/');
+    if (!path || found->count == LIBRARIES_MAX)
+        return;
+    bool wanted = false;
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+        char *at = strstr(path, stems[i]);
+        wanted |= at && !strchr(at + 1, '/');
+    }
+    for (unsigned i = 0; wanted && i < found->count; i++)
+        wanted = strncmp(found->seen[i], path, sizeof found->seen[i] - 1) != 0;
+    if (!wanted)
+        return;
+    snprintf(found->seen[found->count++], sizeof found->seen[0], "%s", path);
+    meta_append_text(writer, "library", path);
+}
+
+/*
+ * From /proc/self/maps, which takes no lock of the loader's; by read, because stdio allocates. A
+ * line longer than the buffer loses its beginning: it is none of ours then, or found elsewhere.
+ */
+static void read_libraries(struct thread *writer, struct libraries *found)
+{
+    static char text[MAPS_BYTES + 1]; /* the writer's own */
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    while (fd >= 0 && (n = read(fd, text + length, MAPS_BYTES - length)) > 0) {
+        char *line = text, *end;
+        text[length + (size_t)n] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            append_library(writer, found, line);
+        }
+        length = strlen(line);
+        if (length == MAPS_BYTES)
+            length = 0;
+        memmove(text, line, length);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void identity_append_libraries(struct thread *writer)
+{
+    static struct libraries found;
+    static uint64_t epoch, seen;
+    uint64_t loaded = objects_loaded();
+    if (epoch != writer->epoch) {
+        found.count = 0;
+        seen = 0;
+        epoch = writer->epoch;
+    }
+    if (found.count < LIBRARIES_MAX && seen != loaded)
+        read_libraries(writer, &found);
+    seen = loaded;
+}
+
+void identity_append_end(struct thread *writer, uint32_t reason)
+{
+    struct record r = {.type = RECORD_END, .begin = ticks_now(), .arg_count = 1, .args = {reason}};
+    thread_append(writer, &r);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/stream_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/say.h"
+#include "record/state.h"
+#include "base/ticks.h"
+#include "base/unnamed.h"
+
+#define HIGH_FD 200
+#define ADVICE  "; GPUPROF_OUT names another folder"
+
+/* Made by the thread that starts a recording; then the writer's. */
+static struct {
+    char path[STREAM_PATH_BYTES_MAX + 1];
+    int fd;
+    dev_t device; /* of the file, to know it again */
+    ino_t inode;
+    off_t end;                   /* of the last whole block */
+    struct stream_header header; /* as it was written */
+} out = {.fd = -1};
+
+/*
+ * Has another user put it there, in a folder where anybody may put something (/tmp)? Whoever owns a
+ * folder, or a link to one, decides what becomes of the files in it.
+ */
+static bool is_planted(const char *path, bool is_shared)
+{
+    struct stat st;
+    return is_shared && lstat(path, &st) == 0 && st.st_uid != 0 && st.st_uid != geteuid();
+}
+
+static bool is_shared(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_mode & S_ISVTX && st.st_mode & S_IWOTH;
+}
+
+/* mkdir -p; folders that are there already are fine, whatever they are seen through. */
+bool stream_out_prepare(void)
+{
+    const char *dir = gp.settings.texts[SETTING_OUT];
+    char path[STREAM_PATH_BYTES_MAX + 1];
+    size_t length = strlen(dir);
+    bool shared = false;
+    int error = ENAMETOOLONG;
+    if (length == 0 || length >= sizeof path)
+        goto fail;
+    memcpy(path, dir, length + 1);
+    for (char *p = path + 1;; p++) {
+        char end = *p;
+        if (end != '/' && end)
+            continue;
+        *p = '\0';
+        error = mkdir(path, 0700) == 0 ? 0 : errno;
+        if (error && is_planted(path, shared)) {
+            say(SAY_START,
+                "recording is off: '%s' is another user's, in a folder where anybody may put "
+                "something; name another folder",
+                path);
+            return false;
+        }
+        shared = is_shared(path);
+        if (!end)
+            break;
+        *p = end;
+    }
+    if (error == 0 || error == EEXIST)
+        return true;
+fail:
+    say(SAY_START, "recording is off: cannot make the folder '%s': %s" ADVICE, dir,
+        error_text(error));
+    return false;
+}
+
+static bool is_ours(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode;
+}
+
+/*
+ * Out of the way of programs that count on low numbers; not even RLIMIT_NOFILE may put us where the
+ * program's standard output is to be. Returns the new number, or -1 with `fd` closed.
+ */
+static int move_high(int fd)
+{
+    int high = -1;
+    for (int low = HIGH_FD; fd >= 0 && high < 0 && low >= 3; low /= 2)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    if (high < 0 && fd >= 3)
+        return fd;
+    int error = high < 0 && fd >= 0 ? EMFILE : errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return high;
+}
+
+/* Programs close descriptors that they do not know, and open files under their numbers. */
+static bool reopen(void)
+{
+    if (is_ours(out.fd))
+        return true;
+    out.fd = move_high(open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (out.fd < 0)
+        return false;
+    if (!is_ours(out.fd)) {
+        close(out.fd);
+        out.fd = -1;
+        errno = ESTALE;
+        return false;
+    }
+    return true;
+}
+
+static bool write_at(const uint8_t *data, size_t bytes, off_t offset)
+{
+    while (bytes) {
+        ssize_t n = pwrite(out.fd, data, bytes, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (n == 0)
+                errno = ENOSPC;
+            return false;
+        }
+        data += n;
+        bytes -= (size_t)n;
+        offset += n;
+    }
+    return true;
+}
+
+static bool append(const uint8_t *data, size_t bytes)
+{
+    if (!reopen())
+        return false;
+    if (write_at(data, bytes, out.end)) {
+        out.end += (off_t)bytes;
+        return true;
+    }
+    int error = errno;
+    if (ftruncate(out.fd, out.end) < 0)
+        error = errno; /* the reader finds a torn last block, and says so */
+    errno = error;
+    return false;
+}
+
+/* Opens the new file, with a name or without one yet, and writes its header. */
+static bool create(int fd, const uint8_t *head, size_t bytes)
+{
+    struct stat st;
+    out.end = 0;
+    out.fd = move_high(fd);
+    if (out.fd < 0 || fstat(out.fd, &st) < 0)
+        return false;
+    out.device = st.st_dev;
+    out.inode = st.st_ino;
+    return append(head, bytes);
+}
+
+/* The file appears with its header in it. */
+static bool create_whole(const uint8_t *head, size_t bytes)
+{
+    int fd = unnamed_open(out.path);
+    return fd >= 0 && create(fd, head, bytes) && unnamed_link(out.fd, out.path) == 0;
+}
+
+/* Where that is not possible. A kill between the two steps leaves an empty file. */
+static bool create_named(const uint8_t *head, size_t bytes)
+{
+    int fd = open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    if (create(fd, head, bytes))
+        return true;
+    int error = errno;
+    stream_out_remove();
+    errno = error;
+    return false;
+}
+
+bool stream_out_create(void)
+{
+    const struct stream_header *header = &gp.header;
+    const char *dir = gp.settings.texts[SETTING_OUT];
+    uint8_t head[STREAM_HEADER_BYTES_MAX];
+    int bytes = stream_header_write(header, head, sizeof head);
+    int length = snprintf(
+        out.path, sizeof out.path, "%s/%.*s.%u.%llu-%02x%02x%02x%02x%s", dir, STREAM_HOST_BYTES_MAX,
+        header->host, header->pid, (unsigned long long)header->start_time, header->process_id[0],
+        header->process_id[1], header->process_id[2], header->process_id[3], STREAM_SUFFIX);
+    out.header = *header;
+    errno = ENAMETOOLONG;
+    if (bytes > 0 && length > 0 && (size_t)length < sizeof out.path) {
+        if (create_whole(head, (size_t)bytes))
+            return true;
+        stream_out_forget();
+        if (create_named(head, (size_t)bytes))
+            return true;
+    }
+    say(SAY_START, "recording is off: cannot create '%s': %s" ADVICE, out.path, error_text(errno));
+    return false;
+}
+
+bool stream_out_append(const uint8_t *data, size_t bytes)
+{
+    if (append(data, bytes))
+        return true;
+    int error = errno;
+    uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
+    atomic_store(&gp.counters[COUNTER_ENDED], 1);
+    say(SAY_WRITE,
+        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
+        (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, out.path, error_text(error));
+    return false;
+}
+
+void stream_out_tell_end(uint64_t lost)
+{
+    static uint8_t head[STREAM_HEADER_BYTES_MAX];
+    static _Atomic uint32_t busy; /* with threads that end the process at the same time */
+    if (atomic_exchange(&busy, 1))
+        return;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        out.header.counters[i] = atomic_load(&gp.counters[i]);
+    out.header.counters[COUNTER_WRITE_LOST] += lost;
+    int bytes = stream_header_write(&out.header, head, sizeof head);
+    if (bytes > 0 && reopen())
+        write_at(head, (size_t)bytes, 0);
+    atomic_store(&busy, 0);
+}
+
+void stream_out_forget(void)
+{
+    if (is_ours(out.fd))
+        close(out.fd);
+    out.fd = -1;
+}
+
+void stream_out_remove(void)
+{
+    stream_out_forget();
+    unlink(out.path);
+}
