@@ -79,7 +79,7 @@ ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
 STORED_SRC := $(wildcard inject/store/stored/compress_stored.c inject/*/stored/*.c)
 LZMA_SRC := $(wildcard inject/stack/lzma/unwinder_lzma.c inject/*/lzma/*.c)
 LZMA_MAP := $(LZMA_SRC:.c=.map)
-EXPORTS_MAP := $(wildcard inject/exports.map inject/*/exports.map)
+EXPORTS_MAP := inject/exports.map
 PUBLIC_H := $(wildcard inject/range/gpuprof.h inject/*/gpuprof.h)
 INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compress.c), \
 	$(call sources,inject,c)) $(if $(ZSTD_USED),,$(STORED_SRC)) $(call sources,inject,S)

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "error.h"
 #include "base/file_at.h"
+#include "error.h"
 
 void spool_init(struct spool *s, size_t item_bytes)
 {

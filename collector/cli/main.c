@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "output/standard_files.h"
 #include "cli/verbs.h"
+#include "output/standard_files.h"
 
 static int run(const struct verb *verb, int argc, char **argv)
 {

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "table/csv_kind.h"
-#include "run/launch.h"
 #include "base/message.h"
 #include "base/nearest.h"
-#include "settings.h"
-#include "output/standard_files.h"
 #include "cli/verbs.h"
+#include "output/standard_files.h"
+#include "run/launch.h"
+#include "settings.h"
+#include "table/csv_kind.h"
 
 #define HELP_COLUMN    26 /* where the explanations begin */
 #define HELP_WIDTH     92

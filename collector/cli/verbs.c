@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs.h"
 
-#include "report/dump.h"
 #include "flame/flame_verb.h"
-#include "run/launch.h"
-#include "trace/merge.h"
-#include "run/recover.h"
+#include "report/dump.h"
 #include "report/report_verb.h"
+#include "run/launch.h"
+#include "run/recover.h"
+#include "trace/merge.h"
 
 const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
 #include "base/file_at.h"
+#include "error.h"
 
 static void pool_remove(struct file_pool *pool, unsigned at)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/absence.h"
-#include "error.h"
 #include "base/message.h"
 #include "base/unit_text.h"
+#include "error.h"
+#include "model/absence.h"
 
 struct sorted_node {
     uint32_t parent;

@@ -7,8 +7,8 @@
 #define GPUPROF_COLLECTOR_FLAME_H
 
 #include "base/options.h"
-#include "output/output.h"
 #include "model/stack_costs.h"
+#include "output/output.h"
 
 struct flame_node {
     uint64_t own;         /* without what is below */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "error.h"
 #include "flame/flame.h"
-#include "base/json_text.h"
 
 static void put_label(struct output *out, const char *label)
 {

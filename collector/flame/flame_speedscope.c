@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "error.h"
 #include "flame/flame.h"
-#include "base/json_text.h"
 
 #define STRING_BYTES_MAX 8192 /* of a path */
 #define SCHEMA           "https://www.speedscope.app/file-format-schema.json"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/unit_text.h"
 #include "error.h"
 #include "flame/flame.h"
-#include "base/unit_text.h"
 
 #define WIDTH        1200
 #define MARGIN       10

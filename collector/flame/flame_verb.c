@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "error.h"
 #include "flame/flame.h"
-#include "base/message.h"
 #include "output/verb_output.h"
 
 static bool ends_with(const char *text, size_t length, const char *suffix)

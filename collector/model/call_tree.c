@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/message.h"
 #include "error.h"
 #include "frame.h"
-#include "base/message.h"
 
 int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
 {

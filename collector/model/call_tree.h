@@ -9,9 +9,9 @@
 #define GPUPROF_COLLECTOR_CALL_TREE_H
 
 #include "base/number_set.h"
-#include "symbol/shown_frame.h"
 #include "model/survey.h"
 #include "model/symbols.h"
+#include "symbol/shown_frame.h"
 
 #define TREE_NODES_MAX      (1u << 23)
 #define TREE_NODES_FREE     (STACK_FRAMES_FREE + STACKS_FREE) /* a stack has its call's, too */

@@ -10,8 +10,8 @@
 #define GPUPROF_COLLECTOR_RANGE_STACK_H
 
 #include "base/key_map.h"
-#include "read/recording.h"
 #include "model/timeline.h"
+#include "read/recording.h"
 
 #define RANGES_DEPTH_MAX 512
 

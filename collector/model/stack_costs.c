@@ -7,10 +7,10 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
-#include "record/gpu_record.h"
-#include "read/process_title.h"
 #include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
 
 #define TITLE_BYTES 1024
 

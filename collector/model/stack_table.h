@@ -10,11 +10,11 @@
 #ifndef GPUPROF_COLLECTOR_STACK_TABLE_H
 #define GPUPROF_COLLECTOR_STACK_TABLE_H
 
-#include "frame.h"
-#include "symbol/kernel_names.h"
 #include "base/key_map.h"
 #include "base/number_set.h"
+#include "frame.h"
 #include "model/timeline.h"
+#include "symbol/kernel_names.h"
 
 #define STACK_MODULES_MAX (1u << 16)
 #define STACK_PLACES_MAX  (1u << 20)

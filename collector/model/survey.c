@@ -7,9 +7,9 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "base/message.h"
 
 /* A range that opens gets a number, one that closes its end. */
 static int take_range(struct survey *s, struct ranges *ranges, const struct event *e)

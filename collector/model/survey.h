@@ -9,13 +9,13 @@
 #ifndef GPUPROF_COLLECTOR_SURVEY_H
 #define GPUPROF_COLLECTOR_SURVEY_H
 
-#include "model/correlation.h"
 #include "base/key_map.h"
+#include "base/spool.h"
+#include "model/correlation.h"
 #include "model/occupancy.h"
 #include "model/range_stack.h"
-#include "read/recording.h"
-#include "base/spool.h"
 #include "model/stack_table.h"
+#include "read/recording.h"
 
 #define SURVEY_DEVICES_MAX 4096
 #define SURVEY_PAUSES_MAX  (1u << 17)

@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "bytes.h"
-#include "symbol/elf_symbols.h"
-#include "error.h"
-#include "frame.h"
 #include "base/json_text.h"
 #include "base/message.h"
-#include "symbol/shown_frame.h"
+#include "bytes.h"
+#include "error.h"
+#include "frame.h"
 #include "record/stack_record.h"
+#include "symbol/elf_symbols.h"
+#include "symbol/shown_frame.h"
 
 #define PATHS_MAX         6
 #define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */

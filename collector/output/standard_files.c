@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "error.h"
 #include "base/message.h"
+#include "error.h"
 
 int standard_files_fill(void)
 {

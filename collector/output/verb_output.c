@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "error.h"
 #include "base/message.h"
+#include "error.h"
 
 /*
  * A file made for it can hold millions of calls with long names in a few bytes. What a recording

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/file_at.h"
 #include "bytes.h"
 #include "error.h"
-#include "base/file_at.h"
 
 #define LOCAL_MAGIC     0x04034b50u
 #define CENTRAL_MAGIC   0x02014b50u

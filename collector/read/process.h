@@ -12,17 +12,17 @@
 #include <stdint.h>
 
 #include "block.h"
+#include "file/payload.h"
+#include "file/stream_file.h"
+#include "file/stream_scan.h"
+#include "read/live_tail.h"
 #include "record/clock_map.h"
 #include "record/cost_table.h"
 #include "record/function_table.h"
-#include "symbol/kernel_names.h"
-#include "read/live_tail.h"
 #include "record/losses.h"
-#include "file/payload.h"
-#include "stream.h"
-#include "file/stream_file.h"
-#include "file/stream_scan.h"
 #include "record/thread_table.h"
+#include "stream.h"
+#include "symbol/kernel_names.h"
 
 #define META_ENTRIES_MAX 256   /* of one process */
 #define META_BYTES_MAX   65536 /* of all of them */

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/message.h"
+#include "base/path_list.h"
 #include "bytes.h"
 #include "error.h"
 #include "record/losses.h"
-#include "base/message.h"
-#include "base/path_list.h"
 
 #define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
 #define GPU_ROWS_ABSENT  "absent: this version records host calls only"

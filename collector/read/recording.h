@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "read/block_index.h"
 #include "base/exit_code.h"
 #include "base/key_map.h"
+#include "read/block_index.h"
 #include "read/process.h"
 
 struct recording {

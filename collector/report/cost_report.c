@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "error.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
+#include "error.h"
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
 #define UNKNOWN_STEP    "something unknown"

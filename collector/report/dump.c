@@ -24,20 +24,20 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "record/argument_text.h"
 #include "base/array.h"
-#include "symbol/cuda_error.h"
-#include "report/dump_record.h"
-#include "error.h"
-#include "record/gpu_record.h"
 #include "base/json_text.h"
-#include "record/losses.h"
 #include "base/message.h"
 #include "base/options.h"
-#include "read/recording.h"
-#include "record/stack_record.h"
+#include "error.h"
 #include "model/survey.h"
 #include "output/verb_output.h"
+#include "read/recording.h"
+#include "record/argument_text.h"
+#include "record/gpu_record.h"
+#include "record/losses.h"
+#include "record/stack_record.h"
+#include "report/dump_record.h"
+#include "symbol/cuda_error.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
 

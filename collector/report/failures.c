@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "symbol/cuda_error.h"
 #include "read/process.h"
 #include "read/process_title.h"
+#include "symbol/cuda_error.h"
 
 #define ERROR_TEXT_BYTES 96
 

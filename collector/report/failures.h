@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "table/table.h"
 #include "model/timeline.h"
+#include "table/table.h"
 
 #define FAILURES_MAX 64
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "model/device_memory.h"
 #include "error.h"
-#include "record/gpu_record.h"
+#include "model/device_memory.h"
 #include "read/process_title.h"
+#include "record/gpu_record.h"
 
 #define TABLE_SHIFT  56 /* above any pointer */
 #define UNNAMED      (1ull << 55)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "record/argument_text.h"
+#include "base/unit_text.h"
 #include "read/process.h"
 #include "read/process_title.h"
-#include "base/unit_text.h"
+#include "record/argument_text.h"
 
 /* A name is known only while its handle means it: as the events go by. */
 static const struct kernel_name *kernel_of(const struct event *e)

@@ -8,9 +8,9 @@
 
 #include <stdio.h>
 
+#include "model/timeline.h"
 #include "symbol/kernel_names.h"
 #include "table/table.h"
-#include "model/timeline.h"
 
 #define OPEN_CALLS_MAX 32
 

@@ -7,11 +7,11 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
-#include "report/gpu_report.h"
 #include "base/message.h"
-#include "report/stack_report.h"
+#include "error.h"
 #include "model/timeline.h"
+#include "report/gpu_report.h"
+#include "report/stack_report.h"
 
 #define RESULT_NOT_READY 600
 

@@ -8,14 +8,14 @@
 
 #include <stdio.h>
 
-#include "report/cost_report.h"
-#include "report/failures.h"
 #include "base/histogram.h"
-#include "record/losses.h"
 #include "base/number_set.h"
-#include "report/open_calls.h"
 #include "base/options.h"
 #include "read/recording.h"
+#include "record/losses.h"
+#include "report/cost_report.h"
+#include "report/failures.h"
+#include "report/open_calls.h"
 #include "table/table.h"
 
 struct report_row {

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
+#include "base/unit_text.h"
 #include "model/absence.h"
+#include "read/process_title.h"
 #include "report/cost_report.h"
 #include "report/gpu_report.h"
-#include "base/json_text.h"
-#include "read/process_title.h"
 #include "report/report_tables.h"
 #include "table/text_width.h"
-#include "base/unit_text.h"
 
 #define PROCESSES_SHOWN_MAX 16
 

@@ -4,10 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
-#include "base/message.h"
 #include "report/open_calls.h"
 #include "report/stack_report.h"
 

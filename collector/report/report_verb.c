@@ -3,12 +3,12 @@
 
 #include <unistd.h>
 
-#include "error.h"
 #include "base/message.h"
+#include "error.h"
+#include "output/verb_output.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "table/text_width.h"
-#include "output/verb_output.h"
 
 #define SUMMARY_FUNCTIONS 5
 

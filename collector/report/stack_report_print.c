@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/absence.h"
 #include "base/json_text.h"
-#include "report/stack_report.h"
 #include "base/unit_text.h"
+#include "model/absence.h"
+#include "report/stack_report.h"
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"

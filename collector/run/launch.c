@@ -11,16 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/child.h"
-#include "error.h"
-#include "file/live_file.h"
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/options.h"
 #include "base/path_list.h"
-#include "run/program.h"
+#include "error.h"
+#include "file/live_file.h"
 #include "read/rank.h"
 #include "report/report_verb.h"
+#include "run/child.h"
+#include "run/program.h"
 #include "settings.h"
 
 #define LAUNCH_LIBRARY         "libgpuprof.so"

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "error.h"
 #include "base/file_at.h"
-#include "record/losses.h"
 #include "base/message.h"
-#include "output/new_file.h"
 #include "base/path_list.h"
+#include "error.h"
+#include "output/new_file.h"
 #include "read/process.h"
+#include "record/losses.h"
 
 #define FOUND_BYTES_MAX 1024
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/demangle.h"
-#include "error.h"
 #include "base/json_text.h"
+#include "error.h"
+#include "symbol/demangle.h"
 
 static uint64_t handle_hash(uint64_t handle)
 {

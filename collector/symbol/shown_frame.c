@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "error.h"
 #include "base/json_text.h"
+#include "error.h"
 
 void shown_frames_release(struct shown_frames *s)
 {

@@ -7,8 +7,8 @@
 #ifndef GPUPROF_COLLECTOR_SHOWN_FRAME_H
 #define GPUPROF_COLLECTOR_SHOWN_FRAME_H
 
-#include "symbol/kernel_names.h"
 #include "base/number_set.h"
+#include "symbol/kernel_names.h"
 
 #define SHOWN_FRAMES_MAX  (1u << 19)
 #define SHOWN_LABEL_BYTES 512 /* longest label; what is longer is cut, and ends in "..." */

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "table/csv_kind.h"
 #include "base/options.h"
+#include "table/csv_kind.h"
 
 #define TABLE_COLUMNS_MAX 28
 #define TABLE_TEXT_MAX    12 /* columns that the text shows */

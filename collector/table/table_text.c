@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/unit_text.h"
 #include "table/table.h"
 #include "table/text_width.h"
-#include "base/unit_text.h"
 
 #define NAME_WIDTH_MIN 32 /* for which columns are left out */
 #define SPARE_MAX      2

@@ -8,8 +8,8 @@
 #define GPUPROF_COLLECTOR_CHROME_H
 
 #include "model/device_memory.h"
-#include "trace/gpu_rows.h"
 #include "model/projection.h"
+#include "trace/gpu_rows.h"
 #include "trace/trace_row.h"
 #include "trace/trace_writer.h"
 #include "trace/value_text.h"

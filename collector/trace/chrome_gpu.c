@@ -3,10 +3,10 @@
  * them, with arrows from the calls that made them. */
 #include <string.h>
 
-#include "trace/chrome.h"
+#include "base/json_text.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "base/json_text.h"
+#include "trace/chrome.h"
 
 #define FLOW_PROCESS_SHIFT 36  /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 #define CALL_ARROW_NS      100 /* how far inside its call an arrow begins, at most */

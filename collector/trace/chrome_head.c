@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/chrome.h"
-#include "error.h"
-#include "record/gpu_record.h"
 #include "base/json_text.h"
-#include "record/losses.h"
+#include "error.h"
 #include "read/process_title.h"
 #include "read/rank.h"
+#include "record/gpu_record.h"
+#include "record/losses.h"
+#include "trace/chrome.h"
 
 #define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
 #define DEVICE_PLACES_MAX 64       /* readers know ordinals up to 63 */

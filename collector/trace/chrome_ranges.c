@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include "trace/chrome.h"
+#include "base/json_text.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "base/json_text.h"
+#include "trace/chrome.h"
 
 #define STEP_NAME        "ProfilerStep#"
 #define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)

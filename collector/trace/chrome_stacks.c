@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/chrome.h"
-#include "error.h"
 #include "base/json_text.h"
+#include "error.h"
+#include "trace/chrome.h"
 
 #define SEPARATOR " | "
 

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "trace/chrome.h"
-#include "symbol/cuda_error.h"
+#include "base/json_text.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "base/json_text.h"
+#include "symbol/cuda_error.h"
+#include "trace/chrome.h"
 
 #define CALL_FIXED_BYTES 768 /* of a call without its arguments */
 #define ARG_FIXED_BYTES  160 /* of an argument without its label and kernel name */

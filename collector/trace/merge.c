@@ -9,16 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "record/gpu_record.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/options.h"
-#include "read/rank.h"
-#include "trace/rank_files.h"
-#include "trace/trace_writer.h"
+#include "error.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
+#include "read/rank.h"
+#include "record/gpu_record.h"
+#include "trace/rank_files.h"
+#include "trace/trace_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 

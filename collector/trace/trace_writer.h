@@ -4,10 +4,10 @@
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
 #include "model/call_tree.h"
-#include "output/output.h"
-#include "read/recording.h"
 #include "model/survey.h"
 #include "model/timeline.h"
+#include "output/output.h"
+#include "read/recording.h"
 
 struct trace_writer;
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "clock_scale.h"
 #include "base/compiler.h"
+#include "clock_scale.h"
 
 /*
  * Chosen by the constructor; the scale and the zero times are filled as each recording starts. Read

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
+#include "base/say.h"
+#include "base/ticks.h"
 #include "cost/cost_sums.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_flush.h"
 #include "cupti/gpu_state.h"
-#include "base/say.h"
-#include "stack/stack.h"
 #include "record/thread.h"
-#include "base/ticks.h"
+#include "stack/stack.h"
 
 #define FIRST_PART    10          /* of the setting seal: when threads are first asked for times */
 #define WINDOW_NS_MIN 100000000u  /* a window, while the recording is young ... */

@@ -9,13 +9,13 @@
 
 #include "api/api.h"
 #include "base/futex.h"
-#include "record/own_thread.h"
 #include "base/pages.h"
+#include "base/ticks.h"
+#include "record/own_thread.h"
 #include "record/pool.h"
 #include "record/state.h"
 #include "record/thread.h"
 #include "record/thread_cost.h"
-#include "base/ticks.h"
 
 #define PLACES       (THREAD_COSTS_MAX + 1) /* 0: the shared one */
 #define TIMED_MIN    4         /* timed in a window, so that it has a mean of its own */

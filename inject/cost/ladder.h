@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to give up when gpuprof costs more than it may (formats/api/cost.h has the steps): decided from
- * what was measured in one window of time after another, and from nothing else.
+ * What to give up when gpuprof costs more than it may (formats/api/cost.h has the steps): decided
+ * from what was measured in one window of time after another, and from nothing else.
  */
 #ifndef GPUPROF_INJECT_LADDER_H
 #define GPUPROF_INJECT_LADDER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the CUDA ABI that the rows of formats/api/api.def use: type names, the structures that
- * travel by value, and of the structures behind pointers only those whose fields a row reads. It
- * lets gpuprof build without a CUDA toolkit, and one binary serve CUDA 11.8 to 13.x: nothing here
- * differs between those versions. test/abi compares every size, offset, constant and prototype
+ * The part of the CUDA ABI that the rows of formats/api/api.def use: type names, the structures
+ * that travel by value, and of the structures behind pointers only those whose fields a row reads.
+ * It lets gpuprof build without a CUDA toolkit, and one binary serve CUDA 11.8 to 13.x: nothing
+ * here differs between those versions. test/abi compares every size, offset, constant and prototype
  * with the real headers. Never include it together with them.
  *
  * Fields named `opaque...` stand for parts that no row reads. The inline helpers at the end are

@@ -6,8 +6,8 @@
 #include "base/futex.h"
 #include "base/pages.h"
 #include "base/signals.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/thread.h"
 
 #define NAMES_FIRST     4096u        /* entries at start; doubles */
 #define NAMES_MAX       (1u << 22)   /* PyTorch registers about 10^5 */

@@ -9,9 +9,9 @@
 #ifndef GPUPROF_INJECT_CUPTI_LIBRARY_H
 #define GPUPROF_INJECT_CUPTI_LIBRARY_H
 
+#include "base/real_dlsym.h"
 #include "cupti/cupti_abi.h"
 #include "cupti/cupti_record.h"
-#include "base/real_dlsym.h"
 
 #define CUPTI_PATH_BYTES_MAX   1024 /* what is longer is passed over */
 #define CUPTI_REASON_BYTES_MAX 1024

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "base/announce.h"
-#include "hook/call.h"
 #include "base/futex.h"
+#include "base/objects.h"
+#include "base/real_dlsym.h"
+#include "base/say.h"
+#include "base/ticks.h"
 #include "cupti/gpu_buffers.h"
 #include "cupti/gpu_callback.h"
 #include "cupti/gpu_describe.h"
@@ -24,12 +27,9 @@
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
-#include "base/objects.h"
-#include "base/real_dlsym.h"
-#include "base/say.h"
+#include "hook/call.h"
 #include "record/start.h"
 #include "record/thread.h"
-#include "base/ticks.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 /* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */

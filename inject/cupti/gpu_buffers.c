@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
+#include "base/ticks.h"
 #include "cupti/gpu_state.h"
 #include "record/state.h"
-#include "base/ticks.h"
 
 /*
  * CUPTI keeps a buffer until all that is in it has completed. While the device always has work,

@@ -3,13 +3,13 @@
 
 #include <unistd.h>
 
-#include "hook/call.h"
+#include "base/ticks.h"
 #include "cupti/cupti_params.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
+#include "hook/call.h"
 #include "hook/hook_table.h"
 #include "hook/pass_by.h"
-#include "base/ticks.h"
 
 /* One more id of a call that has one: rare, so not in its record. */
 static void link_further(struct thread *t, uint32_t first, uint32_t further)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/gpu_clock.h"
 
-#include "record/state.h"
 #include "base/ticks.h"
+#include "record/state.h"
 
 #define INVERSE_SHIFT 56          /* times below 2^64 ns and clocks below 256 GHz: no overflow */
 #define SLACK_NS      1000000000u /* by which a device's time may run ahead */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cupti/gpu_state.h"
-#include "store/meta.h"
 #include "record/thread.h"
+#include "store/meta.h"
 
 #define KINDS_BYTES_MAX 128
 

@@ -2,9 +2,9 @@
 #include "cupti/gpu_drain.h"
 
 #include "base/futex.h"
+#include "base/ticks.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_state.h"
-#include "base/ticks.h"
 
 struct gpu_flusher gpu_flusher;
 

@@ -2,13 +2,13 @@
 #include "cupti/gpu_flush.h"
 
 #include "base/futex.h"
+#include "base/say.h"
+#include "base/ticks.h"
 #include "cupti/gpu_drain.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
 #include "record/own_thread.h"
-#include "base/say.h"
-#include "base/ticks.h"
 
 #define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/say.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
-#include "base/say.h"
 
 /* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
 static const struct {

@@ -2,6 +2,7 @@
 #include "cupti/gpu_parse.h"
 
 #include "base/futex.h"
+#include "base/ticks.h"
 #include "cupti/gpu_buffers.h"
 #include "cupti/gpu_clock.h"
 #include "cupti/gpu_records.h"
@@ -9,7 +10,6 @@
 #include "cupti/gpu_state.h"
 #include "record/own_thread.h"
 #include "record/thread.h"
-#include "base/ticks.h"
 
 #define IDLE_NS 1000000000u
 

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/ticks.h"
 #include "bytes.h"
 #include "cupti/gpu_clock.h"
 #include "cupti/gpu_names.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
-#include "base/ticks.h"
 
 /* A field of the record in `view`; 0 where this libcupti does not have it. */
 static inline uint64_t field(const struct cupti_view *view, enum cupti_field which)

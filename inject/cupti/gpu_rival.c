@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "hook/call.h"
+#include "base/ticks.h"
 #include "cuda/cuda_abi.h"
 #include "cupti/gpu_buffers.h"
 #include "cupti/gpu_client.h"
@@ -13,8 +13,8 @@
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
+#include "hook/call.h"
 #include "hook/hook_real.h"
-#include "base/ticks.h"
 
 #define QUIET_NS 100000000u /* after its last call, which may not have been its last */
 

@@ -5,11 +5,11 @@
  * ours serves has nothing but the process's records, as one that knows of no others: its calls
  * become those.
  */
+#include "base/say.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
 #include "hook/hook_real.h"
-#include "base/say.h"
 
 /* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
 #define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;

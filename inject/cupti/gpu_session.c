@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/gpu_session.h"
 
-#include "cupti/gpu_state.h"
 #include "base/ticks.h"
+#include "cupti/gpu_state.h"
 
 #define WRONG_FIRST 130000
 #define WRONG_LAST  130100

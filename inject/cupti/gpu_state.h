@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/status.h"
 #include "cupti/cupti_callback_map.h"
 #include "cupti/cupti_library.h"
 #include "record/state.h"
-#include "base/status.h"
 
 enum gpu_phase {
     GPU_OFF,      /* CUDA is not initialised, or nothing is recorded yet */

@@ -4,13 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/say.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_kinds.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_quiet.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
-#include "base/say.h"
 
 /* Nothing of ours costs time in CUPTI any more, and another client can have it. */
 static void let_go(void)

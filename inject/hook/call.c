@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hook/call.h"
 
-#include "record/feature.h"
+#include "base/signals.h"
 #include "hook/pass_by.h"
 #include "hook/resolve.h"
-#include "base/signals.h"
-#include "stack/stack.h"
+#include "record/feature.h"
 #include "record/stack_place.h"
 #include "record/wake.h"
+#include "stack/stack.h"
 
 static _Atomic(const struct call_watcher *) watcher; /* once, by call_watch; NULL: nobody */
 

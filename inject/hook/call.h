@@ -14,11 +14,11 @@
 #define GPUPROF_INJECT_CALL_H
 
 #include "api/api.h"
-#include "hook/call_place.h"
+#include "base/ticks.h"
 #include "cuda/capture.h"
 #include "cuda/names.h"
+#include "hook/call_place.h"
 #include "record/thread.h"
-#include "base/ticks.h"
 
 /*
  * Who else sees calls, and tells of those that no hook sees (call_begin_seen): one at most, from

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "hook/hook_table.h"
 #include "base/objects.h"
 #include "base/real_dlsym.h"
+#include "hook/hook_table.h"
 #include "hook/resolve.h"
 
 #pragma weak dladdr1 /* glibc has it */

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/objects.h"
 #include "cuda/cuda_abi.h"
 #include "hook/hook_real.h"
-#include "store/meta.h"
-#include "base/objects.h"
 #include "hook/resolve.h"
+#include "store/meta.h"
 
 #define ADDRESS_SLOTS   1024 /* power of two */
 #define PROC_PER_THREAD 2u   /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */

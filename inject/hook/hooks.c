@@ -3,8 +3,8 @@
  * The wrappers of every API row, and the hook table. A wrapper finds the real function, notes the
  * call as open, makes the call with the caller's own arguments, and records it.
  */
-#include "hook/call.h"
 #include "cuda/cuda_abi.h"
+#include "hook/call.h"
 #include "hook/hook_table.h"
 #include "hook/resolve.h"
 

@@ -2,8 +2,8 @@
 /* The wrappers of the calls by which programs register and look up kernels: they state the names.
  */
 #include "cuda/cuda_abi.h"
-#include "hook/hook_real.h"
 #include "cuda/names.h"
+#include "hook/hook_real.h"
 
 #define NO_RUNTIME cudaErrorSharedObjectSymbolNotFound
 #define NO_DRIVER  CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND

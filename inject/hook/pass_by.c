@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hook/pass_by.h"
 
-#include "hook/resolve.h"
 #include "base/ticks.h"
+#include "hook/resolve.h"
 
 _Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY, "asked for in one place");
 

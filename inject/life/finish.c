@@ -6,14 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/feature.h"
 #include "base/futex.h"
-#include "record/pool.h"
 #include "base/say.h"
-#include "store/seal.h"
+#include "record/feature.h"
+#include "record/pool.h"
 #include "record/state.h"
 #include "record/thread.h"
 #include "record/wake.h"
+#include "store/seal.h"
 
 #define SETTLE_TRIES 5
 #define SETTLE_NS    1000000u

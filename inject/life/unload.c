@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
-#include "record/feature.h"
 #include "base/objects.h"
+#include "record/feature.h"
 
 typedef int (*dlclose_fn)(void *handle);
 

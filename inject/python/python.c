@@ -8,16 +8,16 @@
 
 #include "base/futex.h"
 #include "base/memory_read.h"
-#include "store/meta.h"
 #include "base/objects.h"
+#include "base/say.h"
+#include "base/status.h"
 #include "python/python_borrow.h"
 #include "python/python_layout.h"
 #include "python/python_places.h"
 #include "python/python_walk.h"
-#include "base/say.h"
 #include "record/state.h"
-#include "base/status.h"
 #include "record/thread.h"
+#include "store/meta.h"
 
 #define LOOK_LOCK_NS 2000000000u
 

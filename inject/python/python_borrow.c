@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/futex.h"
-#include "python/python_walk.h"
 #include "base/ticks.h"
+#include "python/python_walk.h"
 
 #define THREADS_MAX    256u     /* of the interpreter's that are looked at */
 #define HOLDS_NS       1000000u /* an answer; that nobody waits, not so long */

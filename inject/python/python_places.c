@@ -7,8 +7,8 @@
 #include "base/futex.h"
 #include "base/pages.h"
 #include "base/signals.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/thread.h"
 
 #define PAIR_SETS      8192u
 #define PAIR_WAYS      4u

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
-#include "record/state.h"
 #include "base/ticks.h"
+#include "record/state.h"
 
 #define KEPT_MAX   512u       /* ranges open in all of the process while nothing is recorded */
 #define RECLAIM_NS 100000000u /* how often the dead's are looked for when all are taken */

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/thread.h"
 
 #define LABELS_MAX       (1u << 18)       /* Python's nvtx registers each text that it meets */
 #define LABEL_SLOTS      (2 * LABELS_MAX) /* open addressing, never more than half full */

@@ -12,9 +12,9 @@
 #include "base/announce.h"
 #include "range/labels.h"
 #include "range/nvtx_abi.h"
+#include "range/user_ranges.h"
 #include "record/start.h"
 #include "record/state.h"
-#include "range/user_ranges.h"
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gpuprof.h finds when the library is preloaded; for other languages, too (ctypes). */
+#include "range/user_ranges.h"
 #include "record/start.h"
 #include "record/state.h"
-#include "range/user_ranges.h"
 
 EXPORT int gpuprof_range_push(const char *text);
 EXPORT int gpuprof_range_pop(void);

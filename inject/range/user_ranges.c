@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "hook/call.h"
+#include "base/signals.h"
+#include "base/ticks.h"
 #include "cupti/gpu.h"
+#include "hook/call.h"
 #include "range/kept.h"
 #include "range/labels.h"
-#include "base/signals.h"
 #include "record/start.h"
 #include "record/thread.h"
-#include "base/ticks.h"
 #include "record/wake.h"
 
 #define LEVELS_MAX 6 /* domains that a thread has ranges open in at a time */

@@ -5,8 +5,8 @@
 #include <sys/prctl.h>
 
 #include "base/signals.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/thread.h"
 
 #define STACK_BYTES   (1u << 20)
 #define THREADS_SHOWN 8 /* more than run at a time */

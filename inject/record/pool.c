@@ -10,12 +10,12 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "base/objects.h"
 #include "base/pages.h"
 #include "base/say.h"
 #include "base/ticks.h"
 #include "base/unnamed.h"
+#include "bytes.h"
 
 #define FIRST_BYTES    (1u << 20)
 #define GROW_BYTES     (1u << 20)

@@ -10,12 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/feature.h"
 #include "base/futex.h"
 #include "base/sanitizer.h"
 #include "base/say.h"
-#include "record/state.h"
 #include "base/ticks.h"
+#include "record/feature.h"
+#include "record/state.h"
 #include "record/wake.h"
 
 #define START_WAIT_NS 5000000000u /* for another thread's start */

@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include "bytes.h"
-#include "record/feature.h"
 #include "base/futex.h"
-#include "record/pool.h"
 #include "base/say.h"
 #include "base/signals.h"
-#include "record/start.h"
 #include "base/ticks.h"
+#include "bytes.h"
+#include "record/feature.h"
+#include "record/pool.h"
+#include "record/start.h"
 #include "record/wake.h"
 
 #define FULL_WAKE 8 /* chunks left since the last wake that are worth waking the writer for */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gpuprof has cost a thread of the program, by cost class (formats/api/costs.def). A thread adds
- * to its own; the writer reads all (cost_sums.c). Calls on the short way are never timed there:
- * now and then the writer asks all threads to take the long way for their next THREAD_COST_BURST
- * calls, where the same steps are done between reads of the clock.
+ * What gpuprof has cost a thread of the program, by cost class (formats/api/costs.def). A thread
+ * adds to its own; the writer reads all (cost_sums.c). Calls on the short way are never timed
+ * there: now and then the writer asks all threads to take the long way for their next
+ * THREAD_COST_BURST calls, where the same steps are done between reads of the clock.
  */
 #ifndef GPUPROF_INJECT_THREAD_COST_H
 #define GPUPROF_INJECT_THREAD_COST_H

@@ -2,8 +2,8 @@
 #include "record/wake.h"
 
 #include "base/futex.h"
-#include "record/state.h"
 #include "base/ticks.h"
+#include "record/state.h"
 
 void writer_wake(void)
 {

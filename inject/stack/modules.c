@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "frame.h"
 #include "base/futex.h"
 #include "base/objects.h"
 #include "base/pages.h"
 #include "base/program_file.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "frame.h"
+#include "record/thread.h"
 
 #define MODULES_MAX     8192u /* ever; a file that comes back to its old place counts once */
 #define TEXT_BYTES_MAX  4096u /* build id and path of one */

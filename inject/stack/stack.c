@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "frame.h"
-#include "store/meta.h"
-#include "stack/modules.h"
 #include "base/pages.h"
-#include "python/python.h"
 #include "base/say.h"
-#include "stack/splice.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "frame.h"
+#include "python/python.h"
+#include "record/thread.h"
+#include "stack/modules.h"
+#include "stack/splice.h"
 #include "stack/unwinder.h"
 #include "stack/walk.h"
+#include "store/meta.h"
 
 #define STACKS_MAX  (1u << 16)
 #define SLOTS       (2 * STACKS_MAX) /* never more than half full */

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include "base/futex.h"
-#include "stack/modules.h"
 #include "base/objects.h"
-#include "record/own_thread.h"
 #include "base/real_dlsym.h"
 #include "base/sanitizer.h"
 #include "base/signals.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/own_thread.h"
+#include "record/thread.h"
+#include "stack/modules.h"
 #include "stack/unwinder_probe.h"
 
 #define UNWINDER_FILE "libgpuprof-unwind.so" /* made from the system's libunwind; Makefile */

@@ -6,12 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "stack/cfi.h"
 #include "base/memory_read.h"
-#include "stack/modules.h"
 #include "base/objects.h"
 #include "python/python.h"
 #include "record/thread.h"
+#include "stack/cfi.h"
+#include "stack/modules.h"
 #include "stack/unwinder.h"
 
 #define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */

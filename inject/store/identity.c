@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "store/meta.h"
 #include "base/objects.h"
 #include "base/program_file.h"
 #include "base/ticks.h"
+#include "store/meta.h"
 
 #define LIBRARIES_MAX 16
 #define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "record/thread.h"
 
 void meta_append_with(struct thread *t, const char *key, const char *value, size_t length,
                       char *text, size_t bytes)

@@ -3,16 +3,16 @@
 
 #include <errno.h>
 
-#include "block.h"
-#include "store/compress.h"
-#include "cost/cost_sums.h"
-#include "crc32c.h"
 #include "base/futex.h"
 #include "base/pages.h"
-#include "record/pool.h"
-#include "store/stream_out.h"
-#include "record/thread.h"
 #include "base/ticks.h"
+#include "block.h"
+#include "cost/cost_sums.h"
+#include "crc32c.h"
+#include "record/pool.h"
+#include "record/thread.h"
+#include "store/compress.h"
+#include "store/stream_out.h"
 
 #define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
 #define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/say.h"
-#include "record/state.h"
 #include "base/ticks.h"
 #include "base/unnamed.h"
+#include "record/state.h"
 
 #define HIGH_FD 200
 #define ADVICE  "; GPUPROF_OUT names another folder"

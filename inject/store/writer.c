@@ -6,18 +6,18 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "store/compress.h"
-#include "record/feature.h"
 #include "base/futex.h"
-#include "store/identity.h"
 #include "base/leader.h"
+#include "base/say.h"
+#include "base/ticks.h"
+#include "record/feature.h"
 #include "record/own_thread.h"
 #include "record/pool.h"
-#include "base/say.h"
-#include "store/seal.h"
 #include "record/start.h"
 #include "record/thread.h"
-#include "base/ticks.h"
+#include "store/compress.h"
+#include "store/identity.h"
+#include "store/seal.h"
 
 #define TICK_NS   100000000u /* how often the writer looks while something happens */
 #define ALONE_NS  200000000u /* how often it looks whether anybody else is left */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the rows of formats/api/api.def, one a line, columns separated by '|', for the tests of the
- * table. The prototype is printed as it stands; an argument word as "I KIND label;".
+ * Prints the rows of formats/api/api.def, one a line, columns separated by '|', for the tests of
+ * the table. The prototype is printed as it stands; an argument word as "I KIND label;".
  */
 #include <stdio.h>
 

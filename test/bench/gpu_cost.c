@@ -9,9 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hook/call.h"
 #include "cupti/cupti_params.h"
-#include "hook/getproc.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_callback.h"
 #include "cupti/gpu_clock.h"
@@ -20,6 +18,8 @@
 #include "cupti/gpu_records.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
+#include "hook/call.h"
+#include "hook/getproc.h"
 #include "hook/hook_table.h"
 
 enum { CBID = 307, KERNELS = 40, CUPTI_BYTES = 216, BUFFER_RECORDS = 4096 };

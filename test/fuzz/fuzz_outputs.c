@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "report/dump.h"
 #include "flame/flame_verb.h"
-#include "trace/merge.h"
-#include "run/recover.h"
-#include "report/report_verb.h"
 #include "model/symbols.h"
+#include "report/dump.h"
+#include "report/report_verb.h"
+#include "run/recover.h"
+#include "trace/merge.h"
 
 #define NOWHERE "/dev/null"
 

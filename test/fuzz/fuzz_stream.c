@@ -20,10 +20,10 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
-#include "record/gpu_record.h"
 #include "live.h"
 #include "read/rank.h"
 #include "read/recording.h"
+#include "record/gpu_record.h"
 #include "report/report.h"
 #include "trace/trace_writer.h"
 

@@ -4,8 +4,8 @@
 
 #include <time.h>
 
-#include "model/correlation.h"
 #include "base/spool.h"
+#include "model/correlation.h"
 
 #define CALLS          6000
 #define MANY_CALLS     20

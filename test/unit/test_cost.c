@@ -4,8 +4,8 @@
 
 #include <time.h>
 
-#include "cost/cost_sums.h"
 #include "base/futex.h"
+#include "cost/cost_sums.h"
 #include "record/own_thread.h"
 #include "record/pool.h"
 #include "record/state.h"

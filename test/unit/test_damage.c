@@ -7,9 +7,9 @@
 #include "unit_test.h"
 
 #include "api/api.h"
+#include "model/timeline.h"
 #include "read/recording.h"
 #include "stream_builder.h"
-#include "model/timeline.h"
 
 #define BLOCKS      8
 #define BLOCK_CALLS 20

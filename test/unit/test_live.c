@@ -7,9 +7,9 @@
 
 #include "api/api.h"
 #include "file/live_file.h"
+#include "model/timeline.h"
 #include "read/recording.h"
 #include "stream_builder.h"
-#include "model/timeline.h"
 
 #define CHUNK_BYTES LIVE_CHUNK_BYTES_MIN
 

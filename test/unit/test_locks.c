@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 
-#include "range/labels.h"
 #include "base/leader.h"
 #include "python/python_places.h"
+#include "range/labels.h"
 #include "record/state.h"
 #include "record/thread.h"
 

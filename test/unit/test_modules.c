@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy of the loader's list (inject/stack/modules.c): objects are those that a test says are loaded,
- * each a page of memory with a note in it.
+ * The copy of the loader's list (inject/stack/modules.c): objects are those that a test says are
+ * loaded, each a page of memory with a note in it.
  */
 #include "unit_test.h"
 
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "append_double.h"
-#include "frame.h"
 #include "base/leader.h"
-#include "stack/modules.h"
 #include "base/objects.h"
+#include "frame.h"
+#include "stack/modules.h"
 
 #define PLACES      16384u
 #define PLACE_BYTES 4096u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks get their numbers (inject/stack/stack.c): walks are those that a test says, and a module is a
- * distance between addresses and frames, which an unload may change.
+ * Stacks get their numbers (inject/stack/stack.c): walks are those that a test says, and a module
+ * is a distance between addresses and frames, which an unload may change.
  */
 #include "unit_test.h"
 
@@ -9,16 +9,16 @@
 #include <pthread.h>
 
 #include "append_double.h"
-#include "frame.h"
-#include "store/meta.h"
-#include "stack/modules.h"
-#include "python/python.h"
 #include "base/say.h"
+#include "frame.h"
+#include "python/python.h"
+#include "record/thread.h"
+#include "stack/modules.h"
 #include "stack/splice.h"
 #include "stack/stack.h"
-#include "record/thread.h"
 #include "stack/unwinder.h"
 #include "stack/walk.h"
+#include "store/meta.h"
 
 #define STACKS_MAX 65536u
 #define ADDRESS    0x7f0000000000u

@@ -3,18 +3,18 @@
 #include "unit_test.h"
 
 #include "api/api.h"
-#include "record/clock_map.h"
-#include "symbol/cuda_error.h"
-#include "symbol/demangle.h"
-#include "error.h"
-#include "record/function_table.h"
 #include "base/histogram.h"
 #include "base/json_text.h"
-#include "symbol/kernel_names.h"
+#include "error.h"
+#include "record/clock_map.h"
+#include "record/function_table.h"
 #include "record/losses.h"
+#include "record/thread_table.h"
+#include "symbol/cuda_error.h"
+#include "symbol/demangle.h"
+#include "symbol/kernel_names.h"
 #include "symbol/rust_name.h"
 #include "table/text_width.h"
-#include "record/thread_table.h"
 
 static void assert_json(const char *text, size_t length, const char *expected)
 {

@@ -6,9 +6,9 @@
 #include "unit_test.h"
 
 #include "api/api.h"
+#include "model/timeline.h"
 #include "read/recording.h"
 #include "stream_builder.h"
-#include "model/timeline.h"
 
 #define EVENTS_MAX       60000
 #define THREADS_MAX_HERE 5

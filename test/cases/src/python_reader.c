@@ -21,15 +21,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/meta.h"
 #include "base/objects.h"
+#include "base/say.h"
+#include "base/status.h"
 #include "python/python.h"
 #include "python/python_layout.h"
 #include "python/python_places.h"
 #include "python/python_walk.h"
-#include "base/say.h"
-#include "base/status.h"
 #include "record/thread.h"
+#include "store/meta.h"
 
 #define PLACES_MAX 200000
 

@@ -18,9 +18,9 @@
 
 #include "hook/hook_table.h"
 #include "range/labels.h"
+#include "range/user_ranges.h"
 #include "stack/modules.h"
 #include "stress_calls.h"
-#include "range/user_ranges.h"
 
 static const uint8_t stream_kinds[] = {API_STREAM};
 static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stress_calls.h"
 
-#include "hook/getproc.h"
+#include "base/sanitizer.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_describe.h"
 #include "cupti/gpu_flush.h"
 #include "cupti/gpu_state.h"
+#include "hook/getproc.h"
 #include "hook/hook_table.h"
-#include "base/sanitizer.h"
 
 /* In place of the parts that meet CUDA. */
 struct gpu gpu; /* off */
