@@ -71,16 +71,16 @@ collector-bin: $(BUILD)/gpuprof-collector
 
 # ---- libgpuprof.so: needs libc only, exports exactly what exports.map names -------------------
 
-# zstd is linked in, hidden: see inject/store/compress.h. Only a cross build may do without, since Debian
-# has the other machine's archive only for those who add its architecture to apt.
+# zstd is linked in, hidden: see inject/store/compress.h. Only a cross build may do without, since
+# Debian has the other machine's archive only for those who add its architecture to apt.
 ZSTD_A ?= $(shell $(CC) -print-file-name=libzstd.a)
 ZSTD_CFLAGS ?=
 ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
-STORED_SRC := $(wildcard inject/store/stored/compress_stored.c inject/*/stored/*.c)
-LZMA_SRC := $(wildcard inject/stack/lzma/unwinder_lzma.c inject/*/lzma/*.c)
+STORED_SRC := $(wildcard inject/*/stored/*.c)
+LZMA_SRC := $(wildcard inject/*/lzma/*.c)
 LZMA_MAP := $(LZMA_SRC:.c=.map)
 EXPORTS_MAP := inject/exports.map
-PUBLIC_H := $(wildcard inject/range/gpuprof.h inject/*/gpuprof.h)
+PUBLIC_H := inject/range/gpuprof.h
 INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compress.c), \
 	$(call sources,inject,c)) $(if $(ZSTD_USED),,$(STORED_SRC)) $(call sources,inject,S)
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o)
@@ -113,8 +113,8 @@ $(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(EXPORTS_MAP)
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
-# inject/stack/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in. A
-# cross build has it only where the other machine's is installed; stacks are walked without it,
+# inject/stack/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in.
+# A cross build has it only where the other machine's is installed; stacks are walked without it,
 # too.
 $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 	$(call say,COPY,$@) cp -L $< $@.new

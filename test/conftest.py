@@ -27,6 +27,12 @@ def clean_environment(monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(BUILD / "sim"))
 
 
+def source(part, name):
+    """The file of that name in a part of the tree, in whatever folder of it."""
+    found, = (ROOT / part).rglob(name)
+    return found
+
+
 def built(path):
     if not path.exists():
         pytest.fail(f"{path} is not there; run make first", pytrace=False)

@@ -73,7 +73,7 @@ def printed(tmp_path_factory):
     """The lines of print_rows.c."""
     program = tmp_path_factory.mktemp("abi") / "print_rows"
     run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I", str(ROOT / "formats"),
-        str(HERE / "print_rows.c"), str(ROOT / "formats" / "api.c"),
+        str(HERE / "print_rows.c"), str(ROOT / "formats" / "api" / "api.c"),
         str(ROOT / "formats" / "crc32c.c"), "-o", str(program))
     return run(str(program)).splitlines()
 
@@ -391,7 +391,7 @@ GROWN = {f"sizeof({t})" for t in (
 
 
 def abi_header():
-    text = (ROOT / "inject" / "cuda_abi.h").read_text()
+    text = (ROOT / "inject" / "cuda" / "cuda_abi.h").read_text()
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 

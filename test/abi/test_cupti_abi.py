@@ -91,7 +91,7 @@ def complete(versions):
 
 def table(name, macro):
     """The rows of one macro in a .def of inject/, as lists of stripped columns."""
-    text = re.sub(r"/\*.*?\*/", "", (INJECT / name).read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", (INJECT / "cupti" / name).read_text(), flags=re.S)
     rows = re.findall(rf"^{macro}\(([^()]*)\)$", text, re.M)
     assert rows
     return [[column.strip() for column in row.split(",")] for row in rows]
@@ -109,7 +109,7 @@ def compile_program(folder, source, *flags):
 
 def declare(folder, cupti):
     """Writes declared.h; returns the functions and fields that will be compared."""
-    text = (INJECT / "cupti_functions.def").read_text()
+    text = (INJECT / "cupti" / "cupti_functions.def").read_text()
     functions = re.findall(r"^CUPTI_FUNCTION\((\w+),", text, re.M)
     assert len(functions) > 15
     seen = {n for n in functions if n in cupti.words}
@@ -144,7 +144,7 @@ def test_every_function_and_field_was_compared(complete, tmp_path):
     seen = set().union(*(declare(tmp_path, cupti) for cupti in complete))
     fields = {(row[0], row[1]) for row in table("cupti_fields.def", "CUPTI_FIELD")}
     functions = re.findall(r"^CUPTI_FUNCTION\((\w+),",
-                           (INJECT / "cupti_functions.def").read_text(), re.M)
+                           (INJECT / "cupti" / "cupti_functions.def").read_text(), re.M)
     assert seen == fields | set(functions)
 
 

@@ -89,7 +89,7 @@ def counters():
 
 def test_every_counter_has_means():
     """Every one that the library raises."""
-    source = "".join(p.read_text() for p in (conftest.ROOT / "inject").glob("*.c"))
+    source = "".join(p.read_text() for p in (conftest.ROOT / "inject").rglob("*.c"))
     assert "COUNTER_DROPPED" in source
     raised = {name for name, (_, _, constant) in counters().items()
               if re.search(rf"\bCOUNTER_{constant}\b", source)}

@@ -11,7 +11,7 @@ import stream_reader
 import toolchain
 from stream_reader import CALL, MARK, PAUSE, POP, PUSH, STEP
 
-HEADER = conftest.ROOT / "inject" / "gpuprof.h"
+HEADER = conftest.source("inject", "gpuprof.h")
 LANGUAGES = {
     "c": ("gcc", "-x", "c", "-std=gnu11"), "c99": ("gcc", "-x", "c", "-std=gnu99"),
     "clang": ("clang", "-x", "c"), "c++98": ("g++", "-x", "c++", "-std=gnu++98"),
@@ -95,7 +95,7 @@ def test_plugin(library, tmp_path, deep):
 def test_static_program(library, tmp_path):
     """Where nothing can be preloaded: there is no library, and that is all."""
     source, program = tmp_path / "static.c", tmp_path / "static"
-    source.write_text('#include "range/gpuprof.h"\nint main(void)\n{\n    gpuprof_step(1);\n'
+    source.write_text('#include "gpuprof.h"\nint main(void)\n{\n    gpuprof_step(1);\n'
                       '    gpuprof_mark("x");\n    gpuprof_stop();\n'
                       '    return gpuprof_range_push("x") == -2 && gpuprof_range_pop() == -2;\n}\n')
     subprocess.run(["gcc", "-static", f"-I{HEADER.parent}", source, "-o", program], check=True)

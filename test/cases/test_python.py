@@ -46,7 +46,7 @@ def modules(tmp_path_factory):
     """The folder of the modules python_reader and python_cuda, for every version of Python."""
     folder = tmp_path_factory.mktemp("modules")
     inject = conftest.ROOT / "inject"
-    sources = [str(inject / f"{name}.c") for name in READER[1:]]
+    sources = [str(conftest.source("inject", f"{name}.c")) for name in READER[1:]]
     headers = [f"-I{inject}", f"-I{conftest.ROOT / 'formats'}"]
     for name, flags in (("python_reader", [*headers, *sources, "-O2"]),
                         ("python_cuda", toolchain.runtime(12))):

@@ -63,7 +63,7 @@ def build_buffers(target, kind, source):
     subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
                     "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{conftest.ROOT}/inject",
                     f"-I{conftest.ROOT}/formats", toolchain.SOURCES / source,
-                    conftest.ROOT / "inject" / "gpu_buffers.c", "-o", target, "-pthread"],
+                    conftest.source("inject", "gpu_buffers.c"), "-o", target, "-pthread"],
                    check=True)
 
 
@@ -125,7 +125,7 @@ def test_units(tmp_path, kind, part, needs):
                     "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{units}",
                     f"-I{conftest.ROOT}/inject", f"-I{conftest.ROOT}/formats",
                     units / f"test_{part}.c", units / "append_double.c",
-                    *(conftest.ROOT / "inject" / f"{name}.c" for name in [part, *needs]),
+                    *(conftest.source("inject", f"{name}.c") for name in [part, *needs]),
                     "-o", tmp_path / part, "-lcmocka", "-pthread"], check=True)
     # Its others have one thread, and far more modules than a sanitizer of threads is quick with.
     only = ["in_parallel"] if (part, kind) == ("modules", "thread") else []

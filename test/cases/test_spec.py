@@ -35,7 +35,7 @@ def definitions(*files):
     """#defines that are numbers, from headers of formats/."""
     values = {}
     for name in files:
-        text = (FORMATS / name).read_text(encoding="utf-8")
+        text = conftest.source("formats", name).read_text(encoding="utf-8")
         for key, value in re.findall(r"^#define (\w+) +([^/\n]+?) *(?:/\*.*)?$", text,
                                      re.MULTILINE):
             value = re.sub(r"(?<=[0-9a-fA-F])(u|ull|U|ULL)\b", "", value)
@@ -51,7 +51,7 @@ STREAM = definitions("stream.h")
 
 
 def macro_rows(name, macro):
-    text = (FORMATS / name).read_text(encoding="utf-8")
+    text = conftest.source("formats", name).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.findall(rf"^{macro}\((\w+), (.*?)\)$", text, re.MULTILINE | re.DOTALL)
 
@@ -109,7 +109,7 @@ def test_end_reasons():
 
 
 def test_function_description():
-    text = (FORMATS / "api.h").read_text(encoding="utf-8")
+    text = (FORMATS / "api" / "api.h").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z0-9_]+)`", section("### Functions")))
     for enum, prefix in (("api_domain", "API_"), ("api_class", "API_"), ("api_arg_kind", "API_")):
         body = re.search(rf"enum {enum} \{{(.*?)\}}", text, re.DOTALL)[1]

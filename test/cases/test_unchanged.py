@@ -25,7 +25,7 @@ def test_exports(library):
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
                                               "stop")}
     for name in ("api_runtime.def", "api_driver.def", "api_cupti.def"):
-        text = re.sub(r"/\*.*?\*/", "", (FORMATS / name).read_text(), flags=re.DOTALL)
+        text = re.sub(r"/\*.*?\*/", "", (FORMATS / "api" / name).read_text(), flags=re.DOTALL)
         rows = re.findall(r"^(API|DISPATCH|HOOK)\(\s*(\w+),\s*(\w+)", text, re.MULTILINE)
         wanted |= {second if macro == "HOOK" or macro == "API" else first
                    for macro, first, second in rows}

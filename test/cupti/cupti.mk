@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of inject/cupti_* need besides the library: a program that loads a libcupti as the
+# What the tests of inject/cupti/ need besides the library: a program that loads a libcupti as the
 # library would, and stand-ins for libcupti.
 
 CUPTI_PROBE := $(BUILD)/cupti-tests/cupti_probe

@@ -79,7 +79,7 @@ def check_collector():
 
 def check_identity(cuda):
     """Is what cuGetProcAddress returns what dlsym finds, for every driver row of the table?"""
-    text = (ROOT / "formats" / "api_driver.def").read_text(encoding="ascii")
+    text = (ROOT / "formats" / "api" / "api_driver.def").read_text(encoding="ascii")
     found = collections.Counter()
     different = []
     for symbol, name, version, flags in re.findall(

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpuprof.h"
 #include "kernels.h"
-#include "range/gpuprof.h"
 
 #define KERNELS(X)                                                                                 \
     X(embedding, "_ZN5model16embedding_kernelIfEEvPKlPKT_PS3_i")                                   \

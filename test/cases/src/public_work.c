@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuprof.h around CUDA calls, as C and as C++: public_work SCENARIO. */
-#include "range/gpuprof.h"
+#include "gpuprof.h"
 
 #include <stdio.h>
 #include <stdlib.h>
