@@ -47,8 +47,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all check check-long check-gpu check-consumers check-aarch64 bench fuzz style format \
-	install uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
+.PHONY: all check check-fast check-long check-gpu check-consumers check-aarch64 bench fuzz style \
+	format install uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
 
@@ -153,6 +153,10 @@ $(BUILD)/gpuprof-collector: $(filter %/main.c.o,$(COLLECTOR_OBJ)) $(COLLECTOR_A)
 
 check:
 	./scripts/check --no-setup
+# Half a minute, after each change.
+check-fast: all programs unit-programs
+	$(Q)/usr/bin/python3 -m pytest -n $(shell nproc) test/style test/abi \
+		test/cases/test_unit_binaries.py test/cases/test_spec.py test/cases/test_truth.py
 check-long:
 	./scripts/check --no-setup -m long
 
@@ -209,6 +213,7 @@ clean:
 help:
 	@echo 'all        libgpuprof.so, gpuprof-collector, the demo'
 	@echo 'check      every test that needs no GPU (./scripts/check sets up first)'
+	@echo 'check-fast  style, unit tests, ABI, the truth of what is recorded: after each change'
 	@echo 'check-long  the tests that take too long for every run'
 	@echo 'check-gpu  acceptance suite on a machine with a GPU'
 	@echo 'check-frameworks  CuPy, JAX, Numba, TensorFlow ... from PyPI, likewise'
