@@ -31,6 +31,8 @@ WARN += -Wno-error # the sanitizers' code makes the compiler see overflows that 
 endif
 STD := -std=gnu11 -D_GNU_SOURCE -DGPUPROF_RELEASE='"$(VERSION)"'
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+# Contracts are asserted where sanitizers and fuzzers run; what ships is what the suite tests.
+ASSERT := $(if $(SANITIZE),,-DNDEBUG)
 PKG_CONFIG ?= pkg-config
 ZSTD_LIBS := -lzstd
 CJSON_CFLAGS := $(shell $(PKG_CONFIG) --cflags libcjson 2>/dev/null)
@@ -86,7 +88,7 @@ INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compre
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o)
 FORMATS_SRC := $(call sources,formats,c)
 FORMATS_PIC_OBJ := $(FORMATS_SRC:%=$(BUILD)/pic/%.o)
-INJECT_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
+INJECT_CFLAGS := $(ASSERT) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
 	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(EXPORTS_MAP) \
@@ -136,8 +138,8 @@ COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
 
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(CJSON_CFLAGS) -Icollector -Iformats \
-		-MMD -MP -c $< -o $@
+	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(ASSERT) $(CJSON_CFLAGS) -Icollector \
+		-Iformats -MMD -MP -c $< -o $@
 
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "block.h"
 
+#include <assert.h>
+
 #include "bytes.h"
 #include "crc32c.h"
 #include "error.h"
 
 void block_header_write(const struct block_header *h, uint8_t *out)
 {
+    assert(h->record_count && h->record_count <= BLOCK_RECORDS_MAX && h->min_ns <= h->max_ns &&
+           h->position_begin <= h->position_end && h->payload_bytes <= BLOCK_PAYLOAD_BYTES_MAX &&
+           h->stored_bytes <= BLOCK_STORED_BYTES_MAX);
     struct byte_writer w = byte_writer(out, BLOCK_HEADER_BYTES);
     put_u32(&w, BLOCK_FRAME_MAGIC);
     put_u32(&w, BLOCK_HEADER_BYTES - 8);

@@ -237,6 +237,7 @@ int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8
     }
     if (w.failed)
         return GPUPROF_LIMIT;
+    assert(e->record_count <= BLOCK_RECORDS_MAX && e->shape_count <= BLOCK_SHAPES_MAX);
     h->record_count = e->record_count;
     h->payload_bytes = (uint32_t)w.length;
     h->min_ns = e->begin_ns[0];

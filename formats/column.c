@@ -195,6 +195,7 @@ bool column_put_map(struct byte_writer *w, const uint64_t *values, size_t count,
 
 const uint8_t *column_map_plane(const uint8_t *column, size_t bytes, size_t count)
 {
+    assert(bytes >= count && count > 0);
     bool single = column[0] == COLUMN_DICT || (column[0] == COLUMN_PLANES && column[1] == 1);
     return single ? column + bytes - count : NULL;
 }

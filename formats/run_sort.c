@@ -39,6 +39,16 @@ static uint32_t count_runs(const struct sort *s, uint32_t count, uint32_t most)
     return runs;
 }
 
+/* What run_sort promises, of the order that it has made. */
+static inline bool is_sorted(const struct sort *s, uint32_t count)
+{
+    uint32_t i = 1;
+    while (i < count && !is_before(s, s->order[i], s->order[i - 1]) &&
+           (s->order[i - 1] < s->order[i] || is_before(s, s->order[i - 1], s->order[i])))
+        i++;
+    return i >= count;
+}
+
 /* The first pile whose last item is not after `item`: they fall from pile to pile. */
 static uint32_t pile_of(const struct sort *s, const uint16_t *lasts, uint32_t count, uint32_t item)
 {
@@ -160,5 +170,6 @@ uint64_t run_sort(const uint64_t *first, const uint64_t *second, uint32_t count,
     }
     for (; depth > 1; depth--)
         merge(&s, runs[depth - 2].begin, runs[depth - 1].begin, count);
+    assert(is_sorted(&s, count));
     return s.moves;
 }

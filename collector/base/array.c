@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/array.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes, uint32_t first)
@@ -10,6 +11,7 @@ void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_by
     if (*capacity > UINT32_MAX / 2)
         return NULL;
     uint32_t wanted = *capacity ? 2 * *capacity : first;
+    assert(wanted > count);
     void *grown = reallocarray(items, wanted, item_bytes);
     if (grown)
         *capacity = wanted;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/histogram.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "error.h"
@@ -29,6 +30,7 @@ int histogram_add(struct histogram *h, uint64_t value, uint64_t weight)
 
 uint64_t histogram_quantile(const struct histogram *h, double fraction)
 {
+    assert(fraction >= 0 && fraction <= 1);
     if (!h->count)
         return 0;
     double exact = fraction * (double)h->count;

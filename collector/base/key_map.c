@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/key_map.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -56,6 +57,7 @@ static int grow(struct key_map *m)
 int key_map_set(struct key_map *m, struct key key, uint64_t value)
 {
     uint32_t count_max = m->count_max ? m->count_max : KEY_MAP_MAX;
+    assert(value != 0);
     if (m->count >= m->slot_count / 2 && grow(m) < 0)
         return GPUPROF_NO_MEMORY;
     struct key_slot *slot = &m->slots[find(m->slots, m->slot_count, key)];
@@ -86,4 +88,5 @@ void key_map_remove(struct key_map *m, struct key key)
     }
     m->slots[hole].value = 0;
     m->count--;
+    assert(!key_map_get(m, key));
 }

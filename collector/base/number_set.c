@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/number_set.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define SLOTS_FIRST 1024 /* power of two */
@@ -45,5 +46,7 @@ uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, 
 {
     if (count >= s->slot_count / 2 && !grow(s, kind, items, count))
         return NULL;
-    return find(s, kind, items, item);
+    uint32_t *place = find(s, kind, items, item);
+    assert(*place <= count);
+    return place;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/spool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 void spool_init(struct spool *s, size_t item_bytes)
 {
+    assert(item_bytes && item_bytes <= SPOOL_BLOCK_BYTES);
     *s = (struct spool){.item_bytes = item_bytes, .fd = -1, .usable = SPOOL_SLOTS};
     s->block_items = (uint32_t)(SPOOL_BLOCK_BYTES / item_bytes);
 }
@@ -43,6 +45,7 @@ static int load(struct spool *s, struct spool_slot *slot)
 
 void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
 {
+    assert(s->block_items && s->usable && s->usable <= SPOOL_SLOTS);
     uint64_t block = index / s->block_items;
     struct spool_slot *slot = &s->slots[block % s->usable];
     if (!slot->filled || slot->block != block) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -119,6 +120,7 @@ static void flush(struct output *o)
 
 char *output_room(struct output *o, size_t bytes)
 {
+    assert(bytes <= OUTPUT_BUFFER_BYTES && o->used <= OUTPUT_BUFFER_BYTES);
     if (bytes > OUTPUT_BUFFER_BYTES - o->used)
         flush(o);
     return o->buffer + o->used;

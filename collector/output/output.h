@@ -9,6 +9,7 @@
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +52,7 @@ char *output_room(struct output *o, size_t bytes);
 
 static inline void output_advance(struct output *o, const char *end)
 {
+    assert(end >= o->buffer + o->used && end <= o->buffer + OUTPUT_BUFFER_BYTES);
     o->used = (size_t)(end - o->buffer);
 }
 

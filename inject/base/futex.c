@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/futex.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -77,6 +78,7 @@ bool lock_take(struct lock *lock, uint64_t ns)
 void lock_drop(struct lock *lock)
 {
     uint64_t signals = lock->signals;
+    assert(atomic_load(&lock->holder) == thread_id());
     atomic_store(&lock->holder, 0);
     futex_wake_all(&lock->holder);
     restore_signals(signals);

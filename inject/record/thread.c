@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/thread.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -268,6 +269,7 @@ bool thread_append(struct thread *t, const struct record *r)
     chunk_commit(t->records, t->used + count);
     atomic_signal_fence(memory_order_seq_cst);
     t->extending = 0;
+    assert(t->used % 8 == 0 && t->used + o.at[count] <= t->capacity);
     return written > 0;
 }
 
