@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file_at.h"
@@ -15,7 +16,8 @@
 #include "error.h"
 #include "output/new_file.h"
 
-#define OPEN_BYTES_MAX ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
+#define OPEN_BYTES_MAX    ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
+#define CLOCK_SET_SECONDS 86400
 
 /* "" if the text cannot be had. */
 static void read_text(const char *path, char *text, size_t capacity)
@@ -101,6 +103,16 @@ enum live_owner live_owner(const struct stream_header *h)
     return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
 }
 
+/* 0, which is not known, if that lies in the future, by the clock on the wall; it may be set. */
+static uint64_t believable_ticks(const struct stream_header *h, uint64_t ticks)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ns = ((uint64_t)now.tv_sec + CLOCK_SET_SECONDS) * 1000000000;
+    uint64_t ns = clock_scale_ns(&h->scale, ticks);
+    return ns < now_ns && ns + h->realtime_zero_ns < now_ns ? ticks : 0;
+}
+
 /* Checks the first page; 0, GPUPROF_DAMAGED or GPUPROF_IO. */
 static int read_head(struct live_file *l)
 {
@@ -123,12 +135,13 @@ static int read_head(struct live_file *l)
         return GPUPROF_DAMAGED;
     uint64_t room = (uint64_t)status.st_size;
     uint64_t bytes = load_u64(head + LIVE_OFFSET_BYTES);
-    l->cut_bytes = bytes > room ? bytes - room : 0;
+    l->head_damaged = bytes > l->chunks_offset + (uint64_t)l->chunk_count * LIVE_CHUNK_BYTES_MAX;
+    l->cut_bytes = bytes > room && !l->head_damaged ? bytes - room : 0;
     room = room > l->chunks_offset ? room - l->chunks_offset : 0;
     uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
     if (there < l->chunk_count)
         l->chunk_count = (uint32_t)there;
-    l->alive = load_u64(head + LIVE_OFFSET_ALIVE);
+    l->alive = believable_ticks(&l->header, load_u64(head + LIVE_OFFSET_ALIVE));
     for (unsigned i = 0; i < COUNTER_COUNT; i++)
         l->counters[i] = load_u64(head + LIVE_OFFSET_COUNTERS + 8 * i);
     return 0;

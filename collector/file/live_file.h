@@ -40,6 +40,7 @@ struct live_file {
     uint32_t chunks_offset;
     uint64_t alive;     /* ticks when its process was last seen alive; 0: not known */
     uint64_t cut_bytes; /* that the file should have and has not */
+    bool head_damaged;  /* of the first page something cannot be */
     uint64_t counters[COUNTER_COUNT];
 };
 

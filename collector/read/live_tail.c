@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "record/losses.h"
 
 struct chunk_place {
     uint32_t thread;
@@ -114,8 +115,13 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     struct thread *thread = r->thread;
     if (!thread->tid)
         thread->tid = chunk.tid;
-    if (chunk.position > thread->live_end) {
-        r->tail->missing_bytes += chunk.position - thread->live_end;
+    uint64_t gap = chunk.position > thread->live_end ? chunk.position - thread->live_end : 0;
+    if (gap > losses_believable(r->end_ns)) {
+        r->tail->damaged_bytes += chunk.committed;
+        return 0;
+    }
+    if (gap) {
+        r->tail->missing_bytes += gap;
         thread->live_end = chunk.position;
     }
     r->block_begin = thread->live_end;
@@ -206,7 +212,10 @@ static int find_places(struct tail_reader *r)
             return error;
         if (chunk.state != LIVE_OWNED && chunk.state != LIVE_FULL)
             continue;
-        r->tail->passed += chunk.passed;
+        if (chunk.passed > losses_believable(r->end_ns))
+            r->tail->counters_damaged = true;
+        else
+            r->tail->passed += chunk.passed;
         r->places[r->place_count++] =
             (struct chunk_place){.thread = chunk.thread, .index = i, .position = chunk.position};
     }
@@ -253,7 +262,7 @@ int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread
                             .codec = codec,
                             .scale = &l->header.scale,
                             .end_ns = alive_ns > end_ns ? alive_ns : end_ns};
-    *t = (struct live_tail){.damaged_bytes = l->cut_bytes};
+    *t = (struct live_tail){.damaged_bytes = l->cut_bytes, .counters_damaged = l->head_damaged};
     r.encoder = malloc(sizeof *r.encoder);
     r.data = malloc(l->chunk_bytes);
     int error = r.encoder && r.data ? find_places(&r) : GPUPROF_NO_MEMORY;

@@ -7,6 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_LIVE_TAIL_H
 #define GPUPROF_COLLECTOR_LIVE_TAIL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "block.h"
@@ -29,6 +30,7 @@ struct live_tail {
     uint64_t damaged_bytes; /* of chunks whose records make no sense */
     uint64_t passed;        /* calls passed by that are in no counter */
     uint64_t missing_bytes; /* of records that are in neither file */
+    bool counters_damaged;  /* of `passed`, or of the file's head, something cannot be */
 };
 
 /*

@@ -144,8 +144,18 @@ static void take_note(struct process *p, const struct record *r)
         p->note_count++;
 }
 
-/* The last value holds; the name counts, numbers may move. */
-static void take_counter(struct process *p, const struct record *r)
+/* A counter lies in the program's memory, until it is stored: what cannot be is not taken over. */
+static void set_counter(struct loader *l, unsigned index, uint64_t value, uint64_t ns)
+{
+    struct losses *losses = &l->process->losses;
+    if (value > losses_believable(ns > l->end_ns ? ns : l->end_ns))
+        losses->counters_damaged = 1;
+    else if (value > losses->counters[index])
+        losses->counters[index] = value;
+}
+
+/* The largest value holds; the name counts, numbers may move. */
+static void take_counter(struct loader *l, const struct record *r)
 {
     unsigned index = r->code;
     if (r->bytes) {
@@ -155,7 +165,7 @@ static void take_counter(struct process *p, const struct record *r)
                 break;
     }
     if (index < COUNTER_COUNT && r->arg_count >= 1)
-        p->losses.counters[index] = r->args[0];
+        set_counter(l, index, r->args[0], r->begin);
 }
 
 static void take_thread(struct process *p, uint32_t number, const struct record *r)
@@ -183,7 +193,7 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
     switch (r->type) {
     case RECORD_THREAD: take_thread(p, thread, r); break;
     case RECORD_META: take_meta(p, r); break;
-    case RECORD_COUNTER: take_counter(p, r); break;
+    case RECORD_COUNTER: take_counter(l, r); break;
     case RECORD_ANCHOR:
         if (r->arg_count >= 1)
             clock_map_add(&p->clock, r->begin, r->args[0]);
@@ -316,7 +326,9 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.running = live->owner == LIVE_OWNER_RUNNING;
     p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
-    memcpy(p->losses.counters, live->counters, sizeof live->counters); /* newer than any record */
+    p->losses.counters_damaged |= p->live.counters_damaged;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* newer than any record */
+        set_counter(l, i, live->counters[i], 0);
     p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
     return error;
 }
@@ -367,8 +379,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     if (l->scan->torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan->torn;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
-        if (p->header.counters[i] > p->losses.counters[i])
-            p->losses.counters[i] = p->header.counters[i];
+        set_counter(l, i, p->header.counters[i], 0);
     /* Of a recording that ended before, and has no live file, the counters say what is missing. */
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;

@@ -43,6 +43,8 @@ static const struct {
     ROW(repeated_blocks, LOSS_DAMAGE, true, "blocks that repeat records"),
     ROW(live_damaged, LOSS_DAMAGE, false, "the live file cannot be read"),
     ROW(live_damaged_bytes, LOSS_DAMAGE, true, "bytes of the live file damaged"),
+    ROW(counters_damaged, LOSS_DAMAGE, false,
+        "the counters of what was lost are damaged: there may be losses that are not known"),
     ROW(unknown_functions, LOSS_COUNTED, true, "calls of functions that are not described"),
     ROW(not_ended, LOSS_COUNTED, false,
         "no end and no live file: the last second or so may be missing"),
@@ -96,6 +98,16 @@ void losses_add(struct losses *a, const struct losses *b)
     }
 }
 
+/* What is in no block yet is of the last second as a rule, and of a minute at most (--seal). */
+#define UNSTORED_NS    60000000000u
+#define COUNTS_EACH_NS 64 /* more than all cores of a machine come to together */
+
+uint64_t losses_believable(uint64_t ns)
+{
+    return ns < UINT64_MAX / COUNTS_EACH_NS - UNSTORED_NS ? COUNTS_EACH_NS * (ns + UNSTORED_NS)
+                                                          : UINT64_MAX;
+}
+
 enum loss_weight losses_weight(const struct losses *l)
 {
     enum loss_weight weight = LOSS_NONE;
@@ -125,7 +137,8 @@ char *losses_text(const struct losses *l, char *text, size_t capacity)
 /* Of these rows a file says nothing that was read, made whole and written anew. */
 static const char *const found_keys[] = {"header_lost",        "damaged_blocks", "damaged_records",
                                          "skipped_bytes",      "torn_bytes",     "repeated_blocks",
-                                         "live_damaged_bytes", "live_records",   "open_calls"};
+                                         "live_damaged_bytes", "live_records",   "open_calls",
+                                         "counters_damaged"};
 
 static bool is_found(const char *key, size_t length)
 {

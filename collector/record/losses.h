@@ -21,6 +21,7 @@ struct losses {
     uint64_t repeated_blocks;    /* left out: earlier blocks had their records, or some of them */
     uint64_t live_damaged;       /* 0 or 1: there is a live file and it cannot be read */
     uint64_t live_damaged_bytes; /* of the live file's records */
+    uint64_t counters_damaged;   /* 0 or 1: some of `counters` could not be, and count less */
     uint64_t unknown_functions;  /* calls whose function nobody described */
     uint64_t not_ended;          /* 0 or 1: no END record and no live file: it was killed and ... */
     uint64_t live_records;       /* recovered from the live file: nothing is lost */
@@ -53,9 +54,15 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (24 + COUNTER_COUNT)
+#define LOSS_COUNT (25 + COUNTER_COUNT)
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
+
+/*
+ * The most that a counter, or a position in what a thread recorded, can have come to if the first
+ * `ns` of the recording have been stored: more was written over, or made up.
+ */
+uint64_t losses_believable(uint64_t ns);
 
 /* The heaviest of the losses that are not zero. */
 enum loss_weight losses_weight(const struct losses *l);

@@ -3,6 +3,7 @@
 did not write over can be read, and what is lost is counted."""
 
 import json
+import signal
 
 import pytest
 import stream_reader
@@ -78,3 +79,24 @@ def test_storm(scribble, kind):
     assert len(after) == THREADS
     for its in after:
         assert its >= {AFTER + i for i in range(CHUNK_CALLS, MANY)}
+
+
+@pytest.mark.parametrize("ends", ["exits", "killed"])
+def test_counters(library, run_collector, tmp_path, ends):
+    """What is no number of losses is none in the report: it says that they are not known."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path,
+                                LD_LIBRARY_PATH=folder)
+    program = [toolchain.build("scribble.c", *link, "-pthread"), "counters", str(0x7FF0 << 48)]
+    toolchain.run(program + ["killed"] * (ends == "killed"), env,
+                  status=-signal.SIGKILL if ends == "killed" else 3, timeout=40)
+    report = run_collector("report", "--format=json", tmp_path / "out")
+    assert report.returncode == 3, report.stderr
+    losses = json.loads(report.stdout)["losses"]
+    assert losses.pop("counters_damaged") == 1
+    losses.pop("live_records", None)
+    assert not losses
+    text = run_collector("report", tmp_path / "out").stdout
+    assert "the counters of what was lost are damaged: there may be losses that are not known" \
+        in text
+    assert json.loads(report.stdout)["calls"] == 1 + FEW

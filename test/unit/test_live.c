@@ -307,6 +307,58 @@ static void test_damaged_live(void **state)
     both_release(&w);
 }
 
+/*
+ * Of what the program wrote over the first page, or a chunk's head, no number becomes one of what
+ * is missing that cannot be.
+ */
+static void test_strange_counters(void **state)
+{
+    (void)state;
+    struct both w;
+    both_init(&w);
+    fill(&w, 50, 10);
+    builder_save(&w.b, w.stream_path);
+    uint8_t *counters = w.l.data + LIVE_OFFSET_COUNTERS;
+    store_u64(counters + 8 * COUNTER_DROPPED, 7);
+    store_u64(w.l.data + LIVE_OFFSET_ALIVE, UINT64_MAX);
+    live_builder_save(&w.l, w.beside_path);
+    read_all(w.stream_path, true);
+    assert_int_equal(seen.losses.counters_damaged, 0);
+    assert_int_equal(seen.losses.counters[COUNTER_DROPPED], 7);
+    assert_int_equal(seen.verdict, EXIT_OK);
+    const struct {
+        size_t offset;
+        uint64_t value;
+    } places[] = {
+        {LIVE_OFFSET_COUNTERS + 8 * COUNTER_UNRECORDED, 0x00007fff12345678}, /* an address */
+        {LIVE_OFFSET_COUNTERS + 8 * COUNTER_UNRECORDED, 0x3ff0000000000000}, /* 1.0 */
+        {LIVE_OFFSET_BYTES, UINT64_MAX},
+        {LIVE_HEAD_BYTES + LIVE_CHUNK_PASSED, UINT64_MAX - 1},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        uint8_t *place = w.l.data + places[i].offset;
+        uint64_t old = load_u64(place);
+        store_u64(place, places[i].value);
+        live_builder_save(&w.l, w.beside_path);
+        store_u64(place, old);
+        read_all(w.stream_path, true);
+        assert_each_once(50);
+        assert_int_equal(seen.losses.counters_damaged, 1);
+        assert_int_equal(seen.losses.live_damaged_bytes, 0);
+        assert_int_equal(seen.losses.counters[COUNTER_DROPPED], 7);
+        assert_int_equal(seen.losses.counters[COUNTER_UNRECORDED], 0);
+        assert_int_equal(seen.losses.counters[COUNTER_PASSED_BY], 0);
+        assert_int_equal(seen.verdict, EXIT_DAMAGED);
+    }
+    store_u64(w.l.data + LIVE_HEAD_BYTES + LIVE_CHUNK_POSITION, 1ull << 60);
+    live_builder_save(&w.l, w.beside_path);
+    read_all(w.stream_path, true);
+    assert_each_once(10);
+    assert_int_equal(seen.losses.missing_bytes, 0);
+    assert_true(seen.losses.live_damaged_bytes > 0 && seen.losses.live_damaged_bytes < CHUNK_BYTES);
+    both_release(&w);
+}
+
 /* What is in the stream was written over since: nothing is lost. */
 static void test_stored_is_overwritten(void **state)
 {
@@ -432,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_torn),
         cmocka_unit_test(test_header_only),
         cmocka_unit_test(test_damaged_live),
+        cmocka_unit_test(test_strange_counters),
         cmocka_unit_test(test_other_process),
         cmocka_unit_test(test_adopt),
         cmocka_unit_test(test_stored_is_overwritten),

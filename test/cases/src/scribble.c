@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes over its own live file, which lies in its memory, as a stray pointer would: scribble HOW.
+ * Writes over its own live file, which lies in its memory, as a stray pointer would: scribble HOW
+ * [killed].
  *
  *   record WORD  the first word of one record becomes WORD, before anything was stored
  *   open WORD    the same, of a record whose call is open
  *   storm KIND   while THREADS threads call: everything but the counters, again and again, by
  *                zeros, by ones or at random; then they go on without that
+ *   counters WORD  its counters become WORD, all but that which says that the recording has ended
  *
  * Calls are told apart by the size that they ask for: BEFORE + i, STORM, AFTER + i. Ends with 3.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +32,8 @@
 #define CHUNK_WORDS (16384 / 8)
 #define HEAD_WORDS  512 /* of the file; the counters are its last ones */
 #define KEPT_WORD   (2176 / 8)
+#define COUNTERS    23
+#define ENDED       8 /* of these */
 
 static uint64_t *live; /* the mapping */
 static size_t live_words;
@@ -125,6 +130,15 @@ static void storm(const char *kind)
         pthread_join(threads[i], NULL);
 }
 
+static void counters(void)
+{
+    for (unsigned i = 0; i < COUNTERS; i++)
+        if (i != ENDED)
+            live[KEPT_WORD + i] = new_word;
+    for (unsigned i = 0; i < FEW; i++)
+        call(AFTER + i);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -134,7 +148,11 @@ int main(int argc, char **argv)
     new_word = strtoull(argv[2], NULL, 0);
     if (strcmp(argv[1], "storm") == 0)
         storm(argv[2]);
+    else if (strcmp(argv[1], "counters") == 0)
+        counters();
     else
         one(strcmp(argv[1], "open") == 0);
+    if (argc > 3)
+        raise(SIGKILL);
     return 3;
 }
