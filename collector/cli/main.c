@@ -8,12 +8,12 @@
 #include "cli/verbs.h"
 #include "output/standard_files.h"
 
-static int run(const struct verb *verb, int argc, char **argv)
+static int run(const struct verb *verb, const char *command, int argc, char **argv)
 {
     struct options options;
     if (!verb->run) {
         bool help = false;
-        int status = verb->start(argv, &help);
+        int status = verb->start(command, argv, &help);
         return help ? (int)verb_help(verb->name) : status;
     }
     if (standard_files_fill() < 0)
@@ -26,6 +26,12 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    const char *command = "gpuprof";
+    if (argc > 2 && strcmp(argv[1], "--called") == 0) { /* the front command says how it was */
+        command = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
     if (argc < 2)
         return usage_error("no verb; try 'gpuprof help'");
     if (strcmp(argv[1], "--version") == 0) {
@@ -36,6 +42,6 @@ int main(int argc, char **argv)
         return verb_help(NULL);
     for (size_t i = 0; i < verb_count; i++)
         if (strcmp(verbs[i].name, argv[1]) == 0)
-            return run(&verbs[i], argc - 1, argv + 1);
+            return run(&verbs[i], command, argc - 1, argv + 1);
     return verb_unknown("", argv[1]);
 }

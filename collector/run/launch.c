@@ -36,6 +36,7 @@
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
 
 struct launch {
+    const char *command;               /* how gpuprof was called: words for a shell */
     const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
     bool quiet;
     bool exec;
@@ -430,7 +431,7 @@ static void tell(struct launch *l, const struct child *c)
 {
     find_new(l);
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
-        message("data of ended processes is still in memory; 'gpuprof report %s' stores it",
+        message("data of ended processes is still in memory; '%s report %s' stores it", l->command,
                 l->out_shown);
     if (!speaks(l))
         return;
@@ -443,15 +444,15 @@ static void tell(struct launch *l, const struct child *c)
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
-        message("the summary was cut short; 'gpuprof report' prints all of it");
+        message("the summary was cut short; '%s report' prints all of it", l->command);
     char word[4 * sizeof l->out];
     shell_word(l->out_shown, word);
     message("data in %s", l->out_shown);
     if (l->before.count)
-        message("the figures are of this run alone; 'gpuprof report %s' adds the recordings that "
-                "were there before: %u",
-                word, l->before.count);
-    message("next: gpuprof report %s; gpuprof merge %s -o trace.json", word, word);
+        message("the figures are of this run alone; '%s report %s' adds the recordings that were "
+                "there before: %u",
+                l->command, word, l->before.count);
+    message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
 }
 
 static enum exit_code prepare(struct launch *l)
@@ -477,9 +478,9 @@ static enum exit_code prepare(struct launch *l)
     return code;
 }
 
-int run_verb(char **argv, bool *help)
+int run_verb(const char *command, char **argv, bool *help)
 {
-    struct launch l = {.quiet = false};
+    struct launch l = {.command = command};
     struct child child = {.pid = 0};
     enum exit_code code = read_options(&l, argv);
     if (code)

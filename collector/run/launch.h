@@ -12,10 +12,11 @@
 #define LAUNCH_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
 
 /*
- * The verb, with its name in argv[0]. Returns the exit code of the program, or an enum exit_code if
- * none was started; does not return if a signal ended the program. With *help nothing was done but
- * to find that help on the verb is wanted.
+ * The verb, with its name in argv[0]; what it proposes to do next begins with `command`. Returns
+ * the exit code of the program, or an enum exit_code if none was started; does not return if a
+ * signal ended the program. With *help nothing was done but to find that help on the verb is
+ * wanted.
  */
-int run_verb(char **argv, bool *help);
+int run_verb(const char *command, char **argv, bool *help);
 
 #endif
