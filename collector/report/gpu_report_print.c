@@ -123,12 +123,30 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
 }
 
+/* Where rows are left out, what all devices together did, which is no row of the table. */
+static bool fill_all_devices(const struct table *t, enum report_format format, struct cell *cells)
+{
+    struct gpu_totals all = gpu_report_totals(t->source);
+    char *name = NULL;
+    if (format != FORMAT_TEXT || t->shown == t->rows)
+        return false;
+    if (asprintf(&name, "all %u devices: busy", all.devices) < 0)
+        name = NULL;
+    cells[NAME] = cell_owned(name);
+    cells[TOTAL] = cell_number(all.busy_ns);
+    cells[PART] = cell_share(all.busy_ns, all.span_ns);
+    return true;
+}
+
 /* In the csv they are in the columns of the functions: instances as calls, and no errors. */
 #define FORM(kind, domain)                                                                         \
     .csv = {{kind, domain, 0, 0, {INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES}}}, .csv_count = 1
 #define GPU_TABLE(key_, title_, columns_)                                                          \
     .name = key_, .key = key_, .title = title_, .columns = columns_, .column_count = COLUMNS,      \
     .begin = table_begins, .row = fill_row
+/* Of a device of one process there are up to six rows, or two: 16 such are shown. */
+#define FEW(rows)                                                                                  \
+    .text_limit = 16 * (rows), .more = "... and %s more rows; --limit=N shows more of them"
 #define NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
 
 const struct table_info gpu_tables[TABLE_COUNT] = {
@@ -152,7 +170,7 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
     [TABLE_OVERHEADS] = {GPU_TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
                          .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},
     [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},
-                       .is_bare = true, FORM(CSV_DEVICE, "gpu")},
+                       .is_bare = true, FORM(CSV_DEVICE, "gpu"), FEW(6), .foot = fill_all_devices},
     [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .text = {PART, TOTAL},
-                      .is_bare = true, FORM(CSV_MEMORY, "gpu")},
+                      .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2)},
 };

@@ -201,3 +201,20 @@ def test_memory_is_flat(make_gpu):
             check=True, stdout=subprocess.PIPE, text=True, timeout=300)
         peaks.append(int(done.stdout))
     assert peaks[1] < 1.2 * peaks[0] + 1024, peaks
+
+
+def test_devices_of_many_processes(run_verb, make_gpu):
+    """The text shows those of 16, and says what all did; --limit and the other forms have all."""
+    folder = make_gpu("train", 40, 1)
+    def table(title, *options):
+        text = run_verb("report", folder, *options).stdout
+        return text.partition(f"\n\n{title}\n")[2].partition("\n\n")[0].splitlines()
+    use, memory = table("use of the GPUs"), table("GPU memory")
+    assert len(use) == 16 * 6 + 2 and "rank 15, GPU 15: copies and sets" in use[-3]
+    assert use[-2].split() == "... and 144 more rows; --limit=N shows more of them".split()
+    assert use[-1].split() == ["62.9%", "1.760", "ms", "all", "40", "devices:", "busy"]
+    assert len(memory) == 33 and memory[-1].strip().startswith("... and 8 more rows; --limit=N")
+    for title, rows in (("use of the GPUs", 240), ("GPU memory", 40)):
+        assert len(table(title, "--limit=1000")) == rows
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)
+    assert (len(report["gpu_time_util"]), len(report["gpu_memory_peak"])) == (240, 40)
