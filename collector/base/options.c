@@ -29,7 +29,11 @@ const struct option_info option_infos[] = {
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
-    {OPTION_FORMAT, 0, "format", "text|json|csv", "how the table is written; standard: text"},
+    {OPTION_TABLES, 'o', "output", "FILE",
+     "write the tables there (compressed if the name ends in .gz); standard: standard output"},
+    {OPTION_FORMAT, 0, "format", "text|json|csv",
+     "how the tables are written; standard: as the name of the file ends: .json or .csv, or else "
+     "text"},
     {OPTION_BY, 0, "by", "name|grid|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block; or "
      "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
@@ -139,12 +143,14 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
-    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH) && is_stream_name(value))
+    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES) && is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
                            argv[0], value);
     switch (info->bit) {
-    case OPTION_OUTPUT: o->output = value; break;
+    case OPTION_OUTPUT:
+    case OPTION_GRAPH:
+    case OPTION_TABLES: o->output = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
@@ -164,7 +170,6 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     }
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
-    case OPTION_GRAPH: o->output = value; break;
     case OPTION_FORMAT:
     case OPTION_FORM:
     case OPTION_WEIGHT:
@@ -190,8 +195,10 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
 
 enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set)
 {
-    *o =
-        (struct options){.paths = argv + 1, .flame_format = FLAME_BY_NAME, .limit = ROWS_UNLIMITED};
+    *o = (struct options){.paths = argv + 1,
+                          .format = FORMAT_BY_NAME,
+                          .flame_format = FLAME_BY_NAME,
+                          .limit = ROWS_UNLIMITED};
     bool words_only = false;
     for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];

@@ -37,7 +37,8 @@ enum option_set {
     OPTION_TABLE = 1 << 20,       /* --table NAME,... */
     OPTION_SORT = 1 << 21,        /* --sort COLUMN */
     OPTION_LIMIT = 1 << 22,       /* --limit N */
-    OPTION_FULL = 1 << 23         /* --full */
+    OPTION_FULL = 1 << 23,        /* --full */
+    OPTION_TABLES = 1 << 24       /* -o, --output FILE of a report */
 };
 
 struct option_info {
@@ -61,7 +62,7 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
  * Returns EXIT_USAGE. */
 enum exit_code option_unknown(const char *verb, unsigned set, const char *word);
 
-enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV }; /* in the order of the table */
+enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_BY_NAME }; /* as in the table */
 
 enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order of the table */
 
@@ -80,7 +81,7 @@ struct options {
     bool per_rank;
     const char *step_range; /* NULL: none */
     bool sync_streams;
-    enum report_format format;
+    enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
     const char *tables;             /* names with commas between; NULL: all */
     const char *sort;               /* a column; NULL: as the tables are */

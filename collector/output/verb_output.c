@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/message.h"
 #include "error.h"
@@ -36,6 +37,21 @@ enum exit_code verb_output_failed(const char *path, int error)
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
                 error == GPUPROF_IO && named ? writing_advice(errno, path) : "");
     return EXIT_ENVIRONMENT;
+}
+
+bool verb_output_is(const char *path, const char *kind)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *name = !path || strcmp(path, "-") == 0 ? "" : slash ? slash + 1 : path;
+    size_t length = strlen(name);
+    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
+        length -= 3;
+    size_t end = length;
+    while (end > 0 && name[end - 1] != '.')
+        end--;
+    if (end <= 1) /* a name that begins with its only point has no ending */
+        end = length;
+    return length - end == strlen(kind) && strncasecmp(name + end, kind, length - end) == 0;
 }
 
 enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)

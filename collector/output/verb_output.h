@@ -15,6 +15,12 @@ uint64_t verb_output_room(uint64_t bytes);
 /* Says on stderr why `path` (NULL or "-": standard output) cannot be written; an exit code. */
 enum exit_code verb_output_failed(const char *path, int error);
 
+/*
+ * Is `path` (NULL or "-": standard output) the name of a file of that kind, "json", compressed or
+ * not? With the kind "": does its name say nothing of what is in it?
+ */
+bool verb_output_is(const char *path, const char *kind);
+
 /* EXIT_OK, or another exit code: then it is not open. */
 enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/report_verb.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -12,12 +13,25 @@
 
 #define SUMMARY_FUNCTIONS 5
 
+/* As the options say, or else the file's name; FORMAT_BY_NAME: there is none of that name. */
+static enum report_format format_of(const struct options *options)
+{
+    if (options->format != FORMAT_BY_NAME)
+        return options->format;
+    if (verb_output_is(options->output, "json"))
+        return FORMAT_JSON;
+    if (verb_output_is(options->output, "csv"))
+        return FORMAT_CSV;
+    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
+    return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
+}
+
 static enum exit_code report_print(const struct report *r, const struct report_view *view,
-                                   enum report_format format)
+                                   const char *path, enum report_format format)
 {
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
-    enum exit_code code = verb_output_open(&out, NULL, &room);
+    enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
@@ -28,29 +42,35 @@ static enum exit_code report_print(const struct report *r, const struct report_v
                                        : report_print_text(r, view, text);
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
-    return verb_output_close(&out, NULL, error);
+    return verb_output_close(&out, path, error);
 }
 
 enum exit_code report_verb(const struct options *options)
 {
     struct recording rec;
     struct recording_options how = {.keep_live = options->keep_live};
+    enum report_format format = format_of(options);
+    bool is_file = options->output && strcmp(options->output, "-") != 0;
     struct report_view view = {
         options->by,
         options->tables,
         {.sort = options->sort,
          .limit = options->limit,
-         .width = options->is_full ? 0 : terminal_width(STDOUT_FILENO),
+         .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
          .is_named = options->tables != NULL},
     };
-    enum exit_code code = report_view_check(&view, options->format);
+    if (format == FORMAT_BY_NAME)
+        return usage_error("report: %s: not a kind that can be written; name it .txt, .csv or "
+                           ".json, or say --format",
+                           options->output);
+    enum exit_code code = report_view_check(&view, format);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
         int error = report_make(&report, &rec, options->by, options->symbols);
-        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->format);
+        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->output, format);
         report_release(&report);
     }
     if (code == EXIT_OK)

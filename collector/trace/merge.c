@@ -263,6 +263,11 @@ enum exit_code merge_verb(const struct options *options)
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
+    bool is_trace = verb_output_is(options->output, "json") || verb_output_is(options->output, "");
+    if (!options->per_rank && !is_trace && !is_archive_name(options->output))
+        return usage_error("merge: %s: not a kind that can be written; name it .json, .json.gz or "
+                           ".zip ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)",
+                           options->output);
     if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
         return usage_error("merge: --step-range: no range has so long a name");
     if (!options->output && isatty(STDOUT_FILENO))

@@ -43,7 +43,7 @@ def calls_of(trace):
     (["merge", "-o"], "merge: -o needs a value: FILE"),
     (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
-    (["report", "-o", "x", "y"], "report: unknown option '-o'"),
+    (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
     (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
     (["manual", "x"], "manual: unknown argument 'x'"),
     (["help", "merge", "report"], "help: too many arguments"),
@@ -304,6 +304,40 @@ def test_full_disk(run_collector, make_stream, output):
                                 timeout=60)
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1 and "No space left on device" in result.stderr
+
+
+def test_name_of_another_kind(run_collector, make_stream, tmp_path):
+    """A trace is not to pass for a table, nor a table for a page."""
+    folder = make_stream(10)
+    others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
+    for verb, names, advice in (
+            ("merge", others, "name it .json, .json.gz or .zip ('gpuprof report -o' writes .csv, "
+             "'gpuprof flame -o' .svg)"),
+            ("report", ("x.svg", "x.html"), "name it .txt, .csv or .json, or say --format")):
+        for name in names:
+            result = run_collector(verb, folder, "-o", name)
+            assert (result.returncode, result.stdout, result.stderr) == (
+                2, "", f"gpuprof: {verb}: {name}: not a kind that can be written; {advice}\n")
+            assert not (tmp_path / name).exists()
+    for name in ("x.JSON", "x.json.gz", "x.zip", "x", "x.gz", ".x", "./a.b/x", "/dev/null"):
+        (tmp_path / "a.b").mkdir(exist_ok=True)
+        assert run_collector("merge", folder, "-o", name).returncode == 0
+    assert run_collector("merge", folder, "--per-rank", "-o", "x.d").returncode == 0
+
+
+@pytest.mark.parametrize("name,form", [("t.csv", "csv"), ("t.JSON", "json"), ("t.json.gz", "json"),
+                                       ("t.txt", "text"), ("t", "text"), ("-", "text")])
+def test_report_into_a_file(run_verb, make_stream, tmp_path, name, form):
+    folder = make_stream(10)
+    printed = run_verb("report", folder, f"--format={form}").stdout
+    if name == "-":
+        assert run_verb("report", folder, "-o", name).stdout == printed
+        return
+    assert run_verb("report", folder, "-o", name).stdout == ""
+    data = (tmp_path / name).read_bytes()
+    assert (gzip.decompress(data) if name.endswith(".gz") else data).decode() == printed
+    run_verb("report", folder, "-o", "x.html", "--format=json")
+    assert json.loads((tmp_path / "x.html").read_text())["calls"] == 10
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])

@@ -78,6 +78,27 @@ def test_front_command_through_links(tmp_path, collector):
 
 
 @in_the_tree
+def test_next_step_as_it_was_called(tmp_path, collector, library, program):
+    """What `run` proposes works as it stands there, also where no gpuprof is on the PATH."""
+    assert collector and library
+    (tmp_path / "gp").symlink_to(ROOT)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gpuprof").symlink_to(FRONT)
+    bare = {**os.environ, "PATH": "/usr/bin:/bin"}
+    found = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    for command, environment, proposed in (
+            ("gp/scripts/gpuprof", bare, "gp/scripts/gpuprof"), (FRONT, bare, FRONT),
+            ("gpuprof", found, "gpuprof"), (FRONT, found, "gpuprof")):
+        done = run("sh", "-c", f"{command} run -o data {program('one_call')}", cwd=tmp_path,
+                   env=environment)
+        line = done.stderr.splitlines()[-1]
+        assert line == f"gpuprof: next: {proposed} report data; {proposed} merge data -o trace.json"
+        after = run("sh", "-c", line.removeprefix("gpuprof: next: "), cwd=tmp_path, env=environment)
+        assert after.returncode == 0 and " calls, wall time " in after.stdout, after.stderr
+        (tmp_path / "trace.json").unlink()
+
+
+@in_the_tree
 @pytest.mark.parametrize("arguments", [[], ["nonesuch"], ["--nonesuch"], ["run"], ["demo", "-x"],
                                        ["demo", "a", "b"], ["help", "nonesuch"],
                                        ["merge", "--nonesuch"], ["report"], ["dump"]], ids=" ".join)
@@ -95,7 +116,8 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
     (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
     (["run", "--backtrace-thr=1us", "true"], "--backtrace-threshold"),
     (["run", "-x", "true"], None), (["run", "--" + 5000 * "q", "true"], None),
-    (["report", "--formt=csv", "x"], "--format"), (["report", "--outptu=x", "x"], None),
+    (["report", "--formt=csv", "x"], "--format"), (["report", "--outptu=x", "x"], "--output"),
+    (["dump", "--outptu=x", "x"], None),
     (["merge", "--per-ranks", "x"], "--per-rank"), (["help", "mrege"], "merge"),
 ], ids=lambda value: str(value)[:40])
 def test_misspelt_word(collector, tmp_path, arguments, meant):
