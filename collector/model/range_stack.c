@@ -8,17 +8,20 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-int ranges_init(struct ranges *r, struct recording *rec)
+int ranges_init(struct ranges *r, struct recording *rec, const struct process *only)
 {
-    *r = (struct ranges){.rec = rec};
-    r->stacks = calloc(rec->thread_count + 1u, sizeof *r->stacks);
-    r->sequences = calloc(rec->count + 1u, sizeof *r->sequences);
+    *r = (struct ranges){.rec = rec,
+                         .first_thread = only ? only->first_thread : 0,
+                         .thread_count = only ? only->thread_count : rec->thread_count,
+                         .first_process = only ? only->index : 0};
+    r->stacks = calloc(r->thread_count + 1u, sizeof *r->stacks);
+    r->sequences = calloc((only ? 1 : rec->count) + 1u, sizeof *r->sequences);
     return r->stacks && r->sequences ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void ranges_release(struct ranges *r)
 {
-    for (uint32_t i = 0; r->stacks && i < r->rec->thread_count; i++)
+    for (uint32_t i = 0; r->stacks && i < r->thread_count; i++)
         free(r->stacks[i].open);
     free(r->stacks);
     free(r->sequences);
@@ -89,12 +92,12 @@ static int fill(struct ranges *r, const struct event *e, unsigned first, struct 
 
 static int open_range(struct ranges *r, const struct event *e, bool nested, struct range **out)
 {
-    struct range_stack *stack = &r->stacks[e->thread->index];
+    struct range_stack *stack = ranges_stack(r, e->thread->index);
     struct range made;
     int error = fill(r, e, nested ? 0 : 1, &made);
     if (error < 0)
         return error;
-    made.sequence = ++r->sequences[e->process->index];
+    made.sequence = ++r->sequences[e->process->index - r->first_process];
     if (stack->count == RANGES_DEPTH_MAX) {
         stack->beyond += nested;
         e->process->losses.deep_ranges++;
@@ -130,7 +133,7 @@ static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, ui
 /* A pop ends the innermost nested range of its domain. */
 static int pop(struct ranges *r, const struct event *e, struct range **out)
 {
-    struct range_stack *stack = &r->stacks[e->thread->index];
+    struct range_stack *stack = ranges_stack(r, e->thread->index);
     uint64_t domain = record_arg(e->record, 0);
     if (stack->beyond) {
         stack->beyond--;
@@ -154,7 +157,7 @@ static int end_range(struct ranges *r, const struct event *e, struct range **out
         return RANGE_NONE;
     }
     key_map_remove(&r->started, key);
-    struct range_stack *stack = &r->stacks[thread - 1];
+    struct range_stack *stack = ranges_stack(r, (uint32_t)thread - 1);
     for (uint32_t i = stack->count; i-- > 0;)
         if (!stack->open[i].nested && stack->open[i].number == number)
             return close_at(r, stack, i, e->begin_ns, out);
@@ -180,7 +183,7 @@ int ranges_take(struct ranges *r, const struct event *e, struct range **range)
 
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested)
 {
-    struct range_stack *stack = &r->stacks[thread->index];
+    struct range_stack *stack = ranges_stack(r, thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
         if (!nested || stack->open[i].nested)
             return &stack->open[i];
@@ -190,9 +193,9 @@ struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bo
 struct range *ranges_drain(struct ranges *r, uint64_t end_ns)
 {
     struct range *range;
-    while (r->drained < r->rec->thread_count && !r->stacks[r->drained].count)
+    while (r->drained < r->thread_count && !r->stacks[r->drained].count)
         r->drained++;
-    if (r->drained == r->rec->thread_count)
+    if (r->drained == r->thread_count)
         return NULL;
     struct range_stack *stack = &r->stacks[r->drained];
     close_at(r, stack, stack->count - 1, end_ns, &range);

@@ -43,18 +43,27 @@ struct range_stack {
 
 struct ranges {
     struct recording *rec;
-    struct range_stack *stacks; /* owned, by thread index */
-    uint32_t *sequences;        /* owned, by process index */
-    struct key_map labels;      /* (process and kind, domain, handle) -> struct kernel_name */
-    struct key_map started;     /* (process, number) -> thread index + 1 */
-    struct range result;        /* what ranges_take hands out */
-    uint32_t drained;           /* threads, from the first on, that have no range left */
+    struct range_stack *stacks; /* owned; see ranges_stack */
+    uint32_t first_thread;      /* index of the thread that has the first of them ... */
+    uint32_t thread_count;      /* ... and how many have one */
+    uint32_t *sequences;        /* owned, by process index from first_process on */
+    uint32_t first_process;
+    struct key_map labels;  /* (process and kind, domain, handle) -> struct kernel_name */
+    struct key_map started; /* (process, number) -> thread index + 1 */
+    struct range result;    /* what ranges_take hands out */
+    uint32_t drained;       /* threads, from the first on, that have no range left */
 };
+
+static inline struct range_stack *ranges_stack(const struct ranges *r, uint32_t thread_index)
+{
+    return &r->stacks[thread_index - r->first_thread];
+}
 
 enum range_change { RANGE_NONE, RANGE_OPENED, RANGE_CLOSED, RANGE_MARKED };
 
-/* 0 or GPUPROF_NO_MEMORY. ranges_release in both cases. */
-int ranges_init(struct ranges *r, struct recording *rec);
+/* Of the events of one process `only`, or, if that is NULL, of all. 0 or GPUPROF_NO_MEMORY.
+ * ranges_release in both cases. */
+int ranges_init(struct ranges *r, struct recording *rec, const struct process *only);
 void ranges_release(struct ranges *r);
 
 /*

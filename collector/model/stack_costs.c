@@ -21,7 +21,7 @@ int stack_costs_init(struct stack_costs *s, struct survey *survey, const char *s
     s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
     s->threads = calloc(rec->thread_count + 1u, sizeof(struct thread *));
     s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
-    int error = ranges_init(&s->ranges, rec);
+    int error = ranges_init(&s->ranges, rec, NULL);
     if (error == 0)
         error = call_tree_init(&s->tree, survey, symbol_folder);
     if (!s->stackless || !s->threads || !s->roots)

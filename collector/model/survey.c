@@ -161,7 +161,7 @@ static int walk(struct survey *s, struct timeline *timeline)
 {
     struct ranges ranges;
     struct event event;
-    int more = ranges_init(&ranges, s->rec);
+    int more = ranges_init(&ranges, s->rec, NULL);
     while (more >= 0 && (more = timeline_next(timeline, &event)) > 0) {
         if (!s->origin_ns && event_is_visible(event.record->type))
             s->origin_ns = event.begin_ns;

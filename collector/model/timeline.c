@@ -55,9 +55,9 @@ struct timeline {
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    const struct process *only; /* NULL: all */
-    uint64_t late_ns;           /* on the monotonic clock: from then on no block is opened */
-    bool has_calls;             /* one was handed out */
+    bool is_one;      /* only one process's blocks */
+    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
+    bool has_calls;   /* one was handed out */
 };
 
 static uint64_t now_ns(void)
@@ -85,7 +85,8 @@ struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
 
 void timeline_only(struct timeline *t, const struct process *p)
 {
-    t->only = p;
+    t->is_one = true;
+    t->next_entry = p->first_entry;
 }
 
 /* Gives the payload to the spare buffers, if there is room. */
@@ -416,13 +417,12 @@ static int settle(struct timeline *t)
     const struct block_index *x = &t->rec->index;
     for (;;) {
         int error = 0;
-        while (t->only && t->next_entry < x->count &&
-               t->rec->loaded[x->entries[t->next_entry].process] != t->only)
-            t->next_entry++;
         if (t->next_entry < x->count &&
             (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
-            t->failed = t->rec->loaded[x->entries[t->next_entry].process];
-            error = add_entry(t, &x->entries[t->next_entry++]);
+            const struct index_entry *entry = &x->entries[t->next_entry];
+            t->next_entry = t->is_one ? entry->next : t->next_entry + 1;
+            t->failed = t->rec->loaded[entry->process];
+            error = add_entry(t, entry);
         } else if (t->count == 0) {
             return 0;
         } else if (t->heap[0].block->thread) {

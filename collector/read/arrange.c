@@ -127,6 +127,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
         return GPUPROF_NO_MEMORY;
     numbers[count++] = (struct number){.wanted = p->shown_pid, .shown = &main_shown};
     bool main_found = false;
+    p->first_thread = rec->thread_count;
     for (uint32_t i = 0; i < p->threads.count; i++) {
         struct thread *t = p->threads.threads[i];
         if (t->number == 0)
@@ -141,6 +142,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
         numbers[count++] =
             (struct number){.wanted = t->tid, .order = t->number, .shown = &t->shown_tid};
     }
+    p->thread_count = rec->thread_count - p->first_thread;
     distinguish(numbers, count, TID_SYSTEM_MAX + 1);
     free(numbers);
     return 0;
@@ -167,5 +169,12 @@ int recording_arrange(struct recording *rec)
         entry->time = clock_map_ns(&rec->loaded[entry->process]->clock, entry->time);
     }
     block_index_sort(&rec->index);
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->first_entry = rec->index.count;
+    for (uint32_t i = rec->index.count; i-- > 0;) {
+        struct process *p = rec->loaded[rec->index.entries[i].process];
+        rec->index.entries[i].next = p->first_entry;
+        p->first_entry = i;
+    }
     return error;
 }

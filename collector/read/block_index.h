@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
- * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (24 bytes each, 1.5 MB)
+ * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (32 bytes each, 2 MB)
  * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to
  * such a run walks its headers again.
  */
@@ -18,6 +18,7 @@ struct index_entry {
     uint64_t offset;     /* as struct block_place */
     uint64_t time;       /* the least begin: process ns, shared ns once it is sorted */
     uint32_t process;    /* number in the order of loading */
+    uint32_t next;       /* once sorted: the place of its process's next, or `count` of the index */
     uint32_t count : 31; /* blocks of the run */
     uint32_t apart : 1;  /* the block before it in the file is not to be used */
 };

@@ -45,10 +45,13 @@ struct process_meta {
 
 /* There may be tens of thousands: what most have little of is allocated as it comes. */
 struct process {
-    uint32_t number;    /* in the order of loading */
-    uint32_t index;     /* in the order in which they are shown */
-    uint32_t shown_pid; /* unique over all processes */
-    uint64_t rank;      /* RANK_NONE: it has none; set when it is put into order */
+    uint32_t number;       /* in the order of loading */
+    uint32_t index;        /* in the order in which they are shown */
+    uint32_t shown_pid;    /* unique over all processes */
+    uint32_t first_thread; /* `index` of the first of its threads, which are neighbours ... */
+    uint32_t thread_count; /* ... without gpuprof's own */
+    uint32_t first_entry;  /* of the block index */
+    uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;

@@ -120,7 +120,7 @@ struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by)
     g->rec = rec;
     g->by = by;
     device_memory_init(&g->memory);
-    if (ranges_init(&g->ranges, rec) < 0) {
+    if (ranges_init(&g->ranges, rec, NULL) < 0) {
         gpu_report_free(g);
         return NULL;
     }

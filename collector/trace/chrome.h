@@ -31,8 +31,12 @@ struct trace_writer {
     struct trace_scope scope;
     struct function_pieces **functions; /* owned, by function index */
     uint32_t function_count;
-    struct trace_row *rows;     /* owned, by thread index */
-    struct process_span *spans; /* owned, by process index */
+    struct process *const *processes; /* a view: those that are shown, neighbours by their index */
+    uint32_t process_count;
+    uint32_t first_thread; /* index of the first of their threads */
+    uint32_t thread_count;
+    struct trace_row *rows;     /* owned; see chrome_row */
+    struct process_span *spans; /* owned, as `processes`; see chrome_span */
     uint64_t origin_ns;
     uint64_t last_ns;
     uint64_t calls;
@@ -65,6 +69,18 @@ static inline uint64_t chrome_time(const struct trace_writer *w, uint64_t ns)
 static inline bool chrome_shows(const struct trace_writer *w, const struct process *p)
 {
     return !w->scope.only || w->scope.only == p;
+}
+
+/* The row of a thread, by its index, of a process that is shown. */
+static inline struct trace_row *chrome_row(const struct trace_writer *w, uint32_t thread_index)
+{
+    return &w->rows[thread_index - w->first_thread];
+}
+
+static inline struct process_span *chrome_span(const struct trace_writer *w,
+                                               const struct process *p)
+{
+    return &w->spans[p->index - w->processes[0]->index];
 }
 
 /* Remembers how far the trace and the process reach (chrome.c). */

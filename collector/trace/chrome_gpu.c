@@ -147,9 +147,9 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
 /* An arrow from the call to the work; its two ends have an id of their own. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
-    if (!s->called || s->call.thread >= w->rec->thread_count)
+    if (!s->called || s->call.thread - w->first_thread >= w->thread_count)
         return;
-    const struct trace_row *row = &w->rows[s->call.thread];
+    const struct trace_row *row = chrome_row(w, s->call.thread);
     uint64_t id = (uint64_t)s->event->process->index << FLOW_PROCESS_SHIFT |
                   (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
     uint64_t half = (s->call.end_ns - s->call.begin_ns) / 2;
@@ -408,8 +408,9 @@ static int put_memory(struct trace_writer *w, const struct event *e)
     out =
         PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
                  "\"pid\":");
-    if (more > 0 && call.thread < w->rec->thread_count) {
-        out = put(out, w->rows[call.thread].ids, w->rows[call.thread].ids_bytes);
+    if (more > 0 && call.thread - w->first_thread < w->thread_count) {
+        const struct trace_row *row = chrome_row(w, call.thread);
+        out = put(out, row->ids, row->ids_bytes);
     } else {
         out = json_decimal(out, e->process->shown_pid);
         out = json_decimal(PUT(out, ",\"tid\":"), e->process->shown_pid);

@@ -151,7 +151,7 @@ static int put_process(struct trace_writer *w, const struct process *p)
         const struct thread *t = p->threads.threads[i];
         if (t->number == 0)
             continue;
-        trace_row_name(&w->rows[t->index], p->shown_pid, t->shown_tid);
+        trace_row_name(chrome_row(w, t->index), p->shown_pid, t->shown_tid);
         if (!t->gpu)
             error = put_thread(w, p, t);
     }
@@ -241,9 +241,9 @@ static uint64_t shown_rank(const struct trace_writer *w)
 {
     if (w->scope.rank != RANK_NONE)
         return w->scope.rank;
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        if (chrome_shows(w, w->rec->processes[i]) && w->rec->processes[i]->rank != RANK_NONE)
-            return w->rec->processes[i]->rank;
+    for (uint32_t i = 0; i < w->process_count; i++)
+        if (w->processes[i]->rank != RANK_NONE)
+            return w->processes[i]->rank;
     return 0;
 }
 
@@ -267,9 +267,9 @@ static int kineto_head(struct trace_writer *w)
         free(name);
     }
     cJSON *devices = cJSON_CreateArray();
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        if (chrome_shows(w, w->rec->processes[i]) && !devices_are_there(w, w->rec->processes[i]))
-            add_devices(w, w->rec->processes[i], devices);
+    for (uint32_t i = 0; i < w->process_count; i++)
+        if (!devices_are_there(w, w->processes[i]))
+            add_devices(w, w->processes[i], devices);
     int error = put_object(w, devices, "\"deviceProperties\":");
     output_write(w->out, ",", 1);
     return error;
@@ -286,9 +286,8 @@ int chrome_head(struct trace_writer *w)
     output_write(w->out, head, (size_t)length);
     int error = w->scope.survey ? kineto_head(w) : 0;
     output_write(w->out, "\"traceEvents\":[", 15);
-    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++)
-        if (chrome_shows(w, w->rec->processes[i]))
-            error = put_process(w, w->rec->processes[i]);
+    for (uint32_t i = 0; error == 0 && i < w->process_count; i++)
+        error = put_process(w, w->processes[i]);
     return error;
 }
 
@@ -439,29 +438,27 @@ int chrome_tail(struct trace_writer *w)
     struct losses sum = {0};
     char origin[JSON_DECIMAL_MAX + 1];
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
-        if (!chrome_shows(w, w->rec->processes[i]))
-            continue;
-        losses_add(&sum, &w->rec->processes[i]->losses);
-        error = put_steps(w, w->rec->processes[i]);
+    for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
+        losses_add(&sum, &w->processes[i]->losses);
+        error = put_steps(w, w->processes[i]);
         if (error == 0)
-            error = put_losses(w, w->rec->processes[i]);
+            error = put_losses(w, w->processes[i]);
     }
     *json_decimal(origin, w->origin_ns) = '\0';
     cJSON *other = cJSON_CreateObject();
     cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
     cJSON_AddStringToObject(other, "origin_ns", origin);
     cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
-    add_text(other, "gpu_rows", recording_gpu_rows(w->rec));
+    add_text(other, "gpu_rows",
+             w->scope.only ? process_gpu_rows(w->scope.only) : recording_gpu_rows(w->rec));
     cJSON_AddNumberToObject(other, "calls", (double)w->calls);
     if (w->scope.survey)
         cJSON_AddNumberToObject(other, "gpu_events", (double)w->gpu_events);
     cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));
     cJSON *processes = cJSON_AddArrayToObject(other, "processes");
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        if (chrome_shows(w, w->rec->processes[i]))
-            cJSON_AddItemToArray(processes, process_object(w->rec->processes[i]));
+    for (uint32_t i = 0; i < w->process_count; i++)
+        cJSON_AddItemToArray(processes, process_object(w->processes[i]));
     if (error == 0)
         error = put_object(w, other, "\n],\"otherData\":");
     else

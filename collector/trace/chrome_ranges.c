@@ -127,14 +127,14 @@ static int put_step(struct trace_writer *w, struct process *p, uint64_t number, 
     out = PUT(out, "}}");
     output_advance(w->out, out);
     chrome_reach(w, p, begin_ns, end_ns);
-    w->spans[p->index].steps++;
+    chrome_span(w, p)->steps++;
     return error;
 }
 
 /* gpuprof_step(): a step lasts until the next. */
 static int take_step(struct trace_writer *w, const struct event *e)
 {
-    struct process_span *span = &w->spans[e->process->index];
+    struct process_span *span = chrome_span(w, e->process);
     uint64_t now_ns = chrome_time(w, e->begin_ns);
     int error = 0;
     if (w->scope.step_range)
@@ -187,7 +187,7 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
 static bool is_innermost(struct trace_writer *w, const struct range *closed)
 {
     /* Free ranges have no place in the thread's row; deeper nested ones have a later one. */
-    const struct range_stack *stack = &w->ranges.stacks[closed->thread->index];
+    const struct range_stack *stack = ranges_stack(&w->ranges, closed->thread->index);
     for (uint32_t i = 0; i < stack->count; i++)
         if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
             return false;
@@ -196,13 +196,13 @@ static bool is_innermost(struct trace_writer *w, const struct range *closed)
 
 static int close_range(struct trace_writer *w, struct range *range, bool ended)
 {
-    struct trace_row *thread_row = &w->rows[range->thread->index];
+    struct trace_row *thread_row = chrome_row(w, range->thread->index);
     uint64_t begin_ns = chrome_time(w, range->begin_ns);
     uint64_t end_ns = chrome_time(w, range->end_ns);
     int error = 0;
     if (is_step_range(w, range)) {
         *w->scope.has_step_range = true;
-        error = put_step(w, range->process, w->spans[range->process->index].steps, begin_ns, end_ns,
+        error = put_step(w, range->process, chrome_span(w, range->process)->steps, begin_ns, end_ns,
                          w->scope.step_range);
     }
     if (error < 0)
@@ -237,7 +237,7 @@ static void open_range(struct trace_writer *w, struct range *range)
     uint64_t begin_ns = chrome_time(w, range->begin_ns);
     if (!range->nested)
         return;
-    uint64_t shown_ns = trace_row_open(&w->rows[range->thread->index], begin_ns);
+    uint64_t shown_ns = trace_row_open(chrome_row(w, range->thread->index), begin_ns);
     uint64_t moved = shown_ns - begin_ns;
     range->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
 }
@@ -245,7 +245,7 @@ static void open_range(struct trace_writer *w, struct range *range)
 static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
                         size_t name_bytes, const struct range *mark)
 {
-    const struct trace_row *row = &w->rows[e->thread->index];
+    const struct trace_row *row = chrome_row(w, e->thread->index);
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + name_bytes + 2 * RANGE_TEXT_BYTES);
     out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"");
@@ -340,9 +340,9 @@ int chrome_ranges_end(struct trace_writer *w)
         error = close_range(w, range, false);
     if (error == 0)
         error = projections_end(&w->projections);
-    for (uint32_t i = 0; error == 0 && i < w->rec->count; i++) {
+    for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
         struct process_span *span = &w->spans[i];
-        struct process *p = w->rec->processes[i];
+        struct process *p = w->processes[i];
         if (span->stepping)
             error =
                 put_step(w, p, span->step, span->step_begin_ns,
@@ -351,7 +351,7 @@ int chrome_ranges_end(struct trace_writer *w)
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
-        if (error == 0 && w->scope.survey && chrome_shows(w, p) && process_expects_gpu(p))
+        if (error == 0 && w->scope.survey && process_expects_gpu(p))
             error = survey_tell(w->scope.survey, p);
     }
     return error;

@@ -74,16 +74,21 @@ static struct trace_writer *chrome_create(struct output *out, struct recording *
     w->out = out;
     w->rec = rec;
     w->scope = *scope;
-    w->rows = calloc(rec->thread_count + 1u, sizeof *w->rows);
-    w->spans = calloc(rec->count + 1u, sizeof *w->spans);
+    const struct process *only = scope->only;
+    w->processes = rec->processes + (only ? only->index : 0);
+    w->process_count = only ? 1 : rec->count;
+    w->first_thread = only ? only->first_thread : 0;
+    w->thread_count = only ? only->thread_count : rec->thread_count;
+    w->rows = calloc(w->thread_count + 1u, sizeof *w->rows);
+    w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
     device_memory_init(&w->memory);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
-    gpu_rows_init(&w->gpu_rows, rec, scope->only || rec->count == 1);
-    if (!w->rows || !w->spans || ranges_init(&w->ranges, rec) < 0) {
+    gpu_rows_init(&w->gpu_rows, w->processes, w->process_count);
+    if (!w->rows || !w->spans || ranges_init(&w->ranges, rec, only) < 0) {
         chrome_free(w);
         return NULL;
     }
-    for (uint32_t i = 0; i < rec->count; i++)
+    for (uint32_t i = 0; i < w->process_count; i++)
         w->spans[i].begin_ns = UINT64_MAX;
     return w;
 }
@@ -245,7 +250,7 @@ static char *put_external_id(struct trace_writer *w, char *out, const struct thr
 static int chrome_call(struct trace_writer *w, const struct event *e)
 {
     const struct function_pieces *pieces = pieces_of(w, e->function);
-    struct trace_row *row = &w->rows[e->thread->index];
+    struct trace_row *row = chrome_row(w, e->thread->index);
     if (!pieces)
         return GPUPROF_NO_MEMORY;
     uint64_t begin_ns = chrome_time(w, e->begin_ns);

@@ -14,9 +14,10 @@
 
 _Static_assert(STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
 
-void gpu_rows_init(struct gpu_rows *g, struct recording *rec, bool alone)
+void gpu_rows_init(struct gpu_rows *g, struct process *const *processes, uint32_t process_count)
 {
-    *g = (struct gpu_rows){.rec = rec, .alone = alone, .next_pid = PID_VIRTUAL};
+    *g = (struct gpu_rows){
+        .processes = processes, .process_count = process_count, .next_pid = PID_VIRTUAL};
     g->places.count_max = GPU_ROWS_MAX;
     g->pids.count_max = GPU_ROWS_MAX;
 }
@@ -33,8 +34,8 @@ void gpu_rows_release(struct gpu_rows *g)
 
 static bool is_process(const struct gpu_rows *g, uint32_t pid)
 {
-    for (uint32_t i = 0; i < g->rec->count; i++)
-        if (g->rec->processes[i]->shown_pid == pid)
+    for (uint32_t i = 0; i < g->process_count; i++)
+        if (g->processes[i]->shown_pid == pid)
             return true;
     return false;
 }
@@ -48,7 +49,7 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
         return 0;
     }
     *pid = (uint32_t)device;
-    if (!g->alone || device > PID_ORDINAL_MAX || is_process(g, *pid)) {
+    if (g->process_count > 1 || device > PID_ORDINAL_MAX || is_process(g, *pid)) {
         while (is_process(g, g->next_pid))
             g->next_pid++;
         *pid = g->next_pid++;

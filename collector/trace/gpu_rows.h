@@ -34,9 +34,9 @@ struct gpu_row {
 };
 
 struct gpu_rows {
-    struct recording *rec;
-    bool alone;            /* one process: a device's pid is its ordinal */
-    struct gpu_row **rows; /* owned, and so are they */
+    struct process *const *processes; /* a view: of the trace */
+    uint32_t process_count;           /* of one a device's pid is its ordinal */
+    struct gpu_row **rows;            /* owned, and so are they */
     uint32_t count;
     uint32_t capacity;
     struct key_map places; /* (process and kind, device, stream) -> place + 1 */
@@ -44,7 +44,7 @@ struct gpu_rows {
     uint32_t next_pid;
 };
 
-void gpu_rows_init(struct gpu_rows *g, struct recording *rec, bool alone);
+void gpu_rows_init(struct gpu_rows *g, struct process *const *processes, uint32_t process_count);
 void gpu_rows_release(struct gpu_rows *g);
 
 /* The pid that stands for a device of a process. 0 or GPUPROF_NO_MEMORY. */

@@ -33,6 +33,7 @@ import gzip
 import json
 import pathlib
 import re
+import resource
 import subprocess
 import zipfile
 
@@ -671,3 +672,19 @@ def test_recorded(run_collector, program, library):
     assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}
     devices = {(e["pid"], e["args"]["device"]) for e in kernels}
     assert len(devices) == 2 and {device for _, device in devices} == {0, 1}
+
+
+@pytest.mark.long
+def test_a_rank_costs_the_same_among_many(run_collector, make_gpu):
+    """A trace of one process does not look at all others: 4 times the ranks, 4 times the work."""
+    seconds = {}
+    for ranks in (500, 2000):
+        folder = make_gpu("train", ranks, 1, name=f"ranks{ranks}")
+        tries = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            done = run_collector("merge", "--per-rank", "-o", f"traces{ranks}", folder)
+            assert done.returncode == 0, done.stderr
+            tries.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        seconds[ranks] = min(tries)
+    assert seconds[2000] < 6 * seconds[500], seconds
