@@ -27,7 +27,8 @@ OPT ?= -O2
 CFLAGS ?= $(OPT) -g
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 ifneq ($(SANITIZE),)
-WARN += -Wno-error # the sanitizers' code makes the compiler see overflows that are not there
+# The sanitizers' code makes the compiler see overflows that are not there.
+WARN += -Wno-error -Wno-stringop-overflow
 endif
 STD := -std=gnu11 -D_GNU_SOURCE -DGPUPROF_RELEASE='"$(VERSION)"'
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
