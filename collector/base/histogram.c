@@ -13,12 +13,38 @@ void histogram_release(struct histogram *h)
     *h = (struct histogram){0};
 }
 
-int histogram_add(struct histogram *h, uint64_t value, uint64_t weight)
+/* Of real recordings a row is made for a record or more, which takes some bytes. */
+#define ROWS_FREE      16384
+#define ROW_FILE_BYTES 8
+
+uint64_t histogram_rows_max(uint64_t bytes)
+{
+    return ROWS_FREE + bytes / ROW_FILE_BYTES;
+}
+
+/* The first or last bucket of the row that is nearest to `row`, of one that has any. */
+static uint64_t *nearest_bucket(struct histogram *h, unsigned row)
+{
+    for (unsigned distance = 1;; distance++) {
+        if (row >= distance && h->rows[row - distance])
+            return &h->rows[row - distance][HISTOGRAM_BUCKETS - 1];
+        if (row + distance < HISTOGRAM_ROWS && h->rows[row + distance])
+            return &h->rows[row + distance][0];
+    }
+}
+
+int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t *rows_left)
 {
     /* Row r > 0 holds the values with r + 6 bits; their top 7 bits name the bucket. */
     unsigned row = value < HISTOGRAM_BUCKETS ? 0 : (unsigned)(58 - __builtin_clzll(value));
     unsigned bucket = (unsigned)(row ? value >> (row - 1) : value) % HISTOGRAM_BUCKETS;
+    if (!h->rows[row] && !*rows_left && h->count) {
+        *nearest_bucket(h, row) += weight;
+        h->count += weight;
+        return 0;
+    }
     if (!h->rows[row]) {
+        *rows_left -= *rows_left > 0;
         h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
         if (!h->rows[row])
             return GPUPROF_NO_MEMORY;

@@ -19,8 +19,15 @@ struct histogram {
 
 void histogram_release(struct histogram *h);
 
-/* Counts `value` `weight` times. 0 or GPUPROF_NO_MEMORY. */
-int histogram_add(struct histogram *h, uint64_t value, uint64_t weight);
+/*
+ * Counts `value` `weight` times; a row that is made for it is taken from *rows_left, which
+ * histograms may share. If none is left the nearest row that the histogram has must do; its first
+ * is always made. 0 or GPUPROF_NO_MEMORY.
+ */
+int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t *rows_left);
+
+/* The rows that files of so many `bytes` bear out: a few bytes can say that there are many. */
+uint64_t histogram_rows_max(uint64_t bytes);
 
 /* The value that `fraction` (0 to 1) of all values do not exceed; 0 if there are none. */
 uint64_t histogram_quantile(const struct histogram *h, double fraction);

@@ -42,7 +42,9 @@ struct gpu_report {
     struct key_map places; /* of rows + 1 */
     struct gpu_stat *rows; /* owned */
     uint32_t count;
+    uint32_t rows_max;
     uint32_t capacity;
+    uint64_t *histogram_rows; /* a view */
     struct device_memory memory;
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
@@ -67,7 +69,7 @@ static struct gpu_stat *row_of(struct gpu_report *g, enum gpu_table table, struc
 {
     key.a |= (uint64_t)table << TABLE_SHIFT;
     uint64_t place = key_map_get(&g->places, key);
-    if (!place && g->count >= GPU_STATS_MAX - TABLE_COUNT) {
+    if (!place && g->count >= g->rows_max) {
         key = (struct key){(uint64_t)table << TABLE_SHIFT, UINT64_MAX, UINT64_MAX};
         name = "(others)";
         place = key_map_get(&g->places, key);
@@ -85,7 +87,8 @@ static struct gpu_stat *row_of(struct gpu_report *g, enum gpu_table table, struc
     return key_map_set(&g->places, key, ++g->count) < 0 ? NULL : row;
 }
 
-static int count_in(struct gpu_stat *row, uint64_t duration_ns, uint64_t bytes)
+static int count_in(struct gpu_report *g, struct gpu_stat *row, uint64_t duration_ns,
+                    uint64_t bytes)
 {
     if (!row)
         return GPUPROF_NO_MEMORY;
@@ -96,7 +99,7 @@ static int count_in(struct gpu_stat *row, uint64_t duration_ns, uint64_t bytes)
         row->min_ns = duration_ns;
     if (duration_ns > row->max_ns)
         row->max_ns = duration_ns;
-    return histogram_add(&row->durations, duration_ns, 1);
+    return histogram_add(&row->durations, duration_ns, 1, g->histogram_rows);
 }
 
 /* A row that its name alone tells apart. */
@@ -112,13 +115,18 @@ static struct gpu_stat *range_row(struct gpu_report *g, enum gpu_table table,
     return row_of(g, table, (struct key){(uintptr_t)text, 0, 0}, text ? text->shown : "range");
 }
 
-struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by)
+struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by,
+                                     uint64_t *histogram_rows)
 {
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
     g->rec = rec;
     g->by = by;
+    g->histogram_rows = histogram_rows;
+    uint64_t more = recording_bytes(rec) / GPU_STATS_FILE_BYTES;
+    uint64_t most = GPU_STATS_MAX - GPU_STATS_FREE;
+    g->rows_max = GPU_STATS_FREE + (uint32_t)(more < most ? more : most) - TABLE_COUNT;
     device_memory_init(&g->memory);
     if (ranges_init(&g->ranges, rec, NULL) < 0) {
         gpu_report_free(g);
@@ -240,12 +248,13 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
     uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
     uint64_t api = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
-    int error = count_in(named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
+    int error = count_in(g, named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
     if (error == 0)
-        error = count_in(named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
+        error = count_in(g, named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
     /* The launch of a graph has many kernels, and is one call. */
     bool again = call->flags & CORRELATION_COUNTED;
-    return error < 0 || again ? error : count_in(named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
+    return error < 0 || again ? error
+                              : count_in(g, named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
 }
 
 /* 1 and the call that made the work, 0, or an error. */
@@ -282,9 +291,9 @@ static int take_work(struct gpu_report *g, const struct event *e)
         bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
         row = transfer_row(g, TABLE_COPIES, r);
     }
-    int error = count_in(row, e->end_ns - e->begin_ns, bytes);
+    int error = count_in(g, row, e->end_ns - e->begin_ns, bytes);
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
-        error = count_in(transfer_row(g, TABLE_SIZES, r), bytes, 0);
+        error = count_in(g, transfer_row(g, TABLE_SIZES, r), bytes, 0);
     struct correlated_call call;
     int found = error < 0 ? error : find_call(g, e, &call);
     if (found < 0)
@@ -317,7 +326,7 @@ static int take_range(struct gpu_report *g, const struct event *e)
     int change = ranges_take(&g->ranges, e, &range);
     if (change != RANGE_CLOSED)
         return change < 0 ? change : 0;
-    return count_in(range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
+    return count_in(g, range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
 }
 
 int gpu_report_take(struct gpu_report *g, const struct event *e)
@@ -335,12 +344,13 @@ int gpu_report_take(struct gpu_report *g, const struct event *e)
         if (found < 0)
             return found;
         const char *name = sync_kind_text(record_arg(r, SYNC_KIND));
-        return count_in(named_row(g, TABLE_SYNCS, record_arg(r, SYNC_KIND), name), duration_ns, 0);
+        return count_in(g, named_row(g, TABLE_SYNCS, record_arg(r, SYNC_KIND), name), duration_ns,
+                        0);
     }
     case RECORD_OVERHEAD: {
         uint64_t kind = record_arg(r, OVERHEAD_KIND);
-        return count_in(named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)), duration_ns,
-                        0);
+        return count_in(g, named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)),
+                        duration_ns, 0);
     }
     case RECORD_MEMORY:
     case RECORD_POOL: return take_memory(g, e);
@@ -365,7 +375,7 @@ static int add_number(struct gpu_report *g, enum gpu_table table, const struct d
         return GPUPROF_NO_MEMORY;
     row->order = g->count;
     row->of_ns = of_ns;
-    return count_in(row, ns, bytes);
+    return count_in(g, row, ns, bytes);
 }
 
 static int add_device(struct gpu_report *g, const struct device_use *use)
@@ -418,7 +428,7 @@ static int add_projected(struct gpu_report *g)
         if (!node)
             return error;
         if (node->work_begin_ns <= node->work_end_ns)
-            error = count_in(range_row(g, TABLE_PROJECTIONS, node->text),
+            error = count_in(g, range_row(g, TABLE_PROJECTIONS, node->text),
                              node->work_end_ns - node->work_begin_ns, 0);
     }
     return error;
@@ -429,8 +439,8 @@ int gpu_report_finish(struct gpu_report *g)
     int error = add_projected(g);
     struct range *range;
     while (error == 0 && (range = ranges_drain(&g->ranges, g->last_ns)))
-        error =
-            count_in(range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
+        error = count_in(g, range_row(g, TABLE_RANGES, range->text),
+                         range->end_ns - range->begin_ns, 0);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
     for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)

@@ -3,7 +3,8 @@
  * What the report says about devices and ranges: tables of rows with the same numbers, named and
  * ordered as `nsys stats` has them. Busy times are unions of slices, kept up event by event; the
  * time in which copies overlap kernels follows from the unions of the one, the other and both.
- * Memory depends on the number of different names, at most GPU_STATS_MAX, not on that of events.
+ * Memory depends on the number of different names, at most GPU_STATS_MAX, and on the size of the
+ * files, not on the number of events.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_REPORT_H
 #define GPUPROF_COLLECTOR_GPU_REPORT_H
@@ -16,7 +17,11 @@
 #include "model/survey.h"
 #include "table/table.h"
 
-#define GPU_STATS_MAX 65536
+#define GPU_STATS_MAX 65536 /* rows: one for all others is the last of each table */
+
+/* So many for free, and one for so many bytes of the files: a real name takes more. */
+#define GPU_STATS_FREE       4096
+#define GPU_STATS_FILE_BYTES 16
 
 enum gpu_table {
     TABLE_KERNELS,
@@ -48,8 +53,9 @@ struct gpu_stat {
 
 struct gpu_report;
 
-/* NULL: no memory. `rec` must stay. */
-struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by);
+/* NULL: no memory. `rec` must stay, and *histogram_rows, of which histograms take theirs. */
+struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by,
+                                     uint64_t *histogram_rows);
 void gpu_report_free(struct gpu_report *g);
 
 /* The first pass, where there is GPU work or a table needs it. 0, or an error after one line on

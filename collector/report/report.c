@@ -112,7 +112,7 @@ static int take_call(struct report *r, const struct event *e)
             r->copy_bytes += bytes;
         }
     }
-    return histogram_add(&row->durations, duration_ns, weight);
+    return histogram_add(&row->durations, duration_ns, weight, &r->histogram_rows);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -153,8 +153,8 @@ static int take_event(struct report *r, const struct event *e)
 int report_make(struct report *r, struct recording *rec, enum report_by by,
                 const char *symbol_folder)
 {
-    *r = (struct report){.rec = rec};
-    r->gpu = gpu_report_create(rec, by);
+    *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    r->gpu = gpu_report_create(rec, by, &r->histogram_rows);
     int more = r->gpu ? gpu_report_survey(r->gpu) : GPUPROF_NO_MEMORY;
     if (r->gpu && more < 0)
         return more;

@@ -52,6 +52,7 @@ struct report {
     uint64_t whole_ns;           /* 0: all was read; otherwise how long all took */
     uint64_t *process_calls;     /* owned, by process index */
     struct losses losses;        /* of all processes together */
+    uint64_t histogram_rows;     /* that may still be made, in all tables */
     struct open_calls open;      /* that had not returned */
     struct failures failures;    /* calls that returned an error */
     struct cost_report cost;     /* of gpuprof itself */

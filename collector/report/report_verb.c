@@ -70,6 +70,9 @@ enum exit_code report_verb(const struct options *options)
     if (code == EXIT_OK) {
         struct report report;
         int error = report_make(&report, &rec, options->by, options->symbols);
+        if (error == 0 && !report.histogram_rows)
+            message("report: more different times than recordings of this size have: some medians "
+                    "and 95th percentiles are those of the others");
         code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->output, format);
         report_release(&report);
     }

@@ -221,12 +221,13 @@ def column(values, count):
     return struct.pack("<BBQ", 0, 8, values)
 
 
-def block(thread, kind, code, count, args, text, sequence, position, stack=0, level=19):
+def block(thread, kind, code, count, args, text, sequence, position, stack=0, level=19,
+          duration=10):
     """A block of `count` records, equal but for what is a range or a list of texts."""
     texts = text if isinstance(text, list) else [text] * count
     payload = b"\1" + varint(count) + varint(1) + bytes([kind]) + varint(code) + \
         bytes([len(args)]) + varint(count)
-    for value in (0, 0, 5000, 10, 0, 0, stack, 0, len(texts[0]), *args):
+    for value in (0, 0, 5000, duration, 0, 0, stack, 0, len(texts[0]), *args):
         payload += column(value, count)
     payload += b"".join(texts)
     return stored(thread, payload, count, sequence, position, compress(payload, level))
@@ -244,6 +245,7 @@ def stored(thread, payload, count, sequence, position, frame):
     return head + struct.pack("<I", stream_reader.crc32c(head)) + frame
 
 
+KERNEL, KERNEL_NAME = 10, 21
 TEXT_MOST = 300 << 20  # what a small file may make, and more than it needs
 BEYOND = "more text than recordings of this size have to say"
 
@@ -294,6 +296,26 @@ def tree_bomb():
                       64 + 128 * i, level=9)
         data += block(1, stream_reader.CALL, 0, 1600, [], b"", 3 + 2 * i, 128 + 128 * i, numbers)
     assert len(data) < 60_000
+    return data
+
+
+def kernels_bomb(names, durations):
+    """Kernels, each of another name, of 400 bytes or none, and as long as each of `durations`."""
+    data = beginning(1, b"f|runtime|launch|kernel:k")
+    data += block(1, stream_reader.THREAD, 0, 1, [5], b"gpuprof-gpu", 1, 0)
+    sequence = 2
+    for first in range(1, 65537, 8192):
+        numbers = range(first, first + 8192)
+        texts = [b"%0400d" % n for n in numbers]
+        if names:
+            data += block(1, KERNEL_NAME, 0, 8192, [numbers], texts, sequence,
+                          64 * sequence, level=3)
+        for duration in durations:
+            sequence += 1
+            data += block(1, KERNEL, 0, 8192, [0, 1, 7, numbers], b"", sequence,
+                          64 * sequence, level=3, duration=duration)
+        sequence += 1
+    assert len(data) < 400_000
     return data
 
 
@@ -374,6 +396,17 @@ def test_a_small_file_makes_no_large_memory(tmp_path):
                                  memory=192 << 20)
         assert done.returncode == 3 and made > 0, done.stderr
         assert "stacks: more than can be kept: " in done.stderr or arguments[0] == "merge"
+
+
+@pytest.mark.parametrize("names, powers", [(True, 1), (False, 6)])
+def test_many_kernels_make_no_large_memory(tmp_path, names, powers):
+    """Neither of different names, nor of times of all lengths, in a row for each of which there is
+    room for what a few bytes say of it."""
+    (tmp_path / "bomb.gpuprof").write_bytes(kernels_bomb(names, [64 << i for i in range(powers)]))
+    made, done = run_bounded(tmp_path, "report", "bomb.gpuprof", memory=112 << 20)
+    assert made > 0 and done.returncode == 3, done.stderr  # of its numbers some are missing
+    assert ("names: more than can be kept" in done.stderr) == names
+    assert ("report: more different times than" in done.stderr) != names
 
 
 def test_many_blocks_open_at_a_time_make_no_large_memory(tmp_path):

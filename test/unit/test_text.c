@@ -105,9 +105,10 @@ static void test_histogram(void **state)
     uint64_t seed = 6;
     for (unsigned round = 0; round < 40; round++) {
         struct histogram h = {0};
+        uint64_t rows_left = HISTOGRAM_ROWS;
         for (unsigned i = 0; i < 5000; i++) {
             values[i] = random_of(&seed) >> (random_of(&seed) % 64);
-            assert_int_equal(histogram_add(&h, values[i], 1), 0);
+            assert_int_equal(histogram_add(&h, values[i], 1, &rows_left), 0);
         }
         qsort(values, 5000, sizeof values[0], compare_values);
         double fractions[] = {0.0001, 0.25, 0.5, 0.95, 0.999, 1};
@@ -120,6 +121,28 @@ static void test_histogram(void **state)
         }
         histogram_release(&h);
     }
+}
+
+/* When no rows are left values go to the nearest one, and none is lost. */
+static void test_histogram_without_room(void **state)
+{
+    (void)state;
+    struct histogram first = {0}, second = {0};
+    uint64_t rows_left = 1;
+    assert_int_equal(histogram_add(&first, 1000, 1, &rows_left), 0);
+    assert_int_equal(histogram_add(&second, 1000, 1, &rows_left), 0); /* its first is made */
+    assert_int_equal(rows_left, 0);
+    for (unsigned bit = 0; bit < 64; bit++)
+        assert_int_equal(histogram_add(&first, 1ull << bit, 1, &rows_left), 0);
+    assert_int_equal(first.count, 65);
+    unsigned rows = 0;
+    for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
+        rows += first.rows[i] != NULL;
+    assert_int_equal(rows, 1);
+    assert_in_range(histogram_quantile(&first, 0.001), 512, 520);
+    assert_in_range(histogram_quantile(&first, 1), 1016, 1023);
+    histogram_release(&first);
+    histogram_release(&second);
 }
 
 /* In a time namespace CLOCK_MONOTONIC is that of the others, moved. */
@@ -505,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_histogram_without_room),
         cmocka_unit_test(test_clock_map),
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_labels),
