@@ -13,6 +13,8 @@
 #include "error.h"
 #include "record/losses.h"
 
+#define PROCESSES_SAID_MAX 16 /* of which it is said one by one what is missing */
+
 #define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
 #define GPU_ROWS_ABSENT  "absent: this version records host calls only"
 
@@ -206,38 +208,51 @@ const char *process_gpu_rows(const struct process *p)
     return p->has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
 }
 
+/* What was found of the process, and what is missing. */
+static void say_losses(const struct process *p)
+{
+    const struct losses *l = &p->losses;
+    char text[2048];
+    if (l->live_records || l->open_calls)
+        message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
+                p->file.path, (unsigned long long)l->live_records,
+                (unsigned long long)l->open_calls,
+                l->running                    ? "the process still runs: this is a snapshot"
+                : l->may_run                  ? "not known whether the process still runs: "
+                                                "it is of another machine or PID namespace"
+                : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
+                                                "is recovered"
+                : p->end_reason               ? "they came while the process ended"
+                : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
+                                              : "the process was killed, or called exec");
+    if (l->not_ended && p->header.live_path[0])
+        message("%s: its live file is neither in the same folder nor here: '%s'", p->file.path,
+                p->header.live_path);
+    if (losses_weight(l) != LOSS_NONE)
+        message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
+}
+
 enum exit_code recording_verdict(const struct recording *rec, bool strict)
 {
     enum exit_code code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
+    uint32_t said = 0;
     if (rec->reader.names.dropped || rec->reader.texts.dropped) {
         message("names: more than can be kept: some kernels are shown by their handles, or as "
                 "'?', and some ranges without their texts");
         code = strict ? EXIT_DAMAGED : code;
     }
     for (uint32_t i = 0; i < rec->count; i++) {
-        const struct process *p = rec->processes[i];
-        const struct losses *l = &p->losses;
-        char text[2048];
-        if (l->live_records || l->open_calls)
-            message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
-                    p->file.path, (unsigned long long)l->live_records,
-                    (unsigned long long)l->open_calls,
-                    l->running                    ? "the process still runs: this is a snapshot"
-                    : l->may_run                  ? "not known whether the process still runs: "
-                                                    "it is of another machine or PID namespace"
-                    : p->end_reason == END_KILLED ? "the process was killed, or called exec; it "
-                                                    "is recovered"
-                    : p->end_reason               ? "they came while the process ended"
-                    : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
-                                                  : "the process was killed, or called exec");
-        if (l->not_ended && p->header.live_path[0])
-            message("%s: its live file is neither in the same folder nor here: '%s'", p->file.path,
-                    p->header.live_path);
+        const struct losses *l = &rec->processes[i]->losses;
         enum loss_weight weight = losses_weight(l);
-        if (weight != LOSS_NONE)
-            message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
         if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
             code = EXIT_DAMAGED;
+        if ((weight != LOSS_NONE || l->live_records || l->open_calls) &&
+            said++ < PROCESSES_SAID_MAX)
+            say_losses(rec->processes[i]);
     }
+    if (said > PROCESSES_SAID_MAX)
+        message("... and the like of %u more processes; the report adds up what all have lost, and "
+                "of one file it is said if that alone is read",
+                said - PROCESSES_SAID_MAX);
     return code;
 }

@@ -356,6 +356,22 @@ def test_partial_file_is_removed(make_stream, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["data", name])
 
 
+def test_losses_of_many_processes(run_collector, make_stream, tmp_path):
+    """A job of thousands that was killed does not fill the screen; the exit code is of them all."""
+    folder = make_stream(100, 40)
+    for path in sorted(folder.iterdir()):
+        path.write_bytes(path.read_bytes()[:-3])
+    last = sorted(folder.iterdir())[-1]
+    result = run_collector("report", folder)
+    lines = result.stderr.splitlines()
+    assert result.returncode == 3 and len(lines) == 17
+    assert all(": lost: " in line for line in lines[:-1])
+    assert lines[-1].startswith("gpuprof: ... and the like of 24 more processes; ")
+    assert re.search(r"\b40  processes: no end", result.stdout)
+    alone = run_collector("report", last)
+    assert alone.returncode == 3 and ": lost: " in alone.stderr
+
+
 @pytest.mark.parametrize("descriptors", [12, 100])
 def test_more_files_than_descriptors(run_collector, make_stream, descriptors):
     folder = make_stream(6000, 300)
