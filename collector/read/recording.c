@@ -36,6 +36,13 @@ static int note_process(struct recording *rec, const struct process *p)
     return key_map_set(&rec->known, key, 1);
 }
 
+static enum exit_code code_of(int error)
+{
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
+               ? EXIT_ENVIRONMENT
+               : EXIT_USAGE;
+}
+
 static enum exit_code failure(const char *path, int error)
 {
     if (error == GPUPROF_IO)
@@ -43,9 +50,7 @@ static enum exit_code failure(const char *path, int error)
     else
         message("%s: %s%s", path, gpuprof_error_text(error),
                 error == GPUPROF_NOT_OURS ? RECORDING_ADVICE : "");
-    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
-               ? EXIT_ENVIRONMENT
-               : EXIT_USAGE;
+    return code_of(error);
 }
 
 static int reserve(struct recording *rec)
@@ -85,10 +90,10 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         bool gone = error == GPUPROF_IO && !named &&
                     (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
         bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || gone;
-        enum exit_code code = failure(path, error);
-        if ((code == EXIT_ENVIRONMENT && !gone) || (named && !lost))
-            return code;
-        rec->unread_files++;
+        if ((code_of(error) == EXIT_ENVIRONMENT && !gone) || (named && !lost))
+            return failure(path, error);
+        if (rec->unread_files++ < PROCESSES_SAID_MAX)
+            failure(path, error);
         return EXIT_OK;
     }
     rec->processes[rec->count++] = p;
@@ -132,6 +137,9 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         if (code != EXIT_OK)
             return code;
     }
+    if (rec->unread_files > PROCESSES_SAID_MAX)
+        message("... and %u more files that cannot be read",
+                rec->unread_files - PROCESSES_SAID_MAX);
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
     kernel_names_limit(&rec->reader.names, recording_bytes(rec));

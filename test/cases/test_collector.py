@@ -372,6 +372,17 @@ def test_losses_of_many_processes(run_collector, make_stream, tmp_path):
     assert alone.returncode == 3 and ": lost: " in alone.stderr
 
 
+@pytest.mark.parametrize("verb", ["report", "merge"])
+def test_many_files_that_cannot_be_read(run_collector, make_stream, verb):
+    folder = make_stream(100)
+    for i in range(40):
+        (folder / f"empty{i}.gpuprof").touch()
+    result = run_collector(verb, folder)
+    lines = result.stderr.splitlines()
+    assert result.returncode == 3 and len(lines) == 17 and result.stdout
+    assert lines[-1] == "gpuprof: ... and 24 more files that cannot be read"
+
+
 @pytest.mark.parametrize("descriptors", [12, 100])
 def test_more_files_than_descriptors(run_collector, make_stream, descriptors):
     folder = make_stream(6000, 300)
