@@ -90,8 +90,8 @@ INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compre
 INJECT_OBJ := $(INJECT_SRC:%=$(BUILD)/pic/%.o)
 FORMATS_SRC := $(call sources,formats,c)
 FORMATS_PIC_OBJ := $(FORMATS_SRC:%=$(BUILD)/pic/%.o)
-INJECT_CFLAGS := $(ASSERT) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
-	-fasynchronous-unwind-tables -Iinject -Iformats
+INJECT_CFLAGS := $(ASSERT) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt \
+	-fexceptions -fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
 	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(EXPORTS_MAP) \
 	-Wl,--exclude-libs,ALL -Wl,-z,text
