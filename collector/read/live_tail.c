@@ -121,6 +121,9 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         return 0;
     }
     if (gap) {
+        /* Its thread went on from a chunk that was copied before: a snapshot ends for it there. */
+        if (r->live->owner != LIVE_OWNER_ENDED)
+            return 0;
         r->tail->missing_bytes += gap;
         thread->live_end = chunk.position;
     }

@@ -208,6 +208,36 @@ static void test_chunks(void **state)
     both_release(&w);
 }
 
+/*
+ * The thread filled up its first chunk after that was copied and before the second was: of one that
+ * may still run nothing is lost, it is told up to there. Of one that has ended it is.
+ */
+static void test_gap_in_a_snapshot(void **state)
+{
+    (void)state;
+    struct both w;
+    both_init(&w);
+    builder_api(&w.b);
+    uint64_t position = 0;
+    for (unsigned number = 0; number < 20; number++) {
+        if (number % 10 == 0)
+            live_builder_chunk(&w.l, number / 10, LIVE_OWNED, 1, 5, position);
+        struct record r = call(number);
+        position += live_builder_add(&w.l, number / 10, &r) + (number == 9 ? 480 : 0);
+    }
+    builder_save(&w.b, w.stream_path);
+    live_builder_save(&w.l, w.live_path);
+    read_all(w.stream_path, true);
+    assert_each_once(10);
+    assert_int_equal(seen.verdict_strict, EXIT_OK);
+    live_builder_save(&w.l, w.beside_path);
+    read_all(w.stream_path, true);
+    assert_each_once(20);
+    assert_int_equal(seen.losses.missing_bytes, 480);
+    assert_int_equal(seen.verdict, EXIT_DAMAGED);
+    both_release(&w);
+}
+
 static void test_open_call(void **state)
 {
     (void)state;
@@ -480,6 +510,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dedupe),
         cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_gap_in_a_snapshot),
         cmocka_unit_test(test_open_call),
         cmocka_unit_test(test_torn),
         cmocka_unit_test(test_header_only),
