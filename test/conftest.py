@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test needs: where the built parts are, and an environment that is not the tester's."""
 
+import contextlib
+import ctypes
 import gc
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import tempfile
+import time
 
 import pytest
 
@@ -19,12 +24,107 @@ RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM
 gc.set_threshold(1_000_000)
 
 
+PR_SET_CHILD_SUBREAPER = 36
+LEFT_SECONDS_MAX = 20  # in which what a test has started may still end of itself
+KILL_SECONDS_MAX = 10
+
+begun = set()  # tests whose end has not been told
+
+
+@pytest.fixture(scope="session")
+def live_folder():
+    """Where the tests of this process have their live files, unless they say where."""
+    memory = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="gpuprof-test-", ignore_cleanup_errors=True,
+                                     dir=memory if os.access(memory, os.W_OK) else None) as name:
+        os.chmod(name, 0o1777)  # some programs run as another user
+        yield pathlib.Path(name)
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
+def clean_environment(monkeypatch, live_folder):
     for name in list(os.environ):
         if name.startswith(("GPUPROF_", "LD_", "CUDA_INJECTION")) or name in RANK_VARIABLES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(BUILD / "sim"))
+    monkeypatch.setenv("GPUPROF_LIVE", str(live_folder))
+    yield
+    for path in live_folder.iterdir():  # of programs that were killed, and read no more
+        path.unlink()
+
+
+def pytest_sessionstart():
+    """What a program leaves behind becomes a child of this process, whatever group it is in."""
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def pytest_unconfigure():
+    end_children(0)  # of a run that was interrupted: also what its killed workers had started
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(request, clean_environment):
+    """What a test has started ends with it, lest it disturb those after it. After a failure it is
+    killed at once; a test that has passed and leaves something running has failed."""
+    failed_before = request.session.testsfailed
+    yield
+    failed = request.session.testsfailed > failed_before
+    left = end_children(0 if failed else LEFT_SECONDS_MAX)
+    assert failed or not left, f"left running: {left}"
+
+
+def children(pid):
+    """Numbers of the processes that have this one as their parent."""
+    numbers = []
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            numbers += map(int, path.read_text(encoding="ascii").split())
+    return numbers
+
+
+def end_children(seconds):
+    """Waits for every child and those that become one; kills what has not ended in so many seconds,
+    and returns the commands of that."""
+    left, end = {}, time.monotonic() + seconds
+    while time.monotonic() < end + KILL_SECONDS_MAX:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:  # there is none
+            break
+        for pid in children(os.getpid()) if time.monotonic() >= end else ():
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            if command:  # else it has ended
+                left[pid] = command.decode("utf-8", "replace").replace("\0", " ")
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+    return sorted(left.values())
+
+
+class Program(subprocess.Popen):
+    """One that a `with` waits for within a bound, and not at all once its body has failed: then
+    nobody may be left to end it."""
+
+    def wait(self, timeout=60):
+        return super().wait(timeout)
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            self.kill()
+        super().__exit__(kind, value, trace)
+
+
+def pytest_runtest_logstart(nodeid):
+    begun.add(nodeid)
+
+
+def pytest_runtest_logfinish(nodeid):
+    begun.discard(nodeid)
+
+
+def pytest_terminal_summary(terminalreporter):
+    for nodeid in sorted(begun):
+        terminalreporter.write_line(f"NOT ENDED {nodeid}")
 
 
 def source(part, name):
@@ -76,7 +176,7 @@ def run_collector(collector, tmp_path):
     """Runs a verb of the collector in tmp_path; output as text."""
     def run(*arguments, **options):
         options.setdefault("cwd", tmp_path)
-        options.setdefault("timeout", 60)
+        options.setdefault("timeout", 180)  # on a machine with much else to do
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([collector, *arguments], capture_output=True, text=True,
                               check=False, **options)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from conftest import children
+
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
 # Prints one line per signal that arrives, until SIGUSR2 or the time is over.
@@ -69,11 +71,6 @@ def state_of(pid):
             return stat.read().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return "X"
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as numbers:
-        return numbers.read().split()
 
 
 def has_ended(pid):

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 
+import conftest
 import pytest
 import stream_reader
 import toolchain
@@ -28,7 +29,7 @@ class Killed:
         tiny, link = toolchain.tiny()
         env = toolchain.environment(self.data, library, GPUPROF_LIVE=self.live,
                                     GPUPROF_BUFFER="4M", LD_LIBRARY_PATH=tiny)
-        with subprocess.Popen([toolchain.build("life.c", *link), "pause", "400"], env=env,
+        with conftest.Program([toolchain.build("life.c", *link), "pause", "400"], env=env,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             process.kill()

@@ -224,7 +224,7 @@ def test_little_address_space(faulty, megabytes):
 
 def test_folder_vanishes(faulty):
     """Somebody removes the data folder: what is recorded is gone, and the program does not care."""
-    with subprocess.Popen([faulty.program, "slowly", "100"], env=faulty.env(),
+    with conftest.Program([faulty.program, "slowly", "100"], env=faulty.env(),
                           stderr=subprocess.PIPE) as process:
         while not list(faulty.folder.glob("out/*.gpuprof")):
             assert process.poll() is None

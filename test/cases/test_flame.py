@@ -10,6 +10,7 @@ import subprocess
 import time
 import xml.etree.ElementTree
 
+import conftest
 import pytest
 
 from made_stacks import (STEP, TRAIN, WEIGHTS, build_frames, build_id, check_speedscope, folded,
@@ -133,17 +134,19 @@ def test_redirected_to_another_kind(collector, make_stacks, tmp_path):
 def test_a_hang_is_told_as_one(run_verb, collector, program, tmp_path):
     """A call that never returned has no stack, for a reason of its own; nor is its kernel lost."""
     environment = {**os.environ, "SIMCUDA_KERNEL_NS": "60000000000"}
-    with subprocess.Popen([collector, "run", "--quiet", "--seal=100ms", "-o", "data",
-                           program("demo")], env=environment, cwd=tmp_path) as process:
-        hung, end = [], time.monotonic() + 30
+    with conftest.Program([collector, "run", "--quiet", "--seal=100ms", "-o", "data",
+                           program("demo")], env=environment, cwd=tmp_path,
+                          start_new_session=True) as process:
+        hung, end = [], time.monotonic() + 60
         while not hung and time.monotonic() < end:
             time.sleep(0.1)
             if list(tmp_path.glob("data/*.gpuprof")):
                 report = json.loads(run_verb("report", "--keep-live", "--format=json",
                                              "data").stdout)
                 hung = [call for call in report["open_calls"] if call["lasted_ns"] > 1_200_000_000]
-        os.kill(hung[0]["pid"], signal.SIGKILL)
-        process.wait(timeout=20)
+        assert hung
+        os.killpg(process.pid, signal.SIGKILL)  # both ranks: either may have hung first
+    conftest.end_children(20)
     report = json.loads(run_verb("report", "--format=json", "data").stdout)
     assert report["losses"].get("gpu_pending")
     said = run_verb("flame", "data").stderr

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import BUILD, ROOT, need
 
+pytestmark = pytest.mark.timeout(600)  # it builds, or waits for another test that does
+
 SANITIZED = BUILD / "address-undefined"
 UNIT_TESTS = sorted(path.stem for path in (ROOT / "test" / "unit").glob("test_*.c"))
 SANITIZER_ENV = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99",
@@ -24,7 +26,7 @@ def sanitized():
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "SANITIZE=address,undefined",
                                f"BUILD={SANITIZED}", "OPT=-O0", "collector-bin", "unit-programs"],
-                              cwd=ROOT, check=False, capture_output=True, text=True, timeout=900)
+                              cwd=ROOT, check=False, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return SANITIZED
 

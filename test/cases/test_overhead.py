@@ -61,7 +61,7 @@ class Done:
 
 def run_until(command, env, said, until, kill=False):
     """What it prints; its stderr goes to the file `said`."""
-    with open(said, "w", encoding="utf-8") as err, subprocess.Popen(
+    with open(said, "w", encoding="utf-8") as err, conftest.Program(
             command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err) as running:
         end = time.monotonic() + (until if isinstance(until, float) else 90)
         while time.monotonic() < end and running.poll() is None and \

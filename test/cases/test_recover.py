@@ -45,7 +45,7 @@ def fixture_killed(library, tmp_path):
     folder, link = toolchain.tiny()
     env = toolchain.environment(tmp_path / "data", library, GPUPROF_LIVE=live, GPUPROF_BUFFER="4M",
                                 GPUPROF_CHUNK="64K", LD_LIBRARY_PATH=folder)
-    with subprocess.Popen([toolchain.build("life.c", *link), "stay", "3000"], env=env,
+    with conftest.Program([toolchain.build("life.c", *link), "stay", "3000"], env=env,
                           stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"called\n"
         end = time.monotonic() + 30
@@ -136,7 +136,7 @@ def test_open_call_until_the_kill(run_collector, library, tmp_path):
     tiny, link = toolchain.tiny()
     env = toolchain.environment(tmp_path / "data", library, GPUPROF_LIVE=tmp_path,
                                 LD_LIBRARY_PATH=tiny)
-    with subprocess.Popen([toolchain.build("life.c", *link), "stay", "1"], env=env,
+    with conftest.Program([toolchain.build("life.c", *link), "stay", "1"], env=env,
                           stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         [live] = tmp_path.glob("gpuprof-*.live")
@@ -204,7 +204,7 @@ def test_running(run_collector, library, tmp_path):
     folder, link = toolchain.tiny()
     env = toolchain.environment(tmp_path / "data", library, LD_LIBRARY_PATH=folder,
                                 GPUPROF_LIVE=tmp_path)
-    with subprocess.Popen([toolchain.build("life.c", *link), "end", "pause"], env=env) as process:
+    with conftest.Program([toolchain.build("life.c", *link), "end", "pause"], env=env) as process:
         while not list(tmp_path.glob("data/*.gpuprof")):
             assert process.poll() is None
             time.sleep(0.01)

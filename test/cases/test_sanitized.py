@@ -12,6 +12,8 @@ import pytest
 import stream_reader
 import toolchain
 
+pytestmark = pytest.mark.timeout(600)  # it builds, or waits for another test that does
+
 # Read here: for a test, the environment is clean.
 STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
 

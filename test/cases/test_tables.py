@@ -10,6 +10,7 @@ import struct
 import subprocess
 import termios
 
+import conftest
 import pytest
 
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
@@ -46,7 +47,7 @@ def on_terminal(command, columns, **environment):
     """What the command prints on a terminal of so many columns."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(command, stdout=slave, env={**os.environ, **environment}) as process:
+    with conftest.Program(command, stdout=slave, env={**os.environ, **environment}) as process:
         os.close(slave)
         text = b""
         try:

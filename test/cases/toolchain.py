@@ -76,7 +76,8 @@ def need_unwinder():
 
 def environment(folder, library=None, **settings):
     """For a program on the simulated CUDA; under gpuprof, recording into `folder`, if `library`."""
-    values = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_"))}
+    values = {k: v for k, v in os.environ.items()
+              if not k.startswith(("GPUPROF_", "SIMCUDA_")) or k == "GPUPROF_LIVE"}
     values["LD_LIBRARY_PATH"] = str(SIM)
     if library:
         values["LD_PRELOAD"] = str(library)
@@ -97,7 +98,7 @@ def run(command, env, status=0, **options):
     if CROSS:
         env = dict(env)
         command = emulated(command, env)
-    options.setdefault("timeout", 60)
+    options.setdefault("timeout", 180)  # on a machine with much else to do
     options.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([str(c) for c in command], env=env, capture_output=True, check=False,
                           **options)

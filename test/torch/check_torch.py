@@ -32,6 +32,7 @@ TRAIN = ROOT / "test" / "gpu" / "train.py"
 WORK = HERE / "torch_work.py"
 EARLY = HERE / "profiled_early.py"
 SECONDS_MAX = 600
+pytestmark = pytest.mark.timeout(0)  # each program has that bound
 STEPS = 18
 STATIC_KERNELS = "standin_cublas_"  # launched by the static runtime of the stand-in for cuBLAS
 
