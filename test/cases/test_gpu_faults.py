@@ -203,7 +203,7 @@ def test_what_is_left_to_others(run):
 def test_flush_hangs(run, from_flush):
     """The program ends all the same, with all host rows, and it is counted."""
     done = run(gpu_work(), *WORK, SIMCUPTI_FLUSH_HANG=from_flush, GPUPROF_EXIT_WAIT="300ms",
-               timeout=10)
+               timeout=30)
     assert len(done.pairs()) > 100
     done.kinds()
     assert done.process.losses == {"gpu_unflushed": 1}

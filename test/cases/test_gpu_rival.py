@@ -178,9 +178,9 @@ def stopped(done):
 
 
 def on_time(process):
-    """Each kernel begins in its call or after it."""
+    """Each kernel begins in its call or after it; how long after is for a busy machine to say."""
     begins = {c.correlation: c.begin for c in launches_of(process)}
-    return all(-100_000 <= r.begin - begins[r.correlation] < 1_000_000_000
+    return all(-100_000 <= r.begin - begins[r.correlation] < 20_000_000_000
                for r in of(process, "kernel"))
 
 

@@ -110,7 +110,7 @@ def test_streams_pass_byte_for_byte(collector, library, tmp_path):
 
 def test_closed_output_is_seen_at_once(launch):
     running = launch("sh", "-c", "echo ready $$; exec sleep 30 >&-")
-    assert select.select([running.process.stdout], [], [], 5)[0]
+    assert select.select([running.process.stdout], [], [], 20)[0]
     assert running.process.stdout.read() == b""
     assert running.process.poll() is None
 
@@ -180,7 +180,7 @@ def test_ignored_signal_stays_ignored_and_can_be_caught(launch):
 
 
 def test_alarm_set_before(launch):
-    running = launch(*PYTHON, LISTENER, "20", preexec_fn=lambda: signal.alarm(2))
+    running = launch(*PYTHON, LISTENER, "20", preexec_fn=lambda: signal.alarm(4))
     assert running.next_signal() == signal.SIGALRM
     assert running.end() == []
 
@@ -188,7 +188,7 @@ def test_alarm_set_before(launch):
 def test_program_does_not_outlive_a_killed_launcher(launch):
     running = launch("sh", "-c", "echo ready $$; exec sleep 60")
     running.process.kill()
-    running.process.wait(timeout=5)
+    running.process.wait(timeout=20)
     wait_until(lambda: has_ended(running.program))
 
 
@@ -199,7 +199,7 @@ def test_kill_before_the_program_began(collector, library, tmp_path):
                                    cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         time.sleep(delay / 10000)
         process.kill()
-        assert process.wait(timeout=5) == -signal.SIGKILL
+        assert process.wait(timeout=20) == -signal.SIGKILL
         line = process.stdout.read()  # comes back only when nobody holds the pipe
         if line:
             wait_until(lambda pid=int(line): has_ended(pid))

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+import conftest
 import pytest
 import stream_reader
 import toolchain
@@ -124,16 +125,14 @@ def test_first_thread_has_ended(library, collector, tmp_path):
     tiny, link = toolchain.tiny()
     env = toolchain.environment(tmp_path / "data", library, GPUPROF_LIVE=tmp_path / "live",
                                 LD_LIBRARY_PATH=tiny)
-    with subprocess.Popen([toolchain.build("life.c", *link), "leave-main", "others"],
+    with conftest.Program([toolchain.build("life.c", *link), "leave-main", "for-long"],
                           env=env) as process:
         stat = pathlib.Path(f"/proc/{process.pid}/stat")
-        while stat.read_text(encoding="latin-1").rpartition(")")[2].split()[0] != "Z":
+        while stat.read_text(encoding="latin-1").rpartition(")")[2].split()[0] != "Z" or \
+                not list(tmp_path.glob("data/*.gpuprof")):
             time.sleep(0.001)
-        process.send_signal(signal.SIGSTOP)  # else the others may end meanwhile
-        try:
-            stderr, found = notes(collector, tmp_path / "data")
-        finally:
-            process.send_signal(signal.SIGCONT)
+        stderr, found = notes(collector, tmp_path / "data")
+        process.kill()
     assert "killed" not in stderr and "running" in found
 
 

@@ -248,9 +248,12 @@ static void end_by(const char *way)
         pause();
 }
 
+static useconds_t outlive_us = 300000;
+
 static void *outlive_main(void *data)
 {
-    usleep(300000);
+    for (useconds_t left = outlive_us; left > 0; left -= 100000)
+        usleep(100000);
     calls((size_t)data);
     return NULL;
 }
@@ -301,6 +304,8 @@ static void leave_main(const char *way)
     pthread_sigmask(SIG_BLOCK, &usr1, NULL);
     calls(2);
     atexit(exit_handler);
+    if (strcmp(way, "for-long") == 0)
+        outlive_us = 600000000;
     for (size_t i = 1; i <= 2; i++) {
         pthread_t thread;
         pthread_create(&thread, NULL, outlive_main, (void *)(3 * i));
