@@ -10,6 +10,7 @@
 #include "base/real_dlsym.h"
 #include "hook/hook_table.h"
 #include "hook/resolve.h"
+#include "stack/walk.h"
 
 #pragma weak dladdr1 /* glibc has it */
 
@@ -175,6 +176,20 @@ static bool is_programs(const void *handle)
     return handle == map;
 }
 
+/*
+ * Whose calls go through what is found: the caller's. A preload before us that hooks dlsym asks for
+ * who called it, if its own dlsym is on the way here; else for itself.
+ */
+static uintptr_t asker(const struct look_up *l)
+{
+    size_t bytes = 0;
+    void *its = l->known ? object_symbol_sized(&l->from, "dlsym", &bytes) : NULL;
+    if (!its || objects_each(visit_precedes, (void *)l->caller) != 1)
+        return l->caller;
+    uintptr_t behind = walk_caller_of((uintptr_t)its, (uintptr_t)its + bytes);
+    return behind ? behind : l->caller;
+}
+
 static struct filter_answer filter(void *handle, const char *name, const char *version,
                                    uintptr_t caller)
 {
@@ -204,7 +219,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         /* Another preload after us hooks dlsym, too, and takes our hook for its own. */
         real = resolve_definition(name, caller);
     }
-    if (!real || l.by_driver || !resolve_asked(l.hook, caller, real))
+    if (!real || l.by_driver || !resolve_asked(l.hook, asker(&l), real))
         return answer(real);
     return answer(l.hook->wrapper);
 }

@@ -97,6 +97,7 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
     b->low = low;
     b->real = real;
     b->runtime_major = runtime_major;
+    atomic_store(&b->is_asked, false);
     atomic_store(&b->bytes, bytes);
 }
 
@@ -104,8 +105,8 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
  * Appends or fills an empty entry, so that readers never meet a list that lost one. NULL: there is
  * no room, or the lock was not to be had.
  */
-static const struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
-                                  uint32_t runtime_major)
+static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
+                            uint32_t runtime_major)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     struct binding *b = &bindings[slot], *last = b;
@@ -146,6 +147,12 @@ bool resolve_is_vendors(const char *symbol, uintptr_t address)
 {
     struct object o;
     return object_at(address, &o) && object_is(&o, stem_of(symbol));
+}
+
+bool resolve_defines(const char *symbol, uintptr_t caller)
+{
+    struct object o;
+    return object_at(caller, &o) && object_symbol(&o, symbol);
 }
 
 static uint32_t major_of(const struct object *o)
@@ -258,8 +265,8 @@ void *resolve_definition(const char *symbol, uintptr_t caller)
 }
 
 /* For all callers, or for those in the object of one, which may be in none. */
-static const struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
-                                      uintptr_t address, void *real, uint32_t major)
+static struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
+                                uintptr_t address, void *real, uint32_t major)
 {
     if (for_all)
         return bind(slot, 0, UINTPTR_MAX, real, 0);
@@ -304,6 +311,24 @@ bool resolve_is_stub(const char *symbol, uintptr_t address)
     return !resolve_is_vendors(symbol, address) && !(chained && address - chain.low < chain.bytes);
 }
 
+/*
+ * What all who asked for the slot's function by a handle got, if that is one and the same, and
+ * another than `real`; NULL if not. Who is not linked with a libcudart has the hook from one of
+ * them: ctypes asks in one object, and calls from another.
+ */
+static const struct binding *only_asked(unsigned slot, const void *real)
+{
+    const struct binding *found = NULL;
+    for (const struct binding *b = &bindings[slot]; b; b = atomic_load(&b->next)) {
+        if (!atomic_load(&b->bytes) || !atomic_load(&b->is_asked))
+            continue;
+        if (b->real == real || (found && b->real != found->real))
+            return NULL;
+        found = b;
+    }
+    return found;
+}
+
 const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const char *symbol,
                                    uintptr_t caller, struct binding *unbound)
 {
@@ -324,6 +349,12 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
     void *real = lasting(&s);
     uint32_t major = s.needed ? s.needed_major : s.first_major;
     struct chain chain = {.symbol = symbol};
+    const struct binding *asked =
+        domain == API_RUNTIME && real && real == s.first && !s.needed ? only_asked(slot, real) : NULL;
+    if (asked && known && !object_import(&from, symbol)) {
+        real = asked->real;
+        major = asked->runtime_major;
+    }
     if (real)
         b = bind_for(slot, domain == API_DRIVER && objects_each(visit_chain, &chain) != 1,
                      known ? &from : NULL, caller, real, major);
@@ -351,8 +382,12 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
     bool for_all = hook->domain == API_DRIVER && !chained;
     if (for_all && atomic_load_explicit(&bindings[hook->slot].bytes, memory_order_acquire))
         return true;
-    return bind_for(hook->slot, for_all, known ? &from : NULL, caller, real,
-                    object_at((uintptr_t)real, &to) ? major_of(&to) : 0) != NULL;
+    struct binding *b = bind_for(hook->slot, for_all, known ? &from : NULL, caller, real,
+                                 object_at((uintptr_t)real, &to) ? major_of(&to) : 0);
+    if (!b || (!for_all && b->real != real)) /* its calls go elsewhere: another's is itself */
+        return false;
+    atomic_store(&b->is_asked, true);
+    return true;
 }
 
 static int visit_count(struct dl_phdr_info *info, size_t size, void *data)

@@ -23,6 +23,7 @@ struct binding {
     _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer: an object was unloaded */
     void *real;
     uint32_t runtime_major; /* of the libcudart that `real` belongs to; 0 = driver or unknown */
+    _Atomic bool is_asked;  /* `real` was asked for by its handle */
     _Atomic(struct binding *) next;
 };
 
@@ -67,13 +68,16 @@ bool resolve_is_vendors(const char *symbol, uintptr_t address);
 /* Neither that, nor another preload's between us and libc? */
 bool resolve_is_stub(const char *symbol, uintptr_t address);
 
+/* Does the object that the code at `caller` lies in define the symbol itself? */
+bool resolve_defines(const char *symbol, uintptr_t caller);
+
 /* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
 bool resolve_is_cuda(uintptr_t caller);
 
 /*
  * The code at `caller` asked for the hook's function (dlsym, cuGetProcAddress) and got `real`.
  * True: that is CUDA's, or another preload's, and the caller may have the hook instead: from there
- * its calls go to `real`, or where they are known to go.
+ * its calls go to `real`, the driver's where they are known to go.
  */
 bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real);
 

@@ -17,6 +17,7 @@
 #define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */
 #define PAGE_BYTES      4096u
 #define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
+#define NEAR_FRAMES     8            /* as far as walk_caller_of looks */
 
 /*
  * A rule, for one address and age of the list of modules, in two words; the first is what tells a
@@ -208,6 +209,18 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
         if (w->count)
             w->ends[w->count - 1] = r.sp;
     }
+}
+
+uintptr_t walk_caller_of(uintptr_t low, uintptr_t high)
+{
+    struct walk w;
+    int saved = errno;
+    unsigned i = 0;
+    walk(&this_thread, &w, NEAR_FRAMES, false);
+    while (i < w.count && w.frames[i] - low >= high - low)
+        i++;
+    errno = saved;
+    return i + 1 < w.count ? (uintptr_t)w.frames[i + 1] : 0;
 }
 
 static bool has_signal_frame(const struct walk *w)

@@ -42,4 +42,11 @@ bool walk_whole(struct thread *t, struct walk *w, unsigned max);
  */
 void walk_stack(struct thread *t, struct walk *w, unsigned max);
 
+/*
+ * Where the code goes on that called the function [low, high), of those that lead here from code
+ * beside it that is neither ours nor CUDA's: 0 if that is not on the stack, or not near. By our own
+ * reader; any thread, recording or not.
+ */
+uintptr_t walk_caller_of(uintptr_t low, uintptr_t high);
+
 #endif

@@ -153,7 +153,7 @@ def test_plugins(compare, majors):
 
 def test_plugin_beside_linked_runtime(compare):
     """The program is linked with one major, its plugin with the other."""
-    host = toolchain.build("plugin_host.c", *toolchain.runtime(12), "-Wl,--no-as-needed")
+    host = toolchain.build("plugin_host.c", "-Wl,--no-as-needed", *toolchain.runtime(12))
     compare([host, plugin(13), *WORK], calls=2000)
 
 
@@ -178,6 +178,33 @@ def test_beside_another_hook(compare, library, order, way, kind):
         assert seen > 0, "the other hook was pushed aside"
 
 
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_second_runtime_beside_another_hook(compare, library, order):
+    """What a plugin asks of its own libcudart by the other preload's dlsym is called there."""
+    other = toolchain.build("other_hook.c", "-shared", "-fPIC")
+    host = toolchain.build("plugin_host.c", "-Wl,--no-as-needed", *toolchain.runtime(12))
+    second = toolchain.build("runtime_work.c", toolchain.runtime(13)[0], "-DPLUGIN", "-shared",
+                             "-fPIC", '-DVIA_DLSYM="libcudart.so.13"')
+    preload = f"{other}:{library}" if order == "before" else f"{library}:{other}"
+    [process], done = compare([host, second, *WORK], preload=preload, calls=2000)
+    [batch] = [c for c in process.calls() if c.symbol == "cudaMemcpyBatchAsync"]
+    assert batch.args["count"] == 3 and batch.args["bytes"] == 175 and batch.result == 0
+    assert "errno 0" not in done.stdout
+
+
+def test_second_runtime_asked_by_a_helper(compare):
+    """As ctypes does: one object asks for a function, another calls it."""
+    helper = toolchain.build("stubs.c", "-DHELPER", "-shared", "-fPIC")
+    host = toolchain.build("plugin_host.c", "-Wl,--no-as-needed", *toolchain.runtime(12))
+    second = toolchain.build("runtime_work.c", toolchain.runtime(13)[0], "-DPLUGIN", "-shared",
+                             "-fPIC", '-DVIA_DLSYM="libcudart.so.13"', "-DVIA_HELPER", str(helper),
+                             f"-Wl,-rpath,{toolchain.OUT}")
+    [process], done = compare([host, second, *WORK], calls=2000)
+    [batch] = [c for c in process.calls() if c.symbol == "cudaMemcpyBatchAsync"]
+    assert batch.args["count"] == 3 and batch.args["bytes"] == 175 and batch.result == 0
+    assert "errno 0" not in done.stdout
+
+
 class Stubs:
     """Of a framework that carries stubs of CUDA's functions: the command that makes its calls.
 
@@ -197,7 +224,7 @@ class Stubs:
     def link(self, *flags):
         """Flags to link with what those make."""
         made = self.build(*flags)
-        return made, "-Wl,--no-as-needed,--allow-shlib-undefined", f"-Wl,-rpath,{toolchain.OUT}"
+        return "-Wl,--no-as-needed,--allow-shlib-undefined", made, f"-Wl,-rpath,{toolchain.OUT}"
 
     def helper(self):
         return self.link("-DHELPER", *self.LIBRARY)
@@ -217,7 +244,7 @@ class Stubs:
         if shape.startswith("linked"):
             return [self.build("-DMAIN", *rest, *stubs)]
         host = toolchain.build("plugin_host.c", *host_flags)
-        return [host, self.build(*rest, *self.LIBRARY, *stubs) if rest else stubs[0]]
+        return [host, self.build(*rest, *self.LIBRARY, *stubs) if rest else stubs[1]]
 
 
 @pytest.mark.parametrize("shape", Stubs.SHAPES)
@@ -290,12 +317,18 @@ def test_stubs_asked_by_name(compare, library, kind, way):
             calls=2, STUBS_WAY=way)
 
 
-def test_stubs_of_two(compare):
-    """A program linked with stubs, and a plugin that carries its own and calls nothing else."""
+@pytest.mark.parametrize("how", [(), ("-DGLOBAL",)])
+@pytest.mark.parametrize("bound", [(), ("-Wl,-Bsymbolic",)])
+@pytest.mark.parametrize("way", ["open", "next"])
+@pytest.mark.parametrize("linked", ["host", "plugin"])
+def test_stubs_of_two(compare, how, bound, way, linked):
+    """A program, or a plugin, linked with stubs; the plugin carries its own, calls nothing else."""
     stubs = Stubs("-O1")
-    host = toolchain.build("plugin_host.c", *stubs.link("-DSTUBS", *Stubs.LIBRARY, *stubs.helper()))
-    plugin = stubs.build("-DSTUBS", "-DPLUGIN", "-Wl,-Bsymbolic", *Stubs.LIBRARY, *stubs.helper())
-    compare([host, plugin, "driver"], calls=6)
+    library = stubs.link("-DSTUBS", *Stubs.LIBRARY, *stubs.helper())
+    host = toolchain.build("plugin_host.c", *how, *(library if linked == "host" else ()))
+    plugin = stubs.build("-DSTUBS", "-DPLUGIN", *bound, *Stubs.LIBRARY, *stubs.helper(),
+                         *(library if linked == "plugin" else ()))
+    compare([host, plugin, "runtime", "driver"], calls=12, STUBS_WAY=way)
 
 
 def test_runtime_with_a_hash_in_its_name(library, tmp_path):

@@ -24,6 +24,7 @@ struct loaded {
     const char *soname;
     const char *needs;
     bool defines;
+    bool has_pointers; /* it imports nothing */
 };
 
 static struct loaded loaded[OBJECTS_MAX];
@@ -80,6 +81,13 @@ void *object_symbol(const struct object *o, const char *name)
     return loaded[o->base].defines ? (void *)(o->low + SYMBOL_AT) : NULL;
 }
 
+void **object_import(const struct object *o, const char *name)
+{
+    static void *slot;
+    (void)name;
+    return loaded[o->base].has_pointers ? NULL : &slot;
+}
+
 bool object_needs(const struct object *o, const char *soname)
 {
     return loaded[o->base].needs && strcmp(loaded[o->base].needs, soname) == 0;
@@ -106,7 +114,7 @@ bool leader_has_ended(uint32_t *thread_count)
 static unsigned load(const char *soname, const char *needs, bool defines)
 {
     assert_true(loaded_count < OBJECTS_MAX);
-    loaded[loaded_count] = (struct loaded){soname, needs, defines};
+    loaded[loaded_count] = (struct loaded){soname, needs, defines, false};
     return loaded_count++;
 }
 
@@ -229,6 +237,30 @@ static void asked(void **state)
     assert_false(resolve_asked(&driver_hook, caller_in(stubs), of(driver)));
 }
 
+/* Who has a hook from others, as ctypes gives it on, calls what these asked for, if that is one. */
+static void asked_by_others(void **state)
+{
+    (void)state;
+    const struct hook hook = {.symbol = symbol, .domain = API_RUNTIME};
+    load("libc.so.6", NULL, false);
+    unsigned old = load("libcudart.so.11.0", NULL, true);
+    unsigned new = load("libcudart.so.13", NULL, true);
+    unsigned helper = load("helper.so", NULL, false);
+    unsigned second = load("second.so", NULL, false);
+    unsigned linked = load("linked.so", "libcudart.so.11.0", false);
+    unsigned imports = load("imports.so", NULL, false);
+    unsigned caller = load("caller.so", NULL, false), later = load("later.so", NULL, false);
+    loaded[linked].has_pointers = loaded[caller].has_pointers = loaded[later].has_pointers = true;
+    assert_true(resolve_asked(&hook, caller_in(helper), of(new)));
+    assert_false(resolve_asked(&hook, caller_in(helper), of(old))); /* a hook goes to one only */
+    assert_ptr_equal(real_of(symbol, caller), of(new));
+    assert_int_equal(resolve_known(0, caller_in(caller))->runtime_major, 13);
+    assert_ptr_equal(real_of(symbol, linked), of(old));
+    assert_ptr_equal(real_of(symbol, imports), of(old));
+    assert_true(resolve_asked(&hook, caller_in(second), of(old)));
+    assert_ptr_equal(real_of(symbol, later), of(old));
+}
+
 #define SLOTS  150u /* times the plugins: more than there is room for */
 #define ROUNDS 2000
 
@@ -283,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup(order, start),
         cmocka_unit_test_setup(linked_stubs, start),
         cmocka_unit_test_setup(asked, start),
+        cmocka_unit_test_setup(asked_by_others, start),
         cmocka_unit_test_setup(full, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,8 @@
  * A program of the runtime API, for comparing what gpuprof saw with what the simulated CUDA did.
  *   runtime_work basic|variants|graph|fail|fork|threads COUNT CALLS|launches COUNT CALLS ...
  * Built as an executable, as a plugin (-DPLUGIN: run() is exported and there is no main), with
- * per-thread default streams, and with every function from dlsym (-DVIA_DLSYM=\"libcudart.so.12\").
+ * per-thread default streams, and with every function from dlsym (-DVIA_DLSYM=\"libcudart.so.12\"),
+ * which with -DVIA_HELPER another object calls.
  * It prints each result, so that its output with and without gpuprof can be compared.
  */
 #include <cuda_runtime.h>
@@ -22,9 +23,15 @@
 
 #ifdef VIA_DLSYM
 static void *runtime;
+#ifdef VIA_HELPER
+void *helper_find(void *library, const char *name); /* of stubs.c */
+#else
+#define helper_find dlsym
+#endif
+
 static void *look_up(const char *name)
 {
-    void *address = dlsym(runtime, name);
+    void *address = helper_find(runtime, name);
     if (!address) {
         fprintf(stderr, "%s: %s\n", name, dlerror());
         exit(9);
