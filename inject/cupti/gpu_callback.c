@@ -19,17 +19,16 @@ static void link_further(struct thread *t, uint32_t first, uint32_t further)
                        .correlation = first,
                        .arg_count = 1,
                        .args = {further}};
-    struct call here;
-    here.mark = call_mark(&here, CALL_PASS);
-    call_enter(t, &here);
     thread_append(t, &r);
-    call_leave(t);
 }
 
-/* The newest open call of the user's made work under this id. */
+/* The newest open call of the user's made work under this id. A signal handler's calls meanwhile
+ * could move its record to another chunk, and its old place be another thread's by then. */
 static void note_correlation(struct thread *t, uint32_t id)
 {
     struct call here = {0, NULL};
+    here.mark = call_mark(&here, CALL_PASS);
+    call_enter(t, &here);
     uint64_t *record = call_outer_record(t, &here);
     uint32_t known = record ? (uint32_t)(record[3] >> 32) : id;
     if (known == 0)
@@ -38,6 +37,7 @@ static void note_correlation(struct thread *t, uint32_t id)
         t->further = id;
         link_further(t, known, id);
     }
+    call_leave(t);
 }
 
 /* Does it lie in a frame above `here`? */

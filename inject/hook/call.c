@@ -266,7 +266,10 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
     return record;
 }
 
-/* What is to become of a call. */
+/*
+ * What is to become of a call. Unless it is to pass, we are inside our own code from here on: what
+ * a signal handler opened in between, or forked, would not be as it was found here.
+ */
 static enum call_mode choose_mode(struct thread *t, struct call *c, const struct call_site *site,
                                   uintptr_t caller)
 {
@@ -309,7 +312,8 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
             mode = CALL_PASS;
         }
     }
-    call_leave(t);
+    if (mode == CALL_PASS)
+        call_leave(t);
     return mode;
 }
 
@@ -322,7 +326,7 @@ static bool has_short_way(const struct thread *t, const struct call_site *site)
 /* Is it one of the burst's calls, and not one inside another? */
 static bool take_of_burst(struct thread *t)
 {
-    if (t->inside || t->open || !thread_takes_part(t))
+    if (t->open || !thread_takes_part(t))
         return false;
     t->burst--;
     thread_set_limit(t);
@@ -388,7 +392,6 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
             thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
     }
-    call_enter(t, c);
     if (site->count && site->kinds[0] == API_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
     if (!thread_make_room(t, OPEN_BYTES_MAX)) {

@@ -129,20 +129,24 @@ static inline void call_set_newest(struct thread *t, const struct call *c, uintp
     t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
 }
 
+/* `inside` alone says "not yet", or "no more"; but for the end of the only call (call_enter_only). */
 static inline bool call_thread_is_inside(const struct thread *t)
 {
-    return t->inside || call_has(t, CALL_INSIDE);
+    return call_has(t, CALL_INSIDE) || (t->inside && t->inside == t->open);
 }
 
 /*
  * From here on a signal handler's calls on this thread pass through. The compiler must not read
- * `used` before: a handler's call in between would be overwritten.
+ * `used` before: a handler's call in between would be overwritten. One that came between the first
+ * two stores has left no name for where we are.
  */
 static inline void call_enter(struct thread *t, struct call *c)
 {
     t->inside = c;
     atomic_signal_fence(memory_order_seq_cst);
     t->open = call_with(t->open, CALL_INSIDE);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->inside = c;
     atomic_signal_fence(memory_order_seq_cst);
 }
 

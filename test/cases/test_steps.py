@@ -103,6 +103,20 @@ def test_handler_jumps(steps, handler):
     assert len(lost) <= (10 if handler == "inner-jump" else 0)
 
 
+@pytest.mark.parametrize("handler, stride", [("range", 5), ("inner-range", 29)])
+def test_handler_makes_ranges(steps, handler, stride):
+    """A range and the call in it are both recorded, or both counted."""
+    sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
+                                   NVTX_INJECTION64_PATH=steps.library)
+    assert sent > 20
+    sets = [c.args for c in process.calls() if c.symbol == "cudaMemset"]
+    ranges = [int(r.text) for r in process.of_type(stream_reader.PUSH)]
+    assert ranges == [args["bytes"] for args in sets if args["value"]] and ranges
+    lost = {n for symbol, n in arrived if symbol == "cudaMemset"} - {a["bytes"] for a in sets}
+    assert len(ranges) + len(lost) == sent and lost
+    assert sum(process.losses.values()) == 3 * len(lost)
+
+
 @pytest.mark.parametrize("stride", [2])
 def test_handler_forks(steps, stride):
     """The child comes back to the middle of our own code, and leaves its parent's memory alone."""

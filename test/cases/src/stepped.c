@@ -9,11 +9,13 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "nvtx_client.h"
 #include "tiny_cudart.h"
 
 #define LOG_WORDS   (16u << 20)
@@ -69,6 +71,17 @@ static void on_call(int signal_number)
 {
     (void)signal_number;
     set();
+}
+
+/* In a range, which is named by the call's number. */
+static void on_range(int signal_number)
+{
+    char text[24];
+    (void)signal_number;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)++number);
+    nvtxRangePushA(text);
+    cudaMemset(NULL, 1, number);
+    nvtxRangePop();
 }
 
 static void on_jump(int signal_number)
@@ -147,6 +160,7 @@ int main(int argc, char **argv)
     signal(SIGUSR1, is_fill                   ? on_fill
                     : strstr(argv[2], "jump") ? on_jump
                     : strstr(argv[2], "fork") ? on_fork
+                    : strstr(argv[2], "range") ? on_range
                                               : on_call);
     if (strstr(argv[2], "alt"))
         use_other_stack();
