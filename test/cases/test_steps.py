@@ -93,9 +93,9 @@ def test_handler_calls_on_another_stack(steps, handler, stride):
     assert 0 < len(lost) < sent
 
 
-@pytest.mark.parametrize("handler", ["jump", "inner-jump", "alt-jump"])
+@pytest.mark.parametrize("handler", ["jump", "jump-below", "inner-jump", "alt-jump"])
 def test_handler_jumps(steps, handler):
-    stride = {"jump": 1, "inner-jump": 13, "alt-jump": 19}[handler]
+    stride = {"jump": 1, "jump-below": 3, "inner-jump": 13, "alt-jump": 19}[handler]
     sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride)
     assert sent > 10
     # Left while the records of calls inside calls changed places, these are dropped, and counted.

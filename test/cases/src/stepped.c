@@ -21,6 +21,7 @@
 #define LOG_WORDS   (16u << 20)
 #define FILL_CALLS  25000 /* two chunks of 512 KiB and more */
 #define FEW_CALLS   2500  /* some chunks of 16 KiB */
+#define LEFT_BYTES  600 /* a round's frames, and too few for a handler's */
 #define FILL_WAIT   50000
 #define CHILD_WAIT  3000
 #define PASS_ROUNDS 700 /* of a millisecond each */
@@ -107,6 +108,15 @@ static void on_fork(int signal_number)
     }
 }
 
+/* From a frame whose middle stays as it was: what the handler left there looks as if it went on. */
+static __attribute__((noinline)) void set_below(void)
+{
+    volatile char *frame = __builtin_alloca(LEFT_BYTES);
+    frame[0] = frame[LEFT_BYTES - 1] = 1;
+    set();
+    frame[0] = 2;
+}
+
 /* The handler has a stack of its own. */
 static void use_other_stack(void)
 {
@@ -172,6 +182,8 @@ int main(int argc, char **argv)
         calls(PASS_CALLS), usleep(1000);
     while (!last) {
         round_of_calls(atoi(argv[3]));
+        if (strstr(argv[2], "below"))
+            set_below();
         calls(1);
         set();
         if (is_fill)
