@@ -2,6 +2,7 @@
 #include "hook/call.h"
 
 #include "base/signals.h"
+#include "hook/moved.h"
 #include "hook/pass_by.h"
 #include "hook/resolve.h"
 #include "record/feature.h"
@@ -187,6 +188,26 @@ static bool is_live(struct thread *t, const struct call *outer, const struct cal
     return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
 }
 
+/* Is it a call of this site? */
+static bool is_of(const uint64_t *record, const struct call_site *site)
+{
+    return record_shape_key(record[0]) ==
+           record_shape_key(record_word0(RECORD_CALL, 0, 0, site->code, site->count));
+}
+
+/* Records those open calls that ended on another thread. */
+static void close_moved(struct thread *t)
+{
+    struct moved_end m;
+    for (uint32_t i = open_count(t); i > 0; i--) {
+        uint64_t *record = record_at(t, i - 1);
+        if (!record || !moved_take(open_at(t, i - 1), record[1], &m) || !is_of(record, m.site))
+            continue;
+        call_complete(record, m.site, m.end, m.result, m.words);
+        close_at(t, i - 1, 0, 0);
+    }
+}
+
 /* Those open calls from `first` on are over that are not on the stack any more. */
 static void close_left(struct thread *t, uint32_t first, const struct call *inner)
 {
@@ -215,9 +236,7 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
 static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
 {
     const uint64_t *record = record_at(t, i);
-    return record &&
-           record_shape_key(record[0]) ==
-               record_shape_key(record_word0(RECORD_CALL, 0, 0, site->code, site->count)) &&
+    return record && is_of(record, site) &&
            resolve_defines(api_functions[site->code].symbol, caller);
 }
 
@@ -299,8 +318,10 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         mode = CALL_PASS; /* its watcher makes the event */
         thread_cost_count(t->cost, COST_NESTED);
     }
-    if (mode != CALL_PASS)
+    if (mode != CALL_PASS) {
+        close_moved(t);
         close_left(t, 0, c);
+    }
     if (call_newest(t) && mode != CALL_PASS) {
         mode = !is_part(t, c, site, caller) ? CALL_ON_TOP
                : gp.nested                   ? CALL_NESTED
@@ -456,14 +477,15 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     if (call_mode(c) == CALL_PASS)
         return result;
     call_enter(t, c);
-    if (!thread_takes_part(t)) {
-        call_leave(t); /* recording has ended, or this is a fork's child */
-        return result;
+    uint32_t i = 0;
+    if (thread_takes_part(t)) {
+        thread_settle(t); /* a call inside this one may have been left in our own code */
+        close_moved(t);
+        i = find_open(t, c);
     }
-    thread_settle(t); /* a call inside this one may have been left in our own code */
-    uint32_t i = find_open(t, c);
-    if (i == open_count(t)) {
-        call_leave(t); /* it was given up, and recorded then */
+    if (i == open_count(t) || !thread_takes_part(t)) { /* or it was given up, and recorded then */
+        moved_put(t, c, site, end, result, words);
+        call_leave(t);
         return result;
     }
     /* Those on top of it were left by another door, unless a coroutine waits inside them. */

@@ -29,7 +29,7 @@ uint64_t thread_usual_limit(const struct thread *t)
 {
     bool has_usual = process_clock.source != CLOCK_SOURCE_MONOTONIC &&
                      gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
-    return t->records && has_usual ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+    return t->records && has_usual && !t->has_moved ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
 }
 
 void thread_set_limit(struct thread *t)
@@ -414,6 +414,7 @@ bool thread_attach(struct thread *t)
                          .inside = t->inside,
                          .caller = t->caller,
                          .stand_in = t->stand_in,
+                         .has_moved = t->has_moved,
                          .cost = &thread_cost_shared};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     t->cost = thread_cost_take(t->number, t->tid, t->inside == CALL_FOR_GOOD);

@@ -70,6 +70,7 @@ struct thread {
     uint32_t further;      /* the last correlation id that a LINK record was made for */
     bool in_init;          /* in cuInit, by way of its hook */
     bool has_unwound;      /* libunwind has what it needs of this thread */
+    bool has_moved;        /* a call ended on it that began on another; moved.h */
     uint8_t weighed_class; /* enum passed_class of `weighed`, below */
     uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
     uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */

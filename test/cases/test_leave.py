@@ -184,6 +184,19 @@ def test_calls_of_coroutines(record, scenario, amount):
         assert not any(stale(calls))
 
 
+@pytest.mark.parametrize("amount", [1000, 1001, 999])
+def test_calls_of_coroutines_that_move(record, amount):
+    """Each call ends on another thread than it began on, and is recorded as it was."""
+    done, process, _ = record("other_stacks.c", "moved", amount, TINY_LOG="",
+                              GPUPROF_BACKTRACE_THRESHOLD="off")
+    calls = process.calls()
+    left = [c for c in calls if c.flags & (stream_reader.STALE | stream_reader.OPEN)]
+    assert len(calls) == int(done.stdout) and len(left) == 0
+    assert {c.result for c in calls if c.symbol == "cudaLaunchKernel"} == {0}
+    ordered = sorted((c for c in calls if c.symbol != "cudaMemset"), key=lambda c: c.begin)
+    assert not [c for c in zip(ordered, ordered[1:]) if c[0].end > c[1].begin]
+
+
 def test_killed_in_a_handler_on_another_stack(record):
     done, process, _ = record("other_stacks.c", "killed", 2000, TINY_LOG="",
                               status=-signal.SIGKILL, lost=["unrecorded"],

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -259,6 +260,48 @@ static void coroutines(int destroys)
     end_all();
 }
 
+/* Each time a coroutine waits in a call, the other thread takes it on. */
+static sem_t turns[2];
+
+static void *take_turns(void *number)
+{
+    unsigned mine = *(unsigned *)number;
+    for (;;) {
+        sem_wait(&turns[mine]);
+        if (is_over)
+            return NULL;
+        run_one(0);
+        if (mine && amount % 3 == 0) /* a call of its own, too */
+            two_calls();
+        is_over = is_done[0];
+        sem_post(&turns[!mine]);
+    }
+}
+
+static void wait_in_call_of_coroutine(const char *symbol, uint64_t argument)
+{
+    count(symbol, argument);
+    if (is_in_one && (strcmp(symbol, "cudaMemset") != 0)) {
+        must_end = ++switches >= amount;
+        swapcontext(&contexts[current], &scheduler);
+    }
+}
+
+static void moved(void)
+{
+    unsigned numbers[2] = {0, 1};
+    pthread_t other;
+    tiny_during = wait_in_call_of_coroutine;
+    begin_coroutine(0);
+    sem_init(&turns[0], 0, 1);
+    sem_init(&turns[1], 0, 0);
+    pthread_create(&other, NULL, take_turns, &numbers[1]);
+    take_turns(&numbers[0]);
+    sem_post(&turns[1]);
+    pthread_join(other, NULL);
+    with_frame(STACK_BYTES, two_calls);
+}
+
 int main(int argc, char **argv)
 {
     static char alternate[64 << 10];
@@ -284,6 +327,8 @@ int main(int argc, char **argv)
         coroutines(0);
     else if (strcmp(scenario, "destroyed") == 0)
         coroutines(1);
+    else if (strcmp(scenario, "moved") == 0)
+        moved();
     else
         return 2;
     printf("%lu\n", arrived);
