@@ -328,13 +328,22 @@ static enum exit_code export_library(void)
  * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
  * The library says the same, but a program may have default options of its own.
  */
-static enum exit_code export_asan_options(void)
+static const char *const asan_options[] = {"ASAN_OPTIONS", "verify_asan_link_order=0"};
+
+/*
+ * ThreadSanitizer ends a forked child that starts a thread, if its parent had several: gpuprof's is
+ * one. Where clang has linked it in, no library of ours can tell it.
+ */
+static const char *const tsan_options[] = {"TSAN_OPTIONS", "die_after_fork=0"};
+
+/* The program's user has the last word. */
+static enum exit_code export_options(const char *const options[2])
 {
-    const char *own = getenv("ASAN_OPTIONS");
+    const char *own = getenv(options[0]);
     char *text;
-    if (asprintf(&text, "verify_asan_link_order=0%s%s", own && *own ? ":" : "", own ? own : "") < 0)
-        return usage_error("run: ASAN_OPTIONS: %s", strerror(errno));
-    enum exit_code code = export_text("ASAN_OPTIONS", text);
+    if (asprintf(&text, "%s%s%s", options[1], own && *own ? ":" : "", own ? own : "") < 0)
+        return usage_error("run: %s: %s", options[0], strerror(errno));
+    enum exit_code code = export_text(options[0], text);
     free(text);
     return code;
 }
@@ -470,7 +479,9 @@ static enum exit_code prepare(struct launch *l)
     if (code == EXIT_OK)
         code = export_library();
     if (code == EXIT_OK && l->program.needs_asan)
-        code = export_asan_options();
+        code = export_options(asan_options);
+    if (code == EXIT_OK && l->program.has_tsan)
+        code = export_options(tsan_options);
     if (code == EXIT_OK)
         warn_of_variables();
     if (code == EXIT_OK && l->program.obstacle)

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #define PROGRAM_SEGMENTS_MAX 64
-#define PROGRAM_DYNAMIC_MAX  512 /* entries of its dynamic section that are looked at */
-#define PROGRAM_NAME_BYTES   64  /* of an interpreter's or a library's name */
+#define PROGRAM_DYNAMIC_MAX  512         /* entries of its dynamic section that are looked at */
+#define PROGRAM_NAME_BYTES   64          /* of an interpreter's or a library's name */
+#define PROGRAM_STRINGS_MAX  (64u << 20) /* bytes of the names of its dynamic symbols */
 
 #if defined(__x86_64__)
 #define PROGRAM_MACHINE EM_X86_64
@@ -38,26 +39,39 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
     return 0;
 }
 
-static bool needs_asan(int fd, const Elf64_Phdr *segments, unsigned count,
-                       const Elf64_Phdr *dynamic)
+/* Is it one of the names in the file? What a program has linked in, its libraries are to find. */
+static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name)
+{
+    char *strings = bytes <= PROGRAM_STRINGS_MAX ? malloc(bytes + 1) : NULL;
+    ssize_t got = strings ? pread(fd, strings, bytes, (off_t)offset) : 0;
+    bool found = got > 0 && memmem(strings, (size_t)got, name, strlen(name) + 1) != NULL;
+    free(strings);
+    return found;
+}
+
+static void find_sanitizers(int fd, const Elf64_Phdr *segments, unsigned count,
+                            const Elf64_Phdr *dynamic, struct program *program)
 {
     Elf64_Dyn entries[PROGRAM_DYNAMIC_MAX];
     size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
     ssize_t got = pread(fd, entries, bytes, (off_t)dynamic->p_offset);
     size_t entry_count = got > 0 ? (size_t)got / sizeof *entries : 0;
-    uint64_t strings = 0;
-    for (size_t i = 0; i < entry_count; i++)
+    uint64_t strings = 0, string_bytes = 0;
+    for (size_t i = 0; i < entry_count; i++) {
         if (entries[i].d_tag == DT_STRTAB)
             strings = offset_of(segments, count, entries[i].d_un.d_ptr);
+        if (entries[i].d_tag == DT_STRSZ)
+            string_bytes = entries[i].d_un.d_val;
+    }
     for (size_t i = 0; i < entry_count; i++) {
         char name[PROGRAM_NAME_BYTES];
         if (entries[i].d_tag != DT_NEEDED)
             continue;
         read_name(fd, strings + entries[i].d_un.d_val, name);
         if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
-            return true;
+            program->needs_asan = true;
     }
-    return false;
+    program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
 }
 
 /* Static: no segment names an interpreter. Anything unreadable or odd counts as dynamic. */
@@ -78,7 +92,7 @@ static const char *elf_obstacle(int fd, struct program *program)
     for (unsigned i = 0; i < elf.e_phnum; i++) {
         char name[PROGRAM_NAME_BYTES];
         if (segments[i].p_type == PT_DYNAMIC)
-            program->needs_asan = needs_asan(fd, segments, elf.e_phnum, &segments[i]);
+            find_sanitizers(fd, segments, elf.e_phnum, &segments[i], program);
         if (segments[i].p_type != PT_INTERP)
             continue;
         read_name(fd, segments[i].p_offset, name);

@@ -14,6 +14,7 @@ struct program {
     const char
         *obstacle;   /* why nothing can be recorded in it (static text); NULL = nothing known */
     bool needs_asan; /* it is linked with AddressSanitizer's library */
+    bool has_tsan;   /* ThreadSanitizer is in it, or in a library that it is linked with */
 };
 
 /* Looks `name` up as execvp would. 0, or the errno that execvp would fail with. */

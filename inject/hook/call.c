@@ -232,7 +232,8 @@ static uint32_t find_enclosing(struct thread *t, const struct call *inner)
     return open_count(t);
 }
 
-/* A stub that another stub leads to, and not CUDA: the same function is open, and it has its own. */
+/* A stub that another stub leads to, and not CUDA: the same function is open, and it has its own.
+ */
 static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
 {
     const uint64_t *record = record_at(t, i);
@@ -248,8 +249,8 @@ static bool is_part(struct thread *t, const struct call *c, const struct call_si
                     uintptr_t caller)
 {
     uint32_t i = caller ? find_enclosing(t, c) : open_count(t);
-    return i < open_count(t) && (seen_of(t, call_newest(t)) || resolve_is_cuda(caller) ||
-                                 is_stubs(t, i, site, caller));
+    return i < open_count(t) &&
+           (seen_of(t, call_newest(t)) || resolve_is_cuda(caller) || is_stubs(t, i, site, caller));
 }
 
 /*
@@ -323,9 +324,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         close_left(t, 0, c);
     }
     if (call_newest(t) && mode != CALL_PASS) {
-        mode = !is_part(t, c, site, caller) ? CALL_ON_TOP
-               : gp.nested                   ? CALL_NESTED
-                                             : CALL_PASS;
+        mode = !is_part(t, c, site, caller) ? CALL_ON_TOP : gp.nested ? CALL_NESTED : CALL_PASS;
         if (mode == CALL_PASS)
             thread_cost_count(t->cost, COST_NESTED);
         if (mode != CALL_PASS && listed(t) >= LIVE_OPEN_MAX && !give_up_one(t, c)) {

@@ -349,8 +349,9 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
     void *real = lasting(&s);
     uint32_t major = s.needed ? s.needed_major : s.first_major;
     struct chain chain = {.symbol = symbol};
-    const struct binding *asked =
-        domain == API_RUNTIME && real && real == s.first && !s.needed ? only_asked(slot, real) : NULL;
+    const struct binding *asked = domain == API_RUNTIME && real && real == s.first && !s.needed
+                                      ? only_asked(slot, real)
+                                      : NULL;
     if (asked && known && !object_import(&from, symbol)) {
         real = asked->real;
         major = asked->runtime_major;

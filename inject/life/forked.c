@@ -16,8 +16,8 @@ static void before_fork(void)
     const struct thread *t = &this_thread;
     copy = NULL;
     loader_before_fork();
-    if (!(t->inside || call_thread_is_inside(t)) || t->inside == CALL_FOR_GOOD || epoch_now() == EPOCH_NONE ||
-        !gp.pool.base)
+    if (!(t->inside || call_thread_is_inside(t)) || t->inside == CALL_FOR_GOOD ||
+        epoch_now() == EPOCH_NONE || !gp.pool.base)
         return;
     uint8_t *p = mmap(NULL, gp.pool.map_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -130,7 +130,8 @@ static inline void call_set_newest(struct thread *t, const struct call *c, uintp
     t->open = call_with(c, listed | ((uintptr_t)t->open & CALL_INSIDE));
 }
 
-/* `inside` alone says "not yet", or "no more"; but for the end of the only call (call_enter_only). */
+/* `inside` alone says "not yet", or "no more"; but for the end of the only call (call_enter_only).
+ */
 static inline bool call_thread_is_inside(const struct thread *t)
 {
     return call_has(t, CALL_INSIDE) || (t->inside && t->inside == t->open);

@@ -312,10 +312,8 @@ static void full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(order, start),
-        cmocka_unit_test_setup(linked_stubs, start),
-        cmocka_unit_test_setup(asked, start),
-        cmocka_unit_test_setup(asked_by_others, start),
+        cmocka_unit_test_setup(order, start), cmocka_unit_test_setup(linked_stubs, start),
+        cmocka_unit_test_setup(asked, start), cmocka_unit_test_setup(asked_by_others, start),
         cmocka_unit_test_setup(full, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@
 #define LOG_WORDS   (16u << 20)
 #define FILL_CALLS  25000 /* two chunks of 512 KiB and more */
 #define FEW_CALLS   2500  /* some chunks of 16 KiB */
-#define LEFT_BYTES  600 /* a round's frames, and too few for a handler's */
+#define LEFT_BYTES  600   /* a round's frames, and too few for a handler's */
 #define FILL_WAIT   50000
 #define CHILD_WAIT  3000
 #define PASS_ROUNDS 700 /* of a millisecond each */
@@ -167,11 +167,11 @@ int main(int argc, char **argv)
     fill_calls = strcmp(argv[2], "fill-few") == 0 ? FEW_CALLS : FILL_CALLS;
     inner_calls = strstr(argv[2], "inner") != NULL;
     signal(SIGCHLD, SIG_IGN);
-    signal(SIGUSR1, is_fill                   ? on_fill
-                    : strstr(argv[2], "jump") ? on_jump
-                    : strstr(argv[2], "fork") ? on_fork
+    signal(SIGUSR1, is_fill                    ? on_fill
+                    : strstr(argv[2], "jump")  ? on_jump
+                    : strstr(argv[2], "fork")  ? on_fork
                     : strstr(argv[2], "range") ? on_range
-                                              : on_call);
+                                               : on_call);
     if (strstr(argv[2], "alt"))
         use_other_stack();
     signal(SIGUSR2, on_last);
