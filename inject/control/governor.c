@@ -7,8 +7,8 @@
 #include "base/ticks.h"
 #include "cost/cost_sums.h"
 #include "cupti/gpu.h"
-#include "cupti/gpu_flush.h"
 #include "cupti/gpu_state.h"
+#include "record/recorded.h"
 #include "record/thread.h"
 #include "stack/stack.h"
 
@@ -25,6 +25,7 @@ static struct {
     uint64_t begin_ns;
     uint64_t window_ns; /* when the window began */
     uint64_t stored_ns;
+    uint32_t off; /* what was given up: enum off_bits */
     bool has_asked;
 } governor;
 
@@ -76,33 +77,28 @@ static uint32_t possible_steps(void)
            1u << LADDER_HUNDREDTH | (gpu_is_active() ? 1u << LADDER_CUPTI : 0);
 }
 
-static void take_step(enum ladder_step step)
-{
-    switch (step) {
-    case LADDER_STACKS: stacks_stop(); break;
-    case LADDER_QUERIES: atomic_fetch_or(&fork_page.passing, PASSING_QUERIES); break;
-    case LADDER_TENTH: atomic_fetch_or(&fork_page.passing, PASSING_CALLS(10u)); break;
-    case LADDER_HUNDREDTH:
-        atomic_store(&fork_page.passing, (passing_now() & PASSING_QUERIES) | PASSING_CALLS(100u));
-        break;
-    case LADDER_CALLBACKS:
-    case LADDER_CUPTI: gpu_flush_give_up(step); break;
-    default: break;
-    }
-}
+static const uint32_t off_by_step[LADDER_STEP_COUNT] = {
+    [LADDER_STACKS] = OFF_STACKS,       [LADDER_QUERIES] = OFF_QUERIES,
+    [LADDER_CALLBACKS] = OFF_CALLBACKS, [LADDER_TENTH] = OFF_TENTH,
+    [LADDER_HUNDREDTH] = OFF_HUNDREDTH, [LADDER_CUPTI] = OFF_CUPTI,
+};
 
-static void append_step(struct thread *writer, unsigned step, const struct ladder_window *w,
-                        uint64_t begin)
+static void take_step(struct thread *writer, unsigned step, const struct ladder_window *w)
 {
     const char *text = ladder_step_text(step);
     struct record r = {.type = RECORD_STEP_DOWN,
                        .code = (uint16_t)step,
-                       .begin = begin,
+                       .begin = ticks_now(),
                        .arg_count = 2,
                        .args = {w->share, w->budget},
                        .bytes = (const uint8_t *)text,
                        .byte_count = (uint32_t)strlen(text)};
-    thread_append(writer, &r);
+    if (step == LADDER_BOTTOM) {
+        thread_append(writer, &r);
+        return;
+    }
+    governor.off |= off_by_step[step];
+    recorded_ask(writer, ASKER_GOVERNOR, governor.off, &r);
 }
 
 static void say_step(unsigned step, const struct ladder_window *w)
@@ -125,9 +121,7 @@ static void govern(struct thread *writer, struct ladder_window *w)
     int step = ladder_look(&governor.ladder, w);
     if (step == LADDER_NONE)
         return;
-    uint64_t begin = ticks_now(); /* nothing is given up before that */
-    take_step((enum ladder_step)step);
-    append_step(writer, (unsigned)step, w, begin);
+    take_step(writer, (unsigned)step, w);
     say_step((unsigned)step, w);
 }
 

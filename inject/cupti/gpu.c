@@ -28,6 +28,7 @@
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
 #include "hook/call.h"
+#include "record/recorded.h"
 #include "record/start.h"
 #include "record/thread.h"
 
@@ -211,7 +212,7 @@ static CUptiResult register_ours(bool yielded)
                                    : result;
 }
 
-static bool start_records(bool yielded, bool paused)
+static bool start_records(bool yielded)
 {
     CUptiResult result = register_ours(yielded);
     /* Somebody before us had records as a subscriber: so must whoever follows. */
@@ -232,24 +233,26 @@ static bool start_records(bool yielded, bool paused)
     gpu.graphs_are_whole = gpu_scope_graphs_are_whole();
     if (gp.settings.numbers[SETTING_KINDS] & KINDS_LATENCY)
         gpu.has_latency = gpu_scope_latency(1) == CUPTI_SUCCESS;
-    if (!yielded && !paused && !gpu_enable_kinds(true)) {
+    if (!gpu_kinds_follow()) {
         gpu_fail("CUPTI enables none of the kinds of records that are wanted");
         return false;
     }
     return true;
 }
 
-void gpu_pause(bool paused)
+void gpu_turn(void)
 {
-    if (!gpu_is_active())
+    uint32_t phase = atomic_load(&gpu.phase);
+    if (phase != GPU_ACTIVE && phase != GPU_YIELDED)
         return;
+    if (recorded_asked() & (OFF_CALLBACKS | OFF_CUPTI))
+        gpu_flush_wake();
     struct quiet quiet = quiet_begin();
-    bool enables = gpu_enable_kinds(!paused);
-    if (!enables && !paused) {
-        gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
-        gpu_fail("CUPTI enables no records any more after a pause");
-    } else if (!paused && atomic_load(&gpu.phase) == GPU_DEAD) { /* given up meanwhile */
-        gpu_enable_kinds(false);
+    if (gpu_kinds_are_due() && !gpu_kinds_follow()) {
+        if (phase == GPU_ACTIVE)
+            gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */
+        gpu_fail("CUPTI enables no records any more after %s",
+                 phase == GPU_ACTIVE ? "a pause" : "another client of it");
     }
     quiet_end(&quiet);
 }
@@ -270,10 +273,12 @@ static void at_exit(void)
 
 static void start(bool subscribed)
 {
-    bool yielded = gpu_rival_is_at_work(), paused = atomic_load(&gp.paused);
+    bool yielded = gpu_rival_is_at_work();
+    if (yielded)
+        gpu_rival_has(true);
     if (!gpu_buffers_create(gp.settings.numbers[SETTING_GPU_BUFFER])) {
         gpu_fail("no memory for CUPTI's buffers: %s", error_text(errno));
-    } else if ((subscribed || find_and_subscribe()) && start_records(yielded, paused)) {
+    } else if ((subscribed || find_and_subscribe()) && start_records(yielded)) {
         if (!subscribed)
             enable_callbacks(false);
         if (gpu_parse_start() && gpu_flush_start()) {
@@ -283,8 +288,7 @@ static void start(bool subscribed)
             gpu_describe_now(&this_thread);
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
-            if (!yielded && paused != !!atomic_load(&gp.paused)) /* its change came too early */
-                gpu_pause(!paused);
+            gpu_turn(); /* what was asked for meanwhile */
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }

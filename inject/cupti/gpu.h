@@ -37,7 +37,7 @@ bool gpu_has_callbacks(void);
 /* In the child of a fork: CUPTI does not work there any more, if it did in the parent. */
 void gpu_forget(void);
 
-/* gpuprof_stop() and gpuprof_start(): what is launched between them is not recorded. */
-void gpu_pause(bool paused);
+/* The kinds of records follow what is to be recorded; callbacks and CUPTI are given up, soon. */
+void gpu_turn(void);
 
 #endif

@@ -9,11 +9,11 @@
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
 #include "record/own_thread.h"
+#include "record/recorded.h"
 
 #define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
 
-static atomic_bool is_last;       /* nothing is recorded after the next flush; by who ends it */
-static _Atomic uint32_t given_up; /* steps of the ladder that are CUPTI's: a bit each; the writer */
+static atomic_bool is_last; /* nothing is recorded after the next flush; by who ends it */
 
 /* Everything that is finished; then, on demand, what CUPTI holds back with it. */
 static void flush(bool forced)
@@ -29,13 +29,13 @@ static void flush(bool forced)
     say(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
 }
 
-/* What the governor has asked for. Here CUPTI may take as long as it likes. */
+/* What is not to be had any more (gpu_turn). Here CUPTI may take as long as it likes. */
 static void give_up(void)
 {
-    uint32_t steps = atomic_load(&given_up);
-    if (steps >> LADDER_CALLBACKS & 1)
+    uint32_t off = recorded_asked();
+    if (off & OFF_CALLBACKS)
         gpu_stop_callbacks();
-    if (!(steps >> LADDER_CUPTI & 1) || atomic_load(&gpu.phase) != GPU_ACTIVE)
+    if (!(off & OFF_CUPTI) || atomic_load(&gpu.phase) != GPU_ACTIVE)
         return;
     flush(false); /* what is not finished would come without times */
     gpu_stop_records();
@@ -76,12 +76,6 @@ bool gpu_flush_start(void)
 {
     atomic_store(&gpu_flusher.running, 1);
     return own_thread_create(flush_main, NULL) == 0;
-}
-
-void gpu_flush_give_up(enum ladder_step step)
-{
-    atomic_fetch_or(&given_up, 1u << step);
-    gpu_flush_wake();
 }
 
 void gpu_flush_is_last(void)

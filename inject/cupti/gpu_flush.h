@@ -8,14 +8,9 @@
 
 #include <stdbool.h>
 
-#include "api/cost.h"
-
 bool gpu_flush_start(void);
 
 /* The next flush is at the end: what is not finished comes as it is. */
 void gpu_flush_is_last(void);
-
-/* Gives up callbacks or CUPTI as a whole, soon. */
-void gpu_flush_give_up(enum ladder_step step);
 
 #endif

@@ -4,29 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/futex.h"
 #include "base/say.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
+#include "record/recorded.h"
 
 /* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
 static const struct {
     uint32_t kinds; /* enum setting_kinds */
+    uint32_t off;   /* enum off_bits: not while that is left out */
     CUpti_ActivityKind kind;
     const char *what;
 } wanted_kinds[] = {
-    {KINDS_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
-    {KINDS_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2, "peer copies"},
-    {KINDS_SET, CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
-    {KINDS_SYNC, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "synchronisations"},
-    {KINDS_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads"},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
-    {KINDS_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"},
-    {KINDS_INFO, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
-    {KINDS_GRAPH, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
+    {KINDS_KERNEL, OFF_WORK, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
+    {KINDS_COPY, OFF_WORK, CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+    {KINDS_COPY, OFF_WORK, CUPTI_ACTIVITY_KIND_MEMCPY2, "peer copies"},
+    {KINDS_SET, OFF_WORK, CUPTI_ACTIVITY_KIND_MEMSET, "fills"},
+    {KINDS_SYNC, OFF_WORK, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "synchronisations"},
+    {KINDS_OVERHEAD, OFF_WORK, CUPTI_ACTIVITY_KIND_OVERHEAD, "overheads"},
+    {KINDS_MEMORY, OFF_LEDGER, CUPTI_ACTIVITY_KIND_MEMORY2, "allocations"},
+    {KINDS_MEMORY, OFF_LEDGER, CUPTI_ACTIVITY_KIND_MEMORY_POOL, "memory pools"},
+    {KINDS_INFO, OFF_LEDGER, CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
+    {KINDS_INFO, OFF_LEDGER, CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"},
+    {KINDS_INFO, OFF_LEDGER, CUPTI_ACTIVITY_KIND_STREAM, "streams"},
+    {KINDS_GRAPH, OFF_WORK, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "graphs"}, /* only --graphs=whole */
 };
 
 static void add_missing(const char *what)
@@ -35,28 +38,80 @@ static void add_missing(const char *what)
     snprintf(gpu.missing + length, sizeof gpu.missing - length, "%s%s", length ? ", " : "", what);
 }
 
-bool gpu_enable_kinds(bool enable)
+/* By who changes the kinds, one thread at a time. */
+static struct lock lock;
+static uint64_t refused; /* kinds that could not be enabled when they last should have been */
+static _Atomic uint32_t
+    followed; /* what of OFF_DEVICE was asked for when that was last looked at */
+
+/* The kinds that are to be enabled, a bit each. */
+static uint64_t wanted_now(void)
 {
-    uint32_t kinds = (uint32_t)gp.settings.numbers[SETTING_KINDS];
+    uint32_t chosen = (uint32_t)gp.settings.numbers[SETTING_KINDS];
     bool whole = gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE || gpu.graphs_are_whole;
-    unsigned done = 0;
-    gpu.missing[0] = '\0';
-    bool is_limited = gpu_session_changes(enable);
+    uint64_t wanted = 0;
     for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
         CUpti_ActivityKind kind = wanted_kinds[i].kind;
         /* With whole graphs, CUPTI leaves their nodes out. */
-        if (!(kinds & wanted_kinds[i].kinds) || (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !whole))
-            continue;
-        CUptiResult result = gpu_scope_enable(kind, enable);
-        done += result == CUPTI_SUCCESS;
-        if (result == CUPTI_SUCCESS && enable)
-            gpu.kinds |= 1ull << kind;
-        if (result != CUPTI_SUCCESS && enable)
-            add_missing(wanted_kinds[i].what);
+        if (chosen & wanted_kinds[i].kinds && !(atomic_load(&followed) & wanted_kinds[i].off) &&
+            (kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || whole))
+            wanted |= 1ull << kind;
     }
+    return wanted;
+}
+
+static bool change(void)
+{
+    uint64_t wanted = wanted_now(), before = atomic_load(&gpu.kinds), tried = 0, done = 0;
+    bool is_limited = gpu_session_changes(!(atomic_load(&followed) & OFF_WORK));
+    gpu.missing[0] = '\0';
+    for (size_t i = 0; i < sizeof wanted_kinds / sizeof wanted_kinds[0]; i++) {
+        CUpti_ActivityKind kind = wanted_kinds[i].kind;
+        uint64_t bit = 1ull << kind;
+        if (before & ~wanted & bit) {
+            gpu_scope_enable(kind, false);
+            atomic_fetch_and(&gpu.kinds, ~bit);
+        } else if (wanted & ~before & bit) {
+            tried |= bit & ~refused;
+            if (gpu_scope_enable(kind, true) == CUPTI_SUCCESS)
+                done |= bit;
+            else
+                add_missing(wanted_kinds[i].what);
+        }
+    }
+    refused = (refused | (wanted & ~before)) & ~done;
+    atomic_fetch_or(&gpu.kinds, done);
     if (is_limited && done && atomic_load(&gpu.phase) != GPU_STARTING)
         gpu_tell_source();
-    return done > 0;
+    return !tried || done;
+}
+
+bool gpu_kinds_are_due(void)
+{
+    return (recorded_asked() & OFF_DEVICE) != atomic_load(&followed);
+}
+
+bool gpu_kinds_follow(void)
+{
+    bool good = true;
+    do {
+        if (!lock_take(&lock, gp.settings.numbers[SETTING_EXIT_WAIT]))
+            return good; /* who has it looks again */
+        atomic_store(&followed, recorded_asked() & OFF_DEVICE);
+        good = change();
+        lock_drop(&lock);
+    } while (gpu_kinds_are_due());
+    if (atomic_load(&gpu.phase) == GPU_DEAD) /* given up meanwhile */
+        gpu_kinds_end();
+    return good;
+}
+
+void gpu_kinds_end(void)
+{
+    uint64_t kinds = atomic_exchange(&gpu.kinds, 0);
+    for (unsigned kind = 0; kind < CUPTI_KIND_MAX; kind++)
+        if (kinds >> kind & 1)
+            gpu_scope_enable((CUpti_ActivityKind)kind, false);
 }
 
 /* Where the rows come from, and what of them CUPTI refuses: without a callback, a call's work is

@@ -5,8 +5,16 @@
 
 #include <stdbool.h>
 
-/* Enables or disables the kinds of records that are recorded. */
-bool gpu_enable_kinds(bool enable);
+/*
+ * Enables and disables kinds until they are what is to be recorded now (recorded.h); who finds
+ * another thread at it waits for that, a bounded time. False: of those that were to be enabled,
+ * none could be. gpu_kinds_are_due: has anything been asked for that nobody has begun to follow?
+ */
+bool gpu_kinds_follow(void);
+bool gpu_kinds_are_due(void);
+
+/* CUPTI is given up: none is enabled any more. */
+void gpu_kinds_end(void);
 
 /* Says anew where the rows come from: something that limits them has changed. */
 void gpu_tell_source(void);

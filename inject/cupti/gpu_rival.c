@@ -12,9 +12,9 @@
 #include "cupti/gpu_kinds.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
-#include "cupti/gpu_stop.h"
 #include "hook/call.h"
 #include "hook/hook_real.h"
+#include "record/recorded.h"
 
 #define QUIET_NS 100000000u /* after its last call, which may not have been its last */
 
@@ -76,19 +76,15 @@ void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, si
         completed(context, stream, buffer, size, valid_bytes);
 }
 
-static void note(const char *text)
+void gpu_rival_has(bool has)
 {
     struct thread *t = &this_thread;
     struct call *outside = t->inside;
     struct call here;
-    struct record r = {.type = RECORD_NOTE,
-                       .begin = ticks_now(),
-                       .bytes = (const uint8_t *)text,
-                       .byte_count = (uint32_t)strlen(text)};
     here.mark = call_mark(&here, CALL_PASS);
     call_enter(t, &here);
-    if (thread_attach(t))
-        thread_append(t, &r);
+    recorded_ask(epoch_now() != EPOCH_NONE && thread_attach(t) ? t : NULL, ASKER_CLIENT,
+                 has ? OFF_DEVICE : 0, NULL);
     call_leave(t);
     if (outside)
         call_enter(t, outside);
@@ -101,13 +97,13 @@ static void yield(void)
     if (!gpu_is_active() || gpu.scope) /* as a subscriber we have records of our own */
         return;
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-    gpu_enable_kinds(false);
+    gpu_rival_has(true);
+    gpu_kinds_follow(); /* another thread may be at it: not before they are off */
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT); /* what it expects */
     if (!atomic_compare_exchange_strong(&gpu.phase, &active, GPU_YIELDED))
         return;
     gpu_flush_wake(); /* which looks more often now */
     counter_add(COUNTER_GPU_YIELDS, 1);
-    note("another client of CUPTI's has the GPU's records from here on");
 }
 
 void gpu_rival_look(void)
@@ -118,15 +114,8 @@ void gpu_rival_look(void)
         return;
     gpu.cupti.cuptiActivityFlushAll(1); /* its own records into its own buffers, to the last */
     gpu_scope_thread_ids(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-    bool paused = atomic_load(&gp.paused);
-    if (!paused && !gpu_enable_kinds(true)) {
-        gpu_fail("CUPTI enables no records any more after another client of it");
-        return;
-    }
-    if (atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE))
-        note("the GPU's records are gpuprof's again");
-    if (paused != !!atomic_load(&gp.paused)) /* whoever changed it took us for yielded */
-        gpu_enable_kinds(paused);
+    gpu_rival_has(false);
+    atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_ACTIVE);
 }
 
 void gpu_rival_acts(void)

@@ -19,6 +19,9 @@ void gpu_rival_requested(uint8_t **buffer, size_t *size, size_t *record_count_ma
 void gpu_rival_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                          size_t valid_bytes);
 
+/* It has the device's records from here on, or no more: asks for that (recorded.h). */
+void gpu_rival_has(bool has);
+
 /* It has kinds of records enabled. */
 bool gpu_rival_is_at_work(void);
 

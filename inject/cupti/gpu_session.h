@@ -4,9 +4,11 @@
  * first 13.1 give the work of cudaGraphLaunch wrong correlation ids in every session but the first.
  * (That is what the notes on 13.1 update 1 say; no GPU has shown it yet.) Where it is one of those,
  * and ours is a later one, after a pause or another client's, the work of graphs is not tied to its
- * launch, and that is said. A pause ends the session: with the kinds left on, what it makes would
- * have to be told by ids from what threads that race with it launch. Tried with the simulated
+ * launch, and that is said. A pause turns the kinds of work off: with them left on, what it makes
+ * would have to be told by ids from what threads that race with it launch. Tried with the simulated
  * CUPTI, that lost 1 to 5 of 17,000 launches; why, and whether by its doing or ours, was not found.
+ * Those of memory stay on; as long as no GPU has shown that CUPTI takes that for one session, what
+ * comes after it counts as another.
  */
 #ifndef GPUPROF_INJECT_GPU_SESSION_H
 #define GPUPROF_INJECT_GPU_SESSION_H

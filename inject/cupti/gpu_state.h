@@ -34,7 +34,7 @@ enum gpu_deafness {
 #define GPU_MISSING_BYTES_MAX 160
 
 /* One per process. What is not atomic is written before `phase` becomes GPU_ACTIVE, by the thread
- * that starts CUPTI; `kinds` and `missing` also by who pauses, yields or ends it. */
+ * that starts CUPTI; `missing` also by who changes the kinds (gpu_kinds.c). */
 struct gpu {
     _Atomic uint32_t phase;    /* enum gpu_phase */
     _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
@@ -51,7 +51,7 @@ struct gpu {
     bool on_realtime;             /* CUPTI takes no clock from us */
     bool graphs_are_whole;        /* another subscriber wants that */
     bool has_latency;             /* kernels say when they were queued */
-    uint64_t kinds;               /* enabled: a bit each */
+    _Atomic uint64_t kinds;       /* enabled: a bit each */
     atomic_bool rival_has_been;   /* another client has enabled kinds of records, at any time */
     char missing[GPU_MISSING_BYTES_MAX]; /* wanted kinds that CUPTI refuses, in words */
     struct status status;                /* what the META record gpu_rows says */

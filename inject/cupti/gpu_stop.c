@@ -21,9 +21,7 @@ static void let_go(void)
         subscriber = NULL;
     else
         gpu.subscriber = NULL;
-    if (gpu.kinds)
-        gpu_enable_kinds(false);
-    gpu.kinds = 0;
+    gpu_kinds_end();
     if (gpu.has_latency)
         gpu_scope_latency(0);
     if (subscriber)

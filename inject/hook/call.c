@@ -287,6 +287,17 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
 }
 
 /*
+ * While calls are off, what later ones are understood by goes on: who has which memory, and which
+ * streams capture.
+ */
+static bool goes_on(const struct call_site *site)
+{
+    enum capture_role role = capture_role(api_functions[site->code].symbol);
+    return site->class == API_ALLOC || role == CAPTURE_BEGIN || role == CAPTURE_FINISH ||
+           (role != CAPTURE_NONE && attention_captures());
+}
+
+/*
  * What is to become of a call. Unless it is to pass, we are inside our own code from here on: what
  * a signal handler opened in between, or forked, would not be as it was found here.
  */
@@ -294,7 +305,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c, caller) || atomic_load_explicit(&gp.paused, memory_order_relaxed))
+    if (call_is_inside(t, c, caller) || (recorded_off() & OFF_CALLS && !goes_on(site)))
         return CALL_PASS;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */

@@ -24,7 +24,7 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
     uint32_t of = passing_calls();
     enum passed_class class = site->class == API_COPY ? PASSED_COPY : PASSED_LAUNCH;
     if (cost_classes[site->code] == COST_QUERY)
-        return passing_now() & PASSING_QUERIES;
+        return passing_now() & OFF_QUERIES;
     if (!of || (site->class != API_LAUNCH && site->class != API_COPY))
         return false;
     if (p->gaps[class]) {
@@ -51,7 +51,7 @@ static void note_passed(struct thread *t)
 static bool can_pass(const struct thread *t)
 {
     return !t->open && t->records && thread_takes_part(t) && !attention_captures() &&
-           !atomic_load_explicit(&gp.paused, memory_order_relaxed);
+           !(recorded_off() & OFF_CALLS);
 }
 
 void pass_end(struct thread *t, struct call *c, int result)

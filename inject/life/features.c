@@ -16,6 +16,7 @@
 #include "range/nvtx.h"
 #include "range/user_ranges.h"
 #include "record/pool.h"
+#include "record/recorded.h"
 #include "record/thread_cost.h"
 #include "stack/modules.h"
 #include "stack/stack.h"
@@ -44,13 +45,14 @@ const struct feature features[] = {
     {.tick = refresh, .unloaded = resolve_refresh},
     {.tick = getproc_tell},
     {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
-     .describe = stacks_describe, .fork_child = stacks_reset},
+     .turn = stacks_turn, .describe = stacks_describe, .fork_child = stacks_reset},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
-     .fork_child = gpu_forget, .end = gpu_end},
+     .turn = gpu_turn, .fork_child = gpu_forget, .end = gpu_end},
     {.fork_child = labels_reset},
     {.load = nvtx_load},
     {.attached = ranges_attached},
+    {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 
     /* Where it goes: the live file has its name second, by the stream file can it be found. */

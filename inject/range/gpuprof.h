@@ -17,8 +17,9 @@
  * starts a recording: a process that makes no CUDA call leaves no file.
  *
  * Between gpuprof_stop() and gpuprof_start(), in all threads, no call begins to be recorded, and
- * ranges and marks only so far as they reach beyond it. A call that is open at gpuprof_stop() is
- * recorded to its end; of a stream capture that is begun in between, nothing is known later.
+ * ranges and marks only so far as they reach beyond it; but for allocations and frees, and what
+ * begins and ends stream captures: later calls are understood by them. A call that is open at
+ * gpuprof_stop() is recorded to its end. A child of fork goes on as its parent was at the fork.
  * `gpuprof run --start-paused` begins as if gpuprof_stop() had been called.
  */
 #ifndef GPUPROF_PUBLIC_H

@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#include "base/signals.h"
 #include "base/ticks.h"
-#include "cupti/gpu.h"
 #include "hook/call.h"
 #include "range/kept.h"
 #include "range/labels.h"
+#include "record/recorded.h"
 #include "record/start.h"
 #include "record/thread.h"
 #include "record/wake.h"
@@ -42,7 +41,7 @@ enum way {
 
 static bool is_paused(void)
 {
-    return atomic_load_explicit(&gp.paused, memory_order_relaxed);
+    return recorded_off() & OFF_CALLS;
 }
 
 static __attribute__((noinline)) enum way choose_way(struct thread *t)
@@ -366,52 +365,16 @@ void range_step(uint64_t number)
     leave(t);
 }
 
-/*
- * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
- * device) takes long enough for others to launch.
- */
-static void change_pause(bool paused)
-{
-    if (paused) {
-        atomic_store(&gp.paused, 1);
-        atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
-    }
-    gpu_pause(paused);
-    if (!paused) {
-        atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
-        atomic_store(&gp.paused, 0);
-    }
-}
-
-/* False: it is so already, or another thread is changing it: this one might have come before. */
-static bool set_paused(bool paused)
-{
-    uint32_t changes = 0;
-    bool changed = false;
-    uint64_t mask = block_signals(); /* a handler that never returned would leave it changing */
-    if (atomic_compare_exchange_strong(&fork_page.pausing, &changes, 1)) {
-        changed = atomic_load(&gp.paused) != (uint32_t)paused;
-        if (changed)
-            change_pause(paused);
-        atomic_store(&fork_page.pausing, 0);
-    }
-    restore_signals(mask);
-    return changed;
-}
-
 void range_pause(bool paused)
 {
     struct thread *t = &this_thread;
     struct call c;
     if (!call_enter_own(t, &c))
         return;
-    uint64_t begin = ticks_now(); /* what is open from here on may lack its work */
-    if (start_is_possible() && set_paused(paused) && epoch_now() != EPOCH_NONE &&
-        thread_attach(t)) {
-        append_numbers(t, RECORD_PAUSE, paused ? begin : ticks_now(), 1, paused, 0);
-        if (!paused)
-            write_what_waits(t);
-    }
+    bool is_recording = epoch_now() != EPOCH_NONE && thread_attach(t);
+    if (recorded_ask(is_recording ? t : NULL, ASKER_PROGRAM, paused ? OFF_PROGRAM : 0, NULL) &&
+        is_recording && !paused)
+        write_what_waits(t);
     leave(t);
 }
 

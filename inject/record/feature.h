@@ -52,6 +52,12 @@ struct feature {
     /* In the child of a fork, before its own recording: what was inherited is the parent's. */
     void (*fork_child)(void);
 
+    /*
+     * Something is to be recorded no more, or again (recorded_asked): follows, whatever it did
+     * before. By any thread, by several at a time, from inside our own code.
+     */
+    void (*turn)(void);
+
     /* The process ends: what is under way is to be in chunks, within `ns`. */
     void (*end)(uint64_t ns);
 };

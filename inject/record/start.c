@@ -100,10 +100,6 @@ __attribute__((constructor)) static void load(void)
     ticks_load();
     atomic_store(&fork_page.owner, process_id());
     gp.off = false;
-    if (start_is_switched_on(SETTING_START_PAUSED)) {
-        atomic_store(&gp.paused, 1);
-        atomic_store(&fork_page.recording, EPOCH_PAUSED);
-    }
     FEATURES_DO(load, ());
 }
 

@@ -24,7 +24,7 @@
  */
 #define EPOCH_NONE   0           /* in the page: nothing is being recorded here */
 #define EPOCH_THREAD 1           /* in a thread: it has no chunk yet; never equal to the page's */
-#define EPOCH_PAUSED 0x80000000u /* in the page: gpuprof_stop() was called; equals no thread's */
+#define EPOCH_PAUSED 0x80000000u /* in the page: calls are off (OFF_CALLS); equals no thread's */
 #define EPOCH_MASK   0x7fffffffu
 
 /* What the ends of calls have to see to, counted above the epoch, in units that do not meet. */
@@ -34,6 +34,36 @@
 
 #define ATTENTION_COSTS    (ATTENTION_CAPTURE - ATTENTION_COST) /* the bits of that number */
 #define ATTENTION_CAPTURES (ATTENTION_LATE - ATTENTION_CAPTURE)
+
+/* What can be left out; recorded.h. */
+enum off_bits {
+    OFF_CALLS = 1,  /* calls, ranges, marks; but for what must not be missed, see call.c, kept.h */
+    OFF_WORK = 2,   /* what the device does */
+    OFF_LEDGER = 4, /* what CUPTI tells of memory, devices, contexts and streams */
+    OFF_STACKS = 8, /* who made a call */
+    OFF_QUERIES = 16,    /* event records and queries: their calls are passed by */
+    OFF_CALLBACKS = 32,  /* calls that only CUPTI's callbacks see */
+    OFF_TENTH = 64,      /* of launches and copies, nine of ten are passed by ... */
+    OFF_HUNDREDTH = 128, /* ... or 99 of 100 */
+    OFF_CUPTI = 256,     /* CUPTI as a whole, for good */
+};
+
+#define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() means */
+#define OFF_DEVICE  (OFF_WORK | OFF_LEDGER)                   /* all of CUPTI's records */
+#define OFF_PASSING (OFF_QUERIES | OFF_TENTH | OFF_HUNDREDTH) /* calls are passed by */
+
+/*
+ * Who may ask for that: the one with more to say first. What the first ones have asked for holds in
+ * the child of a fork, too: they are the program, which does not begin anew there. The others have
+ * found something out about one process.
+ */
+enum asker {
+    ASKER_PROGRAM, /* gpuprof_stop(), --start-paused */
+    ASKER_LASTING_COUNT,
+    ASKER_CLIENT = ASKER_LASTING_COUNT, /* another client of CUPTI's has the device's records */
+    ASKER_GOVERNOR,                     /* --overhead-max */
+    ASKER_COUNT,
+};
 
 #if defined(__aarch64__)
 #define FORK_PAGE_BYTES 65536 /* the largest pages that its kernels use */
@@ -52,25 +82,24 @@ struct fork_page {
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
-    _Atomic uint32_t passing; /* which calls are passed by: PASSING_QUERIES, and one of how many */
-    _Atomic uint32_t waited;  /* a thread has waited in vain for the start: no other one does */
-    _Atomic uint32_t pausing; /* a thread is about to change gp.paused */
+    _Atomic uint32_t waited; /* a thread has waited in vain for the start: no other one does */
+    _Atomic uint32_t off;    /* what is not recorded: enum off_bits; recorded.c writes it */
+    _Atomic uint32_t untold; /* askers of whose word the stream has nothing: a bit each */
+    _Atomic uint64_t asked[ASKER_COUNT - ASKER_LASTING_COUNT]; /* likewise, by asker; recorded.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
-
-#define PASSING_QUERIES   1u          /* event records and queries: all */
-#define PASSING_CALLS(of) ((of) << 8) /* launches and copies: all but one of so many */
 
 extern HIDDEN struct fork_page fork_page;
 
 static inline uint32_t passing_now(void)
 {
-    return atomic_load_explicit(&fork_page.passing, memory_order_relaxed);
+    return atomic_load_explicit(&fork_page.off, memory_order_relaxed) & OFF_PASSING;
 }
 
 /* Of how many launches and copies one is recorded; 0: all are. */
 static inline uint32_t passing_calls(void)
 {
-    return passing_now() >> 8;
+    uint32_t passing = passing_now();
+    return passing & OFF_HUNDREDTH ? 100 : passing & OFF_TENTH ? 10 : 0;
 }
 
 static inline uint64_t epoch_now(void)
@@ -145,7 +174,7 @@ struct state {
     int off_reason; /* errno of the latter */
     bool used;      /* a recording was started here, or in the parent that forked us */
     bool nested;
-    _Atomic uint32_t paused; /* survives a fork, as what the program has set must */
+    _Atomic uint64_t asked[ASKER_LASTING_COUNT]; /* survives a fork; recorded.c */
     struct settings settings;
     char setting_texts[SETTING_COUNT][SETTING_TEXT_BYTES_MAX + 1];
     struct stream_header header;
@@ -156,6 +185,15 @@ struct state {
 };
 
 extern HIDDEN struct state gp;
+
+/* What is not recorded now; in the child of a fork, too. */
+static inline uint32_t recorded_off(void)
+{
+    uint32_t off = atomic_load_explicit(&fork_page.off, memory_order_relaxed);
+    for (unsigned i = 0; i < ASKER_LASTING_COUNT; i++)
+        off |= (uint32_t)atomic_load_explicit(&gp.asked[i], memory_order_relaxed);
+    return off;
+}
 
 static inline void counter_add(enum counter_index index, uint64_t amount)
 {

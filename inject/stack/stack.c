@@ -10,6 +10,7 @@
 #include "base/ticks.h"
 #include "frame.h"
 #include "python/python.h"
+#include "record/recorded.h"
 #include "record/thread.h"
 #include "stack/modules.h"
 #include "stack/splice.h"
@@ -253,7 +254,19 @@ static void set_slow(uint64_t ticks, uint64_t always)
         atomic_store(&fork_page.slow_ticks[i], always >> i & 1 ? 0 : ticks);
 }
 
-static void decide(void)
+void stacks_turn(void)
+{
+    uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
+    uint64_t always = gp.settings.numbers[SETTING_BACKTRACE];
+    if (!stacks_are_on() || recorded_asked() & OFF_STACKS)
+        set_slow(UINT64_MAX, 0);
+    else if (ns == SETTING_OFF)
+        set_slow(UINT64_MAX, always);
+    else
+        set_slow((uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult), always);
+}
+
+void stacks_start(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
@@ -264,25 +277,9 @@ static void decide(void)
             say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
         }
     }
-    if (absent || !table)
-        set_slow(UINT64_MAX, 0);
-    else
-        set_slow(ns == SETTING_OFF
-                     ? UINT64_MAX
-                     : (uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult),
-                 always);
-}
-
-void stacks_start(void)
-{
-    decide();
+    stacks_turn();
     if (stacks_are_on())
         python_look();
-}
-
-void stacks_stop(void)
-{
-    set_slow(UINT64_MAX, 0);
 }
 
 void stacks_load(void)

@@ -43,8 +43,8 @@ void stacks_load(void);
 /* In the child of a fork: its file has no stacks yet. */
 void stacks_reset(void);
 
-/* None is taken any more. */
-void stacks_stop(void);
+/* None is taken any more, or some are again; recorded.h. */
+void stacks_turn(void);
 
 /* Are there any? From the start of a recording on. */
 bool stacks_are_on(void);

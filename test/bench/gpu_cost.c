@@ -13,7 +13,6 @@
 #include "cupti/gpu.h"
 #include "cupti/gpu_callback.h"
 #include "cupti/gpu_clock.h"
-#include "cupti/gpu_flush.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_records.h"
 #include "cupti/gpu_session.h"
@@ -53,11 +52,6 @@ bool gpu_has_callbacks(void)
     return false;
 }
 
-void gpu_flush_give_up(enum ladder_step step)
-{
-    (void)step;
-}
-
 void gpu_forget(void)
 {
 }
@@ -73,9 +67,8 @@ bool gpu_session_unties(uint64_t begin)
     return false;
 }
 
-void gpu_pause(bool paused)
+void gpu_turn(void)
 {
-    (void)paused;
 }
 
 static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};

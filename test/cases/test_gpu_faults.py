@@ -146,6 +146,37 @@ def test_pause(run, static):
     assert kernels == collections.Counter(c.correlation for c in launches)
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_allocations_in_a_pause(run, static):
+    """Who has which memory is known afterwards, from calls and from the device's records."""
+    done = run(gpu_work(static=static), "launch", "stop", "launch", "allocate", "start", "sync")
+    paused, again = sorted((r.begin, r.args[0]) for r in done.process.of_type(stream_reader.PAUSE))
+    assert paused[1] and not again[1]
+    inside = [c for c in done.process.calls() if paused[0] < c.begin < again[0]]
+    assert [c.symbol for c in inside] == ["cudaMalloc", "cudaFree"] * 10 or static
+    assert len(inside) == 20
+    memory = [r for r in done.process.records
+              if r.type == stream_reader.TYPE_NUMBERS["memory"] and r.begin > paused[0]]
+    assert [r.correlation for r in sorted(memory, key=lambda r: r.begin)] == \
+        [c.correlation for c in inside]
+    assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 1
+
+
+@pytest.mark.parametrize("steps, flags", [
+    (("stop", "capture-begin", "start", "capture-launch", "capture-end", "capture-launch"),
+     [stream_reader.CAPTURED, 0]),
+    (("capture-begin", "capture-launch", "stop", "capture-end", "start", "capture-launch"),
+     [stream_reader.CAPTURED, 0])], ids=["begins", "ends"])
+def test_captures_across_a_pause(run, steps, flags):
+    """A capture that begins or ends in it is known as one; only what is none has a kernel."""
+    done = run(gpu_work(), "init", *steps, "sync")
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    assert [c.flags & stream_reader.CAPTURED for c in launches] == flags
+    kernels = [correlation for what, correlation, *_ in gpu_truth.rows(done.process)
+               if what == "kernel"]
+    assert kernels == [c.correlation for c in launches if not c.flags & stream_reader.CAPTURED]
+
+
 def test_pause_while_cupti_starts(run):
     """What is launched in it is nobody's; what comes after it is whole."""
     done = run(gpu_work(), "stop-early", "launches", "sync", "start", "launch", "sync",
@@ -195,8 +226,7 @@ def test_what_is_left_to_others(run):
     refused = max(i for i, line in enumerate(lines) if line.what == "cuptiActivityEnable")
     assert [(line.what, line.values.get("enable")) for line in lines[refused + 1:]
             if not line.what.startswith("cuptiActivityFlush")] == [  # of what came before the pause
-        ("cuptiActivityDisable", None), ("cuptiActivityEnableLatencyTimestamps", 0),
-        ("cuptiUnsubscribe", None)]
+        ("cuptiActivityEnableLatencyTimestamps", 0), ("cuptiUnsubscribe", None)]
 
 
 @pytest.mark.parametrize("from_flush", [1, 2])

@@ -72,6 +72,18 @@ def test_kineto(recorded):
         assert call.begin - 100_000 <= record.begin <= call.begin + 5_000_000_000
 
 
+def test_kineto_first(recorded):
+    """It is at work when we begin: that is stated from then on, and what comes after it is ours."""
+    _, done, process = recorded("kineto", "600", RIVAL_FIRST="1")
+    assert done.stderr == ""
+    taken, back = sorted((r.begin, r.text.decode().split()[0]) for r in of(process, "note"))
+    assert (taken[1], back[1]) == ("another", "the")
+    launches = launches_of(process)
+    outside = [c.correlation for c in launches if c.end < taken[0] or c.begin > back[0]]
+    assert 0 < len(outside) < len(launches)
+    assert sorted(outside) == sorted(r.correlation for r in of(process, "kernel"))
+
+
 def test_pause_in_its_session(recorded):
     """Nothing is taken again before the recording goes on, and all after it."""
     _, done, process = recorded("kineto", "600", "paused")

@@ -263,6 +263,34 @@ static void child_graphs(void)
     cudaStreamSynchronize(stream);
 }
 
+static void allocate(void)
+{
+    for (size_t i = 1; i <= 10; i++) {
+        void *memory = NULL;
+        cudaMalloc(&memory, i << 10);
+        cudaFree(memory);
+    }
+}
+
+static cudaStream_t captured;
+
+static void capture_begin(void)
+{
+    cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed);
+}
+
+static void capture_end(void)
+{
+    cudaGraph_t graph;
+    cudaStreamEndCapture(captured, &graph);
+}
+
+static void capture_launch(void)
+{
+    launch(gemm, 11, 32, 0, captured);
+}
+
 /* Did it grow since the last time? */
 static void heap(void)
 {
@@ -312,6 +340,10 @@ static const struct {
     {"destroy", destroy_context},
     {"leave-main", leave_main},
     {"heap", heap},
+    {"allocate", allocate},
+    {"capture-begin", capture_begin},
+    {"capture-launch", capture_launch},
+    {"capture-end", capture_end},
     {"stop", gpuprof_stop},
     {"start", gpuprof_start},
 };

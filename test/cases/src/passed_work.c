@@ -73,7 +73,7 @@ static void call(unsigned i)
     static const char kernel;
     const struct tiny_dim3 one = {1, 1, 1};
     unsigned before = atomic_load(&changes);
-    if (!atomic_load(&is_paused))
+    if (!atomic_load(&is_paused) || i % 50 == 0) /* allocations go on */
         atomic_fetch_add(&made, 1);
     if (i % 50 == 0)
         cudaMalloc(NULL, 1);

@@ -4,7 +4,6 @@
 #include "base/sanitizer.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_describe.h"
-#include "cupti/gpu_flush.h"
 #include "cupti/gpu_state.h"
 #include "hook/getproc.h"
 #include "hook/hook_table.h"
@@ -51,19 +50,17 @@ void gpu_forget(void)
 {
 }
 
-void gpu_pause(bool paused)
+void (*stress_turned)(void);
+
+void gpu_turn(void)
 {
-    (void)paused;
+    if (stress_turned)
+        stress_turned();
 }
 
 bool gpu_has_callbacks(void)
 {
     return false;
-}
-
-void gpu_flush_give_up(enum ladder_step step)
-{
-    (void)step;
 }
 
 static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};

@@ -12,6 +12,9 @@ extern const struct call_site stress_launch; /* of five words, the first of them
 
 void stress_call(const struct call_site *site, const uint64_t *words);
 
+/* Called, if set, when features are to follow what is recorded now. */
+extern void (*stress_turned)(void);
+
 /* Calls so far. */
 unsigned long stress_count(void);
 
