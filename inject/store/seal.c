@@ -5,14 +5,15 @@
 
 #include "base/futex.h"
 #include "base/pages.h"
+#include "base/say.h"
 #include "base/ticks.h"
 #include "block.h"
 #include "cost/cost_sums.h"
 #include "crc32c.h"
 #include "record/pool.h"
 #include "record/thread.h"
+#include "store/block_sink.h"
 #include "store/compress.h"
-#include "store/stream_out.h"
 
 #define OWN_CHUNK_BYTES  (512u << 10) /* the writer's own records */
 #define GOOD_BLOCK_BYTES (512u << 10) /* raw records of a thread that make a good block */
@@ -47,14 +48,17 @@ struct sealer {
     uint64_t liveness_ns; /* when owners were last looked after */
 };
 
+static struct block_sink *sink; /* by who begins a recording; the sealer's */
+
 static void drop_pages(void *p, size_t bytes)
 {
     if (p)
         munmap(p, bytes);
 }
 
-struct sealer *seal_create(void)
+struct sealer *seal_create(struct block_sink *to)
 {
+    sink = to;
     struct sealer *s = pages_map(sizeof *s);
     if (!s)
         return NULL;
@@ -211,6 +215,21 @@ static void collect_parts(struct sealer *s, bool look_after)
     sort_parts(s->parts, s->part_count);
 }
 
+/* An error ends the recording, and not the program. */
+static bool append(const uint8_t *block, size_t bytes)
+{
+    if (sink->append(sink, block, bytes))
+        return true;
+    int error = errno;
+    uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
+    atomic_store(&gp.counters[COUNTER_ENDED], 1);
+    say(SAY_WRITE,
+        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
+        (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, sink->place,
+        error_text(error));
+    return false;
+}
+
 static bool store_block(struct sealer *s, struct block_header *h)
 {
     struct block_encoder *e = &s->encoder;
@@ -227,7 +246,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     h->stored_bytes = (uint32_t)bytes;
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);
-    if (!stream_out_append(s->block, BLOCK_HEADER_BYTES + bytes)) {
+    if (!append(s->block, BLOCK_HEADER_BYTES + bytes)) {
         if (h->thread == 0) /* others are still in their chunks */
             counter_add(COUNTER_WRITE_LOST, records);
         block_encoder_reset(e);
@@ -391,6 +410,11 @@ static uint64_t count_left(void)
 
 void seal_tell_end(void)
 {
-    if (atomic_load(&gp.counters[COUNTER_ENDED]))
-        stream_out_tell_end(gp.pool.is_file ? 0 : count_left());
+    uint64_t counters[COUNTER_COUNT];
+    if (!atomic_load(&gp.counters[COUNTER_ENDED]))
+        return;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++)
+        counters[i] = atomic_load(&gp.counters[i]);
+    counters[COUNTER_WRITE_LOST] += gp.pool.is_file ? 0 : count_left();
+    sink->end(sink, counters);
 }

@@ -9,11 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct block_sink;
 struct thread;
 struct sealer;
 
-/* NULL if there is no memory (errno). All that sealing will need is allocated here. */
-struct sealer *seal_create(void);
+/*
+ * NULL if there is no memory (errno). All that sealing will need is allocated here. Blocks go to
+ * `sink`, which has begun; an error of its ends the recording (said).
+ */
+struct sealer *seal_create(struct block_sink *sink);
 void seal_free(struct sealer *s);
 
 /* Gives the writer's own records a private chunk: the pool may be empty when it must write. */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/say.h"
-#include "base/ticks.h"
 #include "base/unnamed.h"
 #include "record/state.h"
 
@@ -210,33 +209,27 @@ bool stream_out_create(void)
     return false;
 }
 
-bool stream_out_append(const uint8_t *data, size_t bytes)
+static bool append_block(struct block_sink *s, const uint8_t *block, size_t bytes)
 {
-    if (append(data, bytes))
-        return true;
-    int error = errno;
-    uint64_t ms = (clock_ns(CLOCK_MONOTONIC) - gp.header.monotonic_zero_ns) / 1000000;
-    atomic_store(&gp.counters[COUNTER_ENDED], 1);
-    say(SAY_WRITE,
-        "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
-        (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, out.path, error_text(error));
-    return false;
+    (void)s;
+    return append(block, bytes);
 }
 
-void stream_out_tell_end(uint64_t lost)
+static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])
 {
     static uint8_t head[STREAM_HEADER_BYTES_MAX];
     static _Atomic uint32_t busy; /* with threads that end the process at the same time */
+    (void)s;
     if (atomic_exchange(&busy, 1))
         return;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++)
-        out.header.counters[i] = atomic_load(&gp.counters[i]);
-    out.header.counters[COUNTER_WRITE_LOST] += lost;
+    memcpy(out.header.counters, counters, sizeof out.header.counters);
     int bytes = stream_header_write(&out.header, head, sizeof head);
     if (bytes > 0 && reopen())
         write_at(head, (size_t)bytes, 0);
     atomic_store(&busy, 0);
 }
+
+struct block_sink stream_out = {.place = out.path, .append = append_block, .end = tell_end};
 
 void stream_out_forget(void)
 {

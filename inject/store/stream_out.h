@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stream file as it is written: created at the first recorded call, appended to by the writer
- * thread only. An I/O error ends the recording with one message and leaves whole blocks behind.
+ * thread only. An I/O error leaves whole blocks behind.
  */
 #ifndef GPUPROF_INJECT_STREAM_OUT_H
 #define GPUPROF_INJECT_STREAM_OUT_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "store/block_sink.h"
 
 /* Makes the data folder (0700) if need be. False: there is none (said). */
 bool stream_out_prepare(void);
@@ -16,14 +16,8 @@ bool stream_out_prepare(void);
 /* Creates the file and writes its header, gp.header. False: it cannot be (said). */
 bool stream_out_create(void);
 
-/* Appends a whole block. False: it is not there, and recording has ended (said). */
-bool stream_out_append(const uint8_t *data, size_t bytes);
-
-/*
- * Of a recording that ended before its process: writes the counters into the header, in place,
- * and `lost` records more as not written. A file that cannot grow has room for nothing else.
- */
-void stream_out_tell_end(uint64_t lost);
+/* The file, for the writer. At an early end the counters go into the header, in place. */
+extern struct block_sink stream_out;
 
 /* Takes the file away again: nothing was recorded. */
 void stream_out_remove(void);
