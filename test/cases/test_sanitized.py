@@ -116,6 +116,14 @@ def test_stress_over_budget(stress, tmp_path, kind):
     assert any(c.weight > 1 for c in calls)
 
 
+def test_askers(stress, tmp_path):
+    """Threads ask for less to be recorded and take it back, while others call; see asked.c."""
+    done = subprocess.run([stress("thread", "asked"), "race", "60"], capture_output=True, text=True,
+                          check=False, env=environment(tmp_path, TSAN_OPTIONS="exitcode=66"))
+    assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
+    assert len(done.stdout.splitlines()) == 60
+
+
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("part, needs", [
     ("stack", ["ticks"]), ("modules", ["program_file", "cfi", "futex", "signals", "ticks"]),
