@@ -8,7 +8,7 @@
 #include "error.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
-#define SETTING(NAME, variable, option, kind, standard, low, high, value, help)                    \
+#define SETTING(NAME, variable, option, kind, standard, low, high, value, help, ...)               \
     {variable, option, SETTING_KIND_##kind, standard, low, high, value, help},
 #include "settings.def"
 #undef SETTING

@@ -30,23 +30,11 @@ enum setting_index {
     SETTING_COUNT
 };
 
-/* Values of settings with a choice, and bits of those with flags, in table order. */
-enum setting_on_full { ON_FULL_WAIT, ON_FULL_DROP };
-enum setting_gpu { GPU_SETTING_OFF, GPU_SETTING_ON };
-enum setting_graphs { GRAPHS_NODES, GRAPHS_WHOLE };
-enum setting_front { FRONT_AUTO, FRONT_HOOKS, FRONT_CUPTI, FRONT_RUNTIME };
-enum setting_unwinder { UNWINDER_LIBUNWIND, UNWINDER_OWN_FIRST, UNWINDER_OWN };
-enum setting_kinds {
-    KINDS_KERNEL = 1,
-    KINDS_COPY = 2,
-    KINDS_SET = 4,
-    KINDS_SYNC = 8,
-    KINDS_GRAPH = 16,
-    KINDS_OVERHEAD = 32,
-    KINDS_MEMORY = 64,
-    KINDS_INFO = 128,
-    KINDS_LATENCY = 256,
-};
+/* Values of settings with a choice, from 0 on, and bits of those with flags. */
+#define SETTING(NAME, variable, option, kind, standard, low, high, value, help, ...)               \
+    enum { SETTING_##NAME##_BEFORE = -1, ##__VA_ARGS__ };
+#include "settings.def"
+#undef SETTING
 
 struct setting_info {
     const char *variable;

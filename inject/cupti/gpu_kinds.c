@@ -13,7 +13,7 @@
 
 /* Which kinds each word of --kinds stands for. KERNEL itself is never enabled: it serialises. */
 static const struct {
-    uint32_t kinds; /* enum setting_kinds */
+    uint32_t kinds; /* KINDS_..., settings.def */
     uint32_t off;   /* enum off_bits: not while that is left out */
     CUpti_ActivityKind kind;
     const char *what;

@@ -52,6 +52,30 @@ static void times_that_cannot(void **state)
     refused(SETTING_SEAL, "off", "'off' is not a time such as 80us, 200ms or 3s");
 }
 
+/* The code's names for them are in the same order as the words that one writes. */
+static void choices_have_their_names(void **state)
+{
+    static const struct {
+        enum setting_index index;
+        const char *text;
+        uint64_t number;
+    } words[] = {
+        {SETTING_ON_FULL, "drop", ON_FULL_DROP},
+        {SETTING_GPU, "on", GPU_SETTING_ON},
+        {SETTING_GRAPHS, "whole", GRAPHS_WHOLE},
+        {SETTING_FRONT, "runtime", FRONT_RUNTIME},
+        {SETTING_UNWINDER, "own", UNWINDER_OWN},
+        {SETTING_KINDS, "info", KINDS_INFO},
+        {SETTING_KINDS, "copy,latency", KINDS_COPY | KINDS_LATENCY},
+    };
+    (void)state;
+    settings_init(&settings);
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_int_equal(set(words[i].index, words[i].text), 0);
+        assert_int_equal(settings.numbers[words[i].index], words[i].number);
+    }
+}
+
 static void classes_of_calls(void **state)
 {
     (void)state;
@@ -100,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_that_can_be_off),
         cmocka_unit_test(times_that_cannot),
+        cmocka_unit_test(choices_have_their_names),
         cmocka_unit_test(classes_of_calls),
         cmocka_unit_test(shares),
     };
