@@ -292,8 +292,12 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
  */
 static bool goes_on(const struct call_site *site)
 {
+    if (site->class == API_ALLOC)
+        return true;
+    if (site->class != API_GRAPH && !(site->class == API_SYNC && attention_captures()))
+        return false; /* none of those that captures are known by */
     enum capture_role role = capture_role(api_functions[site->code].symbol);
-    return site->class == API_ALLOC || role == CAPTURE_BEGIN || role == CAPTURE_FINISH ||
+    return role == CAPTURE_BEGIN || role == CAPTURE_FINISH ||
            (role != CAPTURE_NONE && attention_captures());
 }
 
