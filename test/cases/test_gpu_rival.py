@@ -96,6 +96,21 @@ def test_pause_in_its_session(recorded):
         c.correlation for c in launches[:200] + launches[400:]) and len(launches) == 600
 
 
+def test_it_comes_in_a_pause(recorded):
+    """The recording goes on in its session, whose records are its; after it they are ours."""
+    bare, done, process = recorded("kineto", "600", RIVAL_STOPPED="1")
+    assert done.stderr == ""
+    kept = "kineto started 0|kernels=[0-9]+ strangers=0"
+    assert re.findall(kept, done.stdout) == re.findall(kept, bare.stdout)
+    changes = sorted((r.begin, r.args[0] if r.args else r.text.decode().split()[0])
+                     for r in (*of(process, "pause"), *of(process, "note")))
+    assert [what for _, what in changes] == [1, "another", 0, "the"]
+    launches = launches_of(process)
+    kernels = collections.Counter(r.correlation for r in of(process, "kernel"))
+    assert kernels == collections.Counter(
+        c.correlation for c in launches[:200] + launches[400:]) and len(launches) == 600
+
+
 def test_holder_later(recorded):
     """One that subscribes after us is served by our subscription, as if it had its own."""
     bare, done, process = recorded("holder")

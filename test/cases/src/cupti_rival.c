@@ -402,8 +402,12 @@ int main(int argc, char **argv)
         return 0;
     }
     cupti_work();
+    if (getenv("RIVAL_STOPPED"))
+        gpuprof_stop();
     if (!first)
         rival_start(which);
+    if (getenv("RIVAL_STOPPED"))
+        gpuprof_start();
     cupti_work();
     if (argc > 3)
         gpuprof_stop();
