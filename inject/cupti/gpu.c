@@ -243,8 +243,8 @@ static bool start_records(bool yielded)
 void gpu_turn(void)
 {
     uint32_t phase = atomic_load(&gpu.phase);
-    if (phase != GPU_ACTIVE && phase != GPU_YIELDED)
-        return;
+    if ((phase != GPU_ACTIVE && phase != GPU_YIELDED) || atomic_load(&gpu.epoch) != epoch_now())
+        return; /* or in the child of a fork */
     if (recorded_asked() & (OFF_CALLBACKS | OFF_CUPTI))
         gpu_flush_wake();
     struct quiet quiet = quiet_begin();

@@ -41,8 +41,8 @@ static void add_missing(const char *what)
 /* By who changes the kinds, one thread at a time. */
 static struct lock lock;
 static uint64_t refused; /* kinds that could not be enabled when they last should have been */
-static _Atomic uint32_t
-    followed; /* what of OFF_DEVICE was asked for when that was last looked at */
+/* What of OFF_DEVICE was asked for when they were last changed, or began to be. */
+static _Atomic uint32_t followed;
 
 /* The kinds that are to be enabled, a bit each. */
 static uint64_t wanted_now(void)

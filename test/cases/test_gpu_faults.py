@@ -177,6 +177,14 @@ def test_captures_across_a_pause(run, steps, flags):
     assert kernels == [c.correlation for c in launches if not c.flags & stream_reader.CAPTURED]
 
 
+def test_pause_that_ends_in_a_child(run, tmp_path):
+    """CUPTI is the parent's: nobody calls it in a forked child."""
+    done = run(gpu_work(), "launch", "sync", "stop", "fork-start", "start", "launch", "sync")
+    assert len([c for c in done.process.calls() if "Launch" in c.symbol]) == 2
+    logs = set((tmp_path / "log").iterdir()) - {done.log}
+    assert not [line.what for log in logs for line in gpu_truth.read_log(log)]
+
+
 def test_pause_while_cupti_starts(run):
     """What is launched in it is nobody's; what comes after it is whole."""
     done = run(gpu_work(), "stop-early", "launches", "sync", "start", "launch", "sync",

@@ -372,6 +372,8 @@ int main(int argc, char **argv)
             in_child(fork_calls, 7);
         else if (strcmp(name, "fork-work") == 0)
             in_child(cupti_work_all, 7);
+        else if (strcmp(name, "fork-start") == 0)
+            in_child(gpuprof_start, 7);
         else if (strcmp(name, "exec") == 0)
             execv("/proc/self/exe", (char *[]){argv[0], "work", NULL});
         else if (strcmp(name, "kill") == 0)
