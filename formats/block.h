@@ -104,7 +104,9 @@ struct block_shape {
     uint8_t type;
     uint8_t arg_count;
     uint16_t code;
+    uint16_t varying; /* bit i: argument i is not the same in all records */
     uint32_t count;
+    uint32_t left; /* records not yet read */
     uint32_t first_column;
 };
 
@@ -114,6 +116,7 @@ struct block_decoder {
     uint32_t shape_count;
     struct block_shape *shapes;    /* owned */
     struct column_cursor *columns; /* owned: BLOCK_COMMON_COLUMNS, then each shape's arguments */
+    uint64_t *constants;           /* owned, by column: the value of one that has only one */
     struct byte_reader text;
 };
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "block.h"
 #include "block_layout.h"
 #include "error.h"
+
+_Static_assert(RECORD_ARGS_MAX % 2 == 0, "arguments are copied two at a time");
 
 static int read_shapes(struct block_decoder *d, struct byte_reader *r, uint32_t *column_count)
 {
@@ -19,7 +22,7 @@ static int read_shapes(struct block_decoder *d, struct byte_reader *r, uint32_t 
             s->arg_count > RECORD_ARGS_MAX)
             return GPUPROF_DAMAGED;
         s->code = (uint16_t)code;
-        s->count = (uint32_t)count;
+        s->count = s->left = (uint32_t)count;
         s->first_column = columns;
         columns += s->arg_count;
         records += count;
@@ -39,9 +42,14 @@ static int open_columns(struct block_decoder *d, struct byte_reader *r)
     }
     for (uint32_t i = 0; i < d->shape_count; i++)
         for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++) {
-            struct column_cursor *shape = &d->columns[d->shapes[i].first_column];
-            if (column_open_argument(shape + arg, r, d->shapes[i].count, shape, arg) < 0)
+            struct block_shape *s = &d->shapes[i];
+            struct column_cursor *first = &d->columns[s->first_column];
+            if (column_open_argument(first + arg, r, s->count, first, arg) < 0)
                 return GPUPROF_DAMAGED;
+            if (first[arg].encoding == COLUMN_CONST)
+                d->constants[s->first_column + arg] = first[arg].value;
+            else
+                s->varying |= (uint16_t)(1u << arg);
         }
     return 0;
 }
@@ -70,7 +78,8 @@ int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t l
     if ((error = read_shapes(d, &r, &columns)) < 0)
         goto fail;
     d->columns = calloc(columns, sizeof *d->columns);
-    if (!d->columns) {
+    d->constants = calloc(columns + 1u, sizeof *d->constants);
+    if (!d->columns || !d->constants) {
         error = GPUPROF_NO_MEMORY;
         goto fail;
     }
@@ -87,8 +96,34 @@ void block_decoder_release(struct block_decoder *d)
 {
     free(d->shapes);
     free(d->columns);
+    free(d->constants);
     d->shapes = NULL;
     d->columns = NULL;
+    d->constants = NULL;
+}
+
+/* Of a column that every record has: no record is asked for behind its end. */
+static inline uint64_t next_of(struct column_cursor *c)
+{
+    return c->encoding == COLUMN_CONST ? c->value : column_next_plane(c);
+}
+
+/* The arguments that are always the same are copied, two at a time, and only the others decoded.
+ * More records of a shape than it has are a hostile block's: they are zeros. */
+static void read_arguments(struct block_decoder *d, struct block_shape *shape, uint64_t *args)
+{
+    if (!shape->left) {
+        memset(args, 0, shape->arg_count * sizeof *args);
+        return;
+    }
+    shape->left--;
+    const uint64_t *constants = d->constants + shape->first_column;
+    for (unsigned arg = 0; arg < shape->arg_count; arg += 2)
+        memcpy(args + arg, constants + arg, 2 * sizeof *args);
+    for (unsigned rest = shape->varying; rest; rest &= rest - 1) {
+        unsigned arg = (unsigned)__builtin_ctz(rest);
+        args[arg] = column_next_plane(&d->columns[shape->first_column + arg]);
+    }
 }
 
 int block_decoder_next(struct block_decoder *d, struct record *r)
@@ -97,24 +132,23 @@ int block_decoder_next(struct block_decoder *d, struct record *r)
         return 0;
     d->index++;
     struct column_cursor *common = d->columns;
-    uint64_t shape_index = column_next(&common[BLOCK_SHAPE]);
+    uint64_t shape_index = next_of(&common[BLOCK_SHAPE]);
     if (shape_index >= d->shape_count)
         return GPUPROF_DAMAGED;
-    const struct block_shape *shape = &d->shapes[shape_index];
+    struct block_shape *shape = &d->shapes[shape_index];
     r->type = shape->type;
     r->code = shape->code;
     r->arg_count = shape->arg_count;
-    r->flags = (uint8_t)column_next(&common[BLOCK_FLAGS]);
-    r->begin = column_next(&common[BLOCK_BEGIN]);
-    r->duration = column_next(&common[BLOCK_DURATION]);
+    r->flags = (uint8_t)next_of(&common[BLOCK_FLAGS]);
+    r->begin = next_of(&common[BLOCK_BEGIN]);
+    r->duration = next_of(&common[BLOCK_DURATION]);
     column_set_length(&common[BLOCK_BEGIN], r->duration);
-    r->result = (int32_t)unzigzag(column_next(&common[BLOCK_RESULT]));
-    r->correlation = (uint32_t)column_next(&common[BLOCK_CORRELATION]);
-    r->stack_id = (uint32_t)column_next(&common[BLOCK_STACK]);
-    r->weight = (uint32_t)column_next(&common[BLOCK_WEIGHT]);
-    for (unsigned arg = 0; arg < shape->arg_count; arg++)
-        r->args[arg] = column_next(&d->columns[shape->first_column + arg]);
-    uint64_t text_bytes = column_next(&common[BLOCK_TEXT_LENGTH]);
+    r->result = (int32_t)unzigzag(next_of(&common[BLOCK_RESULT]));
+    r->correlation = (uint32_t)next_of(&common[BLOCK_CORRELATION]);
+    r->stack_id = (uint32_t)next_of(&common[BLOCK_STACK]);
+    r->weight = (uint32_t)next_of(&common[BLOCK_WEIGHT]);
+    read_arguments(d, shape, r->args);
+    uint64_t text_bytes = next_of(&common[BLOCK_TEXT_LENGTH]);
     r->bytes = NULL;
     r->byte_count = 0;
     if (text_bytes) {

@@ -54,6 +54,20 @@ int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t
     return 0;
 }
 
+void histogram_move(struct histogram *to, struct histogram *from)
+{
+    for (unsigned row = 0; row < HISTOGRAM_ROWS; row++) {
+        for (unsigned i = 0; to->rows[row] && from->rows[row] && i < HISTOGRAM_BUCKETS; i++)
+            to->rows[row][i] += from->rows[row][i];
+        if (to->rows[row])
+            continue;
+        to->rows[row] = from->rows[row];
+        from->rows[row] = NULL;
+    }
+    to->count += from->count;
+    histogram_release(from);
+}
+
 uint64_t histogram_quantile(const struct histogram *h, double fraction)
 {
     assert(fraction >= 0 && fraction <= 1);

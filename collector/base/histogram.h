@@ -29,6 +29,9 @@ int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t
 /* The rows that files of so many `bytes` bear out: a few bytes can say that there are many. */
 uint64_t histogram_rows_max(uint64_t bytes);
 
+/* Counts all that `from` has, which is empty then. */
+void histogram_move(struct histogram *to, struct histogram *from);
+
 /* The value that `fraction` (0 to 1) of all values do not exceed; 0 if there are none. */
 uint64_t histogram_quantile(const struct histogram *h, double fraction);
 

@@ -164,20 +164,32 @@ static unsigned decimal_digits(uint64_t value)
     return guess + (guess == 0 || value >= powers[guess]);
 }
 
+/* Most numbers of an event are small; of the others four digits are made at a time. */
 char *json_decimal(char *out, uint64_t value)
 {
-    unsigned digits = decimal_digits(value);
-    char *p = out + digits;
-    while (value >= 100) {
-        p -= 2;
-        memcpy(p, json_digit_pairs + 2 * (value % 100), 2);
-        value /= 100;
+    if (value < 10) {
+        *out = (char)('0' + value);
+        return out + 1;
     }
-    if (value >= 10)
-        memcpy(p - 2, json_digit_pairs + 2 * value, 2);
+    char *end = out + decimal_digits(value);
+    char *p = end;
+    for (; value >= 10000; value /= 10000) {
+        unsigned four = (unsigned)(value % 10000);
+        p -= 4;
+        memcpy(p, json_digit_pairs + 2 * (four / 100), 2);
+        memcpy(p + 2, json_digit_pairs + 2 * (four % 100), 2);
+    }
+    unsigned rest = (unsigned)value;
+    if (rest >= 100) {
+        p -= 2;
+        memcpy(p, json_digit_pairs + 2 * (rest % 100), 2);
+        rest /= 100;
+    }
+    if (rest >= 10)
+        memcpy(p - 2, json_digit_pairs + 2 * rest, 2);
     else
-        p[-1] = (char)('0' + value);
-    return out + digits;
+        p[-1] = (char)('0' + rest);
+    return end;
 }
 
 /* The 8 hexadecimal digits of `value` as 8 bytes, all at once. */

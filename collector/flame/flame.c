@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flame/flame.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,24 +116,20 @@ static int arrange(struct flame *f)
     return 0;
 }
 
-int flame_gather(struct flame *f, struct recording *rec)
+int flame_gather(struct flame *f, const char *symbol_folder)
 {
-    struct event event;
-    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int more = timeline ? 1 : GPUPROF_NO_MEMORY;
-    while (more > 0 && (more = timeline_next(timeline, &event)) > 0) {
-        int error = stack_costs_take(&f->costs, &event);
-        more = error < 0 ? error : more;
-    }
-    if (more == 0)
-        more = stack_costs_show_stackless(&f->costs);
-    if (more == 0)
-        more = arrange(f);
-    if (more < 0)
-        message("%s: %s", timeline ? timeline_path(timeline) : "flame",
-                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
-    timeline_free(timeline);
-    return more;
+    struct consumer consumer = stack_costs_consumer(&f->costs);
+    int error = walk_run(f->costs.walk, NULL, &consumer, 1);
+    if (error < 0)
+        return error;
+    error = stack_costs_finish(&f->costs, symbol_folder);
+    if (error == 0)
+        error = stack_costs_show_stackless(&f->costs);
+    if (error == 0)
+        error = arrange(f);
+    if (error < 0)
+        message("flame: %s", gpuprof_error_text(error));
+    return error;
 }
 
 static void say_absences(const struct recording *rec, const char *key, const char *what)

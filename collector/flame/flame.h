@@ -30,10 +30,10 @@ static inline const struct shown_frame *flame_frame(const struct flame *f, uint3
 }
 
 /*
- * Reads all of `rec`; the costs are initialised, their owner and that of the nodes is the caller.
- * 0, or an error that was said.
+ * Reads all that the costs' walk is of, with symbols from `symbol_folder` (symbols.h); the costs
+ * are initialised, their owner and that of the nodes is the caller. 0, or an error that was said.
  */
-int flame_gather(struct flame *f, struct recording *rec);
+int flame_gather(struct flame *f, const char *symbol_folder);
 
 /* Says on stderr what has no stack, and why. */
 void flame_say(const struct flame *f, const struct recording *rec);

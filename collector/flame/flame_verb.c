@@ -83,26 +83,28 @@ static enum exit_code write_out(const struct flame *f, const struct options *opt
 
 static enum exit_code flame_recording(struct recording *rec, const struct options *options)
 {
-    struct survey survey;
+    struct walk walk;
     struct flame f = {.weight = options->weight, .name = options->paths[0]};
     enum exit_code code = EXIT_ENVIRONMENT;
-    if (survey_make(&survey, rec) == 0) {
-        int error = stack_costs_init(&f.costs, &survey, options->symbols);
-        f.costs.split_processes = true;
-        f.costs.split_threads = options->threads;
-        f.costs.split_work = options->weight == WEIGHT_GPU;
-        if (error < 0)
-            message("flame: %s", gpuprof_error_text(error));
-        else if (flame_gather(&f, rec) == 0)
-            code = EXIT_OK;
-        if (code == EXIT_OK) {
-            flame_say(&f, rec);
-            code = write_out(&f, options);
-        }
-        stack_costs_release(&f.costs);
-        free(f.nodes);
+    int error = walk_init(&walk, rec);
+    if (error == 0)
+        error = stack_costs_init(&f.costs, &walk);
+    f.costs.split_processes = true;
+    f.costs.split_threads = options->threads;
+    f.costs.split_work = options->weight == WEIGHT_GPU;
+    if (error < 0)
+        message("flame: %s", gpuprof_error_text(error));
+    else if (flame_gather(&f, options->symbols) == 0)
+        code = EXIT_OK;
+    if (code == EXIT_OK) {
+        flame_say(&f, rec);
+        code = write_out(&f, options);
     }
-    survey_release(&survey);
+    if (code == EXIT_OK)
+        code = walk_verdict(&walk, options->strict);
+    stack_costs_release(&f.costs);
+    free(f.nodes);
+    walk_release(&walk);
     return code;
 }
 
@@ -122,8 +124,6 @@ enum exit_code flame_verb(const struct options *options)
     enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options);
-    if (code == EXIT_OK)
-        code = recording_verdict(&rec, options->strict);
     recording_release(&rec);
     return code;
 }

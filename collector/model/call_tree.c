@@ -9,21 +9,30 @@
 #include "error.h"
 #include "frame.h"
 
+uint32_t call_tree_nodes_max(const struct recording *rec)
+{
+    return stack_table_limit(TREE_NODES_MAX, TREE_NODES_FREE, TREE_NODES_PER_BYTE,
+                             recording_bytes(rec));
+}
+
+bool call_tree_is_pythonic(const struct process *p)
+{
+    const char *python = process_meta(p, "python");
+    return python && strncmp(python, "absent", 6) != 0;
+}
+
 int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbol_folder)
 {
     const struct stack_table *table = &survey->stacks;
     *t = (struct call_tree){.survey = survey};
-    t->nodes_max = stack_table_limit(TREE_NODES_MAX, TREE_NODES_FREE, TREE_NODES_PER_BYTE,
-                                     recording_bytes(survey->rec));
+    t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
     t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
     int error = symbols_create(&t->symbols, table, symbol_folder);
     if (!t->pythonic || error < 0)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < survey->rec->count; i++) {
-        const char *python = process_meta(survey->rec->processes[i], "python");
-        t->pythonic[i] = python && strncmp(python, "absent", 6) != 0;
-    }
+    for (uint32_t i = 0; i < survey->rec->count; i++)
+        t->pythonic[i] = call_tree_is_pythonic(survey->rec->processes[i]);
     return 0;
 }
 
@@ -181,8 +190,7 @@ int call_tree_stack(struct call_tree *t, uint32_t root, uint32_t process, uint32
     *node = 0;
     if (!recorded)
         return 0;
-    if (range &&
-        (!t->pythonic[process] || has_python(words, stack_table_words(table, recorded, words))))
+    if (range && (!t->pythonic[process] || stack_table_has_python(table, recorded)))
         range = NULL;
     struct key key = {(uint64_t)(recorded - table->stacks), root, (uintptr_t)range};
     uint64_t known = key_map_get(&t->leaves, key);

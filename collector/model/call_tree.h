@@ -37,6 +37,12 @@ struct call_tree {
     uint64_t left_out;     /* nodes beyond the maximum */
 };
 
+/* So many nodes at most. */
+uint32_t call_tree_nodes_max(const struct recording *rec);
+
+/* Do stacks of the process have Python frames? */
+bool call_tree_is_pythonic(const struct process *p);
+
 /*
  * `survey` must stay. `symbol_folder` as in symbols.h. 0, or GPUPROF_NO_MEMORY; call_tree_release
  * in both cases.

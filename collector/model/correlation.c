@@ -2,6 +2,7 @@
 #include "model/correlation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -43,58 +44,99 @@ void correlation_init(struct correlation *c)
 void correlation_release(struct correlation *c)
 {
     free(c->buffer);
+    free(c->slots);
+    free(c->next);
     free(c->runs);
     spool_release(&c->spool);
-    c->buffer = NULL;
-    c->runs = NULL;
+    *c = (struct correlation){.spool.fd = -1};
 }
 
-static void sort_buffer(struct correlation *c)
+static void sort_calls(struct correlated_call *calls, uint32_t count)
 {
-    for (uint32_t i = 1; i < c->buffered; i++) {
-        if (compare_calls(&c->buffer[i - 1], &c->buffer[i]) > 0) {
-            qsort(c->buffer, c->buffered, sizeof *c->buffer, compare_calls);
+    for (uint32_t i = 1; i < count; i++) {
+        if (compare_calls(&calls[i - 1], &calls[i]) > 0) {
+            qsort(calls, count, sizeof *calls, compare_calls);
             return;
         }
     }
 }
 
-/* Makes a run of what is buffered; `spill`: in the spool. */
-static int end_run(struct correlation *c, bool spill)
+/* Makes a run of `count` calls; `spill`: in the spool. */
+static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
 {
     struct correlation_run *runs =
         array_room(c->runs, c->run_count, &c->run_capacity, sizeof *runs, 16);
     if (!runs)
         return GPUPROF_NO_MEMORY;
     c->runs = runs;
-    sort_buffer(c);
-    const struct correlated_call *last = &c->buffer[c->buffered - 1];
+    sort_calls(calls, count);
     c->runs[c->run_count++] = (struct correlation_run){
-        .first_key = key_of(c->buffer->process, c->buffer->id),
-        .last_key = key_of(last->process, last->id),
+        .first_key = key_of(calls->process, calls->id),
+        .last_key = key_of(calls[count - 1].process, calls[count - 1].id),
         .offset = c->spool.count,
-        .count = c->buffered,
+        .count = count,
     };
     int error = 0;
-    for (uint32_t i = 0; spill && error == 0 && i < c->buffered; i++)
-        error = spool_append(&c->spool, &c->buffer[i]);
-    if (spill)
-        c->buffered = 0;
+    for (uint32_t i = 0; spill && error == 0 && i < count; i++)
+        error = spool_append(&c->spool, &calls[i]);
+    return error;
+}
+
+/* Ids that follow each other have slots that do. */
+static uint32_t *slot_of(const struct correlation *c, uint32_t process, uint32_t id)
+{
+    return &c->slots[(process * 0x9E3779B1u + id) & c->slot_mask];
+}
+
+static void enter(struct correlation *c, uint32_t place)
+{
+    uint32_t *slot = slot_of(c, c->buffer[place].process, c->buffer[place].id);
+    c->next[place] = *slot;
+    *slot = place + 1;
+}
+
+static int make_buffer(struct correlation *c)
+{
+    uint32_t slots = 4;
+    while (slots < 4 * c->run_max)
+        slots *= 2;
+    c->slot_mask = slots - 1;
+    c->buffer = malloc(2ull * c->run_max * sizeof *c->buffer);
+    c->next = malloc(2ull * c->run_max * sizeof *c->next);
+    c->slots = calloc(slots, sizeof *c->slots);
+    return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
+}
+
+/* The half that is being filled is full: the other one, if it is, too, makes room for it. */
+static int turn(struct correlation *c)
+{
+    uint32_t old = !c->young;
+    int error = 0;
+    if (c->counts[old]) {
+        error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
+        c->counts[old] = 0;
+        memset(c->slots, 0, (c->slot_mask + 1ull) * sizeof *c->slots);
+        for (uint32_t i = 0; i < c->run_max; i++)
+            enter(c, c->young * c->run_max + i);
+    }
+    c->young = old;
     return error;
 }
 
 int correlation_add(struct correlation *c, const struct correlated_call *call)
 {
+    int error = 0;
     if (!call->id)
         return 0;
-    if (!c->buffer && !(c->buffer = malloc(c->run_max * sizeof *c->buffer)))
-        return GPUPROF_NO_MEMORY;
-    if (c->buffered == c->run_max) {
-        int error = end_run(c, true);
-        if (error < 0)
-            return error;
-    }
-    c->buffer[c->buffered++] = *call;
+    if (!c->buffer)
+        error = make_buffer(c);
+    else if (c->counts[c->young] == c->run_max)
+        error = turn(c);
+    if (error < 0)
+        return error;
+    uint32_t place = c->young * c->run_max + c->counts[c->young]++;
+    c->buffer[place] = *call;
+    enter(c, place);
     c->calls += !(call->flags & CORRELATION_LINK);
     return 0;
 }
@@ -113,7 +155,22 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
 
 int correlation_finish(struct correlation *c)
 {
-    return c->buffered ? end_run(c, c->run_count > 0) : 0;
+    uint32_t old = !c->young;
+    int error = 0;
+    free(c->slots);
+    free(c->next);
+    c->slots = c->next = NULL;
+    if (!c->run_count) {
+        c->buffered = c->counts[0] + c->counts[1];
+        return c->buffered ? end_run(c, c->buffer, c->buffered, false) : 0;
+    }
+    if (c->counts[old])
+        error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
+    if (error == 0)
+        error = end_run(c, c->buffer + c->young * c->run_max, c->counts[c->young], true);
+    free(c->buffer);
+    c->buffer = NULL;
+    return error;
 }
 
 /* Entry `index` of a run; NULL: an error. */
@@ -198,13 +255,33 @@ static int find_in(struct correlation *c, struct correlation_run *run, uint64_t 
     return 0;
 }
 
-/* Surely no run has a better one. */
-static bool is_sure(const struct match *best, uint64_t at_ns)
+/* Surely no other is better. */
+static bool is_sure(const struct correlated_call *call, uint64_t at_ns)
 {
-    if (!best->run || best->call.flags & (CORRELATION_LINK | CORRELATION_NESTED))
-        return false;
-    uint64_t begin_ns = best->call.begin_ns;
-    return (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
+    uint64_t begin_ns = call->begin_ns;
+    return !(call->flags & (CORRELATION_LINK | CORRELATION_NESTED)) &&
+           (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
+}
+
+int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                           unsigned marks, struct correlated_call *found)
+{
+    struct correlated_call *best = NULL;
+    unsigned seen = 0;
+    if (!id || !c->buffer)
+        return 0;
+    for (uint32_t at = *slot_of(c, process, id); at && seen < CORRELATION_SAME;
+         at = c->next[at - 1], seen++) {
+        struct correlated_call *e = &c->buffer[at - 1];
+        if (e->process == process && e->id == id && (!best || is_better(e, best, at_ns)))
+            best = e;
+    }
+    /* Only a file made for it has so many in one slot. */
+    if (!best || seen == CORRELATION_SAME || !is_sure(best, at_ns))
+        return 0;
+    *found = *best;
+    best->flags |= (uint16_t)marks;
+    return 1;
 }
 
 /* 1 and the best entry of that key, marked, 0 or an error. */
@@ -213,7 +290,7 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
 {
     struct match best = {.run = NULL};
     int error = 0;
-    for (uint32_t i = 0; i < c->run_count && !is_sure(&best, at_ns); i++) {
+    for (uint32_t i = 0; i < c->run_count && !(best.run && is_sure(&best.call, at_ns)); i++) {
         error = find_in(c, &c->runs[(c->last_run + i) % c->run_count], key, at_ns, &best);
         if (error < 0)
             return error;

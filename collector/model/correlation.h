@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the correlation id of a GPU record to the call that caused it. Two passes over the blocks:
- * a first one (survey.h) adds every call that has an id, whatever its place; then any GPU record
- * finds its call, however late its block, however many records a launch has, and although by the
- * noise of two clocks a kernel may begin before its call. Nothing is ever retired or guessed. Ids
- * have 32 bits: a process of many hours has them again, and the time tells which of two is meant.
+ * From the correlation id of a GPU record to the call that caused it. Calls are added in the order
+ * of time, and work may be looked up between them: usually its call is there, and surely the right
+ * one. Where it is not (by the noise of two clocks work may begin before its call; an id may be
+ * that of a call inside another; ids have 32 bits, so a process of many hours has them again),
+ * whoever asks must ask again when all are added. Then any record finds its call, however late its
+ * block and however many records a launch has. Nothing is ever retired or guessed.
  *
- * Calls are collected into runs of CORRELATION_RUN, sorted by process and id. While one run holds
- * them all it is searched in memory; from the second on runs go to a spool (spool.h), so memory is
- * bounded by the run's 6 MB, the spool's 4 MiB and 24 bytes a run. Ids rise with time, so the runs
- * hardly overlap, and a look-up begins where the one before it ended.
+ * The last one to two times CORRELATION_RUN calls are found by a table of their ids. Older ones are
+ * sorted by process and id, as runs of CORRELATION_RUN in a spool (spool.h): so memory is bounded
+ * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB and 24 bytes a run. Ids rise with time,
+ * so the runs hardly overlap, and a look-up begins where the one before it ended.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -19,7 +20,7 @@
 
 #include "base/spool.h"
 
-#define CORRELATION_RUN   (1u << 17) /* entries sorted at a time */
+#define CORRELATION_RUN   (1u << 16) /* entries sorted at a time */
 #define CORRELATION_LINKS 4          /* links followed from one GPU record */
 #define CORRELATION_SAME  64         /* calls with one id that are looked at in a run */
 /* An id is not used again before: 2^32 calls take longer. */
@@ -69,8 +70,13 @@ struct correlation_run {
 };
 
 struct correlation {
-    struct correlated_call *buffer; /* owned: the run being made, or the only one */
-    uint32_t buffered;
+    struct correlated_call *buffer; /* owned: room for two runs; when all are added, the only one */
+    uint32_t counts[2];             /* of entries in each half of the buffer */
+    uint32_t young;                 /* the half that is being filled */
+    uint32_t *slots;                /* owned: a table of the buffer by id: place + 1; 0 = none */
+    uint32_t *next;                 /* owned, by place: the one before in the same slot, likewise */
+    uint32_t slot_mask;
+    uint32_t buffered;            /* entries of the only run */
     uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */
     struct correlation_run *runs; /* owned */
     uint32_t run_count;
@@ -83,14 +89,21 @@ struct correlation {
 void correlation_init(struct correlation *c);
 void correlation_release(struct correlation *c);
 
-/* In any order; an id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
+/* An id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
 int correlation_add(struct correlation *c, const struct correlated_call *call);
 
 /* Work with the id `further` was made by the call with the id `id`, which was open at `at_ns`. */
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
                      uint64_t at_ns);
 
-/* To be called once, between the last addition and the first look-up. */
+/*
+ * Between additions: the same as correlation_find, but 1 only where nothing that is added later can
+ * change it, and the call is among the last added. After 0, correlation_find will tell.
+ */
+int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                           unsigned marks, struct correlated_call *found);
+
+/* To be called once, between the last addition and the first correlation_find. */
 int correlation_finish(struct correlation *c);
 
 /*

@@ -8,9 +8,12 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-int ranges_init(struct ranges *r, struct recording *rec, const struct process *only)
+int ranges_init(struct ranges *r, struct recording *rec, const struct process *only,
+                struct kernel_names *texts, struct losses *losses)
 {
     *r = (struct ranges){.rec = rec,
+                         .texts = texts,
+                         .losses = losses,
                          .first_thread = only ? only->first_thread : 0,
                          .thread_count = only ? only->thread_count : rec->thread_count,
                          .first_process = only ? only->index : 0};
@@ -49,8 +52,7 @@ static int text_of(struct ranges *r, const struct event *e, uint64_t domain, uin
 {
     *text = NULL;
     if (e->record->byte_count)
-        return kernel_name_intern(&r->rec->reader.texts, e->record->bytes, e->record->byte_count,
-                                  text);
+        return kernel_name_intern(r->texts, e->record->bytes, e->record->byte_count, text);
     if (message)
         *text = ranges_label(r, e->process, LABEL_OF_STRING, domain, message);
     return 0;
@@ -100,7 +102,7 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     made.sequence = ++r->sequences[e->process->index - r->first_process];
     if (stack->count == RANGES_DEPTH_MAX) {
         stack->beyond += nested;
-        e->process->losses.deep_ranges++;
+        r->losses[e->process->index].deep_ranges++;
         return RANGE_NONE;
     }
     if (!nested) {
@@ -142,7 +144,7 @@ static int pop(struct ranges *r, const struct event *e, struct range **out)
     for (uint32_t i = stack->count; i-- > 0;)
         if (stack->open[i].nested && stack->open[i].domain == domain)
             return close_at(r, stack, i, e->begin_ns, out);
-    e->process->losses.unmatched_ranges++;
+    r->losses[e->process->index].unmatched_ranges++;
     return RANGE_NONE;
 }
 
@@ -153,7 +155,7 @@ static int end_range(struct ranges *r, const struct event *e, struct range **out
     struct key key = {e->process->index, number, 0};
     uint64_t thread = key_map_get(&r->started, key);
     if (!thread) {
-        e->process->losses.unmatched_ranges++;
+        r->losses[e->process->index].unmatched_ranges++;
         return RANGE_NONE;
     }
     key_map_remove(&r->started, key);

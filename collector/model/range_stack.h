@@ -12,6 +12,7 @@
 #include "base/key_map.h"
 #include "model/timeline.h"
 #include "read/recording.h"
+#include "symbol/kernel_names.h"
 
 #define RANGES_DEPTH_MAX 512
 
@@ -43,6 +44,8 @@ struct range_stack {
 
 struct ranges {
     struct recording *rec;
+    struct kernel_names *texts; /* views, and so the losses, which are by process index */
+    struct losses *losses;
     struct range_stack *stacks; /* owned; see ranges_stack */
     uint32_t first_thread;      /* index of the thread that has the first of them ... */
     uint32_t thread_count;      /* ... and how many have one */
@@ -59,11 +62,13 @@ static inline struct range_stack *ranges_stack(const struct ranges *r, uint32_t 
     return &r->stacks[thread_index - r->first_thread];
 }
 
-enum range_change { RANGE_NONE, RANGE_OPENED, RANGE_CLOSED, RANGE_MARKED };
+/* RANGE_LEFT, for users: it is still open behind the last event. */
+enum range_change { RANGE_NONE, RANGE_OPENED, RANGE_CLOSED, RANGE_MARKED, RANGE_LEFT };
 
-/* Of the events of one process `only`, or, if that is NULL, of all. 0 or GPUPROF_NO_MEMORY.
- * ranges_release in both cases. */
-int ranges_init(struct ranges *r, struct recording *rec, const struct process *only);
+/* Of the events of one process `only`, or, if that is NULL, of all. All that is named must stay. 0
+ * or GPUPROF_NO_MEMORY; ranges_release in both cases. */
+int ranges_init(struct ranges *r, struct recording *rec, const struct process *only,
+                struct kernel_names *texts, struct losses *losses);
 void ranges_release(struct ranges *r);
 
 /*

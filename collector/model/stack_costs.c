@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/stack_costs.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,37 +15,181 @@
 
 #define TITLE_BYTES 1024
 
-int stack_costs_init(struct stack_costs *s, struct survey *survey, const char *symbol_folder)
+int stack_costs_init(struct stack_costs *s, struct walk *walk)
 {
-    struct recording *rec = survey->rec;
-    *s = (struct stack_costs){.rec = rec, .survey = survey, .names = {.plain = true}};
+    struct recording *rec = walk->rec;
+    *s = (struct stack_costs){.rec = rec, .walk = walk, .names = {.plain = true}};
+    s->rows_max = call_tree_nodes_max(rec);
     s->stackless = calloc(rec->count + 1u, sizeof *s->stackless);
     s->threads = calloc(rec->thread_count + 1u, sizeof(struct thread *));
     s->roots = calloc(rec->count + rec->thread_count + 1u, sizeof *s->roots);
-    int error = ranges_init(&s->ranges, rec, NULL);
-    if (error == 0)
-        error = call_tree_init(&s->tree, survey, symbol_folder);
-    if (!s->stackless || !s->threads || !s->roots)
+    s->pythonic = calloc(rec->count + 1u, sizeof *s->pythonic);
+    if (!s->stackless || !s->threads || !s->roots || !s->pythonic)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct thread_table *table = &rec->processes[i]->threads;
+        s->pythonic[i] = call_tree_is_pythonic(rec->processes[i]);
         for (uint32_t k = 0; k < table->count; k++)
             if (table->threads[k]->number && table->threads[k]->index < rec->thread_count)
                 s->threads[table->threads[k]->index] = table->threads[k];
     }
-    return error;
+    return 0;
 }
 
 void stack_costs_release(struct stack_costs *s)
 {
     call_tree_release(&s->tree);
-    ranges_release(&s->ranges);
     kernel_names_release(&s->names);
+    number_set_release(&s->row_numbers);
+    free(s->rows);
     free(s->costs);
     free(s->stackless);
     free(s->threads);
     free(s->roots);
+    free(s->pythonic);
 }
+
+/* ---- while the walk lasts: rows -------------------------------------------------------------- */
+
+static uint32_t row_hash(const void *item)
+{
+    const struct stack_row *r = item;
+    uint64_t hash = ((uint64_t)r->process << 32 | r->stack) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ (uintptr_t)r->range ^ r->function) * 0xC2B2AE3D27D4EB4Fu;
+    hash = (hash ^ hash >> 29 ^ r->work[1] ^ (uint64_t)r->thread << 32) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32 ^ r->work[0]);
+}
+
+static bool same_row(const void *a, const void *b)
+{
+    return memcmp(a, b, offsetof(struct stack_row, cost)) == 0;
+}
+
+static const struct number_kind row_kind = {sizeof(struct stack_row), row_hash, same_row};
+
+/* Does the range say more of who made the call than its stack? */
+static bool tells_range(const struct stack_costs *s, const struct stack_row *row)
+{
+    const struct stack_table *table = &s->walk->survey.stacks;
+    const struct recorded_stack *stack =
+        s->pythonic[row->process] ? stack_table_stack(table, row->process, row->stack) : NULL;
+    return s->pythonic[row->process] && !(stack && stack_table_has_python(table, stack));
+}
+
+/* Where a call or work as this row has it is counted; NULL: an error in *error. */
+static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
+{
+    if (!wanted->stack)
+        return &s->stackless[wanted->process];
+    if (wanted->range && !tells_range(s, wanted))
+        wanted->range = NULL;
+    uint32_t *number = number_set_find(&s->row_numbers, &row_kind, s->rows, s->row_count, wanted);
+    if (number && *number)
+        return &s->rows[*number - 1].cost;
+    if (number && s->row_count == s->rows_max) {
+        s->left_out++;
+        return &s->stackless[wanted->process];
+    }
+    struct stack_row *rows =
+        number ? array_room(s->rows, s->row_count, &s->row_capacity, sizeof *rows, 256) : NULL;
+    if (!rows) {
+        *error = GPUPROF_NO_MEMORY;
+        return NULL;
+    }
+    s->rows = rows;
+    rows[s->row_count] = *wanted;
+    *number = ++s->row_count;
+    return &rows[*number - 1].cost;
+}
+
+static uint64_t allocated_bytes(const struct event *e)
+{
+    uint64_t bytes = 0;
+    if (e->function->class != API_ALLOC || e->record->result)
+        return 0;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == API_BYTES)
+            bytes += e->record->args[i];
+    return bytes;
+}
+
+static int take(void *context, const struct slice *slice)
+{
+    struct stack_costs *s = context;
+    const struct event *e = &slice->event;
+    const struct record *r = e->record;
+    int error = 0;
+    if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
+        return 0;
+    const struct range *range = r->stack_id ? walk_range(slice, false) : NULL;
+    struct stack_row row = {.process = e->process->index,
+                            .thread = s->split_threads ? e->thread->index : 0,
+                            .stack = r->stack_id,
+                            .function = e->function->index,
+                            .range = range ? range->text : NULL};
+    uint64_t weight = r->weight > 1 ? r->weight : 1;
+    struct stack_cost *cost = cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    cost->calls += weight;
+    cost->open += r->flags & RECORD_OPEN ? weight : 0;
+    cost->host_ns += ns * weight;
+    cost->max_ns = ns > cost->max_ns ? ns : cost->max_ns;
+    cost->bytes += allocated_bytes(e) * weight;
+    return 0;
+}
+
+/* What its title is made of. */
+static void describe_work(struct stack_row *row, const struct record *r)
+{
+    row->work[0] = r->type;
+    switch (r->type) {
+    case RECORD_KERNEL: row->work[1] = record_arg(r, KERNEL_NAME_INDEX); break;
+    case RECORD_COPY:
+        row->work[1] = record_arg(r, COPY_KIND);
+        row->work[2] = record_arg(r, COPY_SOURCE);
+        row->work[3] = record_arg(r, COPY_DESTINATION);
+        break;
+    case RECORD_SET: row->work[1] = record_arg(r, SET_KIND); break;
+    default: row->work[1] = record_arg(r, GRAPH_GRAPH); break;
+    }
+}
+
+static int tied(void *context, const struct slice *slice)
+{
+    struct stack_costs *s = context;
+    const struct event *e = &slice->event;
+    const struct correlated_call *call = &slice->call;
+    int error = 0;
+    if (!is_stream_work(e->record->type))
+        return 0;
+    struct stack_row row = {.process = e->process->index, .function = UINT32_MAX};
+    if (slice->is_called && call->stack) {
+        row.stack = call->stack;
+        row.thread = s->split_threads ? call->thread : 0;
+        row.function = call->function;
+        const struct range_node *range =
+            call->range ? survey_range(&s->walk->survey, call->range, &error) : NULL;
+        row.range = range ? range->text : NULL;
+        if (s->split_work)
+            describe_work(&row, e->record);
+    }
+    struct stack_cost *cost = error < 0 ? NULL : cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    cost->works++;
+    cost->gpu_ns += e->end_ns - e->begin_ns;
+    return 0;
+}
+
+struct consumer stack_costs_consumer(struct stack_costs *s)
+{
+    return (struct consumer){
+        .context = s, .needs = WALK_RANGES | WALK_WORK | WALK_STACKS, .take = take, .tied = tied};
+}
+
+/* ---- when all is known: a tree --------------------------------------------------------------- */
 
 /* A node whose name is a text made here. */
 static int named_child(struct stack_costs *s, uint32_t parent, enum shown_kind kind,
@@ -99,120 +244,56 @@ static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *err
     return &s->costs[*number - 1];
 }
 
-/* The cost of calls of that function with that stack, or of those without one. */
-static struct stack_cost *cost_of_call(struct stack_costs *s, const struct process *p,
-                                       uint32_t thread, uint32_t stack,
-                                       const struct kernel_name *range, const char *function,
-                                       uint32_t *node, int *error)
-{
-    uint32_t root;
-    *node = 0;
-    if (stack && (*error = root_of(s, p, thread, &root)) == 0)
-        *error = call_tree_stack(&s->tree, root, p->index, stack, range, node);
-    if (*error == 0 && *node)
-        *error = named_child(s, *node, SHOWN_CALL, function, node);
-    if (*error < 0)
-        return NULL;
-    return *node ? cost_at(s, *node, error) : &s->stackless[p->index];
-}
-
-static uint64_t allocated_bytes(const struct event *e)
-{
-    uint64_t bytes = 0;
-    if (e->function->class != API_ALLOC || e->record->result)
-        return 0;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == API_BYTES)
-            bytes += e->record->args[i];
-    return bytes;
-}
-
-static int take_call(struct stack_costs *s, const struct event *e)
-{
-    const struct record *r = e->record;
-    const struct range *range = ranges_innermost(&s->ranges, e->thread, false);
-    uint64_t weight = r->weight > 1 ? r->weight : 1;
-    uint32_t node;
-    int error = 0;
-    if (r->flags & RECORD_NESTED)
-        return 0;
-    struct stack_cost *cost =
-        cost_of_call(s, e->process, e->thread->index, r->stack_id, range ? range->text : NULL,
-                     e->function->name, &node, &error);
-    if (!cost)
-        return error;
-    uint64_t ns = e->end_ns - e->begin_ns;
-    cost->calls += weight;
-    cost->open += r->flags & RECORD_OPEN ? weight : 0;
-    cost->host_ns += ns * weight;
-    cost->max_ns = ns > cost->max_ns ? ns : cost->max_ns;
-    cost->bytes += allocated_bytes(e) * weight;
-    return 0;
-}
-
 /* A node for the work below that of its call. */
-static int split(struct stack_costs *s, const struct event *e, uint32_t *node)
+static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *node)
 {
-    const struct record *r = e->record;
     char title[GPU_TITLE_BYTES];
     struct shown_frame frame = {.kind = SHOWN_WORK};
-    switch (r->type) {
+    switch (row->work[0]) {
     case RECORD_KERNEL:
-        frame.name = survey_kernel(e->process, record_arg(r, KERNEL_NAME_INDEX));
+        frame.name = walk_kernel(s->walk, s->rec->processes[row->process], row->work[1]);
         if (frame.name)
             return call_tree_child(&s->tree, *node, &frame, node);
-        snprintf(title, sizeof title, "kernel %llu",
-                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+        snprintf(title, sizeof title, "kernel %llu", (unsigned long long)row->work[1]);
         break;
-    case RECORD_COPY:
-        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
-                   record_arg(r, COPY_DESTINATION), title);
-        break;
-    case RECORD_SET: set_title(record_arg(r, SET_KIND), title); break;
+    case RECORD_COPY: copy_title(row->work[1], row->work[2], row->work[3], title); break;
+    case RECORD_SET: set_title(row->work[1], title); break;
     default:
-        snprintf(title, sizeof title, "CUDA graph %llu",
-                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
+        snprintf(title, sizeof title, "CUDA graph %llu", (unsigned long long)row->work[1]);
         break;
     }
     return named_child(s, *node, SHOWN_WORK, title, node);
 }
 
-static int take_work(struct stack_costs *s, const struct event *e)
+/* Counts a row at its node. */
+static int add_row(struct stack_costs *s, const struct stack_row *row)
 {
-    struct correlated_call call = {0};
-    const struct range_node *range = NULL;
     const struct function_table *functions = &s->rec->reader.functions;
-    int error = 0;
-    int found = correlation_find(&s->survey->calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, CORRELATION_MATCHED, &call);
-    if (found < 0)
-        return found;
-    if (found && call.range && !(range = survey_range(s->survey, call.range, &error)))
-        return error;
-    const struct kernel_name *text = range ? range->text : NULL;
-    uint32_t node;
-    const char *name =
-        found && call.function < functions->count ? functions->functions[call.function]->name : "?";
-    struct stack_cost *cost =
-        cost_of_call(s, e->process, call.thread, found ? call.stack : 0, text, name, &node, &error);
-    if (cost && node && s->split_work && (error = split(s, e, &node)) == 0)
-        cost = cost_at(s, node, &error);
-    if (!cost || error < 0)
-        return error;
-    cost->works++;
-    cost->gpu_ns += e->end_ns - e->begin_ns;
-    return 0;
+    const char *function =
+        row->function < functions->count ? functions->functions[row->function]->name : "?";
+    uint32_t root, node = 0;
+    int error = root_of(s, s->rec->processes[row->process], row->thread, &root);
+    if (error == 0)
+        error = call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
+    if (error == 0 && node)
+        error = named_child(s, node, SHOWN_CALL, function, &node);
+    if (error == 0 && node && row->work[0])
+        error = split(s, row, &node);
+    struct stack_cost *cost = error < 0 ? NULL
+                              : node    ? cost_at(s, node, &error)
+                                        : &s->stackless[row->process];
+    if (cost)
+        stack_cost_add(cost, &row->cost);
+    return error;
 }
 
-int stack_costs_take(struct stack_costs *s, const struct event *e)
+int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
 {
-    struct range *range;
-    if (e->record->type == RECORD_CALL)
-        return take_call(s, e);
-    if (is_stream_work(e->record->type))
-        return take_work(s, e);
-    int change = ranges_take(&s->ranges, e, &range);
-    return change < 0 ? change : 0;
+    int error = call_tree_init(&s->tree, &s->walk->survey, symbol_folder);
+    for (uint32_t i = 0; error == 0 && i < s->row_count; i++)
+        error = add_row(s, &s->rows[i]);
+    s->tree.left_out += s->left_out;
+    return error;
 }
 
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the calls of each stack cost: times on the host, on the device (of the work that they
- * launched, by correlation), calls and bytes allocated, added up at the nodes of a call tree. Calls
- * nested in other calls count for nothing: the outer ones have their times.
+ * launched, by correlation), calls and bytes allocated. While the walk lasts they are added up by
+ * what was recorded, a row for each stack, function, range and kind of work; then, when all is
+ * known that says what these are, at the nodes of a call tree. Calls nested in other calls count
+ * for nothing: the outer ones have their times. Memory: 120 bytes a row, as many as the tree may
+ * have nodes; what is beyond counts as without a stack.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COSTS_H
 #define GPUPROF_COLLECTOR_STACK_COSTS_H
 
 #include "model/call_tree.h"
-#include "model/range_stack.h"
+#include "model/walk.h"
 
 struct stack_cost {
     uint64_t calls;
@@ -20,11 +23,27 @@ struct stack_cost {
     uint64_t bytes; /* allocated */
 };
 
+/* What was recorded alike. */
+struct stack_row {
+    uint32_t process;
+    uint32_t thread; /* struct thread index; 0 unless threads are split */
+    uint32_t stack;
+    uint32_t function; /* struct function index; UINT32_MAX: not known */
+    const struct kernel_name *range;
+    uint64_t work[4]; /* a record's type and what its title is made of; 0: calls, or not split */
+    struct stack_cost cost;
+};
+
 struct stack_costs {
     struct recording *rec;
-    struct survey *survey;
-    struct call_tree tree;
-    struct ranges ranges;
+    struct walk *walk;
+    struct stack_row *rows; /* owned; in the order of their first coming */
+    uint32_t row_count;
+    uint32_t row_capacity;
+    uint32_t rows_max;
+    uint64_t left_out; /* calls and work beyond the maximum */
+    struct number_set row_numbers;
+    struct call_tree tree;     /* this and what follows: by stack_costs_finish */
     struct kernel_names names; /* plain: of what is no recorded text */
     struct stack_cost *costs;  /* owned: a node's own, without what is below, if it has any */
     uint32_t cost_count;
@@ -32,20 +51,24 @@ struct stack_costs {
     struct stack_cost *stackless;  /* owned, by process index: what has no stack */
     const struct thread **threads; /* owned, by thread index */
     uint32_t *roots;               /* owned, by process or thread index; 0: not yet made */
+    bool *pythonic;                /* owned, by process index: has it Python frames? */
     bool split_processes;          /* each process has a root of its own */
     bool split_threads;            /* and each of its threads a node below that */
     bool split_work;               /* work has nodes below the calls */
 };
 
 /*
- * `survey` must stay. The flags are to be set between this and the first event. 0, or an error;
+ * `walk` must stay. The flags are to be set between this and the walk. 0, or an error;
  * stack_costs_release in both cases.
  */
-int stack_costs_init(struct stack_costs *s, struct survey *survey, const char *symbol_folder);
+int stack_costs_init(struct stack_costs *s, struct walk *walk);
 void stack_costs_release(struct stack_costs *s);
 
-/* Any event, in the order of the timeline. 0 or an error. */
-int stack_costs_take(struct stack_costs *s, const struct event *e);
+/* Of all calls and work; `s` must stay where it is. */
+struct consumer stack_costs_consumer(struct stack_costs *s);
+
+/* After the walk: makes the tree, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
+int stack_costs_finish(struct stack_costs *s, const char *symbol_folder);
 
 /* What a node's own cost is; zeros where there is none. */
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node);

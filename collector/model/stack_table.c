@@ -166,6 +166,15 @@ uint32_t stack_table_words(const struct stack_table *t, const struct recorded_st
     return count;
 }
 
+bool stack_table_has_python(const struct stack_table *t, const struct recorded_stack *stack)
+{
+    uint32_t count = 0;
+    for (uint32_t n = stack->frame; n && count < FRAME_COUNT_MAX; n = t->frames[n - 1].parent)
+        if (count++, frame_kind(t->frames[n - 1].word) == FRAME_PYTHON)
+            return true;
+    return false;
+}
+
 int stack_table_take(struct stack_table *t, const struct event *e)
 {
     const struct record *r = e->record;

@@ -87,6 +87,9 @@ int stack_table_take(struct stack_table *t, const struct event *e);
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
                            uint64_t words[static FRAME_COUNT_MAX]);
 
+/* Is any of them a Python frame? */
+bool stack_table_has_python(const struct stack_table *t, const struct recorded_stack *stack);
+
 /* So many at most: `most`, or what is for free and `ratio` for each byte. */
 uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes);
 

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/survey.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
 /* A range that opens gets a number, one that closes its end. */
-static int take_range(struct survey *s, struct ranges *ranges, const struct event *e)
+int survey_take_range(struct survey *s, enum range_change change, struct range *range,
+                      uint32_t parent)
 {
-    struct range *range = NULL;
     int error = 0;
-    /* What is around it must be asked for before it is there itself. */
-    const struct range *around = ranges_innermost(ranges, e->thread, false);
-    uint32_t parent = around ? around->node : 0;
-    int change = ranges_take(ranges, e, &range);
     if (change == RANGE_OPENED) {
         if (s->nodes.count >= UINT32_MAX - 1)
             return 0;
@@ -36,10 +30,10 @@ static int take_range(struct survey *s, struct ranges *ranges, const struct even
         if (node)
             node->end_ns = range->end_ns;
     }
-    return change < 0 ? change : error;
+    return error;
 }
 
-static int take_call(struct survey *s, struct ranges *ranges, const struct event *e)
+int survey_take_call(struct survey *s, struct ranges *ranges, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
@@ -119,17 +113,11 @@ static int take_pause(struct survey *s, const struct event *e)
     return 0;
 }
 
-static int take(struct survey *s, struct ranges *ranges, const struct event *e)
+int survey_take(struct survey *s, const struct event *e)
 {
     const struct record *r = e->record;
     int error = 0;
     switch (r->type) {
-    case RECORD_CALL: return take_call(s, ranges, e);
-    case RECORD_KERNEL_NAME:
-        if (r->bytes && r->arg_count >= 1)
-            error = kernel_name_set(&s->rec->reader.names, &e->process->gpu_names, r->args[0],
-                                    r->bytes, r->byte_count);
-        return error;
     case RECORD_DEVICE: return take_device(s, e);
     case RECORD_CONTEXT: {
         struct key key = {e->process->index, record_arg(r, CONTEXT_CONTEXT), 0};
@@ -139,12 +127,8 @@ static int take(struct survey *s, struct ranges *ranges, const struct event *e)
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, 0), e->begin_ns);
-    case RECORD_MODULE:
-    case RECORD_PYTHON:
-    case RECORD_STACK: return stack_table_take(&s->stacks, e);
     case RECORD_PAUSE: return take_pause(s, e);
-    case RECORD_STEP: s->stepped[e->process->index] = true; return 0;
-    default: return take_range(s, ranges, e);
+    default: return 0;
     }
 }
 
@@ -157,50 +141,22 @@ static int compare_pauses(const void *left, const void *right)
     return a->order < b->order ? -1 : 1;
 }
 
-static int walk(struct survey *s, struct timeline *timeline)
+int survey_finish(struct survey *s)
 {
-    struct ranges ranges;
-    struct event event;
-    int more = ranges_init(&ranges, s->rec, NULL);
-    while (more >= 0 && (more = timeline_next(timeline, &event)) > 0) {
-        if (!s->origin_ns && event_is_visible(event.record->type))
-            s->origin_ns = event.begin_ns;
-        int error = take(s, &ranges, &event);
-        more = error < 0 ? error : more;
-    }
-    ranges_release(&ranges);
     if (s->pause_count)
         qsort(s->pauses, s->pause_count, sizeof *s->pauses, compare_pauses);
-    return more < 0 ? more : correlation_finish(&s->calls);
+    return correlation_finish(&s->calls);
 }
 
-int survey_make(struct survey *s, struct recording *rec)
+int survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
-    s->stepped = calloc(rec->count + 1u, sizeof *s->stepped);
+    stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
-    struct losses *before = calloc(rec->count + 1u, sizeof *before);
-    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    int error = s->stepped && s->untied && s->is_hung && before && timeline ? 0 : GPUPROF_NO_MEMORY;
-    stack_table_init(&s->stacks, recording_bytes(rec));
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        before[i] = rec->processes[i]->losses;
-    if (error == 0)
-        error = walk(s, timeline);
-    if (error < 0)
-        message("%s: %s", timeline ? timeline_path(timeline) : "gpuprof-collector",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
-    /* Damage will be met and counted again, and handles will get their names again. */
-    for (uint32_t i = 0; before && i < rec->count; i++) {
-        rec->processes[i]->losses = before[i];
-        kernel_handles_release(&rec->reader.names, &rec->processes[i]->kernels);
-    }
-    timeline_free(timeline);
-    free(before);
-    return error;
+    return s->untied && s->is_hung ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void survey_release(struct survey *s)
@@ -212,7 +168,6 @@ void survey_release(struct survey *s)
     key_map_release(&s->indexes);
     free(s->devices);
     free(s->pauses);
-    free(s->stepped);
     free(s->untied);
     free(s->is_hung);
 }
@@ -291,7 +246,7 @@ static int64_t find_gaps(const struct survey *s, uint32_t process, struct correl
     return count;
 }
 
-int survey_tell(struct survey *s, struct process *p)
+int survey_tell(struct survey *s, const struct process *p, struct losses *losses)
 {
     uint64_t unmatched = 0;
     struct correlation_gap *gaps;
@@ -307,17 +262,16 @@ int survey_tell(struct survey *s, struct process *p)
         error = hangs.last_ns ? 0 : GPUPROF_NO_MEMORY;
     }
     if (error == 0)
-        error = correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count,
-                                      hangs.last_ns ? &hangs : NULL, &unmatched,
-                                      &p->losses.gpu_pending);
+        error =
+            correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count,
+                                  hangs.last_ns ? &hangs : NULL, &unmatched, &losses->gpu_pending);
     free(gaps);
     free(hangs.last_ns);
-    p->losses.gpu_untied = s->untied[p->index];
-    process_count_unmatched(p, unmatched);
+    losses->gpu_untied = s->untied[p->index];
+    /* What was on its way when CUPTI was given up cannot be told from the rest. */
+    if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
+        losses->gpu_given_up += unmatched;
+    else
+        losses->gpu_missing = unmatched;
     return error;
-}
-
-const struct kernel_name *survey_kernel(const struct process *p, uint64_t name)
-{
-    return name ? kernel_name_of(&p->gpu_names, name) : NULL;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must be known before GPU work can be shown, gathered by one pass over all events: which call
- * made which work, in which ranges calls were made, the names of kernels (their records stand in
- * other blocks than the kernels), the devices, and what the stacks of calls are. Recordings without
- * GPU work and stacks need no survey. Memory is bounded by correlation.h and spool.h, the number of
- * kernel names (kernel_names.h), SURVEY_DEVICES_MAX and stack_table.h.
+ * What a walk learns (walk.h): which call made which work, in which ranges calls were made, the
+ * devices, and what the stacks of calls are. Memory is bounded by correlation.h and spool.h,
+ * SURVEY_DEVICES_MAX and stack_table.h.
  */
 #ifndef GPUPROF_COLLECTOR_SURVEY_H
 #define GPUPROF_COLLECTOR_SURVEY_H
@@ -62,20 +60,27 @@ struct survey {
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
     uint32_t pause_capacity;
-    bool *stepped;      /* owned, by process index: it has STEP records */
     bool has_hung;      /* any thread */
     bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */
     uint64_t *untied;   /* owned, likewise: launches that have no correlation id */
     uint64_t origin_ns; /* of the first event of the program or the device; 0: there is none */
 };
 
-/*
- * Reads every event of `rec`, which must stay and is left as if it had not been read, but for
- * process.gpu_names. 0, or an error after one line on stderr.
- * survey_release in both cases.
- */
-int survey_make(struct survey *s, struct recording *rec);
+/* `rec` must stay. 0 or GPUPROF_NO_MEMORY; survey_release in both cases. */
+int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
+
+/*
+ * A call, with the ranges that are open then; what became of a range, where `parent` is the number
+ * of the one around it; any other record. In the order of time. 0 or an error.
+ */
+int survey_take_call(struct survey *s, struct ranges *ranges, const struct event *e);
+int survey_take_range(struct survey *s, enum range_change change, struct range *range,
+                      uint32_t parent);
+int survey_take(struct survey *s, const struct event *e);
+
+/* To be called once, after the last and before the first question. 0 or an error. */
+int survey_finish(struct survey *s);
 
 /* The limits of a device, NULL if no record describes it. */
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
@@ -94,10 +99,8 @@ const struct range_node *survey_range(struct survey *s, uint32_t number, int *er
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
                    uint64_t end_ns);
 
-/* After the last look-up: what of a process's launches is not tied to work, into its losses. */
-int survey_tell(struct survey *s, struct process *p);
-
-/* The kernel that a KERNEL record names, or NULL. */
-const struct kernel_name *survey_kernel(const struct process *p, uint64_t name);
+/* After the last look-up: what of a process's launches is not tied to work, into its losses. 0 or
+ * an error. */
+int survey_tell(struct survey *s, const struct process *p, struct losses *losses);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "record/stack_record.h"
 
 #define SPARE_BUFFERS 16
 
@@ -44,6 +43,7 @@ struct buffer {
 
 struct timeline {
     struct recording *rec;
+    struct losses *losses;  /* a view: by process index */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
     uint32_t capacity;
@@ -57,6 +57,7 @@ struct timeline {
     struct process *failed;
     bool is_one;      /* only one process's blocks */
     uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
+    bool *is_cut;     /* a view, set when it is late */
     bool has_calls;   /* one was handed out */
 };
 
@@ -67,14 +68,16 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max)
+struct timeline *timeline_create(struct recording *rec, struct losses *losses,
+                                 uint64_t open_bytes_max)
 {
     struct timeline *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->rec = rec;
+    t->losses = losses;
     t->open_bytes_max = open_bytes_max;
-    t->late_ns = rec->walk_ns_max ? now_ns() + rec->walk_ns_max : UINT64_MAX;
+    t->late_ns = UINT64_MAX;
     t->scan = malloc(sizeof *t->scan);
     if (!t->scan) {
         free(t);
@@ -87,6 +90,12 @@ void timeline_only(struct timeline *t, const struct process *p)
 {
     t->is_one = true;
     t->next_entry = p->first_entry;
+}
+
+void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
+{
+    t->late_ns = now_ns() + ns_max;
+    t->is_cut = is_cut;
 }
 
 /* Gives the payload to the spare buffers, if there is room. */
@@ -209,9 +218,9 @@ static void pop(struct timeline *t)
         sift_root(t);
 }
 
-static void count_damage(struct open_block *b)
+static void count_damage(struct timeline *t, const struct open_block *b)
 {
-    struct losses *l = &b->process->losses;
+    struct losses *l = &t->losses[b->process->index];
     l->damaged_blocks++;
     l->damaged_records += b->place.header.record_count - b->done;
 }
@@ -221,7 +230,7 @@ static size_t decoder_bytes(const struct block_decoder *d)
 {
     const struct block_shape *last = &d->shapes[d->shape_count - 1];
     return d->shape_count * sizeof *d->shapes +
-           (last->first_column + last->arg_count) * sizeof *d->columns;
+           (last->first_column + last->arg_count) * (sizeof *d->columns + sizeof *d->constants);
 }
 
 /* Reads the payload and skips what was taken already. */
@@ -336,7 +345,7 @@ static int advance_root(struct timeline *t)
         return 0;
     }
     if (more < 0)
-        count_damage(b);
+        count_damage(t, b);
     pop(t);
     return 0;
 }
@@ -386,9 +395,9 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 /* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
 static bool is_late(struct timeline *t)
 {
-    bool late = t->has_calls && t->late_ns != UINT64_MAX && now_ns() >= t->late_ns;
-    t->rec->is_cut |= late;
-    return late;
+    if (!t->has_calls || t->late_ns == UINT64_MAX || now_ns() < t->late_ns)
+        return false;
+    return *t->is_cut = true;
 }
 
 /* Opens the closed block at the root. */
@@ -406,7 +415,7 @@ static int open_root(struct timeline *t)
         t->failed = b->process;
         return error;
     }
-    count_damage(b);
+    count_damage(t, b);
     pop(t);
     return 0;
 }
@@ -463,13 +472,7 @@ int timeline_next(struct timeline *t, struct event *event)
         if (!event->function)
             return GPUPROF_NO_MEMORY;
         if (event->function->domain == FUNCTION_DOMAIN_ANY)
-            p->losses.unknown_functions++;
-    } else if (b->record.type == RECORD_NAME && b->record.bytes && b->record.arg_count >= 1) {
-        if (kernel_name_set(&t->rec->reader.names, &p->kernels, b->record.args[0], b->record.bytes,
-                            b->record.byte_count) < 0)
-            return GPUPROF_NO_MEMORY;
-    } else if (!stack_record_is_good(&b->record)) {
-        p->losses.stacks_unread++;
+            t->losses[p->index].unknown_functions++;
     }
     return 1;
 }

@@ -4,7 +4,7 @@
  * before its launch), thread, the longer first, then the place in the thread's records. A heap
  * holds the blocks that are open; the next block of the index is opened when the time has come to
  * its first record. Memory: an open block takes its payload (about 40 bytes a record, at most
- * BLOCK_PAYLOAD_BYTES_MAX), its decoder (40 bytes a column, 160 KB at most) and 400 bytes; a thread
+ * BLOCK_PAYLOAD_BYTES_MAX), its decoder (48 bytes a column, 200 KB at most) and 400 bytes; a thread
  * has one block open, two where a call reaches over a block's end. Where all that together would be
  * more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB, which count,
  * too), and is decompressed again when they are used up.
@@ -30,18 +30,21 @@ struct event {
 
 struct timeline;
 
-/* NULL: no memory. `rec` must stay; its processes' names and losses are filled on the way. Usually
- * `open_bytes_max` is OPEN_BYTES_MAX. */
-struct timeline *timeline_create(struct recording *rec, uint64_t open_bytes_max);
+/* NULL: no memory. `rec` and `losses` must stay: to these, an item for each process by its index,
+ * what is met on the way is added. Usually `open_bytes_max` is OPEN_BYTES_MAX. */
+struct timeline *timeline_create(struct recording *rec, struct losses *losses,
+                                 uint64_t open_bytes_max);
 void timeline_free(struct timeline *t);
 
 /* Shows the events of this process only. To be called before the first event. */
 void timeline_only(struct timeline *t, const struct process *p);
 
+/* It ends early after so long; *is_cut, which must stay, is set then. Likewise. */
+void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut);
+
 /*
- * 1 and the next event, 0 at the end (or once recording.walk_ns_max is over), GPUPROF_IO or
- * GPUPROF_NO_MEMORY (timeline_path says which file). Damaged blocks are counted and left out. NAME
- * records take effect and are passed on.
+ * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which
+ * file). Damaged blocks and calls of unknown functions are counted; the blocks are left out.
  */
 int timeline_next(struct timeline *t, struct event *event);
 const char *timeline_path(const struct timeline *t);

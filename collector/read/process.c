@@ -28,7 +28,7 @@ struct loader {
 
 int reader_init(struct reader *r)
 {
-    *r = (struct reader){.texts = {.plain = true}};
+    *r = (struct reader){0};
     r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
     if (!r->stored)
         return GPUPROF_NO_MEMORY;
@@ -42,8 +42,6 @@ void reader_release(struct reader *r)
 {
     payload_codec_release(&r->codec);
     function_table_release(&r->functions);
-    kernel_names_release(&r->names);
-    kernel_names_release(&r->texts);
     free(r->stored);
 }
 
@@ -416,8 +414,6 @@ void process_release(struct process *p, struct reader *r)
     stream_file_release(&p->file, &r->pool);
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);
-    kernel_handles_release(&r->names, &p->kernels);
-    kernel_handles_release(&r->names, &p->gpu_names);
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
     cost_table_release(&p->costs);
@@ -454,22 +450,4 @@ const char *process_meta(const struct process *p, const char *key)
             begin = p->meta[i].begin;
         }
     return value;
-}
-
-void process_count_unpaired(struct process *p, uint64_t begin_ns)
-{
-    uint64_t untied_ns = cost_table_untied_ns(&p->costs);
-    if (untied_ns < CLOCK_NS_MAX && begin_ns >= clock_map_ns(&p->clock, untied_ns))
-        p->losses.gpu_given_up++;
-    else
-        p->losses.gpu_unpaired++;
-}
-
-/* What was on its way when CUPTI was given up cannot be told from the rest. */
-void process_count_unmatched(struct process *p, uint64_t count)
-{
-    if (cost_table_step_ns(&p->costs, LADDER_CUPTI) != UINT64_MAX)
-        p->losses.gpu_given_up += count;
-    else
-        p->losses.gpu_missing = count;
 }

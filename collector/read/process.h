@@ -22,7 +22,6 @@
 #include "record/losses.h"
 #include "record/thread_table.h"
 #include "stream.h"
-#include "symbol/kernel_names.h"
 
 #define META_ENTRIES_MAX 256   /* of one process */
 #define META_BYTES_MAX   65536 /* of all of them */
@@ -56,9 +55,7 @@ struct process {
     struct stream_header header;
     struct thread_table threads;
     struct function_codes codes;
-    struct kernel_handles kernels;
-    struct kernel_handles gpu_names; /* by the numbers of KERNEL_NAME records (survey.h) */
-    bool has_gpu;                    /* it has a thread whose records come from the device */
+    bool has_gpu; /* it has a thread whose records come from the device */
     struct clock_map clock;
     struct live_tail live;
     struct losses losses;
@@ -82,10 +79,8 @@ struct reader {
     struct file_pool pool;
     struct payload_codec codec;
     struct function_table functions;
-    struct kernel_names names;
-    struct kernel_names texts; /* of ranges and marks */
-    uint8_t *stored;           /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
-    bool keep_live;            /* leave the live files of ended processes where they are */
+    uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    bool keep_live;  /* leave the live files of ended processes where they are */
 };
 
 int reader_init(struct reader *r);
@@ -114,13 +109,6 @@ void process_release(struct process *p, struct reader *r);
  */
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
-
-/*
- * GPU work that began then (shared time) has no call, or `count` launches have no GPU work: counts
- * it as what it is, something that is missing or that was given up to cost less.
- */
-void process_count_unpaired(struct process *p, uint64_t begin_ns);
-void process_count_unmatched(struct process *p, uint64_t count);
 
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);

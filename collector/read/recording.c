@@ -142,8 +142,6 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
                 rec->unread_files - PROCESSES_SAID_MAX);
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
-    kernel_names_limit(&rec->reader.names, recording_bytes(rec));
-    kernel_names_limit(&rec->reader.texts, recording_bytes(rec));
     if (recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     return EXIT_OK;
@@ -217,9 +215,8 @@ const char *process_gpu_rows(const struct process *p)
 }
 
 /* What was found of the process, and what is missing. */
-static void say_losses(const struct process *p)
+static void say_losses(const struct process *p, const struct losses *l)
 {
-    const struct losses *l = &p->losses;
     char text[2048];
     if (l->live_records || l->open_calls)
         message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
@@ -240,23 +237,24 @@ static void say_losses(const struct process *p)
         message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
 }
 
-enum exit_code recording_verdict(const struct recording *rec, bool strict)
+enum exit_code recording_verdict(const struct recording *rec, const struct losses *losses,
+                                 bool names_dropped, bool strict)
 {
     enum exit_code code = rec->unread_files ? EXIT_DAMAGED : EXIT_OK;
     uint32_t said = 0;
-    if (rec->reader.names.dropped || rec->reader.texts.dropped) {
+    if (names_dropped) {
         message("names: more than can be kept: some kernels are shown by their handles, or as "
                 "'?', and some ranges without their texts");
         code = strict ? EXIT_DAMAGED : code;
     }
     for (uint32_t i = 0; i < rec->count; i++) {
-        const struct losses *l = &rec->processes[i]->losses;
+        const struct losses *l = &losses[i];
         enum loss_weight weight = losses_weight(l);
         if (weight == LOSS_DAMAGE || (strict && weight == LOSS_COUNTED))
             code = EXIT_DAMAGED;
         if ((weight != LOSS_NONE || l->live_records || l->open_calls) &&
             said++ < PROCESSES_SAID_MAX)
-            say_losses(rec->processes[i]);
+            say_losses(rec->processes[i], l);
     }
     if (said > PROCESSES_SAID_MAX)
         message("... and the like of %u more processes; the report adds up what all have lost, and "

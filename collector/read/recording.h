@@ -26,8 +26,6 @@ struct recording {
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
-    uint64_t walk_ns_max; /* a timeline ends early after so long; 0: it does not */
-    bool is_cut;          /* one has */
 };
 
 struct recording_options {
@@ -55,10 +53,12 @@ uint64_t recording_bytes(const struct recording *rec);
 int recording_arrange(struct recording *rec);
 
 /*
- * Says on stderr, one line per process, what was recovered and what is lost. Returns EXIT_OK or
- * EXIT_DAMAGED, as the losses and `strict` have it. To be called after the last event was read.
+ * Says on stderr, one line per process, what was recovered and what is lost: `losses`, by process
+ * index, and names if there were too many to keep. Returns EXIT_OK or EXIT_DAMAGED, as the losses
+ * and `strict` have it.
  */
-enum exit_code recording_verdict(const struct recording *rec, bool strict);
+enum exit_code recording_verdict(const struct recording *rec, const struct losses *losses,
+                                 bool names_dropped, bool strict);
 
 /* Has any of the processes GPU work? */
 bool recording_has_gpu(const struct recording *rec);

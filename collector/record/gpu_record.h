@@ -146,6 +146,12 @@ static inline bool is_stream_work(unsigned type)
            type == RECORD_GRAPH;
 }
 
+/* What ranges, marks and their names are made of. */
+static inline bool is_range_record(unsigned type)
+{
+    return type >= RECORD_PUSH && type <= RECORD_LABEL;
+}
+
 /* Does the record show in a trace? The others only describe. */
 static inline bool event_is_visible(unsigned type)
 {

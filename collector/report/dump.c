@@ -29,7 +29,6 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "error.h"
-#include "model/survey.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
 #include "record/argument_text.h"
@@ -38,6 +37,7 @@
 #include "record/stack_record.h"
 #include "report/dump_record.h"
 #include "symbol/cuda_error.h"
+#include "symbol/kernel_names.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
 
@@ -53,6 +53,11 @@ struct dump {
     struct output out;
     FILE *text; /* a view: what is printed goes to `out` */
     struct process *process;
+    struct losses *losses; /* owned, by process index: of loading, and what was met */
+    struct losses *met;    /* those of the process */
+    struct kernel_names texts;
+    struct kernel_handles handles; /* of registered kernels of the process, and of KERNEL_NAME */
+    struct kernel_handles kernels;
     struct stream_scan *scan;
     struct dump_name *names; /* owned */
     uint32_t name_count;
@@ -129,10 +134,10 @@ static const struct kernel_name *name_at(const struct dump *d, uint64_t handle, 
 
 static int keep_name(struct dump *d, const struct record *r)
 {
-    struct kernel_handles *handles = &d->process->kernels;
+    struct kernel_handles *handles = &d->handles;
     if (!r->bytes || r->arg_count < 1 || d->name_count == DUMP_NAMES_MAX)
         return 0;
-    if (kernel_name_set(&d->rec.reader.names, handles, r->args[0], r->bytes, r->byte_count) < 0)
+    if (kernel_name_set(&d->texts, handles, r->args[0], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
     struct dump_name *names =
         array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
@@ -164,7 +169,7 @@ static void print_call(struct dump *d, const struct record *r)
     FILE *out = d->text;
     const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
-        d->process->losses.unknown_functions++;
+        d->met->unknown_functions++;
     print_name("call ", f ? f->symbol : "?", "", out);
     fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
             (unsigned long long)r->duration, r->result);
@@ -207,8 +212,9 @@ static void print_other(const struct dump *d, const struct record *r)
         labels += length + (labels[length] == ' ');
     }
     const struct kernel_name *name =
-        r->type == RECORD_KERNEL ? survey_kernel(d->process, record_arg(r, KERNEL_NAME_INDEX))
-                                 : NULL;
+        r->type == RECORD_KERNEL && record_arg(r, KERNEL_NAME_INDEX)
+            ? kernel_name_of(&d->kernels, record_arg(r, KERNEL_NAME_INDEX))
+            : NULL;
     if (name)
         fprintf(out, " kernel=%s", name->json);
     if (r->type == RECORD_STACK) {
@@ -226,7 +232,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
         print_call(d, r);
     else
         print_other(d, r);
-    d->process->losses.stacks_unread += !stack_record_is_good(r);
+    d->met->stacks_unread += !stack_record_is_good(r);
     fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
     if (r->correlation)
         fprintf(out, " correlation=%u", r->correlation);
@@ -269,8 +275,8 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
         return error;
     if (print) {
         print_block(place, error < 0, d->text);
-        p->losses.damaged_blocks += error < 0;
-        p->losses.damaged_records += error < 0 ? place->header.record_count : 0;
+        d->met->damaged_blocks += error < 0;
+        d->met->damaged_records += error < 0 ? place->header.record_count : 0;
     }
     if (error < 0)
         return 0;
@@ -284,11 +290,11 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
         else if (record.type == RECORD_NAME)
             error = keep_name(d, &record);
         else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
-            error = kernel_name_set(&d->rec.reader.names, &p->gpu_names, record.args[0],
-                                    record.bytes, record.byte_count);
+            error = kernel_name_set(&d->texts, &d->kernels, record.args[0], record.bytes,
+                                    record.byte_count);
     }
     if (print && more < 0) {
-        p->losses.damaged_blocks++;
+        d->met->damaged_blocks++;
         fprintf(d->text, "damaged\n");
     }
     block_decoder_release(&decoder);
@@ -325,7 +331,11 @@ static void print_losses(const struct losses *l, FILE *out)
 static int dump_process(struct dump *d, struct process *p)
 {
     d->process = p;
+    d->met = &d->losses[p->index];
+    *d->met = p->losses;
     d->name_count = 0;
+    kernel_handles_release(&d->texts, &d->handles);
+    kernel_handles_release(&d->texts, &d->kernels);
     print_header(p, d->text);
     int error = d->blocks_only ? 0 : walk(d, false);
     if (d->name_count)
@@ -333,7 +343,7 @@ static int dump_process(struct dump *d, struct process *p)
     if (error == 0)
         error = walk(d, true);
     if (error == 0)
-        print_losses(&p->losses, d->text);
+        print_losses(d->met, d->text);
     else
         message("%s: %s", p->file.path,
                 error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
@@ -347,8 +357,10 @@ static enum exit_code dump_recording(struct dump *d)
     if (code != EXIT_OK)
         return code;
     d->scan = malloc(sizeof *d->scan);
+    d->losses = calloc(d->rec.count + 1u, sizeof *d->losses);
     d->text = output_stream(&d->out);
-    int error = d->scan && d->text ? 0 : GPUPROF_NO_MEMORY;
+    kernel_names_limit(&d->texts, recording_bytes(&d->rec));
+    int error = d->scan && d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("dump: %s", gpuprof_error_text(error));
     for (uint32_t i = 0; error == 0 && i < d->rec.count; i++)
@@ -364,10 +376,14 @@ enum exit_code dump_verb(const struct options *options)
     if (code == EXIT_OK)
         code = dump_recording(&d);
     if (code == EXIT_OK)
-        code = recording_verdict(&d.rec, options->strict);
+        code = recording_verdict(&d.rec, d.losses, d.texts.dropped, options->strict);
     free(d.scan);
+    free(d.losses);
     free(d.names);
     free(d.payload);
+    kernel_handles_release(&d.texts, &d.handles);
+    kernel_handles_release(&d.texts, &d.kernels);
+    kernel_names_release(&d.texts);
     recording_release(&d.rec);
     return code;
 }

@@ -6,14 +6,15 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/device_memory.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 
 #define TABLE_SHIFT  56 /* above any pointer */
 #define UNNAMED      (1ull << 55)
 #define UNNAMED_MASK (UNNAMED - 1)
+#define PENDING      (1ull << 54) /* above any pointer, too: a kernel that nothing has named yet */
 #define DEVICES_MAX  4096
+#define RECENT_SLOTS 64
 
 /* The time covered by slices that come in the order of their begins. */
 struct covered {
@@ -35,21 +36,25 @@ struct device_use {
 
 struct gpu_report {
     struct recording *rec;
+    struct walk *walk;
     enum report_by by;
-    bool surveyed;
-    struct survey survey;
-    struct ranges ranges;
+    bool has_work;
     struct key_map places; /* of rows + 1 */
-    struct gpu_stat *rows; /* owned */
+    struct {
+        struct key key;
+        uint64_t place;     /* 0: free */
+    } recent[RECENT_SLOTS]; /* a few of them: most events are of rows that were asked for before */
+    struct key_map unnamed; /* (process, number) of kernels -> a number for their keys */
+    struct gpu_stat *rows;  /* owned */
     uint32_t count;
     uint32_t rows_max;
     uint32_t capacity;
-    uint64_t *histogram_rows; /* a view */
-    struct device_memory memory;
+    uint64_t *histogram_rows;     /* a view */
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
+    uint32_t last_use; /* place of the device that was asked for last */
     uint64_t last_ns;
 };
 
@@ -63,19 +68,31 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-/* The row of that key, made with a copy of `name`; beyond the maximum one for all others. */
+/* The row of that key, or NULL. */
+static struct gpu_stat *find_row(struct gpu_report *g, enum gpu_table table, struct key key)
+{
+    key.a |= (uint64_t)table << TABLE_SHIFT;
+    unsigned slot = (unsigned)(key.a >> 4 ^ key.a ^ table << 3 ^ key.b ^ key.c) % RECENT_SLOTS;
+    struct key known = g->recent[slot].key;
+    if (known.a != key.a || known.b != key.b || known.c != key.c || !g->recent[slot].place) {
+        g->recent[slot].key = key;
+        g->recent[slot].place = key_map_get(&g->places, key);
+    }
+    return g->recent[slot].place ? &g->rows[g->recent[slot].place - 1] : NULL;
+}
+
+/* The same, made with a copy of `name`; beyond the maximum one for all others. NULL: no memory. */
 static struct gpu_stat *row_of(struct gpu_report *g, enum gpu_table table, struct key key,
                                const char *name)
 {
-    key.a |= (uint64_t)table << TABLE_SHIFT;
-    uint64_t place = key_map_get(&g->places, key);
-    if (!place && g->count >= g->rows_max) {
-        key = (struct key){(uint64_t)table << TABLE_SHIFT, UINT64_MAX, UINT64_MAX};
+    struct gpu_stat *found = find_row(g, table, key);
+    if (!found && g->count >= g->rows_max) {
+        key = (struct key){0, UINT64_MAX, UINT64_MAX};
         name = "(others)";
-        place = key_map_get(&g->places, key);
+        found = find_row(g, table, key);
     }
-    if (place)
-        return &g->rows[place - 1];
+    if (found)
+        return found;
     struct gpu_stat *rows = array_room(g->rows, g->count, &g->capacity, sizeof *rows, 64);
     if (!rows)
         return NULL;
@@ -84,6 +101,7 @@ static struct gpu_stat *row_of(struct gpu_report *g, enum gpu_table table, struc
     *row = (struct gpu_stat){.table = table, .min_ns = UINT64_MAX, .name = strdup(name)};
     if (!row->name)
         return NULL;
+    key.a |= (uint64_t)table << TABLE_SHIFT;
     return key_map_set(&g->places, key, ++g->count) < 0 ? NULL : row;
 }
 
@@ -115,23 +133,20 @@ static struct gpu_stat *range_row(struct gpu_report *g, enum gpu_table table,
     return row_of(g, table, (struct key){(uintptr_t)text, 0, 0}, text ? text->shown : "range");
 }
 
-struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by,
+struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool has_work,
                                      uint64_t *histogram_rows)
 {
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    g->rec = rec;
+    g->rec = walk->rec;
+    g->walk = walk;
     g->by = by;
+    g->has_work = has_work;
     g->histogram_rows = histogram_rows;
-    uint64_t more = recording_bytes(rec) / GPU_STATS_FILE_BYTES;
+    uint64_t more = recording_bytes(g->rec) / GPU_STATS_FILE_BYTES;
     uint64_t most = GPU_STATS_MAX - GPU_STATS_FREE;
     g->rows_max = GPU_STATS_FREE + (uint32_t)(more < most ? more : most) - TABLE_COUNT;
-    device_memory_init(&g->memory);
-    if (ranges_init(&g->ranges, rec, NULL) < 0) {
-        gpu_report_free(g);
-        return NULL;
-    }
     return g;
 }
 
@@ -146,31 +161,22 @@ void gpu_report_free(struct gpu_report *g)
     free(g->rows);
     free(g->devices);
     key_map_release(&g->places);
+    key_map_release(&g->unnamed);
     key_map_release(&g->device_places);
-    device_memory_release(&g->memory);
-    ranges_release(&g->ranges);
-    if (g->surveyed)
-        survey_release(&g->survey);
     free(g);
-}
-
-int gpu_report_survey(struct gpu_report *g)
-{
-    g->surveyed = recording_expects_gpu(g->rec) || g->by == BY_STACK || g->by == BY_PYTHON_LINE;
-    return g->surveyed ? survey_make(&g->survey, g->rec) : 0;
-}
-
-struct survey *gpu_report_surveyed(struct gpu_report *g)
-{
-    return g->surveyed ? &g->survey : NULL;
 }
 
 static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
+    struct device_use *last = &g->devices[g->last_use];
+    if (g->device_count && last->process == p && last->device == device)
+        return last;
     uint64_t place = key_map_get(&g->device_places, key);
-    if (place)
+    if (place) {
+        g->last_use = (uint32_t)place - 1;
         return &g->devices[place - 1];
+    }
     /* More devices than anything real has are one. */
     if (g->device_count == DEVICES_MAX)
         return &g->devices[DEVICES_MAX - 1];
@@ -187,29 +193,69 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
 }
 
 /* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
-static struct gpu_stat *kernel_row(struct gpu_report *g, const struct event *e)
+static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_name *known,
+                                   uint64_t number, uint64_t grid, uint64_t block)
 {
-    const struct record *r = e->record;
-    uint64_t number = record_arg(r, KERNEL_NAME_INDEX);
-    const struct kernel_name *known = survey_kernel(e->process, number);
-    char unnamed[48];
-    uint64_t grid = record_arg(r, KERNEL_GRID);
-    uint64_t block = record_arg(r, KERNEL_BLOCK);
-    struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK), 0, 0};
+    char unnamed[48], *text = NULL;
+    bool by_grid = g->by == BY_GRID;
+    struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK),
+                      by_grid ? grid : 0, by_grid ? block : 0};
+    struct gpu_stat *row = find_row(g, TABLE_KERNELS, key);
+    if (row)
+        return row;
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
-    if (g->by != BY_GRID)
+    if (!by_grid)
         return row_of(g, TABLE_KERNELS, key, name);
-    char *text = NULL;
-    key.b = grid;
-    key.c = block;
     if (asprintf(&text, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
                  (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
                  (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48)) < 0)
         return NULL;
-    struct gpu_stat *row = row_of(g, TABLE_KERNELS, key, text);
+    row = row_of(g, TABLE_KERNELS, key, text);
     free(text);
     return row;
+}
+
+/* A name may stand behind the kernels that have it: until then they have a row by their number. */
+static struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *e)
+{
+    const struct record *r = e->record;
+    uint64_t number = record_arg(r, KERNEL_NAME_INDEX);
+    uint64_t grid = record_arg(r, KERNEL_GRID), block = record_arg(r, KERNEL_BLOCK);
+    const struct kernel_name *known = walk_kernel(g->walk, e->process, number);
+    if (known || !number)
+        return kernel_row(g, known, number, grid, block);
+    struct key unnamed = {e->process->index, number, 0};
+    uint64_t n = key_map_get(&g->unnamed, unnamed);
+    if (!n && key_map_set(&g->unnamed, unnamed, n = g->unnamed.count + 1ull) == GPUPROF_NO_MEMORY)
+        return NULL;
+    struct key key = {PENDING | n, g->by == BY_GRID ? grid : 0, g->by == BY_GRID ? block : 0};
+    struct gpu_stat *row = row_of(g, TABLE_KERNELS, key, "");
+    if (row && !row->name[0]) {
+        row->unnamed = e->process;
+        row->number = number;
+        row->grid = grid;
+        row->block = block;
+    }
+    return row;
+}
+
+/* Now its name is known, or never will be. */
+static int name_row(struct gpu_report *g, uint32_t place)
+{
+    struct gpu_stat *from = &g->rows[place];
+    struct gpu_stat *row = kernel_row(g, walk_kernel(g->walk, from->unnamed, from->number),
+                                      from->number, from->grid, from->block);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    from = &g->rows[place];
+    row->count += from->count;
+    row->total_ns += from->total_ns;
+    row->min_ns = from->min_ns < row->min_ns ? from->min_ns : row->min_ns;
+    row->max_ns = from->max_ns > row->max_ns ? from->max_ns : row->max_ns;
+    histogram_move(&row->durations, &from->durations);
+    from->table = TABLE_COUNT; /* none */
+    return 0;
 }
 
 /* As nsys names them. */
@@ -257,18 +303,6 @@ static int take_launch(struct gpu_report *g, const struct event *e,
                               : count_in(g, named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
 }
 
-/* 1 and the call that made the work, 0, or an error. */
-static int find_call(struct gpu_report *g, const struct event *e, struct correlated_call *call)
-{
-    unsigned marks = CORRELATION_MATCHED |
-                     (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
-    int found = correlation_find(&g->survey.calls, e->process->index, e->record->correlation,
-                                 e->begin_ns, marks, call);
-    if (!found && e->record->correlation)
-        process_count_unpaired(e->process, e->begin_ns);
-    return found;
-}
-
 static int take_work(struct gpu_report *g, const struct event *e)
 {
     const struct record *r = e->record;
@@ -284,8 +318,8 @@ static int take_work(struct gpu_report *g, const struct event *e)
     cover(&use->busy, e->begin_ns, e->end_ns);
     if (r->type == RECORD_KERNEL || r->type == RECORD_GRAPH) {
         cover(&use->kernels, e->begin_ns, e->end_ns);
-        row =
-            r->type == RECORD_KERNEL ? kernel_row(g, e) : graph_row(g, record_arg(r, GRAPH_GRAPH));
+        row = r->type == RECORD_KERNEL ? row_of_kernel(g, e)
+                                       : graph_row(g, record_arg(r, GRAPH_GRAPH));
     } else {
         cover(&use->copies, e->begin_ns, e->end_ns);
         bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
@@ -294,22 +328,26 @@ static int take_work(struct gpu_report *g, const struct event *e)
     int error = count_in(g, row, e->end_ns - e->begin_ns, bytes);
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
         error = count_in(g, transfer_row(g, TABLE_SIZES, r), bytes, 0);
-    struct correlated_call call;
-    int found = error < 0 ? error : find_call(g, e, &call);
-    if (found < 0)
-        return found;
-    if (found && r->type == RECORD_KERNEL && (error = take_launch(g, e, &call)) < 0)
-        return error;
-    return found ? survey_project(&g->survey, &call, e->begin_ns, e->end_ns) : 0;
+    return error;
 }
 
-static int take_memory(struct gpu_report *g, const struct event *e)
+static int tied(void *context, const struct slice *s)
 {
+    struct gpu_report *g = context;
+    const struct event *e = &s->event;
+    if (!g->has_work || !s->is_called || !is_stream_work(e->record->type))
+        return 0;
+    int error = e->record->type == RECORD_KERNEL ? take_launch(g, e, &s->call) : 0;
+    return error < 0 ? error : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
+}
+
+static int take_memory(struct gpu_report *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
     const struct record *r = e->record;
-    struct memory_totals totals;
-    int error = device_memory_take(&g->memory, e, &totals);
-    if (error < 0 || r->type == RECORD_POOL || !memory_is_device(record_arg(r, MEMORY_KIND)))
-        return error;
+    const struct memory_totals totals = s->memory;
+    if (r->type == RECORD_POOL || !memory_is_device(record_arg(r, MEMORY_KIND)))
+        return 0;
     struct device_use *use = use_of(g, e->process, record_arg(r, MEMORY_DEVICE));
     if (!use)
         return GPUPROF_NO_MEMORY;
@@ -320,41 +358,39 @@ static int take_memory(struct gpu_report *g, const struct event *e)
     return 0;
 }
 
-static int take_range(struct gpu_report *g, const struct event *e)
+static int take_range(struct gpu_report *g, const struct slice *s)
 {
-    struct range *range = NULL;
-    int change = ranges_take(&g->ranges, e, &range);
-    if (change != RANGE_CLOSED)
-        return change < 0 ? change : 0;
-    return count_in(g, range_row(g, TABLE_RANGES, range->text), range->end_ns - range->begin_ns, 0);
+    const struct range *range = s->range;
+    if (s->change != RANGE_CLOSED && s->change != RANGE_LEFT)
+        return 0;
+    uint64_t end_ns = s->change == RANGE_LEFT ? g->last_ns : range->end_ns;
+    end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;
+    return count_in(g, range_row(g, TABLE_RANGES, range->text), end_ns - range->begin_ns, 0);
 }
 
-int gpu_report_take(struct gpu_report *g, const struct event *e)
+static int take(void *context, const struct slice *s)
 {
+    struct gpu_report *g = context;
+    const struct event *e = &s->event;
     const struct record *r = e->record;
+    if (r->type == RECORD_CALL)
+        return 0;
     if (event_is_visible(r->type) && e->end_ns > g->last_ns)
         g->last_ns = e->end_ns;
-    uint64_t duration_ns = e->end_ns - e->begin_ns;
     if (is_stream_work(r->type))
-        return g->surveyed ? take_work(g, e) : 0;
+        return g->has_work ? take_work(g, e) : 0;
+    uint64_t duration_ns = e->end_ns - e->begin_ns;
+    uint64_t kind = record_arg(r, SYNC_KIND);
+    _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
     switch (r->type) {
-    case RECORD_SYNC: {
-        struct correlated_call call;
-        int found = g->surveyed ? find_call(g, e, &call) : 0;
-        if (found < 0)
-            return found;
-        const char *name = sync_kind_text(record_arg(r, SYNC_KIND));
-        return count_in(g, named_row(g, TABLE_SYNCS, record_arg(r, SYNC_KIND), name), duration_ns,
-                        0);
-    }
-    case RECORD_OVERHEAD: {
-        uint64_t kind = record_arg(r, OVERHEAD_KIND);
+    case RECORD_SYNC:
+        return count_in(g, named_row(g, TABLE_SYNCS, kind, sync_kind_text(kind)), duration_ns, 0);
+    case RECORD_OVERHEAD:
         return count_in(g, named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)),
                         duration_ns, 0);
-    }
     case RECORD_MEMORY:
-    case RECORD_POOL: return take_memory(g, e);
-    default: return take_range(g, e);
+    case RECORD_POOL: return take_memory(g, s);
+    default: return take_range(g, s);
     }
 }
 
@@ -423,8 +459,8 @@ static int compare_stats(const void *left, const void *right)
 static int add_projected(struct gpu_report *g)
 {
     int error = 0;
-    for (uint32_t i = 1; g->surveyed && error == 0 && i <= g->survey.nodes.count; i++) {
-        const struct range_node *node = survey_range(&g->survey, i, &error);
+    for (uint32_t i = 1; error == 0 && i <= g->walk->survey.nodes.count; i++) {
+        const struct range_node *node = survey_range(&g->walk->survey, i, &error);
         if (!node)
             return error;
         if (node->work_begin_ns <= node->work_end_ns)
@@ -434,21 +470,28 @@ static int add_projected(struct gpu_report *g)
     return error;
 }
 
-int gpu_report_finish(struct gpu_report *g)
+static int end(void *context)
 {
+    struct gpu_report *g = context;
     int error = add_projected(g);
-    struct range *range;
-    while (error == 0 && (range = ranges_drain(&g->ranges, g->last_ns)))
-        error = count_in(g, range_row(g, TABLE_RANGES, range->text),
-                         range->end_ns - range->begin_ns, 0);
+    for (uint32_t i = 0; error == 0 && i < g->count; i++)
+        if (g->rows[i].unnamed)
+            error = name_row(g, i);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
-    for (uint32_t i = 0; error == 0 && g->surveyed && i < g->rec->count; i++)
-        if (process_expects_gpu(g->rec->processes[i]))
-            error = survey_tell(&g->survey, g->rec->processes[i]);
     if (g->count)
         qsort(g->rows, g->count, sizeof *g->rows, compare_stats);
     return error;
+}
+
+struct consumer gpu_report_consumer(struct gpu_report *g)
+{
+    unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
+    return (struct consumer){.context = g,
+                             .needs = WALK_RANGES | WALK_MEMORY | work,
+                             .take = take,
+                             .tied = tied,
+                             .end = end};
 }
 
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count)

@@ -13,8 +13,7 @@
 
 #include "base/histogram.h"
 #include "base/options.h"
-#include "model/range_stack.h"
-#include "model/survey.h"
+#include "model/walk.h"
 #include "table/table.h"
 
 #define GPU_STATS_MAX 65536 /* rows: one for all others is the last of each table */
@@ -48,28 +47,22 @@ struct gpu_stat {
     uint64_t max_ns;
     uint64_t bytes; /* in all; of TABLE_MEMORY the largest sum at a time */
     uint64_t of_ns; /* of TABLE_DEVICES: what total_ns is a part of; 0: of nothing */
+    const struct process
+        *unnamed; /* of a kernel whose name is not known yet; NULL: it is, or none */
+    uint64_t number, grid, block; /* of that kernel */
     struct histogram durations;
 };
 
 struct gpu_report;
 
-/* NULL: no memory. `rec` must stay, and *histogram_rows, of which histograms take theirs. */
-struct gpu_report *gpu_report_create(struct recording *rec, enum report_by by,
+/* NULL: no memory. `walk` must stay, and *histogram_rows, of which histograms take theirs.
+ * `has_work`: the recording should have work of devices. */
+struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool has_work,
                                      uint64_t *histogram_rows);
 void gpu_report_free(struct gpu_report *g);
 
-/* The first pass, where there is GPU work or a table needs it. 0, or an error after one line on
- * stderr. */
-int gpu_report_survey(struct gpu_report *g);
-
-/* What that pass has found; NULL: it was not needed. */
-struct survey *gpu_report_surveyed(struct gpu_report *g);
-
-/* Any event but a call, in the order of the timeline. 0 or an error. */
-int gpu_report_take(struct gpu_report *g, const struct event *e);
-
-/* After the last: sorts the rows. 0 or an error. */
-int gpu_report_finish(struct gpu_report *g);
+/* Of all slices but calls. Its `end` leaves the rows complete. */
+struct consumer gpu_report_consumer(struct gpu_report *g);
 
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
@@ -82,7 +75,7 @@ struct gpu_totals {
     uint64_t span_ns; /* from its first to its last work, likewise */
 };
 
-/* After gpu_report_finish. `g` may be NULL: then all are 0. */
+/* After the walk. `g` may be NULL: then all are 0. */
 struct gpu_totals gpu_report_totals(const struct gpu_report *g);
 
 /* Of a struct gpu_report, which may be NULL. (gpu_report_print.c) */

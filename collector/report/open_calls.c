@@ -11,16 +11,18 @@
 #include "record/argument_text.h"
 
 /* A name is known only while its handle means it: as the events go by. */
-static const struct kernel_name *kernel_of(const struct event *e)
+static const struct kernel_name *kernel_of(const struct slice *s)
 {
+    const struct event *e = &s->event;
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
         if (e->function->args[i].kind == API_KERNEL)
-            return kernel_name_of(&e->process->kernels, e->record->args[i]);
+            return walk_handle(s, e->record->args[i]);
     return NULL;
 }
 
-void open_calls_take(struct open_calls *o, const struct event *e)
+void open_calls_take(struct open_calls *o, const struct slice *s)
 {
+    const struct event *e = &s->event;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint32_t place = o->count;
     if (!(e->record->flags & RECORD_OPEN))
@@ -36,7 +38,7 @@ void open_calls_take(struct open_calls *o, const struct event *e)
     o->calls[place] = (struct open_call){.function = e->function,
                                          .process = e->process,
                                          .thread = e->thread,
-                                         .kernel = kernel_of(e),
+                                         .kernel = kernel_of(s),
                                          .duration_ns = duration_ns,
                                          .arg_count = e->record->arg_count};
     memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);

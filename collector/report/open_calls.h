@@ -8,8 +8,7 @@
 
 #include <stdio.h>
 
-#include "model/timeline.h"
-#include "symbol/kernel_names.h"
+#include "model/walk.h"
 #include "table/table.h"
 
 #define OPEN_CALLS_MAX 32
@@ -31,8 +30,8 @@ struct open_calls {
     uint64_t total; /* with those that are not kept */
 };
 
-/* Takes the event, a CALL, if it had not returned. */
-void open_calls_take(struct open_calls *o, const struct event *e);
+/* Takes the slice, a CALL, if it had not returned. */
+void open_calls_take(struct open_calls *o, const struct slice *s);
 
 /* Of a struct open_calls. */
 extern const struct table_info open_calls_table;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/report.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "model/timeline.h"
 #include "report/gpu_report.h"
 #include "report/stack_report.h"
 
@@ -76,8 +74,12 @@ static uint64_t call_bytes(const struct event *e)
     return bytes;
 }
 
-static int take_call(struct report *r, const struct event *e)
+static int take(void *context, const struct slice *s)
 {
+    struct report *r = context;
+    const struct event *e = &s->event;
+    if (e->record->type != RECORD_CALL)
+        return 0;
     struct report_row *row = row_of(r, e->function);
     if (!row)
         return GPUPROF_NO_MEMORY;
@@ -96,7 +98,7 @@ static int take_call(struct report *r, const struct event *e)
         r->begin_ns = e->begin_ns;
     if (e->end_ns > r->end_ns)
         r->end_ns = e->end_ns;
-    open_calls_take(&r->open, e);
+    open_calls_take(&r->open, s);
     r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
@@ -124,62 +126,48 @@ static int compare_rows(const void *left, const void *right)
     return strcmp(a->function->name, b->function->name);
 }
 
-static int complete(struct report *r)
+/* What a walk does not know. */
+static int complete(struct report *r, const char *symbol_folder)
 {
     r->failures.begin_ns = r->begin_ns;
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
-        losses_add(&r->losses, &r->rec->processes[i]->losses);
-    return cost_report_init(&r->cost, r->rec);
+        losses_add(&r->losses, &r->walk.losses[i]);
+    int error = r->stacks ? stack_report_finish(r->stacks, symbol_folder) : 0;
+    return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-static int start_stacks(struct report *r, enum report_by by, const char *symbol_folder)
+static int start(struct report *r, struct recording *rec, enum report_by by)
 {
-    if (by != BY_STACK && by != BY_PYTHON_LINE)
-        return 0;
-    r->stacks = calloc(1, sizeof *r->stacks);
-    if (!r->stacks)
+    bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
+    int error = walk_init(&r->walk, rec);
+    r->gpu = gpu_report_create(&r->walk, by, has_stacks || recording_expects_gpu(rec),
+                               &r->histogram_rows);
+    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
+    if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL))
         return GPUPROF_NO_MEMORY;
-    return stack_report_init(r->stacks, gpu_report_surveyed(r->gpu), by, symbol_folder);
+    return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 
-static int take_event(struct report *r, const struct event *e)
-{
-    int error = e->record->type == RECORD_CALL ? take_call(r, e) : gpu_report_take(r->gpu, e);
-    return error == 0 && r->stacks ? stack_costs_take(&r->stacks->costs, e) : error;
-}
-
-int report_make(struct report *r, struct recording *rec, enum report_by by,
+int report_make(struct report *r, struct recording *rec, enum report_by by, uint64_t walk_ns_max,
                 const char *symbol_folder)
 {
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    r->gpu = gpu_report_create(rec, by, &r->histogram_rows);
-    int more = r->gpu ? gpu_report_survey(r->gpu) : GPUPROF_NO_MEMORY;
-    if (r->gpu && more < 0)
-        return more;
-    int started = r->gpu ? start_stacks(r, by, symbol_folder) : GPUPROF_NO_MEMORY;
-    struct timeline *timeline = timeline_create(rec, OPEN_BYTES_MAX);
-    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
-    more = r->gpu && timeline && r->process_calls && started == 0 ? 1 : GPUPROF_NO_MEMORY;
-    while (more > 0) {
-        struct event event;
-        more = timeline_next(timeline, &event);
-        int error = more > 0 ? take_event(r, &event) : 0;
-        more = error < 0 ? error : more;
+    int error = start(r, rec, by);
+    if (error == 0) {
+        struct consumer consumers[3] = {{.context = r, .take = take}, gpu_report_consumer(r->gpu)};
+        if (r->stacks)
+            consumers[2] = stack_costs_consumer(&r->stacks->costs);
+        r->walk.ns_max = walk_ns_max;
+        if ((error = walk_run(&r->walk, NULL, consumers, r->stacks ? 3 : 2)) < 0)
+            return error;
+        error = complete(r, symbol_folder);
     }
-    if (more == 0)
-        more = gpu_report_finish(r->gpu);
-    if (more == 0 && r->stacks)
-        more = stack_report_finish(r->stacks);
-    if (more < 0)
-        message("%s: %s", timeline ? timeline_path(timeline) : "report",
-                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
-    timeline_free(timeline);
-    int completed = complete(r);
-    if (completed < 0 && more == 0)
-        message("report: %s", gpuprof_error_text(completed));
-    return more < 0 ? more : completed;
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return error;
 }
 
 void report_release(struct report *r)
@@ -195,4 +183,5 @@ void report_release(struct report *r)
         stack_report_release(r->stacks);
     free(r->stacks);
     gpu_report_free(r->gpu);
+    walk_release(&r->walk);
 }

@@ -11,7 +11,7 @@
 #include "base/histogram.h"
 #include "base/number_set.h"
 #include "base/options.h"
-#include "read/recording.h"
+#include "model/walk.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
@@ -35,6 +35,7 @@ struct stack_report;
 
 struct report {
     const struct recording *rec;
+    struct walk walk;
     struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
     uint32_t row_count;
     uint32_t row_capacity;
@@ -61,11 +62,12 @@ struct report {
 };
 
 /*
- * Reads all events of `rec`, which must stay; `by` says what a row of kernels is, or which table of
- * stacks there is to be, with symbols from `symbol_folder` (symbols.h). 0, or an error after one
- * line on stderr.
+ * Reads all events of `rec`, which must stay, or as far as it comes within `walk_ns_max` (0: that
+ * does not matter); `by` says what a row of kernels is, or which table of stacks there is to be,
+ * with symbols from `symbol_folder` (symbols.h). 0, or an error after one line on stderr;
+ * report_release in both cases.
  */
-int report_make(struct report *r, struct recording *rec, enum report_by by,
+int report_make(struct report *r, struct recording *rec, enum report_by by, uint64_t walk_ns_max,
                 const char *symbol_folder);
 void report_release(struct report *r);
 

@@ -69,15 +69,15 @@ enum exit_code report_verb(const struct options *options)
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        int error = report_make(&report, &rec, options->by, options->symbols);
+        int error = report_make(&report, &rec, options->by, 0, options->symbols);
         if (error == 0 && !report.histogram_rows)
             message("report: more different times than recordings of this size have: some medians "
                     "and 95th percentiles are those of the others");
         code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->output, format);
+        if (code == EXIT_OK)
+            code = walk_verdict(&report.walk, options->strict);
         report_release(&report);
     }
-    if (code == EXIT_OK)
-        code = recording_verdict(&rec, options->strict);
     recording_release(&rec);
     return code;
 }
@@ -107,9 +107,8 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        rec.walk_ns_max = walk_ns_max;
-        int error = report_make(&report, &rec, BY_NAME, NULL);
-        if (error == 0 && rec.is_cut)
+        int error = report_make(&report, &rec, BY_NAME, walk_ns_max, NULL);
+        if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)
             report_print_summary(&report, SUMMARY_FUNCTIONS, out);

@@ -11,8 +11,8 @@
 
 /*
  * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
- * processes, calls, the functions with most time, bytes copied, losses. Each of at most two walks
- * through the events ends after `walk_ns_max`; the figures then are of what was read, and that is
+ * processes, calls, the functions with most time, bytes copied, losses. The walk through the events
+ * ends after `walk_ns_max`; the figures then are of what was read, and that is
  * said. With EXIT_USAGE (no recording there) it has written nothing.
  */
 enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);

@@ -10,11 +10,10 @@ struct sorted_stack {
     uint32_t node;
 };
 
-int stack_report_init(struct stack_report *r, struct survey *survey, enum report_by by,
-                      const char *symbol_folder)
+int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by)
 {
     *r = (struct stack_report){.by = by};
-    return stack_costs_init(&r->costs, survey, symbol_folder);
+    return stack_costs_init(&r->costs, walk);
 }
 
 void stack_report_release(struct stack_report *r)
@@ -130,9 +129,11 @@ static int sort_lines(struct stack_report *r)
     return 0;
 }
 
-int stack_report_finish(struct stack_report *r)
+int stack_report_finish(struct stack_report *r, const char *symbol_folder)
 {
-    int error = sort_stacks(r);
+    int error = stack_costs_finish(&r->costs, symbol_folder);
+    if (error == 0)
+        error = sort_stacks(r);
     call_tree_say(&r->costs.tree);
     r->without = stack_costs_without(&r->costs);
     r->total = r->without;

@@ -36,13 +36,12 @@ struct stack_report {
     struct stack_cost total;   /* of all, these included */
 };
 
-/* `survey` must stay. 0 or an error; stack_report_release in both cases. */
-int stack_report_init(struct stack_report *r, struct survey *survey, enum report_by by,
-                      const char *symbol_folder);
+/* `walk` must stay. 0 or an error; stack_report_release in both cases. */
+int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by);
 void stack_report_release(struct stack_report *r);
 
-/* After the last event went to stack_costs_take. 0 or GPUPROF_NO_MEMORY. */
-int stack_report_finish(struct stack_report *r);
+/* After the walk, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
+int stack_report_finish(struct stack_report *r, const char *symbol_folder);
 
 /* Of a struct stack_report; NULL, or made --by another thing: not there. (stack_report_print.c) */
 extern const struct table_info stack_tables[2];

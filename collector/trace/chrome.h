@@ -7,7 +7,6 @@
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
-#include "model/device_memory.h"
 #include "model/projection.h"
 #include "trace/gpu_rows.h"
 #include "trace/trace_row.h"
@@ -27,6 +26,7 @@ struct process_span {
 
 struct trace_writer {
     struct output *out;
+    struct walk *walk;
     struct recording *rec;
     struct trace_scope scope;
     struct function_pieces **functions; /* owned, by function index */
@@ -39,13 +39,12 @@ struct trace_writer {
     struct process_span *spans; /* owned, as `processes`; see chrome_span */
     uint64_t origin_ns;
     uint64_t last_ns;
+    uint64_t left_ns; /* when ranges that are open at the end are shown to end; 0: not yet known */
     uint64_t calls;
     struct value_cache values;
-    struct ranges ranges;
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
-    struct device_memory memory;
     uint64_t flows;
     uint64_t gpu_events;
     bool *stacks_used; /* owned, by node of the call tree - 1 */
@@ -101,7 +100,7 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 /* ---- chrome_gpu.c ---- */
 
 /* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
-int chrome_gpu(struct trace_writer *w, const struct event *e);
+int chrome_gpu(struct trace_writer *w, const struct slice *s);
 
 /* ---- chrome_stacks.c ---- */
 
@@ -112,7 +111,7 @@ int chrome_gpu(struct trace_writer *w, const struct event *e);
  * The node of the call's stack, 0: it has none to show. It will be among the stackFrames. 0 or
  * GPUPROF_NO_MEMORY.
  */
-int chrome_stack(struct trace_writer *w, const struct event *e, uint32_t *node);
+int chrome_stack(struct trace_writer *w, const struct slice *s, uint32_t *node);
 
 /* Its member of args, innermost frame first; at most CHROME_STACK_BYTES. */
 char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node);
@@ -122,13 +121,13 @@ void chrome_stack_frames(struct trace_writer *w);
 
 /* ---- chrome_ranges.c ---- */
 
-/* Any record that is no call and no work of a device. 0 or an error. */
-int chrome_range(struct trace_writer *w, const struct event *e);
+/* Any record that is no call and no work of a device, and ranges that are left. 0 or an error. */
+int chrome_range(struct trace_writer *w, const struct slice *s);
 
 /* A projection_fn whose context is the writer. */
 projection_fn chrome_projected;
 
-/* Closes what is open: ranges, projections, steps. */
+/* Closes what is open: projections, steps. */
 int chrome_ranges_end(struct trace_writer *w);
 
 #endif

@@ -17,14 +17,12 @@ _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BY
 
 /* An event that is being written. */
 struct gpu_slice {
-    const struct event *event;
+    const struct slice *of;
     struct gpu_row *row;
     uint64_t begin_ns; /* as shown: relative to the origin, fitted into the row */
     uint64_t end_ns;
     uint64_t device;
     uint64_t stream;
-    bool called; /* `call` is known */
-    struct correlated_call call;
 };
 
 #define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
@@ -49,19 +47,12 @@ static int64_t difference(uint64_t a, uint64_t b)
     return b > a ? cut : -cut;
 }
 
-/* Finds the call, the row and the place in it. */
-static int place(struct trace_writer *w, const struct event *e, enum row_kind kind, uint64_t device,
-                 uint64_t stream, struct gpu_slice *s)
+/* Finds the row and the place in it. */
+static int place(struct trace_writer *w, const struct slice *of, enum row_kind kind,
+                 uint64_t device, uint64_t stream, struct gpu_slice *s)
 {
-    int more =
-        correlation_find(&w->scope.survey->calls, e->process->index, e->record->correlation,
-                         e->begin_ns, kind == ROW_STREAM ? CORRELATION_MATCHED : 0, &s->call);
-    if (more < 0)
-        return more;
-    if (!more && e->record->correlation && kind != ROW_OVERHEAD)
-        process_count_unpaired(e->process, e->begin_ns);
-    s->event = e;
-    s->called = more > 0;
+    const struct event *e = &of->event;
+    s->of = of;
     s->device = device;
     s->stream = stream;
     s->begin_ns = chrome_time(w, e->begin_ns);
@@ -98,8 +89,8 @@ static int put_identity(struct trace_writer *w, const struct gpu_slice *s, uint6
 {
     uint32_t sequence = 0;
     int error = 0;
-    if (s->called && s->call.range) {
-        const struct range_node *node = survey_range(w->scope.survey, s->call.range, &error);
+    if (s->of->is_called && s->of->call.range) {
+        const struct range_node *node = survey_range(w->scope.survey, s->of->call.range, &error);
         if (!node)
             return error;
         sequence = node->sequence;
@@ -111,17 +102,17 @@ static int put_identity(struct trace_writer *w, const struct gpu_slice *s, uint6
         out = PUT(out, ",\"stream\":-1");
     else
         out = PUT_FIELD(out, "stream", s->stream ? s->stream : GPU_STREAM_DEFAULT);
-    *end = PUT_FIELD(out, "correlation", s->event->record->correlation);
+    *end = PUT_FIELD(out, "correlation", s->of->event.record->correlation);
     return 0;
 }
 
 /* How long after its call it began, and how long it waited for others. */
 static char *put_latency(const struct gpu_slice *s, char *out)
 {
-    if (!s->called)
+    if (!s->of->is_called)
         return out;
-    int64_t latency = difference(s->call.begin_ns, s->event->begin_ns);
-    int64_t queue = difference(s->call.end_ns, s->event->begin_ns);
+    int64_t latency = difference(s->of->call.begin_ns, s->of->event.begin_ns);
+    int64_t queue = difference(s->of->call.end_ns, s->of->event.begin_ns);
     out = put_signed_us(PUT(out, ",\"launch latency (us)\":"), latency);
     return put_signed_us(PUT(out, ",\"queue time (us)\":"), queue > 0 ? queue : 0);
 }
@@ -137,7 +128,7 @@ static char *put_graph(char *out, uint64_t graph, uint64_t node)
 
 static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
 {
-    uint64_t ns = s->event->end_ns - s->event->begin_ns;
+    uint64_t ns = s->of->event.end_ns - s->of->event.begin_ns;
     out = PUT_FIELD(out, "bytes", bytes);
     out = PUT(out, ",\"memory bandwidth (GB/s)\":");
     unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
@@ -147,19 +138,19 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
 /* An arrow from the call to the work; its two ends have an id of their own. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
-    if (!s->called || s->call.thread - w->first_thread >= w->thread_count)
+    if (!s->of->is_called || s->of->call.thread - w->first_thread >= w->thread_count)
         return;
-    const struct trace_row *row = chrome_row(w, s->call.thread);
-    uint64_t id = (uint64_t)s->event->process->index << FLOW_PROCESS_SHIFT |
+    const struct trace_row *row = chrome_row(w, s->of->call.thread);
+    uint64_t id = (uint64_t)s->of->event.process->index << FLOW_PROCESS_SHIFT |
                   (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
-    uint64_t half = (s->call.end_ns - s->call.begin_ns) / 2;
+    uint64_t half = (s->of->call.end_ns - s->of->call.begin_ns) / 2;
     uint64_t begin_ns =
-        chrome_time(w, s->call.begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
+        chrome_time(w, s->of->call.begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
     /* Viewers bind no arrow that points back in time. */
     if (begin_ns > s->begin_ns)
         begin_ns = s->begin_ns;
-    if (begin_ns < chrome_time(w, s->call.begin_ns))
-        begin_ns = chrome_time(w, s->call.begin_ns);
+    if (begin_ns < chrome_time(w, s->of->call.begin_ns))
+        begin_ns = chrome_time(w, s->of->call.begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     out = json_decimal(out, id);
@@ -184,19 +175,20 @@ static int finish(struct trace_writer *w, const struct gpu_slice *s, char *out, 
     if (!project)
         return 0;
     return projections_add(&w->projections, s->row->process, s->row->device, s->row->stream,
-                           s->begin_ns, s->end_ns, s->called ? &s->call : NULL);
+                           s->begin_ns, s->end_ns, s->of->is_called ? &s->of->call : NULL);
 }
 
 static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
-    const struct record *r = s->event->record;
+    const struct record *r = s->of->event.record;
     struct launch_shape shape = {
         .blocks = dim3_volume(record_arg(r, KERNEL_GRID)),
         .threads = dim3_volume(record_arg(r, KERNEL_BLOCK)),
         .registers = record_arg(r, KERNEL_REGISTERS),
         .shared = record_arg(r, KERNEL_STATIC_SHARED) + record_arg(r, KERNEL_DYNAMIC_SHARED),
     };
-    const struct surveyed_device *d = survey_device(w->scope.survey, s->event->process, s->device);
+    const struct surveyed_device *d =
+        survey_device(w->scope.survey, s->of->event.process, s->device);
     struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
     if (o.spread) {
         out = json_microseconds(PUT(out, ",\"blocks per SM\":"), o.blocks_milli);
@@ -216,7 +208,7 @@ static char *put_before(char *out, uint64_t ns)
 
 static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
-    const struct record *r = s->event->record;
+    const struct record *r = s->of->event.record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
     uint64_t dynamic = record_arg(r, KERNEL_DYNAMIC_SHARED);
     out = value_dim3(&w->values, PUT(out, ",\"grid\":"), record_arg(r, KERNEL_GRID));
@@ -236,16 +228,17 @@ static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char 
     return put_graph(out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
 }
 
-static int put_kernel_slice(struct trace_writer *w, const struct event *e)
+static int put_kernel_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char number[48];
     int error =
-        place(w, e, ROW_STREAM, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_STREAM), &s);
+        place(w, of, ROW_STREAM, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_STREAM), &s);
     if (error < 0)
         return error;
-    const struct kernel_name *name = survey_kernel(e->process, record_arg(r, KERNEL_NAME_INDEX));
+    const struct kernel_name *name =
+        walk_kernel(w->walk, of->event.process, record_arg(r, KERNEL_NAME_INDEX));
     if (!name)
         snprintf(number, sizeof number, "\"kernel %llu\"",
                  (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
@@ -272,13 +265,14 @@ static char *put_peer(char *out, const struct record *r)
     return out;
 }
 
-static int put_copy_slice(struct trace_writer *w, const struct event *e)
+static int put_copy_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char title[GPU_TITLE_BYTES];
     char name[6 * GPU_TITLE_BYTES + 2];
-    int error = place(w, e, ROW_STREAM, record_arg(r, COPY_DEVICE), record_arg(r, COPY_STREAM), &s);
+    int error =
+        place(w, of, ROW_STREAM, record_arg(r, COPY_DEVICE), record_arg(r, COPY_STREAM), &s);
     if (error < 0)
         return error;
     copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
@@ -294,13 +288,13 @@ static int put_copy_slice(struct trace_writer *w, const struct event *e)
     return finish(w, &s, out, true);
 }
 
-static int put_set_slice(struct trace_writer *w, const struct event *e)
+static int put_set_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char title[GPU_TITLE_BYTES];
     char name[6 * GPU_TITLE_BYTES + 2];
-    int error = place(w, e, ROW_STREAM, record_arg(r, SET_DEVICE), record_arg(r, SET_STREAM), &s);
+    int error = place(w, of, ROW_STREAM, record_arg(r, SET_DEVICE), record_arg(r, SET_STREAM), &s);
     if (error < 0)
         return error;
     size_t length = (size_t)(put_text(name, set_title(record_arg(r, SET_KIND), title)) - name);
@@ -314,13 +308,13 @@ static int put_set_slice(struct trace_writer *w, const struct event *e)
     return finish(w, &s, out, true);
 }
 
-static int put_graph_slice(struct trace_writer *w, const struct event *e)
+static int put_graph_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char name[48];
     int error =
-        place(w, e, ROW_STREAM, record_arg(r, GRAPH_DEVICE), record_arg(r, GRAPH_STREAM), &s);
+        place(w, of, ROW_STREAM, record_arg(r, GRAPH_DEVICE), record_arg(r, GRAPH_STREAM), &s);
     if (error < 0)
         return error;
     snprintf(name, sizeof name, "\"CUDA graph %llu\"",
@@ -334,14 +328,14 @@ static int put_graph_slice(struct trace_writer *w, const struct event *e)
 }
 
 /* On a row of its own: it overlaps the work that it waits for. */
-static int put_sync_slice(struct trace_writer *w, const struct event *e)
+static int put_sync_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char name[64];
     uint64_t context = record_arg(r, SYNC_CONTEXT);
-    uint64_t device = survey_context_device(w->scope.survey, e->process, context);
-    int error = place(w, e, ROW_SYNC, device, 0, &s);
+    uint64_t device = survey_context_device(w->scope.survey, of->event.process, context);
+    int error = place(w, of, ROW_SYNC, device, 0, &s);
     if (error < 0)
         return error;
     bool on_stream = record_arg(r, SYNC_KIND) != SYNC_CONTEXT_HOST &&
@@ -367,12 +361,12 @@ static int put_sync_slice(struct trace_writer *w, const struct event *e)
     return finish(w, &s, out, false);
 }
 
-static int put_overhead_slice(struct trace_writer *w, const struct event *e)
+static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
 {
-    const struct record *r = e->record;
+    const struct record *r = of->event.record;
     struct gpu_slice s;
     char name[64];
-    int error = place(w, e, ROW_OVERHEAD, 0, 0, &s);
+    int error = place(w, of, ROW_OVERHEAD, 0, 0, &s);
     if (error < 0)
         return error;
     size_t length =
@@ -390,26 +384,21 @@ static int put_overhead_slice(struct trace_writer *w, const struct event *e)
 
 /* An instant, as PyTorch's allocator reports them. What a pool says of itself changes totals only.
  */
-static int put_memory(struct trace_writer *w, const struct event *e)
+static int put_memory(struct trace_writer *w, const struct slice *s)
 {
+    const struct event *e = &s->event;
     const struct record *r = e->record;
-    struct correlated_call call;
     bool on_device = memory_is_device(record_arg(r, MEMORY_KIND));
     uint64_t device = record_arg(r, MEMORY_DEVICE);
-    struct memory_totals totals;
-    int more = device_memory_take(&w->memory, e, &totals);
-    if (more == 0 && r->type == RECORD_MEMORY)
-        more = correlation_find(&w->scope.survey->calls, e->process->index, r->correlation,
-                                e->begin_ns, 0, &call);
-    if (more < 0 || r->type == RECORD_POOL)
-        return more;
+    if (r->type == RECORD_POOL)
+        return 0;
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out =
         PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
                  "\"pid\":");
-    if (more > 0 && call.thread - w->first_thread < w->thread_count) {
-        const struct trace_row *row = chrome_row(w, call.thread);
+    if (s->is_called && s->call.thread - w->first_thread < w->thread_count) {
+        const struct trace_row *row = chrome_row(w, s->call.thread);
         out = put(out, row->ids, row->ids_bytes);
     } else {
         out = json_decimal(out, e->process->shown_pid);
@@ -429,8 +418,8 @@ static int put_memory(struct trace_writer *w, const struct event *e)
         *out++ = '-';
     uint64_t bytes = record_arg(r, MEMORY_BYTES);
     out = json_decimal(out, bytes < VALUE_EXACT_MAX ? bytes : VALUE_EXACT_MAX);
-    out = PUT_FIELD(out, "Total Allocated", totals.allocated);
-    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&totals));
+    out = PUT_FIELD(out, "Total Allocated", s->memory.allocated);
+    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&s->memory));
     out = put_text(PUT(out, ",\"kind\":"), memory_kind_text(record_arg(r, MEMORY_KIND)));
     out = PUT(out, "}}");
     output_advance(w->out, out);
@@ -439,15 +428,15 @@ static int put_memory(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
-int chrome_gpu(struct trace_writer *w, const struct event *e)
+int chrome_gpu(struct trace_writer *w, const struct slice *s)
 {
-    switch (e->record->type) {
-    case RECORD_KERNEL: return put_kernel_slice(w, e);
-    case RECORD_COPY: return put_copy_slice(w, e);
-    case RECORD_SET: return put_set_slice(w, e);
-    case RECORD_GRAPH: return put_graph_slice(w, e);
-    case RECORD_SYNC: return put_sync_slice(w, e);
-    case RECORD_OVERHEAD: return put_overhead_slice(w, e);
-    default: return put_memory(w, e);
+    switch (s->event.record->type) {
+    case RECORD_KERNEL: return put_kernel_slice(w, s);
+    case RECORD_COPY: return put_copy_slice(w, s);
+    case RECORD_SET: return put_set_slice(w, s);
+    case RECORD_GRAPH: return put_graph_slice(w, s);
+    case RECORD_SYNC: return put_sync_slice(w, s);
+    case RECORD_OVERHEAD: return put_overhead_slice(w, s);
+    default: return put_memory(w, s);
     }
 }

@@ -325,10 +325,11 @@ static int put_losses(struct trace_writer *w, const struct process *p)
 {
     char text[2048];
     char name[2100];
-    if (losses_weight(&p->losses) == LOSS_NONE)
+    const struct losses *losses = &w->walk->losses[p->index];
+    if (losses_weight(losses) == LOSS_NONE)
         return 0;
-    snprintf(name, sizeof name, "lost: %s", losses_text(&p->losses, text, sizeof text));
-    return put_note(w, p, "p", w->last_ns, name, losses_object(&p->losses));
+    snprintf(name, sizeof name, "lost: %s", losses_text(losses, text, sizeof text));
+    return put_note(w, p, "p", w->last_ns, name, losses_object(losses));
 }
 
 /* One for each thing that was given up to cost less. */
@@ -406,7 +407,7 @@ static cJSON *cost_object(const struct cost_table *costs)
     return object;
 }
 
-static cJSON *process_object(const struct process *p)
+static cJSON *process_object(const struct process *p, const struct losses *losses)
 {
     char id[2 * sizeof p->header.process_id + 1];
     char title[1024];
@@ -429,7 +430,7 @@ static cJSON *process_object(const struct process *p)
         free(note);
     }
     cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));
-    cJSON_AddItemToObject(object, "losses", losses_object(&p->losses));
+    cJSON_AddItemToObject(object, "losses", losses_object(losses));
     return object;
 }
 
@@ -439,7 +440,7 @@ int chrome_tail(struct trace_writer *w)
     char origin[JSON_DECIMAL_MAX + 1];
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
-        losses_add(&sum, &w->processes[i]->losses);
+        losses_add(&sum, &w->walk->losses[w->processes[i]->index]);
         error = put_steps(w, w->processes[i]);
         if (error == 0)
             error = put_losses(w, w->processes[i]);
@@ -458,7 +459,8 @@ int chrome_tail(struct trace_writer *w)
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));
     cJSON *processes = cJSON_AddArrayToObject(other, "processes");
     for (uint32_t i = 0; i < w->process_count; i++)
-        cJSON_AddItemToArray(processes, process_object(w->processes[i]));
+        cJSON_AddItemToArray(
+            processes, process_object(w->processes[i], &w->walk->losses[w->processes[i]->index]));
     if (error == 0)
         error = put_object(w, other, "\n],\"otherData\":");
     else

@@ -75,15 +75,15 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
     const struct kernel_name *text;
     if (range->domain) {
         out = PUT(out, ",\"domain\":");
-        text = ranges_label(&w->ranges, range->process, LABEL_OF_DOMAIN, 0, range->domain);
+        text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_DOMAIN, 0, range->domain);
         if (!text)
-            text = ranges_label(&w->ranges, range->process, LABEL_OF_DOMAIN, range->domain,
+            text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_DOMAIN, range->domain,
                                 range->domain);
         out = text ? put_name(out, text) : value_number(out, range->domain);
     }
     if (range->category) {
         out = PUT(out, ",\"category\":");
-        text = ranges_label(&w->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
+        text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
                             range->category);
         out = text ? put_name(out, text) : value_number(out, range->category);
     }
@@ -187,15 +187,16 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
 static bool is_innermost(struct trace_writer *w, const struct range *closed)
 {
     /* Free ranges have no place in the thread's row; deeper nested ones have a later one. */
-    const struct range_stack *stack = ranges_stack(&w->ranges, closed->thread->index);
+    const struct range_stack *stack = ranges_stack(&w->walk->ranges, closed->thread->index);
     for (uint32_t i = 0; i < stack->count; i++)
         if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
             return false;
     return true;
 }
 
-static int close_range(struct trace_writer *w, struct range *range, bool ended)
+static int close_range(struct trace_writer *w, const struct range *closed, bool ended)
 {
+    struct range shown = *closed, *range = &shown;
     struct trace_row *thread_row = chrome_row(w, range->thread->index);
     uint64_t begin_ns = chrome_time(w, range->begin_ns);
     uint64_t end_ns = chrome_time(w, range->end_ns);
@@ -272,8 +273,9 @@ static int take_label(struct trace_writer *w, const struct event *e)
     struct process *p = e->process;
     if (record_arg(r, LABEL_KIND) != LABEL_OF_THREAD)
         return 0;
-    const struct kernel_name *text = ranges_label(
-        &w->ranges, p, LABEL_OF_THREAD, record_arg(r, LABEL_DOMAIN), record_arg(r, LABEL_HANDLE));
+    const struct kernel_name *text =
+        ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, record_arg(r, LABEL_DOMAIN),
+                     record_arg(r, LABEL_HANDLE));
     for (uint32_t i = 0; text && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
         if (t->number && t->tid && t->tid == record_arg(r, LABEL_HANDLE))
@@ -282,21 +284,30 @@ static int take_label(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
-int chrome_range(struct trace_writer *w, const struct event *e)
+/* One that is open at the end lasts as long as anything that is shown. */
+static int close_left(struct trace_writer *w, const struct range *range)
 {
-    struct range *range = NULL;
-    int change = ranges_take(&w->ranges, e, &range);
-    switch (change) {
+    struct range left = *range;
+    if (!w->left_ns)
+        w->left_ns = w->origin_ns + (w->last_ns == UINT64_MAX ? 0 : w->last_ns);
+    left.end_ns = w->left_ns > left.begin_ns ? w->left_ns : left.begin_ns;
+    return close_range(w, &left, false);
+}
+
+int chrome_range(struct trace_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct range *range = s->range;
+    switch (s->change) {
     case RANGE_OPENED: open_range(w, range); return 0;
     case RANGE_CLOSED: return close_range(w, range, true);
+    case RANGE_LEFT: return close_left(w, range);
     case RANGE_MARKED:
         put_instant(w, e, range->text ? range->text->json : "\"mark\"",
                     range->text ? range->text->json_bytes : 6, range);
         return 0;
     default: break;
     }
-    if (change < 0)
-        return change;
     if (e->record->type == RECORD_LABEL)
         return take_label(w, e);
     if (e->record->type == RECORD_STEP)
@@ -333,13 +344,7 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
 
 int chrome_ranges_end(struct trace_writer *w)
 {
-    struct range *range;
-    int error = 0;
-    uint64_t last_ns = w->last_ns == UINT64_MAX ? 0 : w->last_ns;
-    while (error == 0 && (range = ranges_drain(&w->ranges, w->origin_ns + last_ns)))
-        error = close_range(w, range, false);
-    if (error == 0)
-        error = projections_end(&w->projections);
+    int error = projections_end(&w->projections);
     for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
         struct process_span *span = &w->spans[i];
         struct process *p = w->processes[i];
@@ -351,8 +356,6 @@ int chrome_ranges_end(struct trace_writer *w)
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
             error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
-        if (error == 0 && w->scope.survey && process_expects_gpu(p))
-            error = survey_tell(w->scope.survey, p);
     }
     return error;
 }

@@ -29,12 +29,13 @@ static int use(struct trace_writer *w, uint32_t node)
     return 0;
 }
 
-int chrome_stack(struct trace_writer *w, const struct event *e, uint32_t *node)
+int chrome_stack(struct trace_writer *w, const struct slice *s, uint32_t *node)
 {
+    const struct event *e = &s->event;
     *node = 0;
     if (!w->scope.tree || !e->record->stack_id)
         return 0;
-    const struct range *range = ranges_innermost(&w->ranges, e->thread, false);
+    const struct range *range = walk_range(s, false);
     int error = call_tree_stack(w->scope.tree, 0, e->process->index, e->record->stack_id,
                                 range ? range->text : NULL, node);
     return error < 0 || !*node ? error : use(w, *node);

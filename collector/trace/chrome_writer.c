@@ -57,21 +57,21 @@ static void chrome_free(struct trace_writer *w)
     free(w->rows);
     free(w->spans);
     free(w->stacks_used);
-    ranges_release(&w->ranges);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
     key_map_release(&w->named_pids);
-    device_memory_release(&w->memory);
     free(w);
 }
 
-static struct trace_writer *chrome_create(struct output *out, struct recording *rec,
+static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
                                           const struct trace_scope *scope)
 {
+    struct recording *rec = walk->rec;
     struct trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
     w->out = out;
+    w->walk = walk;
     w->rec = rec;
     w->scope = *scope;
     const struct process *only = scope->only;
@@ -81,10 +81,9 @@ static struct trace_writer *chrome_create(struct output *out, struct recording *
     w->thread_count = only ? only->thread_count : rec->thread_count;
     w->rows = calloc(w->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
-    device_memory_init(&w->memory);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     gpu_rows_init(&w->gpu_rows, w->processes, w->process_count);
-    if (!w->rows || !w->spans || ranges_init(&w->ranges, rec, only) < 0) {
+    if (!w->rows || !w->spans) {
         chrome_free(w);
         return NULL;
     }
@@ -178,20 +177,20 @@ static struct function_pieces *pieces_of(struct trace_writer *w, const struct fu
     return w->functions[f->index];
 }
 
-static char *put_kernel(struct trace_writer *w, char *out, const struct event *e, uint64_t handle)
+static char *put_kernel(struct trace_writer *w, char *out, const struct slice *s, uint64_t handle)
 {
-    const struct kernel_name *name = kernel_name_of(&e->process->kernels, handle);
+    const struct kernel_name *name = walk_handle(s, handle);
     if (name)
         return json_copy(out, name->json, name->json_bytes);
     *out++ = '"';
     return value_handle(&w->values, out, handle);
 }
 
-static inline char *put_arg(struct trace_writer *w, char *out, const struct event *e, unsigned kind,
+static inline char *put_arg(struct trace_writer *w, char *out, const struct slice *s, unsigned kind,
                             uint64_t value)
 {
     switch (kind) {
-    case API_KERNEL: return put_kernel(w, out, e, value);
+    case API_KERNEL: return put_kernel(w, out, s, value);
     case API_DIM3: return value_dim3(&w->values, out, value);
     case API_KIND: return value_copy_kind(out, value);
     case API_DEVICE: return value_signed(out, value);
@@ -238,17 +237,18 @@ static char *put_flags(char *out, const struct event *e)
 }
 
 /* The range that the call is in: what Kineto's readers take for the operator that made it. */
-static char *put_external_id(struct trace_writer *w, char *out, const struct thread *thread)
+static char *put_external_id(char *out, const struct slice *s)
 {
-    struct range *range = ranges_innermost(&w->ranges, thread, true);
+    struct range *range = walk_range(s, true);
     if (range)
         range->used = true;
     out = PUT(out, ",\"External id\":");
     return json_decimal(out, range ? range->sequence : 0);
 }
 
-static int chrome_call(struct trace_writer *w, const struct event *e)
+static int take_call(struct trace_writer *w, const struct slice *s)
 {
+    const struct event *e = &s->event;
     const struct function_pieces *pieces = pieces_of(w, e->function);
     struct trace_row *row = chrome_row(w, e->thread->index);
     if (!pieces)
@@ -256,7 +256,7 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     uint64_t begin_ns = chrome_time(w, e->begin_ns);
     uint64_t end_ns = chrome_time(w, e->end_ns);
     uint32_t stack;
-    int error = chrome_stack(w, e, &stack);
+    int error = chrome_stack(w, s, &stack);
     if (error < 0)
         return error;
     trace_row_fit(row, &begin_ns, &end_ns);
@@ -276,11 +276,11 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
         if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value))
             continue;
         out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
-        out = put_arg(w, out, e, kind, value);
+        out = put_arg(w, out, s, kind, value);
     }
     out = put_flags(out, e);
     if (w->scope.survey && e->record->correlation)
-        out = put_external_id(w, out, e->thread);
+        out = put_external_id(out, s);
     if (pieces->symbol.length)
         out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
     if (stack)
@@ -297,13 +297,20 @@ static int chrome_call(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
-static int chrome_other(struct trace_writer *w, const struct event *e)
+static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
-    if (is_stream_work(e->record->type) || e->record->type == RECORD_SYNC ||
-        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY ||
-        e->record->type == RECORD_POOL)
-        return w->scope.survey ? chrome_gpu(w, e) : 0;
-    return chrome_range(w, e);
+    switch (s->event.record->type) {
+    case RECORD_CALL: return take_call(w, s);
+    case RECORD_KERNEL:
+    case RECORD_COPY:
+    case RECORD_SET:
+    case RECORD_GRAPH:
+    case RECORD_SYNC:
+    case RECORD_OVERHEAD:
+    case RECORD_MEMORY:
+    case RECORD_POOL: return w->scope.survey ? chrome_gpu(w, s) : 0;
+    default: return chrome_range(w, s);
+    }
 }
 
 static int chrome_end(struct trace_writer *w)
@@ -314,10 +321,11 @@ static int chrome_end(struct trace_writer *w)
 
 const struct trace_format chrome_format = {
     .name = "chrome",
+    .ending = ".json",
+    .needs = WALK_RANGES | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,
-    .call = chrome_call,
-    .other = chrome_other,
+    .take = chrome_take,
     .end = chrome_end,
     .free = chrome_free,
 };

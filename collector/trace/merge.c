@@ -24,8 +24,7 @@
 
 struct merge {
     struct recording rec;
-    struct survey survey;
-    bool surveyed;
+    struct walk walk;
     struct call_tree tree;
     bool has_stacks;
     bool split; /* a file per rank */
@@ -33,66 +32,52 @@ struct merge {
     bool has_step_range;
     bool sync_streams;
     const struct trace_format *format;
-    struct trace_writer *writer; /* of the trace being written */
-    struct timeline *timeline;
-    uint64_t origin_ns;
+    struct trace_writer *writer; /* of the trace being written, and where it goes */
+    struct output *out;
     uint64_t room; /* for the text of all traces */
     bool begun;
 };
 
-static int write_event(struct merge *m, const struct event *event)
+/* The first event shown is the traces' origin, unless they share an earlier one. */
+static int take(void *context, const struct slice *s)
 {
+    struct merge *m = context;
     int error = 0;
-    bool call = event->record->type == RECORD_CALL;
-    if (!m->begun && event_is_visible(event->record->type)) {
+    if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
-        error = m->format->begin(m->writer, m->surveyed ? m->origin_ns : event->begin_ns);
+        error = m->format->begin(m->writer, m->walk.survey.origin_ns);
     }
-    if (error < 0 || !m->begun)
-        return error;
-    return call ? m->format->call(m->writer, event) : m->format->other(m->writer, event);
+    if (error == 0 && m->begun)
+        error = m->format->take(m->writer, s);
+    return error == 0 && m->out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
-static int write_events(struct merge *m, const struct output *out)
+static int end(void *context)
 {
-    struct event event;
-    int more;
-    int error = 0;
-    while ((more = timeline_next(m->timeline, &event)) > 0) {
-        if ((error = write_event(m, &event)) < 0)
-            return error;
-        if (out->error)
-            return 0; /* output_finish reports it */
-    }
-    if (more < 0)
-        return more;
-    if (!m->begun)
-        error = m->format->begin(m->writer, m->origin_ns);
+    struct merge *m = context;
+    int error = m->begun ? 0 : m->format->begin(m->writer, m->walk.survey.origin_ns);
     return error < 0 ? error : m->format->end(m->writer);
 }
 
 /* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
 static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    if (m->surveyed && (m->split || recording_expects_gpu(&m->rec)))
-        scope->survey = &m->survey;
+    bool has_work = m->split || recording_expects_gpu(&m->rec);
+    struct consumer consumer = {
+        .context = m, .needs = WALK_RANGES, .take = take, .tied = NULL, .end = end};
+    scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
     scope->has_step_range = &m->has_step_range;
     scope->sync_streams = m->sync_streams;
+    consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
-    m->writer = m->format->create(out, &m->rec, scope);
-    m->timeline = timeline_create(&m->rec, OPEN_BYTES_MAX);
-    if (m->timeline && scope->only)
-        timeline_only(m->timeline, scope->only);
-    int error = m->writer && m->timeline ? write_events(m, out) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        message("%s: %s", m->timeline ? timeline_path(m->timeline) : "merge",
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    m->out = out;
+    m->writer = m->format->create(out, &m->walk, scope);
+    int error = m->writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
     if (m->writer)
         m->format->free(m->writer);
-    timeline_free(m->timeline);
-    return error;
+    return error < 0 ? error : 0;
 }
 
 static const char *base_name(const char *path)
@@ -231,14 +216,15 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->split = options->per_rank || is_archive_name(options->output);
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
-    /* Traces of ranks share their origin, and the survey is where it is found. */
     bool stacks = recording_has_stacks(&m->rec);
-    m->surveyed = m->split || stacks || recording_expects_gpu(&m->rec);
-    if (m->surveyed && survey_make(&m->survey, &m->rec) < 0)
+    if (walk_init(&m->walk, &m->rec) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    /* Traces of ranks share their origin; and what is written cannot be changed any more when a
+     * name, a stack or a device is met that was needed for it. */
+    if ((m->split || stacks || recording_expects_gpu(&m->rec)) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
-    m->origin_ns = m->surveyed ? m->survey.origin_ns : 0;
-    m->has_stacks = stacks && m->survey.stacks.stack_count;
-    if (m->has_stacks && call_tree_init(&m->tree, &m->survey, options->symbols) < 0)
+    m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
+    if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (!m->split)
         return write_file(m, options->output, &scope);
@@ -281,13 +267,13 @@ enum exit_code merge_verb(const struct options *options)
         message("merge: --step-range: no range has the name '%s'; the trace has no steps of it",
                 m.step_range);
     if (code == EXIT_OK)
-        code = recording_verdict(&m.rec, options->strict);
+        code = walk_verdict(&m.walk, options->strict);
     if (m.has_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
-    if (m.surveyed)
-        survey_release(&m.survey);
+    if (m.walk.rec)
+        walk_release(&m.walk);
     recording_release(&m.rec);
     return code;
 }

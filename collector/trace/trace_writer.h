@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every trace format provides: a table of functions, one writer file each. */
+/*
+ * What every trace format provides: a table of functions, one writer file each, and a row in
+ * trace_format.c.
+ */
 #ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
 #include "model/call_tree.h"
-#include "model/survey.h"
-#include "model/timeline.h"
+#include "model/walk.h"
 #include "output/output.h"
-#include "read/recording.h"
 
 struct trace_writer;
 
@@ -24,21 +25,26 @@ struct trace_scope {
 };
 
 struct trace_format {
-    const char *name;
-    /* NULL: no memory. `out`, `rec` and what `scope` points at must stay. */
-    struct trace_writer *(*create)(struct output *out, struct recording *rec,
+    const char *name;   /* as --format has it */
+    const char *ending; /* of a file's name, before a .gz */
+    unsigned needs;     /* enum walk_need, where there is work of a device; else WALK_RANGES */
+    /* NULL: no memory. `out`, `walk`, which has been surveyed if there is anything that it could
+     * have learnt, and what `scope` points at must stay. */
+    struct trace_writer *(*create)(struct output *out, struct walk *walk,
                                    const struct trace_scope *scope);
     /* Before the first event; all times will be shown relative to origin_ns. 0 or an error. */
     int (*begin)(struct trace_writer *w, uint64_t origin_ns);
-    /* A CALL; events come in the order of the timeline. 0 or an error. */
-    int (*call)(struct trace_writer *w, const struct event *event);
-    /* Any other record. 0 or an error. */
-    int (*other)(struct trace_writer *w, const struct event *event);
+    /* 0 or an error. */
+    int (*take)(struct trace_writer *w, const struct slice *s);
     /* After the last event, when the losses are known. 0 or an error. */
     int (*end)(struct trace_writer *w);
     void (*free)(struct trace_writer *w);
 };
 
 extern const struct trace_format chrome_format; /* chrome_writer.c */
+
+/* That of a name, of `length` bytes, or of a file's name; NULL: none. */
+const struct trace_format *trace_format_named(const char *name, size_t length);
+const struct trace_format *trace_format_of_file(const char *path);
 
 #endif

@@ -65,50 +65,65 @@ static void write_file(const char *path, const uint8_t *data, size_t size)
         abort();
 }
 
+struct narrow {
+    struct trace_writer *writer;
+    struct walk walk;
+    bool begun;
+};
+
+static int take(void *context, const struct slice *s)
+{
+    struct narrow *n = context;
+    if (!n->begun && event_is_visible(s->event.record->type)) {
+        n->begun = true;
+        chrome_format.begin(n->writer, n->walk.survey.origin_ns);
+    }
+    return n->begun ? chrome_format.take(n->writer, s) : 0;
+}
+
+static int end(void *context)
+{
+    struct narrow *n = context;
+    return n->begun ? chrome_format.end(n->writer) : 0;
+}
+
+static void write_narrowly(struct recording *rec, struct output *out)
+{
+    struct narrow n = {.begun = false};
+    struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
+    struct call_tree tree = {0};
+    struct consumer consumer = {
+        .context = &n, .needs = chrome_format.needs, .take = take, .end = end};
+    bool is_ready = walk_init(&n.walk, rec) == 0;
+    n.walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
+    if (is_ready && walk_survey(&n.walk) == 0) {
+        scope.survey = &n.walk.survey;
+        if (call_tree_init(&tree, &n.walk.survey, SYMBOLS_OFF) == 0)
+            scope.tree = &tree;
+        n.writer = chrome_format.create(out, &n.walk, &scope);
+        if (n.writer)
+            walk_run(&n.walk, NULL, &consumer, 1);
+        chrome_format.free(n.writer);
+    }
+    call_tree_release(&tree);
+    walk_release(&n.walk);
+}
+
 /* Reads the folder as merge does, with little room; the trace goes nowhere. */
 static void read_narrowly(void)
 {
     struct recording rec;
     struct output out;
-    struct event event;
     struct report report;
     struct recording_options options = {.keep_live = true};
     char *paths[] = {folder};
     if (recording_open(&rec, paths, 1, &options) == EXIT_OK) {
         if (output_open(&out, "/dev/null") < 0)
             abort();
-        struct survey survey;
-        struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
-        struct call_tree tree = {0};
-        if (survey_make(&survey, &rec) == 0) {
-            scope.survey = &survey;
-            if (call_tree_init(&tree, &survey, SYMBOLS_OFF) == 0)
-                scope.tree = &tree;
-        }
-        struct trace_writer *writer = chrome_format.create(&out, &rec, &scope);
-        struct timeline *timeline =
-            timeline_create(&rec, rec.processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX);
-        bool begun = false;
-        while (writer && timeline && timeline_next(timeline, &event) > 0) {
-            if (!begun && !event_is_visible(event.record->type))
-                continue;
-            if (!begun)
-                chrome_format.begin(writer, survey.origin_ns);
-            begun = true;
-            if (event.record->type == RECORD_CALL)
-                chrome_format.call(writer, &event);
-            else
-                chrome_format.other(writer, &event);
-        }
-        if (begun)
-            chrome_format.end(writer);
-        chrome_format.free(writer);
-        timeline_free(timeline);
-        call_tree_release(&tree);
-        survey_release(&survey);
+        write_narrowly(&rec, &out);
         output_finish(&out, 0);
         enum report_by by = rec.processes[0]->file.size % 3 ? BY_PYTHON_LINE : BY_GRID;
-        report_make(&report, &rec, by, SYMBOLS_OFF);
+        report_make(&report, &rec, by, 0, SYMBOLS_OFF);
         report_release(&report);
     }
     recording_release(&rec);

@@ -86,7 +86,7 @@ static void test_orders(void **state)
                  {700, 0, 3},
                  {700, 9, 2},
                  {1000, 11, 2},
-                 {3001, 0, 1}};
+                 {2001, 0, 1}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct correlation c;
         correlation_init(&c);

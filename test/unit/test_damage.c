@@ -53,7 +53,8 @@ static struct reading read_bytes(const uint8_t *data, size_t length)
     builder_write_file(path, data, length);
     r.opened = recording_open(&rec, paths, 1, &options);
     if (r.opened == EXIT_OK) {
-        struct timeline *t = timeline_create(&rec, OPEN_BYTES_MAX);
+        r.losses = rec.processes[0]->losses;
+        struct timeline *t = timeline_create(&rec, &r.losses, OPEN_BYTES_MAX);
         struct event event;
         int more;
         while ((more = timeline_next(t, &event)) > 0) {
@@ -68,8 +69,7 @@ static struct reading read_bytes(const uint8_t *data, size_t length)
         }
         assert_int_equal(more, 0);
         timeline_free(t);
-        r.verdict = recording_verdict(&rec, false);
-        r.losses = rec.processes[0]->losses;
+        r.verdict = recording_verdict(&rec, &r.losses, false, false);
     }
     recording_release(&rec);
     for (unsigned i = 0; i < BLOCKS; i++) {

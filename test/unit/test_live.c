@@ -34,7 +34,8 @@ static void read_all(const char *path, bool keep_live)
     char *paths[] = {(char *)path};
     memset(&seen, 0, sizeof seen);
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
-    struct timeline *t = timeline_create(&rec, OPEN_BYTES_MAX);
+    seen.losses = rec.processes[0]->losses;
+    struct timeline *t = timeline_create(&rec, &seen.losses, OPEN_BYTES_MAX);
     struct event event;
     uint64_t before = 0;
     int more;
@@ -59,9 +60,8 @@ static void read_all(const char *path, bool keep_live)
         strcpy(seen.thread_name, thread->name);
         seen.tid = thread->tid;
     }
-    seen.losses = rec.processes[0]->losses;
-    seen.verdict = recording_verdict(&rec, false);
-    seen.verdict_strict = recording_verdict(&rec, true);
+    seen.verdict = recording_verdict(&rec, &seen.losses, false, false);
+    seen.verdict_strict = recording_verdict(&rec, &seen.losses, false, true);
     recording_release(&rec);
 }
 

@@ -147,7 +147,7 @@ static void test_cost_of_a_short_program(void **state)
     char *paths[] = {path};
     struct recording_options how = {.quiet = true};
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, BY_NAME, NULL), 0);
+    assert_int_equal(report_make(&report, &rec, BY_NAME, 0, NULL), 0);
     FILE *out = open_memstream(&text, &length);
     const struct report_view view = {.how.limit = ROWS_UNLIMITED};
     assert_int_equal(report_print_text(&report, &view, out), 0);
@@ -199,7 +199,7 @@ static void test_many_functions(void **state)
     builder_release(&b);
     clock_t begin = clock();
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, BY_NAME, NULL), 0);
+    assert_int_equal(report_make(&report, &rec, BY_NAME, 0, NULL), 0);
     assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
     assert_int_equal(report.row_count, FUNCTIONS_HERE);
     for (unsigned i = 0; i < report.row_count; i++)
@@ -217,17 +217,18 @@ struct made {
     struct record record;
 };
 
-static struct event make_event(struct made *m)
+static struct slice make_slice(struct made *m, struct walk *walk)
 {
     *m = (struct made){.function = {.symbol = "cudaFree", .name = "cudaFree"},
                        .process = calloc(1, sizeof *m->process),
                        .thread = {.number = 1},
                        .record = {.type = RECORD_CALL}};
     assert_non_null(m->process);
-    return (struct event){.record = &m->record,
-                          .process = m->process,
-                          .thread = &m->thread,
-                          .function = &m->function};
+    return (struct slice){.walk = walk,
+                          .event = {.record = &m->record,
+                                    .process = m->process,
+                                    .thread = &m->thread,
+                                    .function = &m->function}};
 }
 
 static void print_open_calls(const struct open_calls *open, FILE *out)
@@ -243,13 +244,14 @@ static void test_open_calls(void **state)
     (void)state;
     struct open_calls open = {0};
     struct made m;
-    struct event event = make_event(&m);
-    open_calls_take(&open, &event);
+    struct walk walk = {.rec = NULL};
+    struct slice slice = make_slice(&m, &walk);
+    open_calls_take(&open, &slice);
     assert_int_equal(open.total, 0);
     m.record.flags = RECORD_OPEN;
     for (unsigned i = 0; i < 40; i++) {
-        event.end_ns = 1 + i * 7 % 40;
-        open_calls_take(&open, &event);
+        slice.event.end_ns = 1 + i * 7 % 40;
+        open_calls_take(&open, &slice);
     }
     assert_int_equal(open.total, 40);
     assert_int_equal(open.count, OPEN_CALLS_MAX);
@@ -270,8 +272,8 @@ static void test_open_calls(void **state)
     free(text);
     /* Nothing is known of its process behind its begin: that is no hang. */
     open = (struct open_calls){0};
-    event.end_ns = event.begin_ns;
-    open_calls_take(&open, &event);
+    slice.event.end_ns = slice.event.begin_ns;
+    open_calls_take(&open, &slice);
     out = open_memstream(&text, &length);
     open_calls_print_summary(&open, out);
     print_open_calls(&open, out);
@@ -289,7 +291,7 @@ static void test_failures(void **state)
     (void)state;
     struct failures failures = {0};
     struct made m;
-    struct event event = make_event(&m);
+    struct event event = make_slice(&m, NULL).event;
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
         m.record.result = (int)(1000 + i / 2);
         event.end_ns = 10 + i;

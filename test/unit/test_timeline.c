@@ -10,8 +10,9 @@
 #include "read/recording.h"
 #include "stream_builder.h"
 
-#define EVENTS_MAX       60000
-#define THREADS_MAX_HERE 5
+#define EVENTS_MAX         60000
+#define THREADS_MAX_HERE   5
+#define PROCESSES_MAX_HERE 4
 
 struct expected {
     uint64_t begin_ns;
@@ -104,7 +105,10 @@ static void compare(const char *folder, uint64_t open_bytes_max, uint32_t index_
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
     if (index_entries_max)
         assert_true(rec.index.count <= index_entries_max && rec.index.run_max > 1);
-    struct timeline *t = timeline_create(&rec, open_bytes_max);
+    struct losses losses[PROCESSES_MAX_HERE];
+    for (uint32_t i = 0; i < rec.count; i++)
+        losses[i] = rec.processes[i]->losses;
+    struct timeline *t = timeline_create(&rec, losses, open_bytes_max);
     struct event event;
     unsigned calls = 0;
     int more;
@@ -122,7 +126,7 @@ static void compare(const char *folder, uint64_t open_bytes_max, uint32_t index_
     assert_int_equal(more, 0);
     assert_int_equal(calls, expected_count);
     timeline_free(t);
-    assert_int_equal(recording_verdict(&rec, true), EXIT_OK);
+    assert_int_equal(recording_verdict(&rec, losses, false, true), EXIT_OK);
     recording_release(&rec);
 }
 
@@ -164,7 +168,8 @@ static void test_hosts(void **state)
     struct recording_options options = {.keep_live = true};
     char *paths[] = {(char *)folder};
     assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
-    struct timeline *t = timeline_create(&rec, OPEN_BYTES_MAX);
+    struct losses losses[2] = {rec.processes[0]->losses, rec.processes[1]->losses};
+    struct timeline *t = timeline_create(&rec, losses, OPEN_BYTES_MAX);
     static const uint64_t times[] = {1000100, 1000600, 1000700, 1001200};
     static const unsigned owners[] = {0, 1, 0, 1};
     struct event event;
@@ -189,51 +194,11 @@ static void test_hosts(void **state)
     scratch_remove(folder);
 }
 
-/* A handle means the name that was recorded last before the call. */
-static void test_names(void **state)
-{
-    (void)state;
-    const char *folder = scratch_folder();
-    struct stream_builder b;
-    builder_init(&b, 0);
-    builder_api(&b);
-    for (uint64_t i = 0; i < 50; i++) {
-        char name[32];
-        uint64_t args[5] = {0x1000, 0, 0, i, 0};
-        snprintf(name, sizeof name, "name%u", (unsigned)i);
-        /* The name stands in another thread's block, with the call's own time. */
-        builder_name(&b, 2, 100 * i, 0x1000, name);
-        builder_call(&b, 1, API_INDEX_cudaLaunchKernel, 100 * i, 5, 0, 5, args);
-    }
-    builder_finish(&b, "%s/a.gpuprof", folder);
-    struct recording rec;
-    struct recording_options options = {.keep_live = true};
-    char *paths[] = {(char *)folder};
-    assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
-    struct timeline *t = timeline_create(&rec, OPEN_BYTES_MAX);
-    struct event event;
-    unsigned calls = 0;
-    while (timeline_next(t, &event) > 0) {
-        if (event.record->type != RECORD_CALL)
-            continue;
-        char name[32];
-        snprintf(name, sizeof name, "name%u", (unsigned)event.record->args[3]);
-        const struct kernel_name *found = kernel_name_of(&event.process->kernels, 0x1000);
-        assert_string_equal(found->shown, name);
-        calls++;
-    }
-    assert_int_equal(calls, 50);
-    timeline_free(t);
-    recording_release(&rec);
-    scratch_remove(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),
         cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "record/stack_record.h"
+
+/* One time through the events. */
+struct pass {
+    struct walk *walk;
+    struct timeline *timeline;
+    const struct consumer *consumers; /* none: a survey */
+    unsigned count;
+    unsigned needs;
+    bool surveys; /* what is learnt is not known yet */
+};
+
+/* As it lies in the spool. */
+struct pending_work {
+    struct event event; /* its record is the one below */
+    struct record record;
+};
+
+int walk_init(struct walk *w, struct recording *rec)
+{
+    *w = (struct walk){.rec = rec, .texts = {.plain = true}, .open_bytes_max = OPEN_BYTES_MAX};
+    w->losses = calloc(rec->count + 1u, sizeof *w->losses);
+    w->names = calloc(rec->count + 1u, sizeof *w->names);
+    kernel_names_limit(&w->kernels, recording_bytes(rec));
+    kernel_names_limit(&w->texts, recording_bytes(rec));
+    spool_init(&w->pending, sizeof(struct pending_work));
+    device_memory_init(&w->memory);
+    int error = survey_init(&w->survey, rec);
+    if (!w->losses || !w->names)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++)
+        w->losses[i] = rec->processes[i]->losses;
+    return error;
+}
+
+void walk_release(struct walk *w)
+{
+    for (uint32_t i = 0; w->names && i < w->rec->count; i++) {
+        kernel_handles_release(&w->kernels, &w->names[i].handles);
+        kernel_handles_release(&w->kernels, &w->names[i].kernels);
+    }
+    kernel_names_release(&w->kernels);
+    kernel_names_release(&w->texts);
+    survey_release(&w->survey);
+    ranges_release(&w->ranges);
+    device_memory_release(&w->memory);
+    spool_release(&w->pending);
+    free(w->losses);
+    free(w->names);
+    *w = (struct walk){.pending.fd = -1};
+}
+
+const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
+                                      uint64_t number)
+{
+    return number ? kernel_name_of(&w->names[p->index].kernels, number) : NULL;
+}
+
+enum exit_code walk_verdict(const struct walk *w, bool strict)
+{
+    return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
+}
+
+/* ---- assembling ------------------------------------------------------------------------------ */
+
+static bool is_tied(unsigned type)
+{
+    return is_stream_work(type) || type == RECORD_SYNC || type == RECORD_OVERHEAD ||
+           type == RECORD_MEMORY;
+}
+
+/* GPU work has no call: something is missing, or was given up to cost less. Overheads and
+ * allocations need not have one. */
+static void count_unpaired(const struct pass *p, const struct event *e)
+{
+    struct losses *l = &p->walk->losses[e->process->index];
+    uint64_t untied_ns = cost_table_untied_ns(&e->process->costs);
+    if (!(p->needs & WALK_LOSSES) || !e->record->correlation ||
+        e->record->type == RECORD_OVERHEAD || e->record->type == RECORD_MEMORY)
+        return;
+    if (untied_ns < CLOCK_NS_MAX && e->begin_ns >= clock_map_ns(&e->process->clock, untied_ns))
+        l->gpu_given_up++;
+    else
+        l->gpu_unpaired++;
+}
+
+typedef int find_fn(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                    unsigned marks, struct correlated_call *found);
+
+static int find_call(struct walk *w, struct slice *s, find_fn *find)
+{
+    const struct event *e = &s->event;
+    unsigned marks = (is_stream_work(e->record->type) ? (unsigned)CORRELATION_MATCHED : 0) |
+                     (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
+    int found = find(&w->survey.calls, e->process->index, e->record->correlation, e->begin_ns,
+                     marks, &s->call);
+    s->is_called = found > 0;
+    return found < 0 ? found : 0;
+}
+
+/* Finds its call, or lays it aside until all calls are known. */
+static int tie(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    int error = find_call(w, s, p->surveys ? correlation_find_early : correlation_find);
+    s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;
+    if (s->is_pending && error == 0) {
+        struct pending_work work = {.event = s->event, .record = *s->event.record};
+        work.record.bytes = NULL;
+        work.record.byte_count = 0;
+        return spool_append(&w->pending, &work);
+    }
+    if (!s->is_called && error == 0)
+        count_unpaired(p, &s->event);
+    return error;
+}
+
+/* What is around a range must be asked for before it is there itself. */
+static int take_range(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    const struct range *around = p->surveys ? walk_range(s, false) : NULL;
+    uint32_t parent = around ? around->node : 0;
+    int change = ranges_take(&w->ranges, &s->event, &s->range);
+    if (change < 0)
+        return change;
+    s->change = (enum range_change)change;
+    return p->surveys ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
+}
+
+static int set_name(struct walk *w, struct kernel_handles *names, const struct record *r)
+{
+    if (!r->bytes || r->arg_count < 1)
+        return 0;
+    return kernel_name_set(&w->kernels, names, r->args[0], r->bytes, r->byte_count);
+}
+
+static int assemble(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    struct named_numbers *names = &w->names[e->process->index];
+    int error = 0;
+    switch (r->type) {
+    case RECORD_CALL: return p->surveys ? survey_take_call(&w->survey, &w->ranges, e) : 0;
+    case RECORD_NAME: return p->count ? set_name(w, &names->handles, r) : 0;
+    case RECORD_KERNEL_NAME: return p->surveys ? set_name(w, &names->kernels, r) : 0;
+    case RECORD_MODULE:
+    case RECORD_PYTHON:
+    case RECORD_STACK:
+        w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
+        return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
+    case RECORD_MEMORY:
+    case RECORD_POOL:
+        if (p->needs & WALK_MEMORY)
+            error = device_memory_take(&w->memory, e, &s->memory);
+        break;
+    default:
+        if (p->surveys)
+            error = survey_take(&w->survey, e);
+        if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
+            error = take_range(p, s);
+        break;
+    }
+    return error == 0 && p->count && p->needs & WALK_WORK && is_tied(r->type) ? tie(p, s) : error;
+}
+
+/* ---- handing out ----------------------------------------------------------------------------- */
+
+static int tell_tied(const struct pass *p, const struct slice *s)
+{
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < p->count; i++)
+        if (p->consumers[i].tied)
+            error = p->consumers[i].tied(p->consumers[i].context, s);
+    return error;
+}
+
+static int tell(const struct pass *p, const struct slice *s)
+{
+    int more = 0;
+    for (unsigned i = 0; more == 0 && i < p->count; i++)
+        more = p->consumers[i].take(p->consumers[i].context, s);
+    return more;
+}
+
+static int tell_pending(const struct pass *p)
+{
+    struct walk *w = p->walk;
+    int error = 0;
+    for (uint64_t i = 0; error == 0 && i < w->pending.count; i++) {
+        struct slice s = {.walk = w};
+        const struct pending_work *work = spool_at(&w->pending, i, false, &error);
+        if (!work)
+            return error;
+        struct record record = work->record;
+        s.event = work->event;
+        s.event.record = &record;
+        error = find_call(w, &s, correlation_find);
+        if (error == 0 && !s.is_called)
+            count_unpaired(p, &s.event);
+        if (error == 0)
+            error = tell_tied(p, &s);
+    }
+    return error;
+}
+
+/* The processes that are walked through: what it costs does not depend on the others' number. */
+static uint32_t first_of(const struct process *only)
+{
+    return only ? only->index : 0;
+}
+
+static uint32_t end_of(const struct walk *w, const struct process *only)
+{
+    return only ? only->index + 1 : w->rec->count;
+}
+
+/* Behind the last event. */
+static int finish(const struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    int error = p->surveys ? survey_finish(&w->survey) : 0;
+    struct slice s = {.walk = w, .change = RANGE_LEFT};
+    static const struct record nothing;
+    s.event.record = &nothing;
+    while (error == 0 && p->count && p->needs & WALK_RANGES &&
+           (s.range = ranges_drain(&w->ranges, UINT64_MAX))) {
+        s.event.process = s.range->process;
+        s.event.thread = s.range->thread;
+        error = tell(p, &s);
+    }
+    if (error == 0)
+        error = tell_pending(p);
+    for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
+         i++)
+        if (process_expects_gpu(w->rec->processes[i]))
+            error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
+    for (unsigned i = 0; error == 0 && i < p->count; i++)
+        if (p->consumers[i].end)
+            error = p->consumers[i].end(p->consumers[i].context);
+    return error;
+}
+
+/* What a walk learns on its way is forgotten; what a survey has learnt is not. */
+static int begin(struct walk *w, const struct process *only)
+{
+    for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
+        w->losses[i] = w->rec->processes[i]->losses;
+        kernel_handles_release(&w->kernels, &w->names[i].handles);
+    }
+    device_memory_release(&w->memory);
+    device_memory_init(&w->memory);
+    ranges_release(&w->ranges);
+    return ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
+}
+
+static int walk(const struct pass *p)
+{
+    struct walk *w = p->walk;
+    struct slice s = {.walk = w};
+    int more;
+    while ((more = timeline_next(p->timeline, &s.event)) > 0) {
+        if (!w->survey.origin_ns && event_is_visible(s.event.record->type))
+            w->survey.origin_ns = s.event.begin_ns;
+        s.change = RANGE_NONE;
+        s.is_called = s.is_pending = false;
+        int done = assemble(p, &s);
+        if (done == 0)
+            done = tell(p, &s);
+        if (done == 0 && p->count && p->needs & WALK_WORK && is_tied(s.event.record->type) &&
+            !s.is_pending)
+            done = tell_tied(p, &s);
+        if (done)
+            return done;
+    }
+    return more;
+}
+
+static int run(struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
+    int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
+    if (p->timeline && only)
+        timeline_only(p->timeline, only);
+    if (p->timeline && w->ns_max)
+        timeline_limit(p->timeline, w->ns_max, &w->is_cut);
+    if (more == 0)
+        more = walk(p);
+    if (more == 0)
+        more = finish(p, only);
+    if (more < 0)
+        message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(p->timeline);
+    return more;
+}
+
+int walk_survey(struct walk *w)
+{
+    struct pass p = {.walk = w, .needs = WALK_RANGES | WALK_STACKS, .surveys = true};
+    w->is_surveyed = true;
+    return run(&p, NULL);
+}
+
+int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
+             unsigned count)
+{
+    struct pass p = {.walk = w, .consumers = consumers, .count = count};
+    for (unsigned i = 0; i < count; i++)
+        p.needs |= consumers[i].needs;
+    p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
+    if (p.surveys)
+        p.needs |= WALK_RANGES; /* in which calls were made */
+    return run(&p, only);
+}

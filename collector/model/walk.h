@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One walk through all events of a recording in the order of time, for any number of consumers.
+ * Each event is assembled to a slice once: a call with the ranges around it, work of a device with
+ * the call that made it, a range with its begin, an allocation with what its device has then. What
+ * no consumer needs is not assembled.
+ *
+ * Usually one walk is enough: what stands behind its first use (names of kernels, stacks) is asked
+ * for at the end, and work whose call is not certain yet is told again when it is (`tied`). Who
+ * writes as it goes cannot wait, and has the recording surveyed first: then all is known at each
+ * slice. Reading changes no recording: losses, names and what was learnt belong to the walk.
+ *
+ * Memory: timeline.h, survey.h, range_stack.h and kernel_names.h say what bounds theirs; work that
+ * waits for its call lies in a spool (spool.h).
+ */
+#ifndef GPUPROF_COLLECTOR_WALK_H
+#define GPUPROF_COLLECTOR_WALK_H
+
+#include "base/exit_code.h"
+#include "model/device_memory.h"
+#include "model/range_stack.h"
+#include "model/survey.h"
+
+enum walk_need {
+    WALK_RANGES = 1, /* `change` and `range`; walk_range */
+    WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
+    WALK_MEMORY = 4, /* `memory` */
+    WALK_STACKS = 8, /* survey.stacks, at the end */
+    WALK_LOSSES = 16 /* with WALK_WORK: work without a call and launches without work are counted */
+};
+
+struct walk;
+
+struct slice {
+    struct event event;
+    struct walk *walk;
+    enum range_change change; /* what the event did to `range`; RANGE_LEFT: no event, the end */
+    bool is_pending;          /* its call is not known yet: `tied` will be told */
+    bool is_called;           /* `call` is known */
+    struct range *range;      /* a view until the next slice; of one that opened, until it closes */
+    struct correlated_call call;
+    struct memory_totals memory; /* of the device of a MEMORY or POOL record, after it */
+};
+
+#define WALK_STOP 1
+
+/* All but `take` may be NULL. Each returns 0 or an error, which ends the walk. */
+struct consumer {
+    void *context;
+    unsigned needs; /* enum walk_need */
+    /* Every slice in the order of time; then the ranges that are still open. Or WALK_STOP. */
+    int (*take)(void *context, const struct slice *s);
+    /* Each slice that WALK_WORK ties to a call, once, when its call is known, or known to be none:
+     * behind `take`, at once or, with a copy of the record without its bytes, at the end. */
+    int (*tied)(void *context, const struct slice *s);
+    /* The losses are complete. */
+    int (*end)(void *context);
+};
+
+/* What the names of a process mean. */
+struct named_numbers {
+    struct kernel_handles handles; /* of registered kernels, at this moment of the walk */
+    struct kernel_handles kernels; /* of KERNEL_NAME records */
+};
+
+struct walk {
+    struct recording *rec;
+    struct losses *losses; /* owned, by process index: of loading, and what the walk has met */
+    struct named_numbers *names; /* owned, by process index */
+    struct kernel_names kernels; /* texts of names, and of ranges */
+    struct kernel_names texts;
+    struct survey survey;
+    bool is_surveyed;
+    uint64_t ns_max; /* each walk ends early after so long; 0: it does not */
+    bool is_cut;     /* one has */
+    uint64_t open_bytes_max;
+    struct ranges ranges;
+    struct device_memory memory;
+    struct spool pending; /* work whose call is not known yet */
+};
+
+/* `rec` must stay. 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */
+int walk_init(struct walk *w, struct recording *rec);
+void walk_release(struct walk *w);
+
+/*
+ * Goes through everything once, so that walks after it know all at each slice. 0, or an error after
+ * one line on stderr.
+ */
+int walk_survey(struct walk *w);
+
+/*
+ * Walks through the events of `only` (NULL: of all processes), whose losses then are those of this
+ * walk. 0; WALK_STOP if a consumer has stopped it; or an error after one line on stderr. Without a
+ * survey before it, this is one: then it may be called only once.
+ */
+int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
+             unsigned count);
+
+/* recording_verdict of what was walked through. */
+enum exit_code walk_verdict(const struct walk *w, bool strict);
+
+/* The innermost range that is open around a call; `nested`: of push and pop only. */
+static inline struct range *walk_range(const struct slice *s, bool nested)
+{
+    return ranges_innermost(&s->walk->ranges, s->event.thread, nested);
+}
+
+/* The kernel that a KERNEL record names by that number, or NULL, in a single walk perhaps not yet.
+ */
+const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
+                                      uint64_t number);
+
+/* The kernel that a handle in the arguments of a call means at this moment, or NULL. */
+static inline const struct kernel_name *walk_handle(const struct slice *s, uint64_t handle)
+{
+    return kernel_name_of(&s->walk->names[s->event.process->index].handles, handle);
+}
+
+#endif

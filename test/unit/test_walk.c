@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk: what it assembles is the same whether all was known before or is told at the end, for
+ * recordings whose work begins before its call or has none, and whose names come late.
+ */
+#include "unit_test.h"
+
+#include "api/api.h"
+#include "model/walk.h"
+#include "record/gpu_record.h"
+#include "stream_builder.h"
+
+#define MAIN       1
+#define DEVICE     2
+#define WORKS_MAX  4000
+#define MANY_CALLS 300000
+
+/* What was said of a piece of work, by its number, which stands in its graph's place. */
+struct told {
+    unsigned takes, ties;
+    bool is_called;
+    uint32_t id;
+    uint64_t call_begin_ns;
+};
+
+struct listener {
+    struct told works[WORKS_MAX];
+    unsigned calls, closed, left, marks, ends;
+    unsigned pending;
+    bool is_early; /* a call was already known when its work was taken */
+};
+
+static int take(void *context, const struct slice *s)
+{
+    struct listener *l = context;
+    l->calls += s->event.record->type == RECORD_CALL;
+    l->closed += s->change == RANGE_CLOSED;
+    l->left += s->change == RANGE_LEFT;
+    l->marks += s->change == RANGE_MARKED;
+    if (s->event.record->type != RECORD_KERNEL)
+        return 0;
+    l->works[record_arg(s->event.record, KERNEL_GRAPH)].takes++;
+    l->pending += s->is_pending;
+    l->is_early |= s->is_called;
+    return 0;
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    struct listener *l = context;
+    if (s->event.record->type != RECORD_KERNEL)
+        return 0;
+    struct told *told = &l->works[record_arg(s->event.record, KERNEL_GRAPH)];
+    told->ties++;
+    told->is_called = s->is_called;
+    told->id = s->is_called ? s->call.id : 0;
+    told->call_begin_ns = s->is_called ? s->call.begin_ns : 0;
+    return 0;
+}
+
+static int end(void *context)
+{
+    ((struct listener *)context)->ends++;
+    return 0;
+}
+
+static struct consumer consumer_of(struct listener *l, unsigned needs)
+{
+    *l = (struct listener){.calls = 0};
+    return (struct consumer){l, needs, take, tied, end};
+}
+
+static void open_folder(struct recording *rec, const char *folder)
+{
+    struct recording_options options = {.keep_live = true};
+    char *paths[] = {(char *)folder};
+    assert_int_equal(recording_open(rec, paths, 1, &options), EXIT_OK);
+}
+
+static void add_kernel(struct stream_builder *b, uint64_t begin, uint32_t id, uint64_t number)
+{
+    uint64_t args[13] = {0, 1, 7, 1 + number % 3, 1, 1, 0, 0, 0, 0, 0, 0, number};
+    builder_record(b, DEVICE, RECORD_KERNEL, begin, 50, id, 13, args, NULL);
+}
+
+static void begin_process(struct stream_builder *b, unsigned number)
+{
+    builder_init(b, number);
+    builder_api(b);
+    builder_thread(b, MAIN, 0, b->header.pid, "main");
+    builder_thread(b, DEVICE, 0, b->header.pid + 1, GPU_THREAD_NAME);
+}
+
+/* Calls, some of which repeat an id, and work near them, far from them, before them, or of none. */
+static unsigned make_work(const char *folder, uint64_t seed, unsigned processes)
+{
+    unsigned works = 0;
+    for (unsigned p = 0; p < processes; p++) {
+        struct stream_builder b;
+        begin_process(&b, p);
+        for (uint32_t i = 1; i <= 300; i++) {
+            uint64_t begin = 1000 * i + random_of(&seed) % 900;
+            builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, begin, 90,
+                               random_of(&seed) % 20 ? i : 7);
+            for (unsigned k = random_of(&seed) % 4; k > 0; k--) {
+                uint64_t at = begin + random_of(&seed) % 5000;
+                at = random_of(&seed) % 10 ? at : at - random_of(&seed) % (begin - 1);
+                add_kernel(&b, at, random_of(&seed) % 10 ? i : 1000 + i, works++);
+            }
+            if (random_of(&seed) % 50 == 0)
+                builder_flush(&b);
+        }
+        builder_finish(&b, "%s/%u.gpuprof", folder, p);
+    }
+    assert_true(works < WORKS_MAX);
+    return works;
+}
+
+static void test_one_walk_or_two(void **state)
+{
+    static struct listener one, two;
+    (void)state;
+    for (unsigned round = 0; round < 6; round++) {
+        const char *folder = scratch_folder();
+        unsigned works = make_work(folder, 5 + round, 1 + round % 3);
+        struct recording rec;
+        struct walk walk, surveyed;
+        open_folder(&rec, folder);
+        struct consumer first = consumer_of(&one, WALK_WORK | WALK_LOSSES);
+        struct consumer second = consumer_of(&two, WALK_WORK | WALK_LOSSES);
+        assert_int_equal(walk_init(&walk, &rec), 0);
+        walk.survey.calls.run_max = round < 3 ? 20 : CORRELATION_RUN;
+        assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
+        assert_int_equal(walk_init(&surveyed, &rec), 0);
+        assert_int_equal(walk_survey(&surveyed), 0);
+        assert_int_equal(walk_run(&surveyed, NULL, &second, 1), 0);
+        assert_true(one.pending > 0 && one.is_early && two.pending == 0 && two.is_early);
+        assert_int_equal(one.ends + two.ends, 2);
+        for (unsigned i = 0; i < works; i++) {
+            assert_int_equal(one.works[i].takes + one.works[i].ties, 2);
+            assert_memory_equal(&one.works[i], &two.works[i], sizeof one.works[i]);
+        }
+        for (uint32_t i = 0; i < rec.count; i++) {
+            assert_true(walk.losses[i].gpu_unpaired > 0 && walk.losses[i].gpu_missing > 0);
+            assert_memory_equal(&walk.losses[i], &surveyed.losses[i], sizeof(struct losses));
+            assert_int_equal(rec.processes[i]->losses.gpu_unpaired, 0); /* reading changes none */
+        }
+        /* Once more, from the beginning. */
+        second = consumer_of(&two, WALK_WORK | WALK_LOSSES);
+        assert_int_equal(walk_run(&surveyed, rec.processes[0], &second, 1), 0);
+        assert_memory_equal(&walk.losses[0], &surveyed.losses[0], sizeof(struct losses));
+        walk_release(&walk);
+        walk_release(&surveyed);
+        recording_release(&rec);
+        scratch_remove(folder);
+    }
+}
+
+/* More calls than the table has room for, and their work long behind them. */
+static void test_far(void **state)
+{
+    static struct listener l;
+    (void)state;
+    const char *folder = scratch_folder();
+    struct stream_builder b;
+    begin_process(&b, 0);
+    for (uint32_t i = 1; i <= MANY_CALLS; i++)
+        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 10 * i, 5, i);
+    for (unsigned i = 0; i < 1000; i++)
+        add_kernel(&b, 10 * MANY_CALLS + i, 1 + i * 299, i);
+    builder_finish(&b, "%s/a.gpuprof", folder);
+    struct recording rec;
+    struct walk walk;
+    open_folder(&rec, folder);
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    struct consumer consumer = consumer_of(&l, WALK_WORK | WALK_LOSSES);
+    assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0);
+    assert_true(l.pending > 400 && l.is_early && walk.survey.calls.spool.fd >= 0);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(l.works[i].id, 1 + i * 299);
+    assert_int_equal(walk.losses[0].gpu_missing, MANY_CALLS - 1000);
+    walk_release(&walk);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
+static int stop(void *context, const struct slice *s)
+{
+    (void)s;
+    return ++*(unsigned *)context == 5 ? WALK_STOP : 0;
+}
+
+/* Each gets all slices, and with them what any of them needs; one may end it for all. */
+static void test_consumers(void **state)
+{
+    static struct listener ranges, plain;
+    unsigned count = 0;
+    (void)state;
+    const char *folder = scratch_folder();
+    struct stream_builder b;
+    begin_process(&b, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        const uint64_t args[6] = {0};
+        builder_record(&b, MAIN, RECORD_PUSH, 100 * i, 0, 0, 6, args, "outer");
+        builder_correlated(&b, MAIN, API_INDEX_cudaFree, 100 * i + 10, 5, 0);
+        if (i < 3)
+            builder_record(&b, MAIN, RECORD_POP, 100 * i + 20, 0, 0, 1, args, NULL);
+        builder_record(&b, MAIN, RECORD_MARK, 100 * i + 30, 0, 0, 6, args, "mark");
+    }
+    builder_finish(&b, "%s/a.gpuprof", folder);
+    struct recording rec;
+    struct walk walk;
+    open_folder(&rec, folder);
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    struct consumer alone = consumer_of(&plain, 0);
+    assert_int_equal(walk_run(&walk, NULL, &alone, 1), 0);
+    assert_int_equal(plain.calls, 4);
+    assert_int_equal(plain.closed + plain.left + plain.marks, 0);
+    const struct consumer both[] = {consumer_of(&plain, 0), consumer_of(&ranges, WALK_RANGES)};
+    assert_int_equal(walk_run(&walk, NULL, both, 2), 0);
+    assert_int_equal(plain.calls, 4);
+    assert_int_equal(plain.left, 1);
+    assert_int_equal(ranges.calls, 4);
+    assert_int_equal(ranges.closed, 3);
+    assert_int_equal(ranges.left, 1);
+    assert_int_equal(ranges.marks, 4);
+    const struct consumer stopped[] = {consumer_of(&plain, 0), {.context = &count, .take = stop}};
+    assert_int_equal(walk_run(&walk, NULL, stopped, 2), WALK_STOP);
+    assert_int_equal(count, 5);
+    assert_int_equal(plain.ends, 0);
+    walk_release(&walk);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
+static int check_name(void *context, const struct slice *s)
+{
+    char name[32];
+    if (s->event.record->type != RECORD_CALL)
+        return 0;
+    snprintf(name, sizeof name, "name%u", (unsigned)s->event.record->args[3]);
+    assert_string_equal(walk_handle(s, 0x1000)->shown, name);
+    ++*(unsigned *)context;
+    return 0;
+}
+
+/* A handle means the name that was recorded last before the call. */
+static void test_names(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    struct stream_builder b;
+    builder_init(&b, 0);
+    builder_api(&b);
+    for (uint64_t i = 0; i < 50; i++) {
+        char name[32];
+        uint64_t args[5] = {0x1000, 0, 0, i, 0};
+        snprintf(name, sizeof name, "name%u", (unsigned)i);
+        /* The name stands in another thread's block, with the call's own time. */
+        builder_name(&b, 2, 100 * i, 0x1000, name);
+        builder_call(&b, 1, API_INDEX_cudaLaunchKernel, 100 * i, 5, 0, 5, args);
+    }
+    builder_finish(&b, "%s/a.gpuprof", folder);
+    struct recording rec;
+    open_folder(&rec, folder);
+    struct walk walk;
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    unsigned calls = 0;
+    const struct consumer consumer = {.context = &calls, .take = check_name};
+    assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0);
+    assert_int_equal(calls, 50);
+    assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0); /* they are forgotten in between */
+    assert_int_equal(calls, 100);
+    walk_release(&walk);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_walk_or_two),
+        cmocka_unit_test(test_far),
+        cmocka_unit_test(test_consumers),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
