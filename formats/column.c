@@ -271,24 +271,3 @@ int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
 {
     return column_open_argument(c, r, count, NULL, 0);
 }
-
-uint64_t column_next_plane(struct column_cursor *c)
-{
-    if (c->index >= c->count)
-        return 0;
-    const uint8_t *p = c->data + c->index++;
-    uint64_t v = *p;
-    for (unsigned bits = 8; bits < 8u * c->width; bits += 8) {
-        p += c->count;
-        v |= (uint64_t)*p << bits;
-    }
-    switch (c->encoding) {
-    case COLUMN_DELTA:
-    case COLUMN_STEP:
-    case COLUMN_FOLLOW: return c->value += (uint64_t)unzigzag(v);
-    case COLUMN_INCREASE: return c->value += v;
-    case COLUMN_DICT:
-    case COLUMN_MAP: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
-    default: return v;
-    }
-}

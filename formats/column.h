@@ -90,7 +90,26 @@ static inline void column_set_length(struct column_cursor *c, uint64_t length)
 }
 
 /* column_next for everything but a constant. */
-uint64_t column_next_plane(struct column_cursor *c);
+static inline uint64_t column_next_plane(struct column_cursor *c)
+{
+    if (c->index >= c->count)
+        return 0;
+    const uint8_t *p = c->data + c->index++;
+    uint64_t v = *p;
+    for (unsigned bits = 8; bits < 8u * c->width; bits += 8) {
+        p += c->count;
+        v |= (uint64_t)*p << bits;
+    }
+    switch (c->encoding) {
+    case COLUMN_DELTA:
+    case COLUMN_STEP:
+    case COLUMN_FOLLOW: return c->value += (uint64_t)unzigzag(v);
+    case COLUMN_INCREASE: return c->value += v;
+    case COLUMN_DICT:
+    case COLUMN_MAP: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
+    default: return v;
+    }
+}
 
 /* The next value; 0 after the end, so that a hostile block cannot lead a reader out of its planes.
  */

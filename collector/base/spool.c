@@ -13,7 +13,13 @@ void spool_init(struct spool *s, size_t item_bytes)
 {
     assert(item_bytes && item_bytes <= SPOOL_BLOCK_BYTES);
     *s = (struct spool){.item_bytes = item_bytes, .fd = -1, .usable = SPOOL_SLOTS};
-    s->block_items = (uint32_t)(SPOOL_BLOCK_BYTES / item_bytes);
+    while (item_bytes << (s->block_shift + 1) <= SPOOL_BLOCK_BYTES)
+        s->block_shift++;
+}
+
+static size_t block_bytes(const struct spool *s)
+{
+    return s->item_bytes << s->block_shift;
 }
 
 void spool_release(struct spool *s)
@@ -29,41 +35,52 @@ static int save(struct spool *s, const struct spool_slot *slot)
 {
     if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
         return GPUPROF_IO;
-    return file_write_at(s->fd, slot->block * SPOOL_BLOCK_BYTES, slot->data, SPOOL_BLOCK_BYTES);
+    return file_write_at(s->fd, slot->block * block_bytes(s), slot->data, block_bytes(s));
 }
 
 /* What was never saved is zeros. */
 static int load(struct spool *s, struct spool_slot *slot)
 {
-    uint64_t offset = slot->block * SPOOL_BLOCK_BYTES;
-    ssize_t got = s->fd < 0 ? 0 : file_read_at(s->fd, offset, slot->data, SPOOL_BLOCK_BYTES);
+    uint64_t offset = slot->block * block_bytes(s);
+    ssize_t got = s->fd < 0 ? 0 : file_read_at(s->fd, offset, slot->data, block_bytes(s));
     if (got < 0)
         return GPUPROF_IO;
-    memset((char *)slot->data + got, 0, SPOOL_BLOCK_BYTES - (size_t)got);
+    memset((char *)slot->data + got, 0, block_bytes(s) - (size_t)got);
     return 0;
+}
+
+/* Has the block in a slot: that, or NULL and *error. */
+static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
+{
+    struct spool_slot *slot = &s->slots[block % s->usable];
+    if (slot->filled && slot->block == block)
+        return slot;
+    if (!slot->data && !(slot->data = malloc(block_bytes(s)))) {
+        *error = GPUPROF_NO_MEMORY;
+        return NULL;
+    }
+    if (slot->filled && slot->changed && (*error = save(s, slot)) < 0)
+        return NULL;
+    slot->filled = false;
+    slot->changed = false;
+    slot->block = block;
+    if ((*error = load(s, slot)) < 0)
+        return NULL;
+    slot->filled = true;
+    return slot;
 }
 
 void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
 {
-    assert(s->block_items && s->usable && s->usable <= SPOOL_SLOTS);
-    uint64_t block = index / s->block_items;
-    struct spool_slot *slot = &s->slots[block % s->usable];
-    if (!slot->filled || slot->block != block) {
-        if (!slot->data && !(slot->data = malloc(SPOOL_BLOCK_BYTES))) {
-            *error = GPUPROF_NO_MEMORY;
-            return NULL;
-        }
-        if (slot->filled && slot->changed && (*error = save(s, slot)) < 0)
-            return NULL;
-        slot->filled = false;
-        slot->changed = false;
-        slot->block = block;
-        if ((*error = load(s, slot)) < 0)
-            return NULL;
-        slot->filled = true;
-    }
+    assert(s->usable && s->usable <= SPOOL_SLOTS);
+    uint64_t block = index >> s->block_shift;
+    struct spool_slot *slot = s->last;
+    if (!slot || slot->block != block)
+        slot = s->last = slot_of(s, block, error);
+    if (!slot)
+        return NULL;
     slot->changed |= change;
-    return slot->data + index % s->block_items * s->item_bytes;
+    return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
 int spool_append(struct spool *s, const void *item)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An array of items of one size that may grow without bound while its memory does not: blocks of
- * SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, and a block that has to give its place to
- * another goes to a file without a name in $TMPDIR (or /tmp), made when it is first needed. The
+ * at most SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, and a block that has to give its place
+ * to another goes to a file without a name in $TMPDIR (or /tmp), made when it is first needed. The
  * file is private to this process and gone with it, so items lie in it as they lie in memory.
  */
 #ifndef GPUPROF_COLLECTOR_SPOOL_H
@@ -24,10 +24,11 @@ struct spool_slot {
 
 struct spool {
     size_t item_bytes;
-    uint32_t block_items;
+    unsigned block_shift; /* a block has 1 << block_shift items, as many as it has room for */
     uint64_t count;
-    int fd;          /* -1: nothing had to go to a file */
-    uint32_t usable; /* slots; fewer in tests */
+    int fd;                  /* -1: nothing had to go to a file */
+    uint32_t usable;         /* slots; fewer where they will do, and in tests */
+    struct spool_slot *last; /* that was asked for; NULL: none */
     struct spool_slot slots[SPOOL_SLOTS];
 };
 

@@ -102,6 +102,8 @@ static int make_buffer(struct correlation *c)
         slots *= 2;
     c->slot_mask = slots - 1;
     c->buffer = malloc(2ull * c->run_max * sizeof *c->buffer);
+    if (c->is_late)
+        return c->buffer ? 0 : GPUPROF_NO_MEMORY;
     c->next = malloc(2ull * c->run_max * sizeof *c->next);
     c->slots = calloc(slots, sizeof *c->slots);
     return c->buffer && c->next && c->slots ? 0 : GPUPROF_NO_MEMORY;
@@ -115,8 +117,9 @@ static int turn(struct correlation *c)
     if (c->counts[old]) {
         error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
         c->counts[old] = 0;
-        memset(c->slots, 0, (c->slot_mask + 1ull) * sizeof *c->slots);
-        for (uint32_t i = 0; i < c->run_max; i++)
+        if (!c->is_late)
+            memset(c->slots, 0, (c->slot_mask + 1ull) * sizeof *c->slots);
+        for (uint32_t i = 0; !c->is_late && i < c->run_max; i++)
             enter(c, c->young * c->run_max + i);
     }
     c->young = old;
@@ -136,7 +139,8 @@ int correlation_add(struct correlation *c, const struct correlated_call *call)
         return error;
     uint32_t place = c->young * c->run_max + c->counts[c->young]++;
     c->buffer[place] = *call;
-    enter(c, place);
+    if (!c->is_late)
+        enter(c, place);
     c->calls += !(call->flags & CORRELATION_LINK);
     return 0;
 }

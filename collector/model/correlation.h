@@ -78,6 +78,7 @@ struct correlation {
     uint32_t slot_mask;
     uint32_t buffered;            /* entries of the only run */
     uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */
+    bool is_late;                 /* nobody asks before all are added: there is no table */
     struct correlation_run *runs; /* owned */
     uint32_t run_count;
     uint32_t run_capacity;

@@ -11,7 +11,7 @@
 #define GPUPROF_COLLECTOR_STACK_COSTS_H
 
 #include "model/call_tree.h"
-#include "model/walk.h"
+#include "model/event_walk.h"
 
 struct stack_cost {
     uint64_t calls;

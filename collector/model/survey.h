@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk learns (walk.h): which call made which work, in which ranges calls were made, the
- * devices, and what the stacks of calls are. Memory is bounded by correlation.h and spool.h,
+ * What a walk learns (event_walk.h): which call made which work, in which ranges calls were made,
+ * the devices, and what the stacks of calls are. Memory is bounded by correlation.h and spool.h,
  * SURVEY_DEVICES_MAX and stack_table.h.
  */
 #ifndef GPUPROF_COLLECTOR_SURVEY_H

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "record/gpu_record.h"
 
 #define SPARE_BUFFERS 16
 
@@ -59,6 +60,7 @@ struct timeline {
     uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
     bool *is_cut;     /* a view, set when it is late */
     bool has_calls;   /* one was handed out */
+    bool skips_work;
 };
 
 static uint64_t now_ns(void)
@@ -90,6 +92,11 @@ void timeline_only(struct timeline *t, const struct process *p)
 {
     t->is_one = true;
     t->next_entry = p->first_entry;
+}
+
+void timeline_skip_work(struct timeline *t)
+{
+    t->skips_work = true;
 }
 
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
@@ -400,12 +407,23 @@ static bool is_late(struct timeline *t)
     return *t->is_cut = true;
 }
 
+/* Is there nothing in the block that says what something else is? */
+static bool is_work_only(const struct block_decoder *d)
+{
+    for (uint32_t i = 0; i < d->shape_count; i++)
+        if (!is_stream_work(d->shapes[i].type))
+            return false;
+    return true;
+}
+
 /* Opens the closed block at the root. */
 static int open_root(struct timeline *t)
 {
     struct open_block *b = t->heap[0].block;
     int error = open_payload(t, b);
     if (error == 0) {
+        if (t->skips_work && is_work_only(&b->decoder))
+            b->place.header.record_count = 1;
         b->thread = thread_find(&b->process->threads, b->place.header.thread);
         if (b->thread)
             return advance_root(t);

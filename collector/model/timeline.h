@@ -39,6 +39,9 @@ void timeline_free(struct timeline *t);
 /* Shows the events of this process only. To be called before the first event. */
 void timeline_only(struct timeline *t, const struct process *p);
 
+/* Of a block with work of devices and nothing else only the first record is shown. Likewise. */
+void timeline_skip_work(struct timeline *t);
+
 /* It ends early after so long; *is_cut, which must stay, is set then. Likewise. */
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut);
 

@@ -13,7 +13,7 @@
 
 #include "base/histogram.h"
 #include "base/options.h"
-#include "model/walk.h"
+#include "model/event_walk.h"
 #include "table/table.h"
 
 #define GPU_STATS_MAX 65536 /* rows: one for all others is the last of each table */

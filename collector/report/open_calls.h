@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "model/walk.h"
+#include "model/event_walk.h"
 #include "table/table.h"
 
 #define OPEN_CALLS_MAX 32

@@ -11,7 +11,7 @@
 #include "base/histogram.h"
 #include "base/number_set.h"
 #include "base/options.h"
-#include "model/walk.h"
+#include "model/event_walk.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"

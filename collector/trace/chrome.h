@@ -24,6 +24,17 @@ struct process_span {
     bool stepping;
 };
 
+/* What a launch of a kernel is told to be, as text: launches of a program are alike. */
+#define LAUNCH_CACHE_SLOTS 256
+#define LAUNCH_TEXT_BYTES  640
+#define LAUNCH_KEYS        8
+
+struct launch_text {
+    uint64_t keys[LAUNCH_KEYS]; /* grid, block, registers, shared twice, local, process, device */
+    uint32_t length;            /* 0: free */
+    char text[LAUNCH_TEXT_BYTES];
+};
+
 struct trace_writer {
     struct output *out;
     struct walk *walk;
@@ -42,6 +53,7 @@ struct trace_writer {
     uint64_t left_ns; /* when ranges that are open at the end are shown to end; 0: not yet known */
     uint64_t calls;
     struct value_cache values;
+    struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;

@@ -206,7 +206,7 @@ static char *put_before(char *out, uint64_t ns)
     return json_microseconds(out, ns < VALUE_EXACT_MAX ? ns : VALUE_EXACT_MAX);
 }
 
-static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
+static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->of->event.record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
@@ -218,7 +218,34 @@ static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char 
     out = PUT_FIELD(out, "static shared memory", fixed);
     out = PUT_FIELD(out, "dynamic shared memory", dynamic);
     out = PUT_FIELD(out, "local memory", record_arg(r, KERNEL_LOCAL));
-    out = put_occupancy(w, s, out);
+    return put_occupancy(w, s, out);
+}
+
+/* The same, as it was made for a launch before this one. */
+static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
+{
+    const struct record *r = s->of->event.record;
+    uint64_t keys[LAUNCH_KEYS] = {
+        record_arg(r, KERNEL_GRID),           record_arg(r, KERNEL_BLOCK),
+        record_arg(r, KERNEL_REGISTERS),      record_arg(r, KERNEL_STATIC_SHARED),
+        record_arg(r, KERNEL_DYNAMIC_SHARED), record_arg(r, KERNEL_LOCAL),
+        s->of->event.process->index,          s->device};
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < LAUNCH_KEYS; i++)
+        hash = (hash ^ keys[i]) * 0x9E3779B97F4A7C15u;
+    struct launch_text *known = &w->launches[hash >> 56];
+    _Static_assert(LAUNCH_CACHE_SLOTS == 256, "the hash's top byte is the slot");
+    if (!known->length || memcmp(known->keys, keys, sizeof keys) != 0) {
+        memcpy(known->keys, keys, sizeof keys);
+        known->length = (uint32_t)(make_launch(w, s, known->text) - known->text);
+    }
+    return json_copy(out, known->text, known->length);
+}
+
+static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
+{
+    const struct record *r = s->of->event.record;
+    out = put_shape(w, s, out);
     out = put_before(PUT(out, ",\"queued\":"), record_arg(r, KERNEL_QUEUED)); /* 0: not measured */
     if (record_arg(r, KERNEL_SUBMITTED))
         out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));

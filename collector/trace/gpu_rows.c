@@ -137,9 +137,12 @@ struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kin
     if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
         stream = GPU_STREAM_DEFAULT;
     struct key key = {(uint64_t)p->index << 8 | kind, device, stream};
-    uint64_t place = key_map_get(&g->places, key);
-    if (place)
-        return free_lane(g, g->rows[place - 1], begin_ns);
+    if (!g->last_place || g->last.a != key.a || g->last.b != key.b || g->last.c != key.c) {
+        g->last = key;
+        g->last_place = key_map_get(&g->places, key);
+    }
+    if (g->last_place)
+        return free_lane(g, g->rows[g->last_place - 1], begin_ns);
     /* More rows than anything real has: they share those that there are. */
     if (g->count >= GPU_ROWS_MAX)
         return free_lane(g, g->rows[g->count - 1], begin_ns);

@@ -40,7 +40,9 @@ struct gpu_rows {
     uint32_t count;
     uint32_t capacity;
     struct key_map places; /* (process and kind, device, stream) -> place + 1 */
-    struct key_map pids;   /* (process, device) -> pid + 1 */
+    struct key last;       /* that was asked for, and its place; 0: none */
+    uint64_t last_place;
+    struct key_map pids; /* (process, device) -> pid + 1 */
     uint32_t next_pid;
 };
 

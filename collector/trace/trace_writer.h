@@ -7,7 +7,7 @@
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
 
 #include "model/call_tree.h"
-#include "model/walk.h"
+#include "model/event_walk.h"
 #include "output/output.h"
 
 struct trace_writer;

@@ -13,8 +13,8 @@
  * Memory: timeline.h, survey.h, range_stack.h and kernel_names.h say what bounds theirs; work that
  * waits for its call lies in a spool (spool.h).
  */
-#ifndef GPUPROF_COLLECTOR_WALK_H
-#define GPUPROF_COLLECTOR_WALK_H
+#ifndef GPUPROF_COLLECTOR_EVENT_WALK_H
+#define GPUPROF_COLLECTOR_EVENT_WALK_H
 
 #include "base/exit_code.h"
 #include "model/device_memory.h"

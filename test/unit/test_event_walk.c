@@ -6,7 +6,7 @@
 #include "unit_test.h"
 
 #include "api/api.h"
-#include "model/walk.h"
+#include "model/event_walk.h"
 #include "record/gpu_record.h"
 #include "stream_builder.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/walk.h"
+#include "model/event_walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,8 @@
 #include "error.h"
 #include "record/gpu_record.h"
 #include "record/stack_record.h"
+
+#define PENDING_SLOTS 4
 
 /* One time through the events. */
 struct pass {
@@ -34,6 +36,7 @@ int walk_init(struct walk *w, struct recording *rec)
     kernel_names_limit(&w->kernels, recording_bytes(rec));
     kernel_names_limit(&w->texts, recording_bytes(rec));
     spool_init(&w->pending, sizeof(struct pending_work));
+    w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
     device_memory_init(&w->memory);
     int error = survey_init(&w->survey, rec);
     if (!w->losses || !w->names)
@@ -295,6 +298,8 @@ static int run(struct pass *p, const struct process *only)
     int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
     if (p->timeline && only)
         timeline_only(p->timeline, only);
+    if (p->timeline && !p->count)
+        timeline_skip_work(p->timeline); /* it has nothing that anybody must know before */
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
     if (more == 0)
@@ -311,7 +316,7 @@ static int run(struct pass *p, const struct process *only)
 int walk_survey(struct walk *w)
 {
     struct pass p = {.walk = w, .needs = WALK_RANGES | WALK_STACKS, .surveys = true};
-    w->is_surveyed = true;
+    w->is_surveyed = w->survey.calls.is_late = true;
     return run(&p, NULL);
 }
 
