@@ -21,6 +21,8 @@ const struct option_info option_infos[] = {
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
      "if "
      "it ends in .zip); standard: standard output"},
+    {OPTION_TRACE, 0, "format", "FORMAT",
+     "the format of the trace; there is one yet: chrome. Standard: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_STEP_RANGE, 0, "step-range", "NAME",
@@ -157,6 +159,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
+    case OPTION_TRACE: o->trace_format = value; break;
     case OPTION_TABLE: o->tables = value; break;
     case OPTION_SORT: o->sort = value; break;
     case OPTION_FULL: o->is_full = true; break;

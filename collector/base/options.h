@@ -38,7 +38,8 @@ enum option_set {
     OPTION_SORT = 1 << 21,        /* --sort COLUMN */
     OPTION_LIMIT = 1 << 22,       /* --limit N */
     OPTION_FULL = 1 << 23,        /* --full */
-    OPTION_TABLES = 1 << 24       /* -o, --output FILE of a report */
+    OPTION_TABLES = 1 << 24,      /* -o, --output FILE of a report */
+    OPTION_TRACE = 1 << 25        /* --format of a trace */
 };
 
 struct option_info {
@@ -79,7 +80,8 @@ struct options {
     bool blocks;
     bool help; /* what follows was not looked at */
     bool per_rank;
-    const char *step_range; /* NULL: none */
+    const char *step_range;   /* NULL: none */
+    const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;

@@ -12,8 +12,8 @@ const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,
      "[--] PROGRAM [ARGUMENTS]", "run a program and record it"},
     {"merge", merge_verb, NULL,
-     OPTION_OUTPUT | OPTION_PER_RANK | OPTION_STEP_RANGE | OPTION_SYNC_STREAMS | OPTION_SYMBOLS |
-         OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     OPTION_OUTPUT | OPTION_TRACE | OPTION_PER_RANK | OPTION_STEP_RANGE | OPTION_SYNC_STREAMS |
+         OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
     {"report", report_verb, NULL,
      OPTION_TABLES | OPTION_FORMAT | OPTION_BY | OPTION_TABLE | OPTION_SORT | OPTION_LIMIT |

@@ -240,17 +240,28 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     return code;
 }
 
+/* As the options say, or else the file's name; NULL: there is none such. */
+static const struct trace_format *format_of(const struct options *options)
+{
+    bool is_file = !options->per_rank && !is_archive_name(options->output);
+    return options->trace_format ? trace_format_named(options->trace_format)
+                                 : trace_format_of_file(is_file ? options->output : NULL);
+}
+
 enum exit_code merge_verb(const struct options *options)
 {
-    struct merge m = {.format = &chrome_format,
+    char names[TRACE_FORMAT_NAMES_BYTES];
+    struct merge m = {.format = format_of(options),
                       .step_range = options->step_range,
                       .sync_streams = options->sync_streams};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
-    bool is_trace = verb_output_is(options->output, "json") || verb_output_is(options->output, "");
-    if (!options->per_rank && !is_trace && !is_archive_name(options->output))
+    if (!m.format && options->trace_format)
+        return usage_error("merge: --format: no format is named '%s'; there are %s",
+                           options->trace_format, trace_format_names(names));
+    if (!m.format)
         return usage_error("merge: %s: not a kind that can be written; name it .json, .json.gz or "
                            ".zip ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)",
                            options->output);

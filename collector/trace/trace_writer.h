@@ -26,7 +26,7 @@ struct trace_scope {
 
 struct trace_format {
     const char *name;   /* as --format has it */
-    const char *ending; /* of a file's name, before a .gz */
+    const char *ending; /* of a file's name, behind its last point, without a .gz */
     unsigned needs;     /* enum walk_need, where there is work of a device; else WALK_RANGES */
     /* NULL: no memory. `out`, `walk`, which has been surveyed if there is anything that it could
      * have learnt, and what `scope` points at must stay. */
@@ -43,8 +43,13 @@ struct trace_format {
 
 extern const struct trace_format chrome_format; /* chrome_writer.c */
 
-/* That of a name, of `length` bytes, or of a file's name; NULL: none. */
-const struct trace_format *trace_format_named(const char *name, size_t length);
+/* (trace_format.c) That of a name; or what the name of a file means, where NULL and one without an
+ * ending mean the first. NULL: there is none such. */
+const struct trace_format *trace_format_named(const char *name);
 const struct trace_format *trace_format_of_file(const char *path);
+
+/* The names of all of them, "a, b"; returns `text`. */
+#define TRACE_FORMAT_NAMES_BYTES 200
+char *trace_format_names(char *text);
 
 #endif

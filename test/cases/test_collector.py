@@ -325,6 +325,18 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     assert run_collector("merge", folder, "--per-rank", "-o", "x.d").returncode == 0
 
 
+def test_format_of_a_trace(run_collector, make_stream):
+    """A format that is named is written, whatever the file is called; one that is none is said."""
+    folder = make_stream(10)
+    named = run_collector("merge", folder, "--format=chrome", "-o", "/dev/stdout", "--keep-live")
+    assert (named.returncode, named.stderr) == (0, "")
+    assert named.stdout.startswith('{"schemaVersion":1')
+    assert run_collector("merge", folder, "--format", "chrome", "-o", "x.csv").returncode == 0
+    wrong = run_collector("merge", folder, "--format=perfetto", "-o", "x.json")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
+        2, "", "gpuprof: merge: --format: no format is named 'perfetto'; there are chrome\n")
+
+
 @pytest.mark.parametrize("name,form", [("t.csv", "csv"), ("t.JSON", "json"), ("t.json.gz", "json"),
                                        ("t.txt", "text"), ("t", "text"), ("-", "text")])
 def test_report_into_a_file(run_verb, make_stream, tmp_path, name, form):

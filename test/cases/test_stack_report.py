@@ -27,6 +27,12 @@ def test_report_by_stack(run_verb, make_stacks):
                                                       reverse=True)
 
 
+def test_losses_are_counted_once(run_verb, make_stacks):
+    """Two tables look at the same ranges; an end without a begin is one all the same."""
+    _, report = rows_of(run_verb, make_stacks(*TRAIN, "pop 900000"), "stack")
+    assert report["losses"]["unmatched_ranges"] == 1
+
+
 def test_report_by_python_line(run_verb, make_stacks):
     """A recursion counts once for its line; a range stands in for Python frames."""
     recursion = ["python 4 3 /home/me/deep.py\tdeep", "stack 5 0 p4 p4 p4 p1",
