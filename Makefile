@@ -93,7 +93,7 @@ FORMATS_PIC_OBJ := $(FORMATS_SRC:%=$(BUILD)/pic/%.o)
 INJECT_CFLAGS := $(ASSERT) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt \
 	-fexceptions -fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
-	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(EXPORTS_MAP) \
+	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(BUILD)/exports.map \
 	-Wl,--exclude-libs,ALL -Wl,-z,text
 
 $(filter %/compress.c.o,$(INJECT_OBJ)): INJECT_CFLAGS += $(ZSTD_CFLAGS)
@@ -112,7 +112,11 @@ $(BUILD)/pic/libformats.a: $(FORMATS_PIC_OBJ)
 INJECT_A := $(BUILD)/pic/libinject.a $(BUILD)/pic/libformats.a
 with_inject = $(filter %.c %.o,$^) -lc $(filter %.a,$^)
 
-$(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(EXPORTS_MAP)
+$(BUILD)/exports.map: $(EXPORTS_MAP)
+	@mkdir -p $(@D)
+	$(call say,CPP,$@) $(CC) -E -P -x c -Iformats -MMD -MP -MF $@.d -MT $@ $< -o $@
+
+$(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(BUILD)/exports.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(filter %.o %.a,$^) $(ZSTD_USED) -o $@
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
@@ -229,4 +233,5 @@ help:
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 
--include $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d) $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)
+-include $(BUILD)/exports.map.d $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d)
+-include $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -108,7 +108,7 @@ static uint64_t allocated_bytes(const struct event *e)
     if (e->function->class != API_ALLOC || e->record->result)
         return 0;
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == API_BYTES)
+        if (e->function->args[i].kind == ARG_BYTES)
             bytes += e->record->args[i];
     return bytes;
 }

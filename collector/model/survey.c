@@ -39,7 +39,7 @@ int survey_take_call(struct survey *s, struct ranges *ranges, const struct event
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
         s->has_hung = s->is_hung[e->thread->index] = true;
-    bool launches = e->function->launches && r->result == 0 &&
+    bool launches = e->function->does == API_DOES_LAUNCH && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
     if (!r->correlation) {
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);

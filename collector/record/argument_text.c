@@ -7,14 +7,14 @@ void argument_print(unsigned kind, uint64_t value, FILE *out)
 {
     static const char *const kinds[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
     switch (kind) {
-    case API_BYTES:
-    case API_COUNT: fprintf(out, "%llu", (unsigned long long)value); break;
-    case API_DEVICE: fprintf(out, "%d", (int)(int32_t)(uint32_t)value); break;
-    case API_DIM3:
+    case ARG_BYTES:
+    case ARG_COUNT: fprintf(out, "%llu", (unsigned long long)value); break;
+    case ARG_DEVICE: fprintf(out, "%d", (int)(int32_t)(uint32_t)value); break;
+    case ARG_DIM3:
         fprintf(out, "%u,%u,%u", (unsigned)(uint32_t)value, (unsigned)(value >> 32 & 0xffff),
                 (unsigned)(value >> 48));
         break;
-    case API_KIND:
+    case ARG_KIND:
         if (value < sizeof kinds / sizeof kinds[0])
             fprintf(out, "%s", kinds[value]);
         else

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Prints the value of an argument; `kind` is its enum api_arg_kind. */
+/* Prints the value of an argument; `kind` is its enum arg_kind. */
 void argument_print(unsigned kind, uint64_t value, FILE *out);
 
 #endif

@@ -21,7 +21,6 @@ static void function_free(struct function *f)
 {
     if (!f)
         return;
-    free(f->name);
     free(f->text);
     free(f->description);
     free(f);
@@ -69,15 +68,28 @@ static char *cut(char **text, char separator)
     return begin;
 }
 
-static char *display_name(const char *symbol)
+/* This build's own row of that symbol, or NULL; the search begins where it is, as a rule. */
+static const struct api_function *own_row(const char *symbol, uint32_t index)
 {
-    while (symbol[0] == '_' && symbol[1] == '_')
-        symbol += 2;
-    size_t length = strlen(symbol);
-    if (length > 5 &&
-        (strcmp(symbol + length - 5, "_ptsz") == 0 || strcmp(symbol + length - 5, "_ptds") == 0))
-        length -= 5;
-    return strndup(symbol, length);
+    for (uint32_t i = 0; i < API_FUNCTION_COUNT; i++) {
+        const struct api_function *row = &api_functions[(index + i) % API_FUNCTION_COUNT];
+        if (strcmp(row->symbol, symbol) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+/* What most functions of a class do. */
+static unsigned usual_role(unsigned class)
+{
+    static const uint8_t classes[] = {
+#define API_ROLE(NAME, class, ...) API_##class,
+#include "api/api_roles.def"
+    };
+    unsigned role = 0;
+    while (role < API_ROLE_COUNT && classes[role] != class)
+        role++;
+    return role;
 }
 
 /* Cuts f->text into the function's fields. */
@@ -93,8 +105,9 @@ static int function_cut(struct function *f)
     f->symbol = symbol;
     f->domain = (uint8_t)word_index(domain, api_domain_name, API_DOMAIN_COUNT, FUNCTION_DOMAIN_ANY);
     f->class = (uint8_t)word_index(class, api_class_name, API_CLASS_COUNT, FUNCTION_DOMAIN_ANY);
-    f->launches = f->class == API_LAUNCH && !strstr(symbol, "LaunchHostFunc");
-    f->copies = f->class == API_COPY && strstr(symbol, "emcpy");
+    const struct api_function *own = own_row(symbol, f->index);
+    f->does = (uint8_t)(own && own->class == f->class ? own->does : usual_role(f->class));
+    f->name = own ? own->name : symbol;
     while (args && args[0]) {
         char *label = cut(&args, ',');
         char *kind = cut(&label, ':');
@@ -102,15 +115,15 @@ static int function_cut(struct function *f)
             return GPUPROF_DAMAGED;
         /* A kind that a later version added is shown as a number. */
         f->args[f->arg_count].kind =
-            (uint8_t)word_index(kind, api_arg_kind_name, API_ARG_KIND_COUNT, API_COUNT);
+            (uint8_t)word_index(kind, arg_kind_name, ARG_CALL_KIND_COUNT, ARG_COUNT);
         f->args[f->arg_count++].label = label;
     }
     for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is but a number */
-        if (f->args[i].kind == API_DIM3_XY && i + 1 < f->arg_count &&
-            f->args[i + 1].kind == API_DIM3_Z)
+        if (f->args[i].kind == ARG_DIM3_XY && i + 1 < f->arg_count &&
+            f->args[i + 1].kind == ARG_DIM3_Z)
             i++;
-        else if (f->args[i].kind == API_DIM3_XY || f->args[i].kind == API_DIM3_Z)
-            f->args[i].kind = API_COUNT;
+        else if (f->args[i].kind == ARG_DIM3_XY || f->args[i].kind == ARG_DIM3_Z)
+            f->args[i].kind = ARG_COUNT;
     }
     return 0;
 }
@@ -153,11 +166,6 @@ static int function_make(const char *description, uint32_t index, struct functio
     error = function_cut(f);
     if (error < 0)
         goto fail;
-    f->name = display_name(f->symbol);
-    if (!f->name) {
-        error = GPUPROF_NO_MEMORY;
-        goto fail;
-    }
     *made = f;
     return 0;
 fail:
@@ -295,7 +303,7 @@ int function_builtin(struct function_table *t, struct function_codes *codes)
                           api_class_name(api->class));
         for (unsigned i = 0; i < api->arg_count && at < FUNCTION_BYTES_MAX; i++)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", i ? "," : "",
-                           api_arg_kind_name(api->args[i].kind), api->args[i].label);
+                           arg_kind_name(api->args[i].kind), api->args[i].label);
         int error = describe(t, codes, code, text);
         if (error == GPUPROF_NO_MEMORY)
             return error;

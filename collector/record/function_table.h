@@ -22,7 +22,7 @@
 #define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
 
 struct function_arg {
-    uint8_t kind;      /* enum api_arg_kind */
+    uint8_t kind;      /* enum arg_kind */
     const char *label; /* a view of the description */
 };
 
@@ -42,11 +42,11 @@ static inline bool function_value(const uint64_t *args, unsigned count, unsigned
                                   uint64_t *value)
 {
     *value = args[i];
-    if (*kind == API_DIM3_XY) {
-        *kind = API_DIM3;
+    if (*kind == ARG_DIM3_XY) {
+        *kind = ARG_DIM3;
         *value = function_dim3(args[i], i + 1 < count ? args[i + 1] : 0);
     }
-    return *kind != API_DIM3_Z;
+    return *kind != ARG_DIM3_Z;
 }
 
 struct function {
@@ -54,10 +54,9 @@ struct function {
     uint8_t domain; /* enum api_domain or FUNCTION_DOMAIN_ANY */
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
-    bool launches;      /* work of the device, not of the host */
-    bool copies;        /* memory; neither sets nor prefetches it */
+    uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
     const char *symbol; /* a view of text */
-    char *name;         /* owned: the symbol without "__" before and _ptsz or _ptds behind it */
+    const char *name;   /* as people know it: of this build's own table, else the symbol */
     char *text;         /* owned: the description, cut into strings */
     char *description;  /* owned: the description itself */
     struct function_arg args[RECORD_ARGS_MAX];

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/api_error.h"
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
@@ -36,7 +37,6 @@
 #include "record/losses.h"
 #include "record/stack_record.h"
 #include "report/dump_record.h"
-#include "symbol/cuda_error.h"
 #include "symbol/kernel_names.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -157,7 +157,7 @@ static void print_arg(const struct dump *d, const struct record *r, const char *
     FILE *out = d->text;
     print_name(" ", label, "=", out);
     argument_print(kind, value, out);
-    const struct kernel_name *name = kind == API_KERNEL ? name_at(d, value, r->begin) : NULL;
+    const struct kernel_name *name = kind == ARG_KERNEL ? name_at(d, value, r->begin) : NULL;
     if (name) {
         print_name(" ", label, "_name=", out);
         fputs(name->json, out);
@@ -173,14 +173,14 @@ static void print_call(struct dump *d, const struct record *r)
     print_name("call ", f ? f->symbol : "?", "", out);
     fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
             (unsigned long long)r->duration, r->result);
-    const char *error = f && r->result ? cuda_error_name(f->domain, r->result) : NULL;
+    const char *error = f && r->result ? api_error_name(f->domain, r->result) : NULL;
     if (error)
         fprintf(out, " error=%s", error);
     for (unsigned i = 0; i < r->arg_count; i++) {
         char number[16];
         snprintf(number, sizeof number, "arg%u", i);
         bool known = f && i < f->arg_count;
-        unsigned kind = known ? f->args[i].kind : API_HANDLE;
+        unsigned kind = known ? f->args[i].kind : ARG_HANDLE;
         uint64_t value;
         if (function_value(r->args, r->arg_count, i, &kind, &value))
             print_arg(d, r, known ? f->args[i].label : number, kind, value);

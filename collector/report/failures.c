@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/api_error.h"
 #include "read/process.h"
 #include "read/process_title.h"
-#include "symbol/cuda_error.h"
 
 #define ERROR_TEXT_BYTES 96
 
 static const char *error_text(const struct failure *row, char *text)
 {
-    const char *name = cuda_error_name(row->function->domain, row->result);
+    const char *name = api_error_name(row->function->domain, row->result);
     if (name)
         snprintf(text, ERROR_TEXT_BYTES, "%s", name);
     else

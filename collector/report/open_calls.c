@@ -15,7 +15,7 @@ static const struct kernel_name *kernel_of(const struct slice *s)
 {
     const struct event *e = &s->event;
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == API_KERNEL)
+        if (e->function->args[i].kind == ARG_KERNEL)
             return walk_handle(s, e->record->args[i]);
     return NULL;
 }
@@ -59,7 +59,7 @@ static char *call_text(const struct open_call *c)
         if (!function_value(c->args, c->arg_count, k, &kind, &value))
             continue;
         fprintf(out, " %s=", c->function->args[k].label);
-        if (c->kernel && kind == API_KERNEL)
+        if (c->kernel && kind == ARG_KERNEL)
             fputs(c->kernel->shown, out);
         else
             argument_print(kind, value, out);

@@ -11,8 +11,6 @@
 #include "report/gpu_report.h"
 #include "report/stack_report.h"
 
-#define RESULT_NOT_READY 600
-
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
     struct report_row *rows = array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 64);
@@ -69,7 +67,7 @@ static uint64_t call_bytes(const struct event *e)
 {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == API_BYTES)
+        if (e->function->args[i].kind == ARG_BYTES)
             bytes += e->record->args[i];
     return bytes;
 }
@@ -102,14 +100,14 @@ static int take(void *context, const struct slice *s)
     r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
-    if (e->record->result && e->record->result != RESULT_NOT_READY) {
+    if (api_has_failed(e->function->domain, e->record->result)) {
         row->errors += weight;
         r->errors += weight;
         failures_take(&r->failures, e, row->function, weight);
     } else {
         uint64_t bytes = call_bytes(e) * weight;
         row->bytes += bytes;
-        if (e->function->copies && outermost) {
+        if (e->function->does == API_DOES_COPY && outermost) {
             r->copy_calls += weight;
             r->copy_bytes += bytes;
         }

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/api_error.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "symbol/cuda_error.h"
 #include "trace/chrome.h"
 
 #define CALL_FIXED_BYTES 768 /* of a call without its arguments */
@@ -32,7 +32,7 @@ struct function_pieces {
     struct piece head;                    /* up to the pid */
     struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
     struct piece symbol;                  /* ,"symbol":"..." where the name does not say it */
-    uint8_t kinds[RECORD_ARGS_MAX];       /* enum api_arg_kind of each argument, described or not */
+    uint8_t kinds[RECORD_ARGS_MAX];       /* enum arg_kind of each argument, described or not */
     uint32_t bytes_max;                   /* of a call, written out */
 };
 
@@ -119,8 +119,8 @@ static bool piece_make(struct piece *p, const char *before, const char *text, co
 /* Is an argument of this kind written as a hexadecimal string? */
 static bool is_hex(unsigned kind)
 {
-    return kind == API_ADDRESS || kind == API_HANDLE || kind == API_STREAM || kind == API_EVENT ||
-           kind == API_FLAGS;
+    return kind == ARG_ADDRESS || kind == ARG_HANDLE || kind == ARG_STREAM || kind == ARG_EVENT ||
+           kind == ARG_FLAGS;
 }
 
 static struct function_pieces *pieces_make(const struct function *f)
@@ -128,7 +128,7 @@ static struct function_pieces *pieces_make(const struct function *f)
     struct function_pieces *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
-    const char *category = f->domain == API_DRIVER ? "cuda_driver" : "cuda_runtime";
+    const char *category = api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category;
     char before[64];
     snprintf(before, sizeof before, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
     bool ok = piece_make(&made->head, before, f->name, ",\"pid\":");
@@ -144,12 +144,12 @@ static struct function_pieces *pieces_make(const struct function *f)
         /* HTA takes a runtime call with args.stream for GPU work. */
         if (strcmp(label, "stream") == 0)
             label = "cuda_stream";
-        made->kinds[i] = known ? f->args[i].kind : API_HANDLE;
-        if (made->kinds[i] == API_KERNEL && ++kernels > CALL_KERNELS_MAX)
-            made->kinds[i] = API_HANDLE;
+        made->kinds[i] = known ? f->args[i].kind : ARG_HANDLE;
+        if (made->kinds[i] == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
+            made->kinds[i] = ARG_HANDLE;
         ok = piece_make(&made->labels[i], ",", label, is_hex(made->kinds[i]) ? ":\"" : ":");
         made->bytes_max += ARG_FIXED_BYTES + made->labels[i].length;
-        if (made->kinds[i] == API_KERNEL)
+        if (made->kinds[i] == ARG_KERNEL)
             made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
     }
     if (!ok) {
@@ -190,13 +190,13 @@ static inline char *put_arg(struct trace_writer *w, char *out, const struct slic
                             uint64_t value)
 {
     switch (kind) {
-    case API_KERNEL: return put_kernel(w, out, s, value);
-    case API_DIM3: return value_dim3(&w->values, out, value);
-    case API_KIND: return value_copy_kind(out, value);
-    case API_DEVICE: return value_signed(out, value);
-    case API_BYTES:
-    case API_COUNT: return value_number(out, value);
-    case API_ADDRESS:
+    case ARG_KERNEL: return put_kernel(w, out, s, value);
+    case ARG_DIM3: return value_dim3(&w->values, out, value);
+    case ARG_KIND: return value_copy_kind(out, value);
+    case ARG_DEVICE: return value_signed(out, value);
+    case ARG_BYTES:
+    case ARG_COUNT: return value_number(out, value);
+    case ARG_ADDRESS:
         out = json_hex(out, value);
         *out++ = '"';
         return out;
@@ -208,7 +208,7 @@ static char *put_flags(char *out, const struct event *e)
 {
     const struct record *r = e->record;
     if (r->result && !(r->flags & (RECORD_OPEN | RECORD_STALE))) {
-        const char *name = cuda_error_name(e->function->domain, r->result);
+        const char *name = api_error_name(e->function->domain, r->result);
         out = PUT(out, ",\"result\":");
         out = value_signed(out, (uint32_t)r->result);
         if (name) {

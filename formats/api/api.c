@@ -8,8 +8,8 @@
 /* First the number of words in each row's `args`, then the table itself. */
 #define I(kind, label, expression)          +1
 #define O(kind, label, pointer, expression) +1
-#define API(id, symbol, domain, class, first, last, proc, returns, params, names, args)            \
-    enum { ARG_COUNT_##id = 0 args };                                                              \
+#define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...)        \
+    enum { ARG_COUNT_##id = 0 __VA_ARGS__ };                                                       \
     _Static_assert(ARG_COUNT_##id <= API_ARGS_MAX, #id ": more than API_ARGS_MAX arguments");
 #define API_VARIANT API
 #include "api/api.def"
@@ -17,10 +17,12 @@
 #undef O
 
 /* clang-format off */
-#define I(kind, label, expression) {API_##kind, #label},
-#define O(kind, label, pointer, expression) {API_##kind, #label},
-#define API(id, symbol, domain, class, first, last, proc, returns, params, names, args) \
-    {#symbol, API_##domain, API_##class, ARG_COUNT_##id, {args}},
+#define FLAGS_OF(asked, version, flags) (flags)
+#define I(kind, label, expression) {ARG_##kind, #label},
+#define O(kind, label, pointer, expression) {ARG_##kind, #label},
+#define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...) \
+    {#symbol, #name, API_##domain, API_DOES_##does, API_CLASS_OF_##does, API_COST_OF_##does, \
+     API_CAPTURE_OF_##does, FLAGS_OF proc == API_PER_THREAD, ARG_COUNT_##id, {__VA_ARGS__}},
 #define API_VARIANT API
 const struct api_function api_functions[API_FUNCTION_COUNT] = {
 #include "api/api.def"
@@ -29,16 +31,20 @@ const struct api_function api_functions[API_FUNCTION_COUNT] = {
 #undef O
 /* clang-format on */
 
+const struct api_library api_libraries[API_DOMAIN_COUNT] = {
+#define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, cupti, category)    \
+    {name, prefix, soname, API_##layer, API_##bound, cupti, category},
+#include "api/api.def"
+};
+
+_Static_assert((int)COST_LAUNCH == (int)API_LAUNCH && (int)COST_GRAPH == (int)API_GRAPH &&
+                   (int)COST_QUERY == (int)API_CLASS_COUNT,
+               "the first rows of costs.def are the classes of calls");
 _Static_assert(API_FUNCTION_COUNT <= UINT16_MAX, "a CALL record's code has 16 bits");
 _Static_assert(API_ARGS_MAX <= UINT8_MAX, "a record's argument count has 8 bits");
-_Static_assert(API_DOMAIN_COUNT <= UINT8_MAX && API_CLASS_COUNT <= UINT8_MAX &&
-                   API_ARG_KIND_COUNT <= UINT8_MAX,
+_Static_assert(API_DOMAIN_COUNT <= UINT8_MAX && API_ROLE_COUNT <= UINT8_MAX &&
+                   ARG_CALL_KIND_COUNT <= UINT8_MAX,
                "struct api_function keeps them in 8 bits");
-
-static const char *const domain_names[API_DOMAIN_COUNT] = {
-    [API_RUNTIME] = "runtime",
-    [API_DRIVER] = "driver",
-};
 
 static const char *const class_names[API_CLASS_COUNT] = {
     [API_LAUNCH] = "launch",
@@ -47,14 +53,6 @@ static const char *const class_names[API_CLASS_COUNT] = {
     [API_SYNC] = "sync",
     [API_GRAPH_LAUNCH] = "graph_launch",
     [API_GRAPH] = "graph",
-};
-
-static const char *const arg_kind_names[API_ARG_KIND_COUNT] = {
-    [API_ADDRESS] = "address", [API_HANDLE] = "handle", [API_STREAM] = "stream",
-    [API_EVENT] = "event",     [API_KERNEL] = "kernel", [API_BYTES] = "bytes",
-    [API_COUNT] = "count",     [API_KIND] = "kind",     [API_DIM3] = "dim3",
-    [API_DEVICE] = "device",   [API_FLAGS] = "flags",   [API_DIM3_XY] = "dim3_xy",
-    [API_DIM3_Z] = "dim3_z",
 };
 
 static uint32_t crc_string(uint32_t crc, const char *string)
@@ -83,7 +81,7 @@ uint32_t api_table_crc(void)
 
 const char *api_domain_name(unsigned domain)
 {
-    return domain < API_DOMAIN_COUNT ? domain_names[domain] : "?";
+    return domain < API_DOMAIN_COUNT ? api_libraries[domain].name : "?";
 }
 
 const char *api_class_name(unsigned class)
@@ -91,7 +89,26 @@ const char *api_class_name(unsigned class)
     return class < API_CLASS_COUNT ? class_names[class] : "?";
 }
 
-const char *api_arg_kind_name(unsigned arg_kind)
+enum api_domain api_domain_of(const char *symbol)
 {
-    return arg_kind < API_ARG_KIND_COUNT ? arg_kind_names[arg_kind] : "?";
+    enum api_domain best = API_DOMAIN_COUNT;
+    size_t best_length = 0;
+    symbol += symbol[0] == '_' && symbol[1] == '_' ? 2 : 0;
+    for (unsigned i = 0; i < API_DOMAIN_COUNT; i++) {
+        size_t length = strlen(api_libraries[i].prefix);
+        if (length > best_length && strncmp(symbol, api_libraries[i].prefix, length) == 0) {
+            best = (enum api_domain)i;
+            best_length = length;
+        }
+    }
+    return best;
+}
+
+bool api_has_failed(unsigned domain, int result)
+{
+    static const int pending[API_DOMAIN_COUNT] = {
+#define API_DOMAIN(NAME, ...) API_PENDING_OF_##NAME,
+#include "api/api.def"
+    };
+    return result != 0 && (domain >= API_DOMAIN_COUNT || result != pending[domain]);
 }

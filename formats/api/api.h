@@ -8,11 +8,54 @@
 #ifndef GPUPROF_FORMATS_API_H
 #define GPUPROF_FORMATS_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "api/cost.h"
+#include "argument_kind.h"
 
 #define API_ARGS_MAX 10
 
-enum api_domain { API_RUNTIME, API_DRIVER, API_DOMAIN_COUNT };
+/* Libraries whose calls are hooked, by the rows of api.def. */
+enum api_domain {
+#define API_DOMAIN(NAME, ...) API_##NAME,
+#include "api/api.def"
+    API_DOMAIN_COUNT
+};
+
+/* The result of theirs that is no failure, as 0 is not. */
+enum api_pending {
+#define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, ...)                         \
+    API_PENDING_OF_##NAME = (pending),
+#include "api/api.def"
+};
+
+/* Whose event is a call inside another call? */
+enum api_layer {
+    /* The outermost call is the event; calls that the library makes inside it are part of it. */
+    API_OWNER,
+    /*
+     * The outermost of its own library; OWNERs' calls inside it stay events, and are tied to it by
+     * time on the thread. It is to be a begin and an end record, as a range is: none is open in
+     * thread.open, and the short way knows nothing of them. No library is of this layer so far.
+     */
+    API_ENCLOSING,
+};
+
+/* Are several such libraries in a process? */
+enum api_bound { API_EACH, API_ONE };
+
+struct api_library {
+    const char *name;
+    const char *prefix;
+    const char *soname;
+    uint8_t layer; /* enum api_layer */
+    uint8_t bound; /* enum api_bound */
+    uint8_t cupti; /* CUPTI's number of its callbacks' domain; 0: none */
+    const char *category;
+};
+
+extern const struct api_library api_libraries[API_DOMAIN_COUNT];
 
 /* What a call does; reports group by it. GRAPH: capture, instantiate, destroy (no device work). */
 enum api_class {
@@ -25,47 +68,51 @@ enum api_class {
     API_CLASS_COUNT
 };
 
-/*
- * How an argument word is to be shown.
- *   ADDRESS  host or device address            hex string
- *   HANDLE   opaque handle (graph, pool, ...)  hex string
- *   STREAM   cudaStream_t/CUstream             hex string; 0, 1, 2 are the default streams
- *   EVENT    cudaEvent_t/CUevent               hex string
- *   KERNEL   function handle or host symbol    the kernel's name (NAME records), else hex
- *   BYTES    bytes that the call moves, sets or allocates (several of one call add up)
- *   COUNT    a plain unsigned number
- *   KIND     enum cudaMemcpyKind               HtoD, DtoH, ...
- *   DIM3     x | y << 32 | z << 48, saturated at 65535 in y and z
- *   DIM3_XY  x | y << 32; the next is a DIM3_Z: shown as one DIM3, with this one's label
- *   DEVICE   device ordinal                    -1 (all bits set) is the host
- *   FLAGS    bit mask                          hex string
- */
-enum api_arg_kind {
-    API_ADDRESS,
-    API_HANDLE,
-    API_STREAM,
-    API_EVENT,
-    API_KERNEL,
-    API_BYTES,
-    API_COUNT,
-    API_KIND,
-    API_DIM3,
-    API_DEVICE,
-    API_FLAGS,
-    API_DIM3_XY,
-    API_DIM3_Z,
-    API_ARG_KIND_COUNT
+/* What a call that succeeds means for stream captures. */
+enum api_capture {
+    API_CAPTURE_NONE,
+    API_CAPTURE_BEGIN,
+    API_CAPTURE_END,
+    API_CAPTURE_EVENT_RECORD,
+    API_CAPTURE_EVENT_WAIT,
 };
 
+static inline __attribute__((always_inline)) bool api_bounds_capture(unsigned capture)
+{
+    return capture == API_CAPTURE_BEGIN || capture == API_CAPTURE_END;
+}
+
+enum api_role {
+#define API_ROLE(NAME, ...) API_DOES_##NAME,
+#include "api/api_roles.def"
+    API_ROLE_COUNT
+};
+
+/* The columns of a role as constants. */
+enum api_role_column {
+#define API_ROLE(NAME, class, cost, capture)                                                       \
+    API_CLASS_OF_##NAME = API_##class, API_COST_OF_##NAME = COST_##cost,                           \
+    API_CAPTURE_OF_##NAME = API_CAPTURE_##capture,
+#include "api/api_roles.def"
+};
+
+/* A flag of cuGetProcAddress: the form for a default stream per thread. */
+#define API_PER_THREAD 2
+
 struct api_arg {
-    uint8_t kind; /* enum api_arg_kind */
+    uint8_t kind; /* enum arg_kind */
     const char *label;
 };
 
 struct api_function {
     const char *symbol;
-    uint8_t domain; /* enum api_domain */
-    uint8_t class;  /* enum api_class */
+    const char *name;    /* as people know it */
+    uint8_t domain;      /* enum api_domain */
+    uint8_t does;        /* enum api_role; and its columns: */
+    uint8_t class;       /* enum api_class */
+    uint8_t cost;        /* enum cost_class */
+    uint8_t capture;     /* enum api_capture */
+    bool for_own_stream; /* its default stream is the thread's own */
     uint8_t arg_count;
     struct api_arg args[API_ARGS_MAX];
 };
@@ -83,8 +130,13 @@ extern const struct api_function api_functions[API_FUNCTION_COUNT];
 /* CRC-32C over symbols, classes and labels: two builds with the same value share their indexes. */
 uint32_t api_table_crc(void);
 
-const char *api_domain_name(unsigned domain);     /* "runtime", "driver"; "?" if out of range */
-const char *api_class_name(unsigned class);       /* "launch", "alloc", ... */
-const char *api_arg_kind_name(unsigned arg_kind); /* "address", ... */
+const char *api_domain_name(unsigned domain); /* "runtime", ...; "?" if out of range */
+const char *api_class_name(unsigned class);   /* "launch", "alloc", ... */
+
+/* The library that a symbol of this name would be of; API_DOMAIN_COUNT: of none. */
+enum api_domain api_domain_of(const char *symbol);
+
+/* Does this result of that library's mean that the call failed? "Not ready yet" does not. */
+bool api_has_failed(unsigned domain, int result);
 
 #endif

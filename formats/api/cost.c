@@ -3,17 +3,11 @@
 
 #include <stddef.h>
 
-#include "api/api.h"
-
 const struct cost_info cost_infos[COST_COUNT] = {
 #define COST(NAME, name, place, meaning) {name, COST_PLACE_##place, meaning},
 #include "api/costs.def"
 #undef COST
 };
-
-_Static_assert((int)COST_LAUNCH == (int)API_LAUNCH && (int)COST_GRAPH == (int)API_GRAPH &&
-                   (int)COST_QUERY == (int)API_CLASS_COUNT,
-               "the first rows are the classes of calls");
 
 const char *ladder_step_text(unsigned step)
 {

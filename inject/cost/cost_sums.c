@@ -127,7 +127,7 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
 {
     unsigned type = shape_key >> 24, code = shape_key & 0xffff;
     if (type == RECORD_CALL && code < API_FUNCTION_COUNT)
-        count_in(index, cost_classes[code], count);
+        count_in(index, api_functions[code].cost, count);
     else if (type >= RECORD_PUSH && type <= RECORD_STEP && type != RECORD_LABEL)
         count_in(index, COST_RANGE, count);
 }

@@ -27,17 +27,10 @@ static struct lock members_lock;
 
 /* fork_page.recording counts origins: while there is none nobody looks here. */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-/* The per-thread default stream has one handle for all threads; a _ptsz function calls it 0. */
+/* The per-thread default stream has one handle for all threads; functions for it call it 0. */
 static uint64_t stream_key(unsigned code, uint64_t stream)
 {
-    const char *symbol = api_functions[code].symbol;
-    if (stream == 0 && (ends_with(symbol, "_ptsz") || ends_with(symbol, "_ptds")))
+    if (stream == 0 && api_functions[code].for_own_stream)
         stream = PER_THREAD_STREAM;
     return stream == PER_THREAD_STREAM ? stream | (uint64_t)this_thread.tid << 32 : stream;
 }
@@ -83,7 +76,7 @@ static void finish(uint64_t stream)
         finish_capture(m->capture);
 }
 
-void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event)
+void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_t event)
 {
     stream = stream_key(code, stream);
     if (!lock_take(&members_lock, CAPTURE_LOCK_NS)) {
@@ -92,19 +85,19 @@ void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64
     }
     struct member *m;
     switch (role) {
-    case CAPTURE_BEGIN:
+    case API_CAPTURE_BEGIN:
         finish(stream);
         add(stream, false, ++last_capture ? last_capture : ++last_capture, true);
         break;
-    case CAPTURE_FINISH: finish(stream); break;
-    case CAPTURE_EVENT_RECORD:
+    case API_CAPTURE_END: finish(stream); break;
+    case API_CAPTURE_EVENT_RECORD:
         m = find(stream, false);
         if (m)
             add(event, true, m->capture, false);
         else if ((m = find(event, true)))
             m->capture = 0; /* recorded anew, outside: it carries no capture any more */
         break;
-    case CAPTURE_EVENT_WAIT:
+    case API_CAPTURE_EVENT_WAIT:
         m = find(event, true);
         if (m && !find(stream, false))
             add(stream, false, m->capture, false);

@@ -9,43 +9,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "api/api.h"
 
 /* cudaErrorStreamCaptureWrongThread and its driver twin. */
 #define CAPTURE_ERROR_WRONG_THREAD 908
 
-enum capture_role {
-    CAPTURE_NONE,
-    CAPTURE_BEGIN,
-    CAPTURE_FINISH,
-    CAPTURE_EVENT_RECORD,
-    CAPTURE_EVENT_WAIT,
-};
-
-/* What a function means for captures. Folds to a constant for a constant symbol. */
-static inline __attribute__((always_inline)) enum capture_role capture_role(const char *symbol)
-{
-    const char *name = symbol + (strncmp(symbol, "cuda", 4) == 0 ? 4 : 2);
-    if (strncmp(name, "StreamBeginCapture", 18) == 0)
-        return CAPTURE_BEGIN;
-    if (strncmp(name, "StreamEndCapture", 16) == 0)
-        return CAPTURE_FINISH;
-    if (strncmp(name, "EventRecord", 11) == 0)
-        return CAPTURE_EVENT_RECORD;
-    if (strncmp(name, "StreamWaitEvent", 15) == 0)
-        return CAPTURE_EVENT_WAIT;
-    return CAPTURE_NONE;
-}
-
-/* Does the function begin or end a capture? Folds like capture_role. */
-static inline __attribute__((always_inline)) bool capture_starts_or_ends(const char *symbol)
-{
-    enum capture_role role = capture_role(symbol);
-    return role == CAPTURE_BEGIN || role == CAPTURE_FINISH;
-}
-
 /* After the call succeeded. */
-void capture_note(enum capture_role role, unsigned code, uint64_t stream, uint64_t event);
+void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_t event);
 
 /* True if the stream, as the function `code` means it, is capturing. */
 bool capture_has_stream(unsigned code, uint64_t stream);

@@ -438,7 +438,7 @@ typedef CUresult (*CUgraphRecaptureCallback)(void *data, CUgraphNode node,
 
 /* Helpers of the expressions in the rows. */
 
-/* The word of an API_DIM3 argument: x | y << 32 | z << 48, y and z saturated at 65535. */
+/* The word of an ARG_DIM3 argument: x | y << 32 | z << 48, y and z saturated at 65535. */
 static inline uint64_t api_dim3(uint32_t x, uint32_t y, uint32_t z)
 {
     if (__builtin_expect((y | z) > UINT16_MAX, 0)) { /* more than a device can do */

@@ -1,45 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/cupti_callback_map.h"
 
-#include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES_MAX 128
+#define SLOTS          2048 /* power of two; it stays sparse */
 
-#define CUPTI_CALLBACK(id, cbid, since)                                                            \
-    _Static_assert((cbid) > 0 && (cbid) < CUPTI_CBID_MAX && (since) <= UINT16_MAX, #id);
-#include "cupti/cupti_callbacks.def"
+_Static_assert(2 * API_FUNCTION_COUNT < SLOTS, "a search ends at an empty slot");
 
-const struct cupti_callback_row cupti_callback_rows[] = {
-#define CUPTI_CALLBACK(id, cbid, since) {API_INDEX_##id, cbid, since},
-#include "cupti/cupti_callbacks.def"
+/* Functions of one symbol and two ABIs. */
+static const struct {
+    uint16_t low;
+    uint16_t high;
+    uint32_t high_since;
+} forms[] = {
+#define DISPATCH(symbol, domain, returns, params, names, low_id, high_id, high_first, high_since)  \
+    {API_INDEX_##low_id, API_INDEX_##high_id, high_since},
+#include "api/api.def"
 };
-const unsigned cupti_callback_count = sizeof cupti_callback_rows / sizeof cupti_callback_rows[0];
 
-static bool name_is(const struct cupti_callback_row *row, const char *name)
+static unsigned slot_of(const char *symbol)
 {
-    char expected[NAME_BYTES_MAX];
-    const char *symbol = api_functions[row->api].symbol;
-    if (!row->since)
-        return strcmp(name, symbol) == 0;
-    int length = snprintf(expected, sizeof expected, "%s_v%u", symbol, row->since);
-    return length > 0 && (size_t)length < sizeof expected && strcmp(name, expected) == 0;
+    uint32_t hash = 2166136261u;
+    for (; *symbol; symbol++)
+        hash = (hash ^ (uint8_t)*symbol) * 16777619u;
+    return hash & (SLOTS - 1);
+}
+
+/* The slot with the first row of that symbol, or the empty one where it belongs. */
+static unsigned find(const uint16_t *slots, const char *symbol)
+{
+    unsigned slot = slot_of(symbol);
+    while (slots[slot] && strcmp(api_functions[slots[slot] - 1].symbol, symbol) != 0)
+        slot = (slot + 1) & (SLOTS - 1);
+    return slot;
+}
+
+/* The row + 1 of the function that CUPTI calls `name` in its domain; 0: none. */
+static uint16_t row_of(const uint16_t *slots, CUpti_CallbackDomain domain, const char *name)
+{
+    char symbol[NAME_BYTES_MAX];
+    size_t length = strlen(name);
+    uint32_t since = 0;
+    if (length >= sizeof symbol)
+        return 0;
+    memcpy(symbol, name, length + 1);
+    /* The runtime's have the version that their form came with: cudaMalloc_v3020. */
+    char *version = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? strrchr(symbol, '_') : NULL;
+    if (version && version[1] == 'v') {
+        since = (uint32_t)strtoul(version + 2, NULL, 10);
+        *version = '\0';
+    }
+    uint16_t row = slots[find(slots, symbol)];
+    if (!row || api_libraries[api_functions[row - 1].domain].cupti != domain)
+        return 0;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i].low == row - 1 && since >= forms[i].high_since)
+            return (uint16_t)(forms[i].high + 1);
+    return row;
 }
 
 unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_name_fn get_name)
 {
+    uint16_t slots[SLOTS] = {0};
     unsigned count = 0;
     memset(map, 0, sizeof *map);
-    for (unsigned i = 0; i < cupti_callback_count; i++) {
-        const struct cupti_callback_row *row = &cupti_callback_rows[i];
-        enum api_domain domain = (enum api_domain)api_functions[row->api].domain;
-        const char *name = NULL;
-        if (get_name(cupti_callback_domain(domain), row->cbid, &name) != CUPTI_SUCCESS || !name ||
-            !name_is(row, name))
-            continue;
-        map->api[domain][row->cbid] = (uint16_t)(row->api + 1);
-        count++;
-    }
+    for (unsigned i = API_FUNCTION_COUNT; i > 0; i--)
+        slots[find(slots, api_functions[i - 1].symbol)] = (uint16_t)i;
+    for (unsigned domain = 1; domain < CUPTI_API_DOMAINS; domain++)
+        for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++) {
+            const char *name = NULL;
+            if (get_name((CUpti_CallbackDomain)domain, cbid, &name) == CUPTI_SUCCESS && name)
+                map->api[domain][cbid] = row_of(slots, (CUpti_CallbackDomain)domain, name);
+            count += map->api[domain][cbid] != 0;
+        }
     return count;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which intercepted function a CUPTI callback is about: the ids of cupti_callbacks.def, as far as
- * the loaded libcupti gives them the names that they have there.
+ * Which intercepted function a CUPTI callback is about, by the names that the loaded libcupti has
+ * for its ids. An id never gets another meaning, but its name may change: a major version drops the
+ * _v2 of a function whose first form it has dropped.
  */
 #ifndef GPUPROF_INJECT_CUPTI_CALLBACK_MAP_H
 #define GPUPROF_INJECT_CUPTI_CALLBACK_MAP_H
@@ -9,44 +10,29 @@
 #include "api/api.h"
 #include "cupti/cupti_abi.h"
 
-#define CUPTI_CBID_MAX 1024 /* 13.5: 567 of the runtime, 877 of the driver */
-
-struct cupti_callback_row {
-    uint16_t api;   /* enum api_index */
-    uint16_t cbid;  /* in the domain of that row */
-    uint16_t since; /* see cupti_callbacks.def */
-};
-
-extern const struct cupti_callback_row cupti_callback_rows[];
-extern const unsigned cupti_callback_count;
+#define CUPTI_CBID_MAX    1024 /* 13.5: 567 of the runtime, 877 of the driver */
+#define CUPTI_API_DOMAINS (CUPTI_CB_DOMAIN_RUNTIME_API + 1)
 
 struct cupti_callback_map {
-    uint16_t api[API_DOMAIN_COUNT][CUPTI_CBID_MAX]; /* enum api_index + 1; 0: not ours */
+    uint16_t api[CUPTI_API_DOMAINS][CUPTI_CBID_MAX]; /* enum api_index + 1; 0: not ours */
 };
 
 typedef CUptiResult (*cupti_callback_name_fn)(CUpti_CallbackDomain domain, uint32_t cbid,
                                               const char **name);
 
 /*
- * Fills the map by asking the loaded libcupti for the name of each row's id; some 430 calls of 50
- * ns. A row whose id is unknown there, or has another name, is left out. Returns how many are in.
+ * Fills the map by asking the loaded libcupti for the name of every id; some 2000 calls of 50 ns.
+ * Returns how many ids are in.
  */
 unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_name_fn get_name);
-
-/* CUPTI's number of a domain. */
-static inline CUpti_CallbackDomain cupti_callback_domain(enum api_domain domain)
-{
-    return domain == API_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
-}
 
 /* The enum api_index of a callback, or -1. From the callback: a look-up, nothing else. */
 static inline int cupti_callback_api(const struct cupti_callback_map *map,
                                      CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
-    enum api_domain ours = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? API_RUNTIME : API_DRIVER;
-    if (cbid >= CUPTI_CBID_MAX || cupti_callback_domain(ours) != domain)
+    if (cbid >= CUPTI_CBID_MAX || (unsigned)domain >= CUPTI_API_DOMAINS)
         return -1;
-    return (int)map->api[ours][cbid] - 1;
+    return (int)map->api[domain][cbid] - 1;
 }
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "cuda/cuda_abi.h"
 
-#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+#define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
     CUPTI_PARAMS(id, params, names)
 #define API_VARIANT API
 #include "api/api.def"
@@ -17,13 +17,13 @@
 #define O(kind, label, pointer, expression)                                                        \
     gp_words[gp_count++] = gp_after && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0;
 
-#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+#define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
     static unsigned words_##id(const void *gp_data, bool gp_after, uint64_t *gp_words)             \
     {                                                                                              \
         const struct params_##id *gp_params = gp_data;                                             \
         unsigned gp_count = 0;                                                                     \
         MACRO_EACH(LOCAL, names)                                                                   \
-        args(void) gp_params;                                                                      \
+        __VA_ARGS__(void) gp_params;                                                               \
         (void)gp_after;                                                                            \
         (void)gp_words;                                                                            \
         return gp_count;                                                                           \

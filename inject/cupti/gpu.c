@@ -167,15 +167,14 @@ static void enable_callbacks(bool past_hooks)
     call_watch(&callbacks);
     if (!cupti_callback_map_fill(&gpu.callbacks, gpu.cupti.cuptiGetCallbackName))
         gpu.refused_callbacks++;
-    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++) {
-        if (d == API_RUNTIME ? !runtime : front == FRONT_RUNTIME)
+    for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++) {
+        if (d == CUPTI_CB_DOMAIN_RUNTIME_API ? !runtime : front == FRONT_RUNTIME)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
             if (!gpu.callbacks.api[d][cbid])
                 continue;
-            if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber,
-                                              cupti_callback_domain((enum api_domain)d),
-                                              cbid) == CUPTI_SUCCESS)
+            if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber, (CUpti_CallbackDomain)d, cbid) ==
+                CUPTI_SUCCESS)
                 gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
             else
                 gpu.refused_callbacks++;

@@ -46,23 +46,22 @@ static bool on_stack(const void *at, const void *here)
     return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
 }
 
-static void enter(struct thread *t, enum api_domain domain, int api, const CUpti_CallbackData *data)
+static void enter(struct thread *t, bool of_runtime, int api, const CUpti_CallbackData *data)
 {
     struct call here = {0, NULL};
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
     const void *params = on_stack(data->functionParams, &here) ? data->functionParams : NULL;
     /* Without places to compare, a call of the runtime says that no other is open. */
-    while (seen &&
-           (domain == API_RUNTIME ? !params || !seen->frame || !call_seen_is_live(seen, params)
-                                  : !call_seen_is_live(seen, &here))) {
+    while (seen && (of_runtime ? !params || !seen->frame || !call_seen_is_live(seen, params)
+                               : !call_seen_is_live(seen, &here))) {
         call_abandon_seen(t, seen);
         seen = call_newest_seen(t);
     }
     /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
     if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
         return;
-    bool on_top = domain == API_RUNTIME && seen && call_newest(t) == &seen->call;
+    bool on_top = of_runtime && seen && call_newest(t) == &seen->call;
     if (t->open && !on_top && (seen || call_is_part(t, &here))) {
         note_correlation(t, data->correlationId);
         return;
@@ -114,7 +113,7 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
         return;
     uint64_t begin = t->burst ? ticks_now() : 0;
     if (data->callbackSite == CUPTI_API_ENTER)
-        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API ? API_RUNTIME : API_DRIVER, api, data);
+        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API, api, data);
     else
         leave(t, api, data);
     thread_cost_count(t->cost, COST_CALLBACK);

@@ -28,7 +28,7 @@ static struct {
 } guest;
 
 /* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
 
@@ -168,7 +168,7 @@ static int settle(int result, void *subscriber, const void *subscribe, bool woul
 
 EXPORT int cuptiSubscribe(void *subscriber, void *callback, void *userdata)
 {
-    __typeof__(&cuptiSubscribe) real = HOOK_REAL(cuptiSubscribe, API_RUNTIME);
+    __typeof__(&cuptiSubscribe) real = HOOK_REAL(cuptiSubscribe);
     if (!real)
         return NO_CUPTI;
     gpu_client_calls();
@@ -187,9 +187,9 @@ static bool would_share(const CUpti_SubscriberParams *params)
 
 EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, void *params)
 {
-    __typeof__(&cuptiSubscribe_v2) real = HOOK_REAL(cuptiSubscribe_v2, API_RUNTIME);
+    __typeof__(&cuptiSubscribe_v2) real = HOOK_REAL(cuptiSubscribe_v2);
     if (!real) { /* before 13.0: we alone made a weak reference to it look defined */
-        __typeof__(&cuptiSubscribe) old = HOOK_REAL(cuptiSubscribe, API_RUNTIME);
+        __typeof__(&cuptiSubscribe) old = HOOK_REAL(cuptiSubscribe);
         if (!old || !enter(subscriber, callback, userdata))
             return old ? old(subscriber, callback, userdata) : (int)NO_CUPTI;
         return settle(old(subscriber, (void *)guest_callback, NULL), subscriber, (const void *)old,
@@ -197,7 +197,7 @@ EXPORT int cuptiSubscribe_v2(void *subscriber, void *callback, void *userdata, v
     }
     gpu_client_calls();
     /* From 13.3 on it may have company, so that we need nothing of its. */
-    if (would_share(params) && HOOK_REAL(cuptiActivityGetNextRecord_v2, API_RUNTIME)) {
+    if (would_share(params) && HOOK_REAL(cuptiActivityGetNextRecord_v2)) {
         int result = real(subscriber, callback, userdata, params);
         if (result == CUPTI_SUCCESS)
             atomic_store(&guest.shares, 1);
@@ -224,7 +224,7 @@ static int enable_one(enable_function *real, uint32_t enable, int domain, uint32
 
 EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, int domain, uint32_t cbid)
 {
-    enable_function *real = HOOK_REAL(cuptiEnableCallback, API_RUNTIME);
+    enable_function *real = HOOK_REAL(cuptiEnableCallback);
     if (!real)
         return NO_CUPTI;
     return is_guest(subscriber) ? enable_one(real, enable, domain, cbid)
@@ -241,8 +241,8 @@ static void enable_each(enable_function *real, uint32_t enable, int domain)
 
 EXPORT int cuptiEnableDomain(uint32_t enable, void *subscriber, int domain)
 {
-    __typeof__(&cuptiEnableDomain) real = HOOK_REAL(cuptiEnableDomain, API_RUNTIME);
-    enable_function *one = HOOK_REAL(cuptiEnableCallback, API_RUNTIME);
+    __typeof__(&cuptiEnableDomain) real = HOOK_REAL(cuptiEnableDomain);
+    enable_function *one = HOOK_REAL(cuptiEnableCallback);
     if (!real || !one)
         return NO_CUPTI;
     if (!is_guest(subscriber))
@@ -255,8 +255,8 @@ EXPORT int cuptiEnableDomain(uint32_t enable, void *subscriber, int domain)
 
 EXPORT int cuptiEnableAllDomains(uint32_t enable, void *subscriber)
 {
-    __typeof__(&cuptiEnableAllDomains) real = HOOK_REAL(cuptiEnableAllDomains, API_RUNTIME);
-    enable_function *one = HOOK_REAL(cuptiEnableCallback, API_RUNTIME);
+    __typeof__(&cuptiEnableAllDomains) real = HOOK_REAL(cuptiEnableAllDomains);
+    enable_function *one = HOOK_REAL(cuptiEnableCallback);
     if (!real || !one)
         return NO_CUPTI;
     if (!is_guest(subscriber))
@@ -268,7 +268,7 @@ EXPORT int cuptiEnableAllDomains(uint32_t enable, void *subscriber)
 
 EXPORT int cuptiGetCallbackState(uint32_t *enable, void *subscriber, int domain, uint32_t cbid)
 {
-    __typeof__(&cuptiGetCallbackState) real = HOOK_REAL(cuptiGetCallbackState, API_RUNTIME);
+    __typeof__(&cuptiGetCallbackState) real = HOOK_REAL(cuptiGetCallbackState);
     if (!real)
         return NO_CUPTI;
     if (!is_guest(subscriber))
@@ -281,8 +281,8 @@ EXPORT int cuptiGetCallbackState(uint32_t *enable, void *subscriber, int domain,
 
 int gpu_guest_unsubscribe(void *subscriber)
 {
-    __typeof__(&cuptiUnsubscribe) real = HOOK_REAL(cuptiUnsubscribe, API_RUNTIME);
-    enable_function *one = HOOK_REAL(cuptiEnableCallback, API_RUNTIME);
+    __typeof__(&cuptiUnsubscribe) real = HOOK_REAL(cuptiUnsubscribe);
+    enable_function *one = HOOK_REAL(cuptiEnableCallback);
     if (!real || !one)
         return NO_CUPTI;
     if (!is_guest(subscriber))

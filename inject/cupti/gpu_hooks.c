@@ -10,15 +10,12 @@
 #include "hook/hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions, or CUPTI's. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
-#include "api/api_cupti.def"
-#undef HOOK
 
 EXPORT CUresult cuInit(unsigned int Flags)
 {
-    __typeof__(&cuInit) real = HOOK_REAL(cuInit, API_DRIVER);
+    __typeof__(&cuInit) real = HOOK_REAL(cuInit);
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     gpu_client_initialises();
@@ -40,7 +37,7 @@ EXPORT int InitializeInjection(void)
 
 EXPORT int cuptiFinalize(void)
 {
-    __typeof__(&cuptiFinalize) real = HOOK_REAL(cuptiFinalize, API_RUNTIME);
+    __typeof__(&cuptiFinalize) real = HOOK_REAL(cuptiFinalize);
     uint32_t phase = atomic_load(&gpu.phase);
     if (phase == GPU_ACTIVE || phase == GPU_YIELDED) {
         gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);

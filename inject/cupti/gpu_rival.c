@@ -29,7 +29,7 @@ static struct {
 } rival;
 
 /* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
 
@@ -181,8 +181,7 @@ int gpu_rival_set(gpu_rival_attribute_fn *real, int attribute, size_t *bytes, vo
 
 EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcBufferCompleted)
 {
-    __typeof__(&cuptiActivityRegisterCallbacks) real =
-        HOOK_REAL(cuptiActivityRegisterCallbacks, API_RUNTIME);
+    __typeof__(&cuptiActivityRegisterCallbacks) real = HOOK_REAL(cuptiActivityRegisterCallbacks);
     bool is_shared = gpu_has_process(); /* ours are registered, and serve both */
     atomic_store(&rival.requested_v2, NULL);
     atomic_store(&rival.completed_v2, NULL);
@@ -198,7 +197,7 @@ EXPORT int cuptiActivityRegisterCallbacks(void *funcBufferRequested, void *funcB
 EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
 {
     __typeof__(&cuptiActivityRegisterTimestampCallback) real =
-        HOOK_REAL(cuptiActivityRegisterTimestampCallback, API_RUNTIME);
+        HOOK_REAL(cuptiActivityRegisterTimestampCallback);
     gpu_rival_acts();
     gpu_client_calls();
     return gpu_client_called(real ? real(funcTimestamp) : (int)NO_CUPTI);
@@ -206,15 +205,15 @@ EXPORT int cuptiActivityRegisterTimestampCallback(void *funcTimestamp)
 
 EXPORT int cuptiActivityEnable(int kind)
 {
-    return gpu_rival_enable(HOOK_REAL(cuptiActivityEnable, API_RUNTIME), kind);
+    return gpu_rival_enable(HOOK_REAL(cuptiActivityEnable), kind);
 }
 
 EXPORT int cuptiActivityDisable(int kind)
 {
-    return gpu_rival_disable(HOOK_REAL(cuptiActivityDisable, API_RUNTIME), kind);
+    return gpu_rival_disable(HOOK_REAL(cuptiActivityDisable), kind);
 }
 
 EXPORT int cuptiActivitySetAttribute(int attr, size_t *valueSize, void *value)
 {
-    return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute, API_RUNTIME), attr, valueSize, value);
+    return gpu_rival_set(HOOK_REAL(cuptiActivitySetAttribute), attr, valueSize, value);
 }

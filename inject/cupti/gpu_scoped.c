@@ -12,7 +12,7 @@
 #include "hook/hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUPTI's functions. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api_cupti.def"
 #undef HOOK
 
@@ -26,7 +26,7 @@
     {                                                                                              \
         if (gpu_guest_is_served(subscriber))                                                       \
             return served;                                                                         \
-        __typeof__(&id) real = HOOK_REAL(id, API_RUNTIME);                                         \
+        __typeof__(&id) real = HOOK_REAL(id);                                                      \
         return real ? real arguments : (int)CUPTI_ERROR_NOT_INITIALIZED;                           \
     }
 

@@ -52,12 +52,11 @@ void gpu_stop_callbacks(void)
         !atomic_compare_exchange_strong(&gpu.deaf, &hears_ends, GPU_DEAF))
         return;
     struct quiet quiet = quiet_begin();
-    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
+    for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
             if (gpu.callbacks.api[d][cbid] && gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] &&
-                !gpu_guest_wants(cupti_callback_domain((enum api_domain)d), cbid))
-                gpu.cupti.cuptiEnableCallback(0, gpu.subscriber,
-                                              cupti_callback_domain((enum api_domain)d), cbid);
+                !gpu_guest_wants((CUpti_CallbackDomain)d, cbid))
+                gpu.cupti.cuptiEnableCallback(0, gpu.subscriber, (CUpti_CallbackDomain)d, cbid);
     quiet_end(&quiet);
 }
 

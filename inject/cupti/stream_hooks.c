@@ -11,7 +11,7 @@
 #include "hook/hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
 /* A context goes: with it what CUPTI still holds of it. */
@@ -21,19 +21,17 @@ static void all_goes(void)
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
 }
 
-#define DROPS(symbol, domain, returns, missing, params, names, drop)                               \
+#define DROPS(symbol, returns, missing, params, names, drop)                                       \
     EXPORT returns symbol params                                                                   \
     {                                                                                              \
-        __typeof__(&symbol) real = HOOK_REAL(symbol, domain);                                      \
+        __typeof__(&symbol) real = HOOK_REAL(symbol);                                              \
         drop;                                                                                      \
         return real ? real names : missing;                                                        \
     }
 #define RUNTIME_DROPS(symbol, params, names, drop)                                                 \
-    DROPS(symbol, API_RUNTIME, cudaError_t, cudaErrorSharedObjectSymbolNotFound, params, names,    \
-          drop)
+    DROPS(symbol, cudaError_t, cudaErrorSharedObjectSymbolNotFound, params, names, drop)
 #define DRIVER_DROPS(symbol, params, names, drop)                                                  \
-    DROPS(symbol, API_DRIVER, CUresult, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, params, names,  \
-          drop)
+    DROPS(symbol, CUresult, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, params, names, drop)
 
 /* clang-format off */
 RUNTIME_DROPS(cudaStreamDestroy, (cudaStream_t stream), (stream),

@@ -294,11 +294,7 @@ static bool goes_on(const struct call_site *site)
 {
     if (site->class == API_ALLOC)
         return true;
-    if (site->class != API_GRAPH && !(site->class == API_SYNC && attention_captures()))
-        return false; /* none of those that captures are known by */
-    enum capture_role role = capture_role(api_functions[site->code].symbol);
-    return role == CAPTURE_BEGIN || role == CAPTURE_FINISH ||
-           (role != CAPTURE_NONE && attention_captures());
+    return api_bounds_capture(site->capture) || (site->capture && attention_captures());
 }
 
 /*
@@ -427,7 +423,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
             thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
     }
-    if (site->count && site->kinds[0] == API_KERNEL && !name_is_known(words[0]))
+    if (site->count && site->kinds[0] == ARG_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
     if (!thread_make_room(t, OPEN_BYTES_MAX)) {
         c->mark = call_mark(c, CALL_LOST);
@@ -450,7 +446,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
 
 /* The first argument word of this kind, or NULL. */
 static const uint64_t *word_of(const struct call_site *site, const uint64_t *words,
-                               enum api_arg_kind kind)
+                               enum arg_kind kind)
 {
     for (unsigned i = 0; i < site->count; i++)
         if (site->kinds[i] == kind)
@@ -461,17 +457,16 @@ static const uint64_t *word_of(const struct call_site *site, const uint64_t *wor
 /* Follows stream captures. True: the call's work was recorded into a graph. */
 static bool follow_capture(const struct call_site *site, int result, const uint64_t *words)
 {
-    const uint64_t *stream = word_of(site, words, API_STREAM);
-    const uint64_t *event = word_of(site, words, API_EVENT);
-    enum capture_role role = capture_role(api_functions[site->code].symbol);
+    const uint64_t *stream = word_of(site, words, ARG_STREAM);
+    const uint64_t *event = word_of(site, words, ARG_EVENT);
     bool capturing = attention_captures();
-    bool begins_or_ends = role == CAPTURE_BEGIN || role == CAPTURE_FINISH;
+    bool begins_or_ends = api_bounds_capture(site->capture);
     if (!stream || !(capturing || begins_or_ends))
         return false;
     /* A failed EndCapture ends the capture as well, but for the one that came on a wrong thread. */
-    if (role != CAPTURE_NONE && (result == 0 || role == CAPTURE_FINISH) &&
+    if (site->capture && (result == 0 || site->capture == API_CAPTURE_END) &&
         result != CAPTURE_ERROR_WRONG_THREAD)
-        capture_note(role, site->code, *stream, event ? *event : 0);
+        capture_note((enum api_capture)site->capture, site->code, *stream, event ? *event : 0);
     /* After that: the wait that draws a stream into a capture goes into the graph itself. */
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
@@ -511,7 +506,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_stack = call_is_slow(site, record[2]) ||
-                         (call_has_failed(result) && stack_of_failure(site->class));
+                         (call_has_failed(site, result) && stack_of_failure(site->class));
         stack = has_stack ? take_stack(t) : 0; /* which may take the room that the record is in */
         weight = t->weighed == c ? t->weight : 0;
     }
@@ -551,9 +546,9 @@ static int end_timed(struct thread *t, struct call *c, const struct call_site *s
         return result; /* others have taken some, too, on the sum that threads share */
     ticks -= stack_ticks;
     if (t->burst < THREAD_COST_BURST - THREAD_COST_COLD)
-        thread_cost_time(t->cost, cost_classes[site->code], ticks);
+        thread_cost_time(t->cost, site->cost, ticks);
     else
-        thread_cost_time_cold(t->cost, cost_classes[site->code], ticks);
+        thread_cost_time_cold(t->cost, site->cost, ticks);
     return result;
 }
 
@@ -563,7 +558,7 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
     if (call_mode(c) == CALL_PASS)
         return result;
     if (call_mode(c) == CALL_PASSED) {
-        pass_end(t, c, result);
+        pass_end(t, c, site, result);
         return result;
     }
     if (unlikely(t->timed == c))
@@ -596,7 +591,7 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
     call_begin(&s->call, site, words, 0);
     s->is_open = call_mode(&s->call) != CALL_PASS;
     if (s->is_open) /* what it costs is in the callbacks' time */
-        thread_cost_raise(t->cost, &t->cost->count[cost_classes[site->code]], (uint64_t)-1);
+        thread_cost_raise(t->cost, &t->cost->count[site->cost], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }
 

@@ -166,7 +166,7 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
     if (unlikely((uint32_t)t->epoch !=
                  (uint32_t)atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(used >= t->limit) ||
-        (site->count && site->kinds[0] == API_KERNEL && unlikely(!name_is_known(words[0])))) {
+        (site->count && site->kinds[0] == ARG_KERNEL && unlikely(!name_is_known(words[0])))) {
         atomic_signal_fence(memory_order_seq_cst);
         t->open = NULL;
         return false;
@@ -193,7 +193,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(result)) ||
+    if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(site, result)) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */

@@ -7,7 +7,6 @@
 #define GPUPROF_INJECT_CALL_PLACE_H
 
 #include "api/api.h"
-#include "cuda/cuda_abi.h"
 #include "record/thread.h"
 
 enum call_mode {
@@ -24,9 +23,12 @@ enum call_mode {
 struct call_site {
     unsigned code;        /* enum api_index */
     unsigned count;       /* of argument words */
-    const uint8_t *kinds; /* of the arguments, enum api_arg_kind */
+    const uint8_t *kinds; /* of the arguments, enum arg_kind */
     const uint8_t *late;  /* 1: the argument is known only when the call has returned */
-    unsigned class;       /* enum api_class */
+    uint8_t class;        /* enum api_class */
+    int pending;          /* a result that is no failure, as 0 is not: enum api_pending */
+    uint8_t capture;      /* enum api_capture */
+    uint8_t cost;         /* enum cost_class */
 };
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
@@ -67,10 +69,12 @@ static inline bool call_is_live(const struct call *outer, const struct call *inn
     return call_is_live_afar(outer, inner);
 }
 
-/* "Not ready" is what queries are asked for. */
-static inline __attribute__((always_inline)) bool call_has_failed(int result)
+/* Its library's "not ready yet" is what queries are asked for. */
+static inline __attribute__((always_inline)) bool call_has_failed(const struct call_site *site,
+                                                                  int result)
 {
-    return result != 0 && result != cudaErrorNotReady;
+    const int pending = site->pending; /* first: the compiler then tests for both at once */
+    return result != 0 && result != pending;
 }
 
 #endif

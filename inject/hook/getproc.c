@@ -11,17 +11,14 @@
 #include "hook/resolve.h"
 #include "store/meta.h"
 
-#define ADDRESS_SLOTS   1024 /* power of two */
+#define ADDRESS_SLOTS   2048 /* power of two */
 #define PROC_PER_THREAD 2u   /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 
 /* A search ends at an empty slot: without one, never. */
-#define API(id, symbol, domain, ...)                    +((int)API_##domain == (int)API_DRIVER)
-#define HOOK(id, symbol, domain, proc, returns, params) +((int)API_##domain == (int)API_DRIVER)
-enum {
-    DRIVER_ROWS = 0
-#include "api/api.def"
-};
-_Static_assert(DRIVER_ROWS * 2 < ADDRESS_SLOTS, "the table stays sparse");
+_Static_assert(HOOK_SLOT_COUNT * 2 < ADDRESS_SLOTS, "the table stays sparse");
+
+/* The library that is asked, and that hands out its own functions. */
+#define ASKED ((unsigned)HOOK_DOMAIN_cuGetProcAddress)
 
 /* The driver's functions by address: how one tells cuCtxSynchronize's two forms apart for sure.
  * Made once, by one of those that ask first; the others do without meanwhile. */
@@ -32,16 +29,16 @@ static _Atomic uint32_t version_asked; /* the largest so far; by whoever asks */
 
 static unsigned slot_of(uintptr_t address)
 {
-    return (unsigned)((address * 0x9E3779B97F4A7C15u) >> 54);
+    return (unsigned)((address * 0x9E3779B97F4A7C15u) >> 53);
 }
 
 static int visit_driver(const struct object *o, void *data)
 {
     (void)data;
-    if (!object_is(o, "libcuda.so"))
+    if (!object_is(o, api_libraries[ASKED].soname))
         return 0;
     for (uint32_t i = 0; i < hook_count; i++) {
-        if (hooks[i].domain != API_DRIVER)
+        if (hooks[i].domain != ASKED)
             continue;
         uintptr_t address = (uintptr_t)object_symbol(o, hooks[i].symbol);
         unsigned slot = slot_of(address);
@@ -64,7 +61,7 @@ static const struct hook *find_by_address(uintptr_t address)
         if (!atomic_compare_exchange_strong(&making, &none, 1))
             return NULL;
         if (objects_each(visit_driver, NULL))
-            atomic_store_explicit(&made, 1, memory_order_release); /* for good: see DRIVER_ROWS */
+            atomic_store_explicit(&made, 1, memory_order_release); /* for good */
         else
             atomic_store(&making, 0);
     }
@@ -131,12 +128,12 @@ void getproc_tell(struct thread *writer)
     told_epoch = writer->epoch;
 }
 
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-    __typeof__(&cuGetProcAddress) real = HOOK_REAL(cuGetProcAddress, API_DRIVER);
+    __typeof__(&cuGetProcAddress) real = HOOK_REAL(cuGetProcAddress);
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     CUresult result = real(symbol, pfn, cudaVersion, flags);
@@ -152,7 +149,7 @@ EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
                                     cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-    __typeof__(&cuGetProcAddress_v2) real = HOOK_REAL(cuGetProcAddress_v2, API_DRIVER);
+    __typeof__(&cuGetProcAddress_v2) real = HOOK_REAL(cuGetProcAddress_v2);
     if (!real)
         return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     CUresult result = real(symbol, pfn, cudaVersion, flags, symbolStatus);

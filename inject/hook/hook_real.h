@@ -6,10 +6,10 @@
 #include "hook/resolve.h"
 #include "record/thread.h"
 
-/* The real function behind the wrapper `id` that this is expanded in; NULL if there is none. */
-#define HOOK_REAL(id, domain)                                                                      \
-    ((__typeof__(&id))hook_real(HOOK_SLOT_##id, domain, #id,                                       \
-                                (uintptr_t)__builtin_return_address(0)))
+/* The real function behind the wrapper `symbol` that this is expanded in; NULL if there is none. */
+#define HOOK_REAL(symbol)                                                                          \
+    ((__typeof__(&symbol))hook_real(HOOK_SLOT_##symbol, (enum api_domain)HOOK_DOMAIN_##symbol,     \
+                                    #symbol, (uintptr_t)__builtin_return_address(0)))
 
 static inline void *hook_real(unsigned slot, enum api_domain domain, const char *symbol,
                               uintptr_t caller)

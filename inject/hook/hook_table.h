@@ -8,15 +8,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "api/api.h"
 
 /* Slots of real pointers: the API rows (formats/api/api.h), then the HOOK rows. */
 enum hook_slot {
     HOOK_SLOT_FIRST = API_FUNCTION_COUNT - 1,
-#define HOOK(id, ...) HOOK_SLOT_##id,
+#define HOOK(symbol, ...) HOOK_SLOT_##symbol,
 #include "api/api.def"
     HOOK_SLOT_COUNT
+};
+
+/* Their libraries. */
+enum hook_domain {
+#define HOOK(symbol, domain, ...) HOOK_DOMAIN_##symbol = API_##domain,
+#include "api/api.def"
 };
 
 struct hook {
@@ -24,7 +31,7 @@ struct hook {
     void *wrapper;         /* what programs get; our exported function */
     uint16_t slot;         /* of its real pointer; of the older form for a DISPATCH row */
     uint8_t domain;        /* enum api_domain */
-    const char *proc_name; /* driver: name for cuGetProcAddress, NULL if it has none */
+    const char *proc_name; /* for cuGetProcAddress, NULL if it has none */
     uint32_t proc_version;
     uint32_t proc_flags;
 };
@@ -32,11 +39,14 @@ struct hook {
 extern const struct hook hooks[];
 extern const uint32_t hook_count;
 
-/* True for "cu" and "__cuda", the only names that may be in the table. */
+/* Does it begin as all names in the table do? */
 static inline bool hook_name_possible(const char *name)
 {
-    return (name[0] == 'c' && name[1] == 'u') ||
-           (name[0] == '_' && name[1] == '_' && name[2] == 'c' && name[3] == 'u');
+    name += name[0] == '_' && name[1] == '_' ? 2 : 0;
+    return false
+#define API_DOMAIN(NAME, its_name, prefix, ...) || strncmp(name, prefix, sizeof prefix - 1) == 0
+#include "api/api.def"
+        ;
 }
 
 /* The row of an exported symbol, or NULL. */

@@ -8,17 +8,27 @@
 #include "hook/hook_table.h"
 #include "hook/resolve.h"
 
-/* The CUDA error of a function that nothing loaded defines: 302 in both layers. */
-#define HOOK_MISSING 302
+/* What a wrapper returns where nothing that is loaded defines its function. */
+enum hook_missing {
+#define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, ...)                \
+    HOOK_MISSING_##NAME = (missing),
+#include "api/api.def"
+};
 
-_Static_assert(HOOK_MISSING == (int)cudaErrorSharedObjectSymbolNotFound, "runtime's code");
-_Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "driver's code");
+/* A call of an API row is a record that its end completes, and is open until then. */
+#define API_DOMAIN(NAME, name, prefix, soname, layer, ...)                                         \
+    enum { HAS_OPEN_CALLS_##NAME = API_##layer == API_OWNER };
+#include "api/api.def"
+#define API(id, symbol, name, domain, ...)                                                         \
+    _Static_assert(HAS_OPEN_CALLS_##domain, #id ": such a call is to be begin and end records");
+#define API_VARIANT API
+#include "api/api.def"
 
 /* The kinds of each row's arguments. */
-#define I(kind, label, expression)          API_##kind,
-#define O(kind, label, pointer, expression) API_##kind,
-#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
-    static const uint8_t kinds_##id[] = {args API_ARG_KIND_COUNT};
+#define I(kind, label, expression)          ARG_##kind,
+#define O(kind, label, pointer, expression) ARG_##kind,
+#define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
+    static const uint8_t kinds_##id[] = {__VA_ARGS__ ARG_CALL_KIND_COUNT};
 #define API_VARIANT API
 #include "api/api.def"
 #undef I
@@ -27,8 +37,8 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 /* Which of them are known only when the call has returned. */
 #define I(kind, label, expression)          0,
 #define O(kind, label, pointer, expression) 1,
-#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
-    static const uint8_t late_##id[] = {args 0};
+#define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
+    static const uint8_t late_##id[] = {__VA_ARGS__ 0};
 #define API_VARIANT API
 #include "api/api.def"
 #undef I
@@ -44,9 +54,15 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
-#define SITE(id, class)                                                                            \
-    static const struct call_site site_##id = {API_INDEX_##id, sizeof kinds_##id - 1, kinds_##id,  \
-                                               late_##id, API_##class}
+#define SITE(id, domain, does)                                                                     \
+    static const struct call_site site_##id = {.code = API_INDEX_##id,                             \
+                                               .count = sizeof kinds_##id - 1,                     \
+                                               .kinds = kinds_##id,                                \
+                                               .late = late_##id,                                  \
+                                               .class = API_CLASS_OF_##does,                       \
+                                               .capture = API_CAPTURE_OF_##does,                   \
+                                               .cost = API_COST_OF_##does,                         \
+                                               .pending = API_PENDING_OF_##domain}
 
 #define BEFORE_CALL(args, begin)                                                                   \
     enum { gp_after = 0 };                                                                         \
@@ -94,9 +110,9 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
  * the twin calls that only stands in for CUDA (resolve.h). A call that was left by longjmp may have
  * lain where gp_call lies: from the long way on it is seen to be over.
  */
-#define API(id, symbol, domain, class, f, l, p, returns, params, names, args)                      \
+#define API(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)                  \
     typedef returns(*id##_fn) params;                                                              \
-    SITE(id, class);                                                                               \
+    SITE(id, domain, does);                                                                        \
     static __attribute__((noinline)) returns long_##id params                                      \
     {                                                                                              \
         const uintptr_t gp_caller = this_thread.caller;                                            \
@@ -104,8 +120,8 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         const struct binding *gp_binding =                                                         \
             resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller, &gp_unbound);                \
         if (unlikely(!gp_binding))                                                                 \
-            return (returns)HOOK_MISSING;                                                          \
-        LONG_WAY(id, returns, gp_binding, gp_caller, names, (args));                               \
+            return (returns)HOOK_MISSING_##domain;                                                 \
+        LONG_WAY(id, returns, gp_binding, gp_caller, names, (__VA_ARGS__));                        \
     }                                                                                              \
     EXPORT returns symbol params;                                                                  \
     EXPORT returns symbol params                                                                   \
@@ -113,11 +129,11 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
         struct call gp_call;                                                                       \
-        if (likely(gp_binding) && !capture_starts_or_ends(#symbol) &&                              \
-            !(symbol_is_query(#symbol) && unlikely(passing_now())) &&                              \
-            likely(SHORT_WAY_BEGINS(id, (args)))) {                                                \
+        if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) &&                    \
+            !((int)API_COST_OF_##does == (int)COST_QUERY && unlikely(passing_now())) &&            \
+            likely(SHORT_WAY_BEGINS(id, (__VA_ARGS__)))) {                                         \
             returns gp_result = ((id##_fn)gp_binding->real)names;                                  \
-            AFTER_CALL((args),                                                                     \
+            AFTER_CALL((__VA_ARGS__),                                                              \
                        return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
         *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
@@ -128,13 +144,13 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
         this_thread.stand_in = gp_stand_in;                                                        \
         return gp_result;                                                                          \
     }
-#define API_VARIANT(id, symbol, domain, class, f, l, p, returns, params, names, args)              \
+#define API_VARIANT(id, symbol, name, domain, does, f, l, p, returns, params, names, ...)          \
     typedef returns(*id##_fn) params;                                                              \
-    SITE(id, class);                                                                               \
+    SITE(id, domain, does);                                                                        \
     static returns variant_##id(const struct binding *gp_binding, uintptr_t gp_caller,             \
                                 UNPACK params)                                                     \
     {                                                                                              \
-        LONG_WAY(id, returns, gp_binding, gp_caller, names, (args));                               \
+        LONG_WAY(id, returns, gp_binding, gp_caller, names, (__VA_ARGS__));                        \
     }
 #include "api/api.def"
 #undef I
@@ -145,27 +161,21 @@ _Static_assert(HOOK_MISSING == (int)CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "
  * are of the integer class, so the longer list of words serves both: what a shorter form does not
  * have is read from a register or stack slot and handed on to nobody.
  */
-#define WORD_PARAMS_5 uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e
-#define WORD_PARAMS_9 WORD_PARAMS_5, uint64_t f, uint64_t g, uint64_t h, uint64_t i
-#define WORD_NAMES_5  a, b, c, d, e
-#define WORD_NAMES_9  WORD_NAMES_5, f, g, h, i
-#define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
-    typedef cudaError_t (*symbol##_words_fn)(const struct binding *, uintptr_t,                    \
-                                             WORD_PARAMS_##words);                                 \
-    EXPORT cudaError_t symbol(WORD_PARAMS_##words);                                                \
-    EXPORT cudaError_t symbol(WORD_PARAMS_##words)                                                 \
+#define DISPATCH(symbol, domain, returns, params, names, low_id, high_id, high_first, high_since)  \
+    typedef returns (*symbol##_words_fn)(const struct binding *, uintptr_t, UNPACK params);        \
+    EXPORT returns symbol params;                                                                  \
+    EXPORT returns symbol params                                                                   \
     {                                                                                              \
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         volatile uintptr_t gp_stand_in = STAND_IN;                                                 \
         struct binding gp_unbound;                                                                 \
         const struct binding *gp_binding =                                                         \
-            resolve(API_INDEX_##low_id, API_RUNTIME, #symbol, gp_caller, &gp_unbound);             \
+            resolve(API_INDEX_##low_id, API_##domain, #symbol, gp_caller, &gp_unbound);            \
         if (unlikely(!gp_binding))                                                                 \
-            return cudaErrorSharedObjectSymbolNotFound;                                            \
-        void *gp_variant = gp_binding->runtime_major < high_first ? (void *)variant_##low_id       \
-                                                                  : (void *)variant_##high_id;     \
-        cudaError_t gp_result =                                                                    \
-            ((symbol##_words_fn)gp_variant)(gp_binding, gp_caller, WORD_NAMES_##words);            \
+            return (returns)HOOK_MISSING_##domain;                                                 \
+        void *gp_variant =                                                                         \
+            gp_binding->major < high_first ? (void *)variant_##low_id : (void *)variant_##high_id; \
+        returns gp_result = ((symbol##_words_fn)gp_variant)(gp_binding, gp_caller, UNPACK names);  \
         this_thread.stand_in = gp_stand_in;                                                        \
         return gp_result;                                                                          \
     }
@@ -177,17 +187,16 @@ const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
 #include "api/api.def"
 };
 
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
-#define PROC(name, version, flags) name, version, flags
 const struct hook hooks[] = {
-#define API(id, symbol, domain, class, f, l, proc, ...)                                            \
-    {#symbol, (void *)symbol, API_INDEX_##id, API_##domain, proc},
-#define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
-    {#symbol, (void *)symbol, API_INDEX_##low_id, API_RUNTIME, NULL, 0, 0},
-#define HOOK(id, symbol, domain, proc, returns, params)                                            \
-    {#symbol, (void *)symbol, HOOK_SLOT_##id, API_##domain, proc},
+#define API(id, symbol, name, domain, does, f, l, proc, ...)                                       \
+    {#symbol, (void *)symbol, API_INDEX_##id, API_##domain, UNPACK proc},
+#define DISPATCH(symbol, domain, returns, params, names, low_id, ...)                              \
+    {#symbol, (void *)symbol, API_INDEX_##low_id, API_##domain, NULL, 0, 0},
+#define HOOK(symbol, domain, proc, returns, params)                                                \
+    {#symbol, (void *)symbol, HOOK_SLOT_##symbol, API_##domain, UNPACK proc},
 #include "api/api.def"
 };
 const uint32_t hook_count = sizeof hooks / sizeof hooks[0];

@@ -9,7 +9,7 @@
 #define NO_DRIVER  CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */
-#define HOOK(id, symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
 
 static uint64_t handle_of(const void *pointer)
@@ -21,7 +21,7 @@ EXPORT void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, c
                                    const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid,
                                    dim3 *bDim, dim3 *gDim, int *wSize)
 {
-    __typeof__(&__cudaRegisterFunction) real = HOOK_REAL(__cudaRegisterFunction, API_RUNTIME);
+    __typeof__(&__cudaRegisterFunction) real = HOOK_REAL(__cudaRegisterFunction);
     /* The name lies in the module's own data, and stays until it unregisters. */
     name_define(handle_of(hostFun), deviceName, false, handle_of(fatCubinHandle));
     if (real)
@@ -31,7 +31,7 @@ EXPORT void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, c
 
 EXPORT void __cudaUnregisterFatBinary(void **fatCubinHandle)
 {
-    __typeof__(&__cudaUnregisterFatBinary) real = HOOK_REAL(__cudaUnregisterFatBinary, API_RUNTIME);
+    __typeof__(&__cudaUnregisterFatBinary) real = HOOK_REAL(__cudaUnregisterFatBinary);
     names_drop_module(handle_of(fatCubinHandle));
     if (real)
         real(fatCubinHandle);
@@ -39,7 +39,7 @@ EXPORT void __cudaUnregisterFatBinary(void **fatCubinHandle)
 
 EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
-    __typeof__(&__cudaGetKernel) real = HOOK_REAL(__cudaGetKernel, API_RUNTIME);
+    __typeof__(&__cudaGetKernel) real = HOOK_REAL(__cudaGetKernel);
     cudaError_t result = real ? real(kernelPtr, entryFuncAddr) : NO_RUNTIME;
     if (result == cudaSuccess && kernelPtr)
         name_alias(handle_of(*kernelPtr), handle_of(entryFuncAddr));
@@ -48,7 +48,7 @@ EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFun
 
 EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
-    __typeof__(&cudaGetKernel) real = HOOK_REAL(cudaGetKernel, API_RUNTIME);
+    __typeof__(&cudaGetKernel) real = HOOK_REAL(cudaGetKernel);
     cudaError_t result = real ? real(kernelPtr, entryFuncAddr) : NO_RUNTIME;
     if (result == cudaSuccess && kernelPtr)
         name_alias(handle_of(*kernelPtr), handle_of(entryFuncAddr));
@@ -57,7 +57,7 @@ EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncA
 
 EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
 {
-    __typeof__(&cudaGetFuncBySymbol) real = HOOK_REAL(cudaGetFuncBySymbol, API_RUNTIME);
+    __typeof__(&cudaGetFuncBySymbol) real = HOOK_REAL(cudaGetFuncBySymbol);
     cudaError_t result = real ? real(functionPtr, symbolPtr) : NO_RUNTIME;
     if (result == cudaSuccess && functionPtr)
         name_alias(handle_of(*functionPtr), handle_of(symbolPtr));
@@ -67,7 +67,7 @@ EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *
 EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library,
                                         const char *name)
 {
-    __typeof__(&cudaLibraryGetKernel) real = HOOK_REAL(cudaLibraryGetKernel, API_RUNTIME);
+    __typeof__(&cudaLibraryGetKernel) real = HOOK_REAL(cudaLibraryGetKernel);
     cudaError_t result = real ? real(pKernel, library, name) : NO_RUNTIME;
     if (result == cudaSuccess && pKernel)
         name_define(handle_of(*pKernel), name, true, 0);
@@ -76,7 +76,7 @@ EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t lib
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-    __typeof__(&cuModuleGetFunction) real = HOOK_REAL(cuModuleGetFunction, API_DRIVER);
+    __typeof__(&cuModuleGetFunction) real = HOOK_REAL(cuModuleGetFunction);
     CUresult result = real ? real(hfunc, hmod, name) : NO_DRIVER;
     if (result == CUDA_SUCCESS && hfunc)
         name_define(handle_of(*hfunc), name, true, 0);
@@ -85,7 +85,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-    __typeof__(&cuLibraryGetKernel) real = HOOK_REAL(cuLibraryGetKernel, API_DRIVER);
+    __typeof__(&cuLibraryGetKernel) real = HOOK_REAL(cuLibraryGetKernel);
     CUresult result = real ? real(pKernel, library, name) : NO_DRIVER;
     if (result == CUDA_SUCCESS && pKernel)
         name_define(handle_of(*pKernel), name, true, 0);
@@ -94,7 +94,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-    __typeof__(&cuKernelGetFunction) real = HOOK_REAL(cuKernelGetFunction, API_DRIVER);
+    __typeof__(&cuKernelGetFunction) real = HOOK_REAL(cuKernelGetFunction);
     CUresult result = real ? real(pFunc, kernel) : NO_DRIVER;
     if (result == CUDA_SUCCESS && pFunc)
         name_alias(handle_of(*pFunc), handle_of(kernel));

@@ -4,8 +4,6 @@
 #include "base/ticks.h"
 #include "hook/resolve.h"
 
-_Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY, "asked for in one place");
-
 /* Xorshift: which calls are recorded must not follow the program's own rhythm. */
 static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
 {
@@ -23,7 +21,7 @@ static bool is_its_turn(struct thread *t, struct call *c, const struct call_site
     struct passer *p = &t->passer;
     uint32_t of = passing_calls();
     enum passed_class class = site->class == API_COPY ? PASSED_COPY : PASSED_LAUNCH;
-    if (cost_classes[site->code] == COST_QUERY)
+    if (site->cost == COST_QUERY)
         return passing_now() & OFF_QUERIES;
     if (!of || (site->class != API_LAUNCH && site->class != API_COPY))
         return false;
@@ -54,10 +52,10 @@ static bool can_pass(const struct thread *t)
            !(recorded_off() & OFF_CALLS);
 }
 
-void pass_end(struct thread *t, struct call *c, int result)
+void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result)
 {
     t->passed = c->below; /* with what was passed by inside it, and left by an exception */
-    if (call_has_failed(result) && thread_takes_part(t))
+    if (call_has_failed(site, result) && thread_takes_part(t))
         counter_add(COUNTER_PASSED_FAILED, 1);
 }
 

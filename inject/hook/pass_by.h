@@ -29,7 +29,7 @@ static inline void pass_take_weight(struct thread *t)
 }
 
 /* A call is over that is passed by. */
-void pass_end(struct thread *t, struct call *c, int result);
+void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result);
 
 /* Is the newest call, as seen from the frame that `inner` lies in, one that is passed by? */
 static inline bool pass_is_open(const struct thread *t, const struct call *inner)

@@ -75,6 +75,11 @@ static bool is_self(const struct object *o)
     return object_has(o, (uintptr_t)&bindings);
 }
 
+static bool is_owners(unsigned domain)
+{
+    return api_libraries[domain].layer == API_OWNER;
+}
+
 bool resolve_is_cuda(uintptr_t caller)
 {
     struct object o;
@@ -83,20 +88,30 @@ bool resolve_is_cuda(uintptr_t caller)
         if (this_thread.stand_in && object_has(&o, this_thread.stand_in))
             return true; /* only as long as it is called in CUDA's place */
         /* Ourselves: what a hook called has jumped on to another, or to the same. */
-        is_cuda = object_is(&o, "libcuda.so") || object_is(&o, "libcudart.so") || is_self(&o);
+        is_cuda = is_self(&o);
+        for (unsigned i = 0; !is_cuda && i < API_DOMAIN_COUNT; i++)
+            is_cuda = is_owners(i) && object_is(&o, api_libraries[i].soname);
         for (uint32_t i = HOOK_SLOT_COUNT + atomic_load(&arena_used); !is_cuda && i > 0; i--)
-            is_cuda = object_has(&o, (uintptr_t)binding_at(i - 1)->real);
+            is_cuda =
+                binding_at(i - 1)->is_owners && object_has(&o, (uintptr_t)binding_at(i - 1)->real);
         add_looked_at(&o, is_cuda);
     }
     return is_cuda > 0;
 }
 
-static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
-                 uint32_t runtime_major)
+/* Where the calls of a function go. */
+struct target {
+    void *real;
+    enum api_domain domain;
+    uint32_t major; /* of its library, where that may be loaded more than once */
+};
+
+static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct target *to)
 {
     b->low = low;
-    b->real = real;
-    b->runtime_major = runtime_major;
+    b->real = to->real;
+    b->major = to->major;
+    b->is_owners = is_owners(to->domain);
     atomic_store(&b->is_asked, false);
     atomic_store(&b->bytes, bytes);
 }
@@ -105,8 +120,7 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, void *real,
  * Appends or fills an empty entry, so that readers never meet a list that lost one. NULL: there is
  * no room, or the lock was not to be had.
  */
-static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void *real,
-                            uint32_t runtime_major)
+static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, const struct target *to)
 {
     bool locked = lock_take(&bind_lock, BIND_LOCK_NS);
     struct binding *b = &bindings[slot], *last = b;
@@ -120,27 +134,32 @@ static struct binding *bind(unsigned slot, uintptr_t low, uintptr_t bytes, void 
     uint32_t used = atomic_load(&arena_used);
     if (!b && locked && empty) {
         b = empty;
-        fill(b, low, bytes, real, runtime_major);
+        fill(b, low, bytes, to);
     }
     if (!b && locked && used < BINDINGS_MAX) {
         b = &arena[used];
-        fill(b, low, bytes, real, runtime_major);
+        fill(b, low, bytes, to);
         atomic_store(&arena_used, used + 1);
         atomic_store_explicit(&last->next, b, memory_order_release);
     }
     if (b)
-        drop_looked_at((uintptr_t)real);
+        drop_looked_at((uintptr_t)to->real);
     if (locked)
         lock_drop(&bind_lock);
     return b;
 }
 
-/* The library of CUDA's that a function belongs to. */
+/* The library that a function belongs to. */
 static const char *stem_of(const char *symbol)
 {
-    if (strncmp(symbol, "cupti", 5) == 0)
-        return "libcupti.so";
-    return strncmp(symbol, "cuda", 4) == 0 || symbol[0] == '_' ? "libcudart.so" : "libcuda.so";
+    enum api_domain domain = api_domain_of(symbol);
+    return domain < API_DOMAIN_COUNT ? api_libraries[domain].soname : "";
+}
+
+/* Is there one of it in a process, whoever calls? */
+static bool is_one(unsigned domain)
+{
+    return api_libraries[domain].bound == API_ONE;
 }
 
 bool resolve_is_vendors(const char *symbol, uintptr_t address)
@@ -155,11 +174,12 @@ bool resolve_defines(const char *symbol, uintptr_t caller)
     return object_at(caller, &o) && object_symbol(&o, symbol);
 }
 
-static uint32_t major_of(const struct object *o)
+/* The digits in its soname; 0 where there are none, or another object stands in for a library. */
+static uint32_t major_of(const struct object *o, const char *stem)
 {
     const char *digits = strstr(object_soname(o), ".so.");
     uint32_t major = 0;
-    if (!object_is(o, "libcudart.so") || !digits)
+    if (!object_is(o, stem) || !digits)
         return 0;
     for (digits += 4; *digits >= '0' && *digits <= '9' && major < 1000; digits++)
         major = 10 * major + (uint32_t)(*digits - '0');
@@ -229,11 +249,11 @@ static int visit_search(const struct object *o, void *data)
     }
     if (!s->first) {
         s->first = address;
-        s->first_major = major_of(o);
+        s->first_major = major_of(o, s->stem);
     }
     if (!s->needed && is_linked(s, o)) {
         s->needed = address;
-        s->needed_major = major_of(o);
+        s->needed_major = major_of(o, s->stem);
     }
     return 0;
 }
@@ -266,13 +286,13 @@ void *resolve_definition(const char *symbol, uintptr_t caller)
 
 /* For all callers, or for those in the object of one, which may be in none. */
 static struct binding *bind_for(unsigned slot, bool for_all, const struct object *caller,
-                                uintptr_t address, void *real, uint32_t major)
+                                uintptr_t address, const struct target *to)
 {
     if (for_all)
-        return bind(slot, 0, UINTPTR_MAX, real, 0);
+        return bind(slot, 0, UINTPTR_MAX, to);
     if (caller)
-        return bind(slot, caller->low, caller->high - caller->low, real, major);
-    return bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, real, major);
+        return bind(slot, caller->low, caller->high - caller->low, to);
+    return bind(slot, address & ~(uintptr_t)(PAGE_BYTES - 1), PAGE_BYTES, to);
 }
 
 struct chain {
@@ -347,20 +367,19 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
     }
     search(&s, symbol, known ? &from : NULL);
     void *real = lasting(&s);
-    uint32_t major = s.needed ? s.needed_major : s.first_major;
+    struct target to = {real, domain, s.needed ? s.needed_major : s.first_major};
     struct chain chain = {.symbol = symbol};
-    const struct binding *asked = domain == API_RUNTIME && real && real == s.first && !s.needed
-                                      ? only_asked(slot, real)
-                                      : NULL;
+    const struct binding *asked =
+        !is_one(domain) && real && real == s.first && !s.needed ? only_asked(slot, real) : NULL;
     if (asked && known && !object_import(&from, symbol)) {
-        real = asked->real;
-        major = asked->runtime_major;
+        to.real = real = asked->real;
+        to.major = asked->major;
     }
     if (real)
-        b = bind_for(slot, domain == API_DRIVER && objects_each(visit_chain, &chain) != 1,
-                     known ? &from : NULL, caller, real, major);
+        b = bind_for(slot, is_one(domain) && objects_each(visit_chain, &chain) != 1,
+                     known ? &from : NULL, caller, &to);
     if (!b && (real || passing(&s))) {
-        *unbound = (struct binding){.real = real ? real : passing(&s), .runtime_major = major};
+        *unbound = (struct binding){.real = real ? real : passing(&s), .major = to.major};
         this_thread.stand_in = real ? this_thread.stand_in : (uintptr_t)unbound->real;
         b = unbound;
     }
@@ -380,11 +399,13 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
     if (chained && known && !chain.is_linked && !chain.asker_is_before &&
         object_symbol(&from, hook->symbol))
         return false;
-    bool for_all = hook->domain == API_DRIVER && !chained;
+    bool for_all = is_one(hook->domain) && !chained;
     if (for_all && atomic_load_explicit(&bindings[hook->slot].bytes, memory_order_acquire))
         return true;
-    struct binding *b = bind_for(hook->slot, for_all, known ? &from : NULL, caller, real,
-                                 object_at((uintptr_t)real, &to) ? major_of(&to) : 0);
+    struct target target = {real, (enum api_domain)hook->domain,
+                            object_at((uintptr_t)real, &to) ? major_of(&to, stem_of(hook->symbol))
+                                                            : 0};
+    struct binding *b = bind_for(hook->slot, for_all, known ? &from : NULL, caller, &target);
     if (!b || (!for_all && b->real != real)) /* its calls go elsewhere: another's is itself */
         return false;
     atomic_store(&b->is_asked, true);

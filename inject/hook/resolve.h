@@ -13,6 +13,7 @@
 #define GPUPROF_INJECT_RESOLVE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hook/hook_table.h"
@@ -22,8 +23,9 @@ struct binding {
     uintptr_t low;           /* callers in [low, low + bytes) */
     _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer: an object was unloaded */
     void *real;
-    uint32_t runtime_major; /* of the libcudart that `real` belongs to; 0 = driver or unknown */
-    _Atomic bool is_asked;  /* `real` was asked for by its handle */
+    uint32_t major;        /* of the library that `real` belongs to; 0: unknown */
+    bool is_owners;        /* that library's calls own what it calls of owners: API_OWNER */
+    _Atomic bool is_asked; /* `real` was asked for by its handle */
     _Atomic(struct binding *) next;
 };
 
@@ -62,7 +64,7 @@ static inline const struct binding *resolve(unsigned slot, enum api_domain domai
 /* What a call of `symbol` by the code at `caller` would go to, hooked or not. NULL: nowhere. */
 void *resolve_definition(const char *symbol, uintptr_t caller);
 
-/* Is `address` inside the library of CUDA's that `symbol` belongs to? */
+/* Is `address` inside the library that `symbol` belongs to? */
 bool resolve_is_vendors(const char *symbol, uintptr_t address);
 
 /* Neither that, nor another preload's between us and libc? */

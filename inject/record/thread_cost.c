@@ -12,16 +12,11 @@ struct thread_cost *thread_costs;
 struct thread_cost thread_cost_shared;
 _Atomic uint32_t thread_cost_sharer_count;
 
-uint8_t cost_classes[API_FUNCTION_COUNT]; /* by thread_costs_start, to the same each time */
-
 static _Atomic uint32_t hint; /* where to look for a free one; by each thread that takes one */
 
 /* In the child of a fork it is the parent's, of which nothing holds. */
 void thread_costs_start(void)
 {
-    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
-        cost_classes[i] =
-            symbol_is_query(api_functions[i].symbol) ? (uint8_t)COST_QUERY : api_functions[i].class;
     if (thread_costs)
         memset(thread_costs, 0, THREAD_COSTS_MAX * sizeof *thread_costs);
     else

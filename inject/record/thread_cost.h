@@ -84,15 +84,4 @@ static inline void thread_cost_time_cold(struct thread_cost *c, enum cost_class 
     thread_cost_raise(c, &c->cold_ticks[class], ticks);
 }
 
-/* Does the function record an event, or ask whether something is done? Folds for a constant. */
-static inline __attribute__((always_inline)) bool symbol_is_query(const char *symbol)
-{
-    const char *name = symbol + (strncmp(symbol, "cuda", 4) == 0 ? 4 : 2);
-    return strncmp(name, "EventRecord", 11) == 0 || strncmp(name, "EventQuery", 10) == 0 ||
-           strncmp(name, "StreamQuery", 11) == 0 || strncmp(name, "CtxRecordEvent", 14) == 0 ||
-           strncmp(name, "ExecutionCtxRecordEvent", 23) == 0;
-}
-
-extern uint8_t cost_classes[]; /* enum cost_class of what a call of each function costs */
-
 #endif

@@ -183,7 +183,7 @@ static void append_api_table(struct thread *t)
                          api_class_name(f->class));
         for (unsigned a = 0; a < f->arg_count && n > 0 && (size_t)n < sizeof text; a++)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
-                          api_arg_kind_name(f->args[a].kind), f->args[a].label);
+                          arg_kind_name(f->args[a].kind), f->args[a].label);
         if (n <= 0 || (size_t)n >= sizeof text)
             continue;
         struct record r = {.type = RECORD_API,

@@ -25,12 +25,12 @@
 #define JOIN_(a, b)                  a##b
 #define JOIN(a, b)                   JOIN_(a, b)
 
-#define API(id, symbol, domain, class, first, last, proc, returns, params, names, args)            \
+#define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...)        \
     JOIN(DECLARED_, DECLARED_##id)                                                                 \
     (id, symbol, returns, params) JOIN(TYPED_, TYPED_##id)(id, returns, params)
 #define API_VARIANT API
-#define HOOK(id, symbol, domain, proc, returns, params)                                            \
-    JOIN(DECLARED_, DECLARED_##id)                                                                 \
-    (id, symbol, returns, params) JOIN(TYPED_, TYPED_##id)(id, returns, params)
+#define HOOK(symbol, domain, proc, returns, params)                                                \
+    JOIN(DECLARED_, DECLARED_##symbol)                                                             \
+    (symbol, symbol, returns, params) JOIN(TYPED_, TYPED_##symbol)(symbol, returns, params)
 #define API_WITHOUT_CUPTI
 #include "api/api.def"

@@ -7,12 +7,12 @@
 
 #include "api/api.h"
 
-#define PROC(name, version, flags)          name, version, flags
+#define UNPACK(...)                         __VA_ARGS__
 #define I(kind, label, expression)          "I " #kind " " #label ";"
 #define O(kind, label, pointer, expression) "O " #kind " " #label ";"
-#define PRINT(macro, id, symbol, domain, class, first, last, params, names, args, ...)             \
-    print_row(#macro "|" #id "|" #symbol "|" #domain "|" #class "|" #first "|" #last, #params,     \
-              #names, "" args, __VA_ARGS__)
+#define PRINT(macro, id, symbol, name, domain, does, first, last, params, names, args, ...)        \
+    print_row(#macro "|" #id "|" #symbol "|" #name "|" #domain "|" #does "|" #first "|" #last,     \
+              #params, #names, args, __VA_ARGS__)
 
 static void print_row(const char *head, const char *params, const char *names, const char *args,
                       const char *returns, const char *proc_name, int proc_version, int proc_flags)
@@ -28,7 +28,7 @@ static void print_table(void)
 
         printf("TABLE|%s|%s|%s|", f->symbol, api_domain_name(f->domain), api_class_name(f->class));
         for (size_t j = 0; j < f->arg_count; j++)
-            printf("%s %s;", api_arg_kind_name(f->args[j].kind), f->args[j].label);
+            printf("%s %s;", arg_kind_name(f->args[j].kind), f->args[j].label);
         putchar('\n');
     }
     printf("CRC|%u\n", api_table_crc());
@@ -36,14 +36,19 @@ static void print_table(void)
 
 int main(void)
 {
-#define API(id, symbol, domain, class, first, last, proc, returns, params, names, args)            \
-    PRINT(API, id, symbol, domain, class, first, last, params, names, args, #returns, proc);
-#define API_VARIANT(id, symbol, domain, class, first, last, proc, returns, params, names, args)    \
-    PRINT(API_VARIANT, id, symbol, domain, class, first, last, params, names, args, #returns, proc);
-#define DISPATCH(symbol, words, low_id, high_id, high_first)                                       \
-    puts("DISPATCH|" #symbol "|" #words "|" #low_id "|" #high_id "|" #high_first);
-#define HOOK(id, symbol, domain, proc, returns, params)                                            \
-    PRINT(HOOK, id, symbol, domain, , , , params, , "", #returns, proc);
+#define API_ROLE(NAME, class, ...) printf("ROLE|%s|%s\n", #NAME, api_class_name(API_##class));
+#include "api/api_roles.def"
+#define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...)        \
+    PRINT(API, id, symbol, name, domain, does, first, last, params, names, "" __VA_ARGS__,         \
+          #returns, UNPACK proc);
+#define API_VARIANT(id, symbol, name, domain, does, first, last, proc, returns, params, names,     \
+                    ...)                                                                           \
+    PRINT(API_VARIANT, id, symbol, name, domain, does, first, last, params, names, "" __VA_ARGS__, \
+          #returns, UNPACK proc);
+#define DISPATCH(symbol, domain, returns, params, names, low_id, high_id, high_first, high_since)  \
+    puts("DISPATCH|" #symbol "|" #params "|" #low_id "|" #high_id "|" #high_first);
+#define HOOK(symbol, domain, proc, returns, params)                                                \
+    PRINT(HOOK, symbol, symbol, symbol, domain, , , , params, , "", #returns, UNPACK proc);
 #include "api/api.def"
     print_table();
     return 0;

@@ -283,7 +283,7 @@ static void write_head(const char *path)
                          api_class_name(f->class));
         for (unsigned a = 0; a < f->arg_count; a++)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
-                          api_arg_kind_name(f->args[a].kind), f->args[a].label);
+                          arg_kind_name(f->args[a].kind), f->args[a].label);
         add_text(&at, (struct record){.type = RECORD_API, .code = (uint16_t)i}, text);
         if (b.encoder.shape_count > BLOCK_SHAPES_MAX - 8)
             store_block(0);

@@ -71,10 +71,11 @@ void gpu_turn(void)
 {
 }
 
-static const uint8_t kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
+static const uint8_t kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site launch = {API_INDEX_cudaLaunchKernel, 5, kinds, none_late,
-                                        API_LAUNCH};
+static const struct call_site launch = {
+    API_INDEX_cudaLaunchKernel, 5,          kinds, none_late, API_LAUNCH, API_PENDING_OF_RUNTIME,
+    API_CAPTURE_NONE,           COST_LAUNCH};
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
                                                                     &launch};
 
@@ -228,8 +229,8 @@ int main(int argc, char **argv)
         name_define(0x1000 + 16 * i, name, true, 0x77);
     }
     hooked(0, 0);
-    gpu.callbacks.api[API_DRIVER][CBID] = API_INDEX_cuLaunchKernel + 1;
-    gpu.callbacks.api[API_RUNTIME][CBID] = API_INDEX_cudaLaunchKernel + 1;
+    gpu.callbacks.api[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_INDEX_cuLaunchKernel + 1;
+    gpu.callbacks.api[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_INDEX_cudaLaunchKernel + 1;
     gpu.is_called_back[API_INDEX_cuLaunchKernel] = true;
     gpu.is_called_back[API_INDEX_cudaLaunchKernel] = true;
     atomic_store(&gpu.epoch, epoch_now());

@@ -24,11 +24,14 @@ def test_exports(library):
               "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
                                               "stop")}
-    for name in ("api_runtime.def", "api_driver.def", "api_cupti.def"):
-        text = re.sub(r"/\*.*?\*/", "", (FORMATS / "api" / name).read_text(), flags=re.DOTALL)
-        rows = re.findall(r"^(API|DISPATCH|HOOK)\(\s*(\w+),\s*(\w+)", text, re.MULTILINE)
-        wanted |= {second if macro == "HOOK" or macro == "API" else first
-                   for macro, first, second in rows}
+    names = """
+#define API(id, symbol, ...) symbol
+#define DISPATCH(symbol, ...) symbol
+#define HOOK(symbol, domain, ...) symbol
+#include "api/api.def"
+"""
+    wanted |= set(subprocess.run(["gcc", "-E", "-P", f"-I{FORMATS}", "-"], input=names, text=True,
+                                 stdout=subprocess.PIPE, check=True).stdout.split())
     assert len(wanted) > 400
     lines = tool("nm", "-D", "--defined-only", library).splitlines()
     exported = {line.split()[-1].partition("@")[0] for line in lines}

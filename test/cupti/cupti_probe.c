@@ -62,15 +62,15 @@ static void print_functions(const struct cupti_library *l)
 static void print_callbacks(const struct cupti_library *l)
 {
     static struct cupti_callback_map map;
-    printf("callbacks %u of %u\n", cupti_callback_map_fill(&map, l->cuptiGetCallbackName),
-           cupti_callback_count);
-    for (unsigned d = 0; d < API_DOMAIN_COUNT; d++)
+    printf("callbacks %u\n", cupti_callback_map_fill(&map, l->cuptiGetCallbackName));
+    for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)
         for (unsigned cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
-            int api = cupti_callback_api(&map, cupti_callback_domain((enum api_domain)d), cbid);
+            int api = cupti_callback_api(&map, (CUpti_CallbackDomain)d, cbid);
             const char *name = NULL;
-            l->cuptiGetCallbackName(cupti_callback_domain((enum api_domain)d), cbid, &name);
+            l->cuptiGetCallbackName((CUpti_CallbackDomain)d, cbid, &name);
             if (name)
-                printf("callback %s %u %s %s\n", api_domain_name(d), cbid, name,
+                printf("callback %s %u %s %s\n",
+                       d == CUPTI_CB_DOMAIN_RUNTIME_API ? "runtime" : "driver", cbid, name,
                        api < 0 ? "-" : api_functions[api].symbol);
         }
 }

@@ -82,7 +82,7 @@ def test_callbacks_are_mapped_to_their_own_symbol(seen, version):
             expected = re.sub(r"_v\d+$", "", name) if domain == "runtime" else name
             assert symbol == expected
             mapped += 1
-    assert f"{mapped} of" in seen(version).one("callbacks")
+    assert seen(version).one("callbacks") == str(mapped)
     assert mapped > 340
     launches = {("runtime", 211): "cudaLaunchKernel", ("driver", 307): "cuLaunchKernel",
                 ("driver", 514): "cuGraphLaunch", ("driver", 515): "cuGraphLaunch_ptsz"}

@@ -82,8 +82,13 @@ def check_identity(cuda):
     text = (ROOT / "formats" / "api" / "api_driver.def").read_text(encoding="ascii")
     found = collections.Counter()
     different = []
-    for symbol, name, version, flags in re.findall(
-            r'^(?:API|HOOK)\(\w+, (\w+),.*?PROC\("(\w+)", (\d+), (\d+)\)', text, re.M | re.S):
+    rows = [(symbol + twin.lower() * is_twin, name, twins if is_twin else version, 2 * is_twin)
+            for twin, symbol, name, version, twins in re.findall(
+                r'^CUDA(_PT[SD][SZ])?\((\w+),\s+\w+,\s+"(\w+)",\s+(\d+),(?:\s+(\d+),)?', text,
+                re.M)
+            for is_twin in range(1 + bool(twin))]
+    rows += re.findall(r'^HOOK\((\w+),\s+\w+,\s+\("(\w+)", (\d+), (\d+)\)', text, re.M)
+    for symbol, name, version, flags in rows:
         pointer = ctypes.c_void_p()
         status = cuda.cuGetProcAddress(name.encode(), ctypes.byref(pointer), int(version),
                                        ctypes.c_uint64(int(flags)))

@@ -122,7 +122,7 @@ static void add_call(struct script *s, char *rest)
     const struct api_function *row = &api_functions[r.code];
     r.arg_count = row->arg_count;
     for (unsigned i = 0; i < row->arg_count; i++)
-        r.args[i] = row->args[i].kind == API_BYTES ? bytes : 0;
+        r.args[i] = row->args[i].kind == ARG_BYTES ? bytes : 0;
     builder_add(&s->builder, MAIN, &r);
 }
 

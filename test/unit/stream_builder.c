@@ -145,7 +145,7 @@ void builder_api(struct stream_builder *b)
                           api_class_name(f->class));
         for (unsigned k = 0; k < f->arg_count; k++)
             at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", k ? "," : "",
-                           api_arg_kind_name(f->args[k].kind), f->args[k].label);
+                           arg_kind_name(f->args[k].kind), f->args[k].label);
         builder_text(b, RECORD_API, i, text);
     }
 }

@@ -59,7 +59,7 @@ bool thread_append(struct thread *t, const struct record *r)
 static unsigned code_of(enum cost_class class)
 {
     unsigned code = 0;
-    while (code + 1 < API_FUNCTION_COUNT && cost_classes[code] != class)
+    while (code + 1 < API_FUNCTION_COUNT && api_functions[code].cost != class)
         code++;
     return code;
 }

@@ -158,53 +158,69 @@ static void a_view_stays_inside_the_buffer(void **state)
 static unsigned names_major;
 static uint32_t renamed_driver_id;
 
+static const struct {
+    CUpti_CallbackDomain domain;
+    uint32_t cbid;
+    unsigned major; /* that has it so; 0: both */
+    const char *name;
+    int api;
+} names[] = {
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 20, 0, "cudaMalloc_v3020", API_INDEX_cudaMalloc},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 211, 0, "cudaLaunchKernel_v7000", API_INDEX_cudaLaunchKernel},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 506, 0, "__cudaLaunchKernel_ptsz_v13000",
+     API_INDEX___cudaLaunchKernel_ptsz},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 252, 0, "cudaMemPrefetchAsync_v8000",
+     API_INDEX_cudaMemPrefetchAsync_v11},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 449, 12, "cudaMemPrefetchAsync_v2_v12020",
+     API_INDEX_cudaMemPrefetchAsync_v2},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 449, 13, "cudaMemPrefetchAsync_v12020",
+     API_INDEX_cudaMemPrefetchAsync_v13},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 310, 0, "cudaGraphInstantiate_v10000",
+     API_INDEX_cudaGraphInstantiate_v11},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 443, 0, "cudaGraphInstantiate_v12000",
+     API_INDEX_cudaGraphInstantiate_v12},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 483, 0, "cudaMemcpyBatchAsync_ptsz_v12080",
+     API_INDEX_cudaMemcpyBatchAsync_ptsz_v12},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 510, 0, "cudaMemcpyBatchAsync_ptsz_v13000",
+     API_INDEX_cudaMemcpyBatchAsync_ptsz_v13},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 1, 0, "cudaDriverGetVersion_v3020", -1}, /* not recorded */
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 2, 0, "cuLaunchKernel_v4000", -1}, /* of the other library */
+    {CUPTI_CB_DOMAIN_DRIVER_API, 1, 0, "cuInit", -1},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 307, 0, "cuLaunchKernel", API_INDEX_cuLaunchKernel},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 243, 0, "cuMemAlloc_v2", API_INDEX_cuMemAlloc_v2},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 514, 0, "cuGraphLaunch", API_INDEX_cuGraphLaunch},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 515, 0, "cuGraphLaunch_ptsz", API_INDEX_cuGraphLaunch_ptsz},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 783, 0, "cuStreamBeginCaptureToGraph", -1}, /* renamed below */
+};
+#define NAMES (sizeof names / sizeof names[0])
+
 static CUptiResult get_name(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
 {
-    static char text[128];
-    bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
-    *name = text;
-    if (driver && cbid == renamed_driver_id) {
-        snprintf(text, sizeof text, "cuSomethingElse");
-        return CUPTI_SUCCESS;
-    }
-    for (unsigned i = 0; i < cupti_callback_count; i++) {
-        const struct cupti_callback_row *row = &cupti_callback_rows[i];
-        const struct api_function *f = &api_functions[row->api];
-        bool dropped = names_major == 13 ? strstr(f->symbol, "Async_v2") != NULL
-                                         : (row->api == API_INDEX_cudaMemPrefetchAsync_v13 ||
-                                            row->api == API_INDEX_cudaMemPrefetchAsync_ptsz_v13);
-        if ((f->domain == API_DRIVER) != driver || row->cbid != cbid || (!driver && dropped))
-            continue;
-        snprintf(text, sizeof text, row->since ? "%s_v%u" : "%s", f->symbol, row->since);
-        return CUPTI_SUCCESS;
-    }
-    return CUPTI_ERROR_INVALID_PARAMETER;
+    *name = domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid == renamed_driver_id ? "cuElse" : NULL;
+    for (size_t i = 0; i < NAMES && !*name; i++)
+        if (names[i].domain == domain && names[i].cbid == cbid &&
+            (!names[i].major || names[i].major == names_major))
+            *name = names[i].name;
+    return *name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 static void callbacks_are_mapped_by_name(void **state)
 {
-    struct cupti_callback_map map;
+    static struct cupti_callback_map map;
     (void)state;
-    names_major = 13;
     renamed_driver_id = 783;
-    unsigned count = cupti_callback_map_fill(&map, get_name);
-    assert_in_range(count, 400, cupti_callback_count - 1);
-#define API_OF(domain, cbid) cupti_callback_api(&map, CUPTI_CB_DOMAIN_##domain##_API, cbid)
-    assert_int_equal(API_OF(RUNTIME, 211), API_INDEX_cudaLaunchKernel);
-    assert_int_equal(API_OF(RUNTIME, 506), API_INDEX___cudaLaunchKernel_ptsz);
-    assert_int_equal(API_OF(DRIVER, 307), API_INDEX_cuLaunchKernel);
-    assert_int_equal(API_OF(DRIVER, 514), API_INDEX_cuGraphLaunch);
-    assert_int_equal(API_OF(DRIVER, 515), API_INDEX_cuGraphLaunch_ptsz);
-    assert_int_equal(API_OF(RUNTIME, 449), API_INDEX_cudaMemPrefetchAsync_v13);
-    assert_int_equal(API_OF(DRIVER, 783), -1); /* named otherwise there */
-    assert_int_equal(API_OF(DRIVER, 1), -1);   /* cuInit: not recorded */
-    assert_int_equal(API_OF(DRIVER, 0), -1);
-    assert_int_equal(API_OF(DRIVER, CUPTI_CBID_MAX), -1);
-    assert_int_equal(API_OF(DRIVER, UINT32_MAX), -1);
-    assert_int_equal(cupti_callback_api(&map, CUPTI_CB_DOMAIN_RESOURCE, 307), -1);
-    names_major = 12;
-    assert_true(cupti_callback_map_fill(&map, get_name) > 400);
-    assert_int_equal(API_OF(RUNTIME, 449), API_INDEX_cudaMemPrefetchAsync_v2);
+    for (names_major = 12; names_major <= 13; names_major++) {
+        assert_int_equal(cupti_callback_map_fill(&map, get_name), 13);
+        for (size_t i = 0; i < NAMES; i++)
+            if (!names[i].major || names[i].major == names_major)
+                assert_int_equal(cupti_callback_api(&map, names[i].domain, names[i].cbid),
+                                 names[i].api);
+    }
+#define API_OF(domain, cbid) cupti_callback_api(&map, CUPTI_CB_DOMAIN_##domain, cbid)
+    assert_int_equal(API_OF(DRIVER_API, 0), -1);
+    assert_int_equal(API_OF(DRIVER_API, CUPTI_CBID_MAX), -1);
+    assert_int_equal(API_OF(DRIVER_API, UINT32_MAX), -1);
+    assert_int_equal(API_OF(RESOURCE, 307), -1);
 }
 
 /* ---- parameters ---- */

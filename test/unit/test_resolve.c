@@ -225,7 +225,7 @@ static void asked(void **state)
     unsigned plugin = load("plugin.so", NULL, false);
     assert_true(resolve_asked(&hook, caller_in(stubs), of(new)));
     assert_ptr_equal(real_of(symbol, stubs), of(new));
-    assert_int_equal(resolve_known(0, caller_in(stubs))->runtime_major, 13);
+    assert_int_equal(resolve_known(0, caller_in(stubs))->major, 13);
     assert_ptr_equal(real_of(symbol, plugin), of(old));
     assert_false(resolve_asked(&hook, caller_in(plugin), of(stubs)));
     forget();
@@ -254,7 +254,7 @@ static void asked_by_others(void **state)
     assert_true(resolve_asked(&hook, caller_in(helper), of(new)));
     assert_false(resolve_asked(&hook, caller_in(helper), of(old))); /* a hook goes to one only */
     assert_ptr_equal(real_of(symbol, caller), of(new));
-    assert_int_equal(resolve_known(0, caller_in(caller))->runtime_major, 13);
+    assert_int_equal(resolve_known(0, caller_in(caller))->major, 13);
     assert_ptr_equal(real_of(symbol, linked), of(old));
     assert_ptr_equal(real_of(symbol, imports), of(old));
     assert_true(resolve_asked(&hook, caller_in(second), of(old)));
@@ -295,9 +295,9 @@ static void full(void **state)
     /* Who asked for the one is not to be given a hook that may go to the other. */
     assert_false(resolve_asked(&hook, caller_in(OBJECTS_MAX - 1), of(old)));
     assert_ptr_equal(real_of(symbol, OBJECTS_MAX - 1), of(new));
-    assert_int_equal(unbound.runtime_major, 13);
+    assert_int_equal(unbound.major, 13);
     assert_ptr_equal(real_of(symbol, OBJECTS_MAX - 2), of(old));
-    assert_int_equal(unbound.runtime_major, 11);
+    assert_int_equal(unbound.major, 11);
     assert_int_equal(this_thread.stand_in, 0);
     pthread_t threads[4];
     for (unsigned i = 0; i < 4; i++)

@@ -3,6 +3,7 @@
 #include "unit_test.h"
 
 #include "api/api.h"
+#include "api/api_error.h"
 #include "base/histogram.h"
 #include "base/json_text.h"
 #include "error.h"
@@ -10,7 +11,6 @@
 #include "record/function_table.h"
 #include "record/losses.h"
 #include "record/thread_table.h"
-#include "symbol/cuda_error.h"
 #include "symbol/demangle.h"
 #include "symbol/kernel_names.h"
 #include "symbol/rust_name.h"
@@ -202,13 +202,13 @@ static void test_functions(void **state)
     assert_string_equal(f->symbol, "__cudaLaunchKernel_ptsz");
     assert_string_equal(f->name, "cudaLaunchKernel");
     assert_int_equal(f->arg_count, 2);
-    assert_int_equal(f->args[0].kind, API_KERNEL);
+    assert_int_equal(f->args[0].kind, ARG_KERNEL);
     assert_string_equal(f->args[1].label, "grid");
     assert_string_equal(function_of(&t, &a, 9999)->name, "function_9999");
     assert_int_equal(function_of(&t, &a, 5)->domain, FUNCTION_DOMAIN_ANY);
     const char *two = "f|runtime|launch|dim3_xy:grid,dim3_z:grid_z,dim3_z:z,dim3_xy:a,dim3_xy:xy";
     const uint64_t words[] = {7 | 70000ull << 32, 9, 5, 6, 8};
-    const unsigned kinds[] = {API_DIM3, 0, API_COUNT, API_COUNT, API_COUNT};
+    const unsigned kinds[] = {ARG_DIM3, 0, ARG_COUNT, ARG_COUNT, ARG_COUNT};
     assert_int_equal(function_describe(&t, &a, 8, (const uint8_t *)two, strlen(two)), 0);
     for (unsigned i = 0; i < 5; i++) {
         unsigned kind = function_of(&t, &a, 8)->args[i].kind;
@@ -217,7 +217,7 @@ static void test_functions(void **state)
         assert_true(i == 1 || kind == kinds[i]);
         assert_true(i == 1 || value == (i ? words[i] : 7 | 65535ull << 32 | 9ull << 48));
     }
-    unsigned kind = API_DIM3_XY; /* of a record that was written with fewer words */
+    unsigned kind = ARG_DIM3_XY; /* of a record that was written with fewer words */
     uint64_t value;
     assert_true(function_value(words, 1, 0, &kind, &value) && value >> 48 == 0);
     const char *bad[] = {
@@ -478,12 +478,12 @@ static void test_losses(void **state)
 static void test_error_names(void **state)
 {
     (void)state;
-    assert_string_equal(cuda_error_name(API_RUNTIME, 2), "cudaErrorMemoryAllocation");
-    assert_string_equal(cuda_error_name(API_DRIVER, 2), "CUDA_ERROR_OUT_OF_MEMORY");
-    assert_string_equal(cuda_error_name(API_DRIVER, 999), "CUDA_ERROR_UNKNOWN");
-    assert_null(cuda_error_name(API_DRIVER, 0));
-    assert_null(cuda_error_name(API_RUNTIME, -4));
-    assert_null(cuda_error_name(API_RUNTIME, 123456));
+    assert_string_equal(api_error_name(API_RUNTIME, 2), "cudaErrorMemoryAllocation");
+    assert_string_equal(api_error_name(API_DRIVER, 2), "CUDA_ERROR_OUT_OF_MEMORY");
+    assert_string_equal(api_error_name(API_DRIVER, 999), "CUDA_ERROR_UNKNOWN");
+    assert_null(api_error_name(API_DRIVER, 0));
+    assert_null(api_error_name(API_RUNTIME, -4));
+    assert_null(api_error_name(API_RUNTIME, 123456));
 }
 
 static void assert_cut(const char *text, size_t width, const char *expected)

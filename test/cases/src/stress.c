@@ -22,17 +22,21 @@
 #include "stack/modules.h"
 #include "stress_calls.h"
 
-static const uint8_t stream_kinds[] = {API_STREAM};
-static const uint8_t event_kinds[] = {API_EVENT, API_STREAM, API_FLAGS};
+static const uint8_t stream_kinds[] = {ARG_STREAM};
+static const uint8_t event_kinds[] = {ARG_EVENT, ARG_STREAM, ARG_FLAGS};
 
 static const uint8_t none_late[API_ARGS_MAX];
 
-static const struct call_site begin_capture = {API_INDEX_cudaStreamBeginCapture, 1, stream_kinds,
-                                               none_late, API_GRAPH};
-static const struct call_site end_capture = {API_INDEX_cudaStreamEndCapture, 1, stream_kinds,
-                                             none_late, API_GRAPH};
-static const struct call_site record = {API_INDEX_cudaEventRecord, 2, event_kinds, none_late,
-                                        API_SYNC};
+#define SITE(function, count, kinds, role)                                                         \
+    {                                                                                              \
+        API_INDEX_##function, count, kinds, none_late, API_CLASS_OF_##role,                        \
+            API_PENDING_OF_RUNTIME, API_CAPTURE_OF_##role, API_COST_OF_##role                      \
+    }
+static const struct call_site begin_capture =
+    SITE(cudaStreamBeginCapture, 1, stream_kinds, CAPTURE_BEGIN);
+static const struct call_site end_capture =
+    SITE(cudaStreamEndCapture, 1, stream_kinds, CAPTURE_END);
+static const struct call_site record = SITE(cudaEventRecord, 2, event_kinds, EVENT_RECORD);
 
 static unsigned long call_count;
 static unsigned pause_us; /* $STRESS_PAUSE_US, after every 50 calls */

@@ -63,11 +63,17 @@ bool gpu_has_callbacks(void)
     return false;
 }
 
-static const uint8_t launch_kinds[] = {API_KERNEL, API_DIM3, API_DIM3, API_COUNT, API_STREAM};
+static const uint8_t launch_kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 
-const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel, 5, launch_kinds, none_late,
-                                        API_LAUNCH};
+const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel,
+                                        5,
+                                        launch_kinds,
+                                        none_late,
+                                        API_LAUNCH,
+                                        API_PENDING_OF_RUNTIME,
+                                        API_CAPTURE_NONE,
+                                        COST_LAUNCH};
 
 static _Atomic unsigned long made;
 
@@ -78,7 +84,7 @@ unsigned long stress_count(void)
 
 void stress_call(const struct call_site *site, const uint64_t *words)
 {
-    bool is_edge = capture_starts_or_ends(api_functions[site->code].symbol);
+    bool is_edge = api_bounds_capture(site->capture);
     struct call call;
     if (!is_edge && call_open(&call, site, words)) {
         call_close(&call, site, 0, words);
