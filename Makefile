@@ -93,8 +93,8 @@ FORMATS_PIC_OBJ := $(FORMATS_SRC:%=$(BUILD)/pic/%.o)
 INJECT_CFLAGS := $(ASSERT) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt \
 	-fexceptions -fasynchronous-unwind-tables -Iinject -Iformats
 INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro \
-	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--version-script=$(BUILD)/exports.map \
-	-Wl,--exclude-libs,ALL -Wl,-z,text
+	-Wl,--no-undefined -Wl,-z,nodelete -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,-z,text \
+	-Wl,--version-script=$(BUILD)/exports.map
 
 $(filter %/compress.c.o,$(INJECT_OBJ)): INJECT_CFLAGS += $(ZSTD_CFLAGS)
 $(BUILD)/pic/%.c.o: %.c

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "argument_kind.h"
 
+#include <stddef.h>
+
 const char *arg_kind_name(unsigned kind)
 {
-    static const char *const names[] = {
-#define CALL_ARGUMENT(NAME, name, ...) [ARG_##NAME] = (name),
+    static const char *const names[ARG_KIND_END] = {
+#define CALL_ARGUMENT(NAME, name, ...)   [ARG_##NAME] = (name),
+#define RECORD_ARGUMENT(NAME, name, ...) [ARG_##NAME] = (name),
 #include "argument_kinds.def"
     };
-    return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+    return kind < ARG_KIND_END && names[kind] ? names[kind] : "?";
 }

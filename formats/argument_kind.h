@@ -6,9 +6,12 @@
 enum arg_kind {
 #define CALL_ARGUMENT(NAME, ...) ARG_##NAME,
 #include "argument_kinds.def"
-    ARG_CALL_KIND_COUNT,
+    ARG_CALL_KIND_COUNT, /* a call has none of those from here on */
+#define RECORD_ARGUMENT(NAME, ...) ARG_##NAME,
+#include "argument_kinds.def"
+    ARG_KIND_END
 };
 
-const char *arg_kind_name(unsigned kind); /* "address", ...; "?" if out of range */
+const char *arg_kind_name(unsigned kind); /* "address", ...; "?" if there is none */
 
 #endif

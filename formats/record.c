@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "argument_kind.h"
 #include "bytes.h"
 #include "error.h"
 
@@ -15,10 +16,15 @@ const struct counter_info counter_infos[COUNTER_COUNT] = {
 #undef COUNTER
 };
 
-static const struct event_info event_infos[] = {
-#define EVENT(NAME, number, name, arguments, bytes) {number, name, arguments, bytes},
+#define ARG(ENUMERATOR, label, kind, ...) {ARG_##kind, #label},
+#define EVENT(NAME, number, name, arguments, ...)                                                  \
+    static const struct event_arg args_##NAME[] = {arguments{0, NULL}};                            \
+    _Static_assert((int)RECORD_##NAME##_ARGS <= RECORD_ARGS_MAX, name ": too many arguments");
 #include "events.def"
-#undef EVENT
+
+static const struct event_info event_infos[] = {
+#define EVENT(NAME, number, name, ...) {number, RECORD_##NAME##_ARGS, name, args_##NAME},
+#include "events.def"
 };
 
 const struct event_info *event_info(unsigned type)

@@ -28,9 +28,14 @@
 enum record_type {
 #define EVENT(NAME, number, ...) RECORD_##NAME = (number),
 #include "events.def"
-#undef EVENT
     RECORD_TYPE_END
 };
+
+/* Where each argument stands: KERNEL_DEVICE, ...; and how many a record of that type has. */
+#define ARG(ENUMERATOR, ...) ENUMERATOR,
+#define EVENT(NAME, number, name, arguments, ...)                                                  \
+    enum record_arguments_##NAME{arguments RECORD_##NAME##_ARGS};
+#include "events.def"
 
 enum record_flag {
     RECORD_CAPTURED = 1, /* the work was recorded into a graph: it makes no device work itself */
@@ -51,17 +56,31 @@ enum counter_index {
 /* Values of END's reason. */
 enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 
+/* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
+enum label_kind {
+    LABEL_OF_DOMAIN = 1,
+    LABEL_OF_STRING = 2,
+    LABEL_OF_CATEGORY = 3,
+    LABEL_OF_THREAD = 4,
+    LABEL_OF_RESOURCE = 0x10000,
+};
+
 struct counter_info {
     const char *name;
     int loss; /* 1: not zero means that something is missing */
     const char *meaning;
 };
 
+struct event_arg {
+    uint8_t kind; /* enum arg_kind */
+    const char *label;
+};
+
 struct event_info {
     uint8_t type;
+    uint8_t arg_count; /* 0 for CALL: its function's description has them */
     const char *name;
-    const char *arguments;
-    const char *bytes;
+    const struct event_arg *args;
 };
 
 extern const struct counter_info counter_infos[COUNTER_COUNT];
@@ -84,6 +103,13 @@ struct record {
     const uint8_t *bytes; /* a view, not terminated; NULL if none */
     uint32_t byte_count;
 };
+
+/*
+ * In an initialiser of a struct record, its type and arguments, each by its enumerator:
+ * RECORD_WITH(LINK, [LINK_FURTHER] = further). What is left out is 0.
+ */
+#define RECORD_WITH(NAME, ...)                                                                     \
+    .type = RECORD_##NAME, .arg_count = RECORD_##NAME##_ARGS, .args = {__VA_ARGS__}
 
 static inline uint64_t record_word0(unsigned type, unsigned flags, unsigned words, unsigned code,
                                     unsigned arg_count)

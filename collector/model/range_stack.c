@@ -106,7 +106,7 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
         return RANGE_NONE;
     }
     if (!nested) {
-        made.number = record_arg(e->record, 0);
+        made.number = record_arg(e->record, RANGE_START_RANGE);
         struct key key = {e->process->index, made.number, 0};
         error = key_map_set(&r->started, key, (uint64_t)e->thread->index + 1);
         if (error < 0)
@@ -136,7 +136,7 @@ static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, ui
 static int pop(struct ranges *r, const struct event *e, struct range **out)
 {
     struct range_stack *stack = ranges_stack(r, e->thread->index);
-    uint64_t domain = record_arg(e->record, 0);
+    uint64_t domain = record_arg(e->record, POP_DOMAIN);
     if (stack->beyond) {
         stack->beyond--;
         return RANGE_NONE;
@@ -151,7 +151,7 @@ static int pop(struct ranges *r, const struct event *e, struct range **out)
 /* The end of a free range may come on any thread of the process. */
 static int end_range(struct ranges *r, const struct event *e, struct range **out)
 {
-    uint64_t number = record_arg(e->record, 0);
+    uint64_t number = record_arg(e->record, RANGE_END_RANGE);
     struct key key = {e->process->index, number, 0};
     uint64_t thread = key_map_get(&r->started, key);
     if (!thread) {

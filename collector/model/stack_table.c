@@ -10,9 +10,6 @@
 #include "record/gpu_record.h"
 #include "record/stack_record.h"
 
-enum { PYTHON_LINE = 1 };
-enum { STACK_FLAGS = 1 };
-
 uint32_t stack_table_limit(uint32_t most, uint32_t free, uint32_t ratio, uint64_t bytes)
 {
     return bytes < (most - free) / ratio ? free + ratio * (uint32_t)bytes : most;

@@ -107,7 +107,7 @@ static int take_pause(struct survey *s, const struct event *e)
     s->pauses = pauses;
     pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
                                                      .order = s->pause_count,
-                                                     .begins = record_arg(e->record, 0),
+                                                     .begins = record_arg(e->record, PAUSE_PAUSED),
                                                      .at_ns = e->begin_ns};
     s->pause_count++;
     return 0;
@@ -126,7 +126,7 @@ int survey_take(struct survey *s, const struct event *e)
     }
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
-                                (uint32_t)record_arg(r, 0), e->begin_ns);
+                                (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
     case RECORD_PAUSE: return take_pause(s, e);
     default: return 0;
     }

@@ -163,7 +163,7 @@ static void take_counter(struct loader *l, const struct record *r)
                 break;
     }
     if (index < COUNTER_COUNT && r->arg_count >= 1)
-        set_counter(l, index, r->args[0], r->begin);
+        set_counter(l, index, r->args[COUNTER_VALUE], r->begin);
 }
 
 static void take_thread(struct process *p, uint32_t number, const struct record *r)
@@ -171,8 +171,8 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
     struct thread *thread = thread_find(&p->threads, number);
     if (!thread)
         return;
-    if (r->arg_count >= 1 && r->args[0] <= UINT32_MAX && r->args[0])
-        thread->tid = (uint32_t)r->args[0];
+    if (record_arg(r, THREAD_TID) <= UINT32_MAX && record_arg(r, THREAD_TID))
+        thread->tid = (uint32_t)r->args[THREAD_TID];
     if (r->bytes) {
         size_t length =
             r->byte_count < THREAD_NAME_BYTES_MAX ? r->byte_count : THREAD_NAME_BYTES_MAX;
@@ -194,7 +194,7 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
     case RECORD_COUNTER: take_counter(l, r); break;
     case RECORD_ANCHOR:
         if (r->arg_count >= 1)
-            clock_map_add(&p->clock, r->begin, r->args[0]);
+            clock_map_add(&p->clock, r->begin, r->args[ANCHOR_MONOTONIC_NS]);
         break;
     case RECORD_API:
         if (r->bytes)
@@ -205,7 +205,9 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
     case RECORD_COST:
     case RECORD_COST_SUM:
     case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
-    case RECORD_END: p->end_reason = r->arg_count >= 1 && r->args[0] ? r->args[0] : END_EXIT; break;
+    case RECORD_END:
+        p->end_reason = record_arg(r, END_REASON) ? record_arg(r, END_REASON) : END_EXIT;
+        break;
     default: break;
     }
     return error == GPUPROF_NO_MEMORY ? error : 0;

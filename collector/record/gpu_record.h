@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the records of the device and of NVTX hold, by name: where each argument stands (events.def
- * has the same order), and CUPTI's and NVTX's numbers in words, as Kineto writes them.
+ * What the records of the device and of NVTX hold: CUPTI's and NVTX's numbers, in words as Kineto
+ * writes them.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_RECORD_H
 #define GPUPROF_COLLECTOR_GPU_RECORD_H
@@ -12,118 +12,6 @@
 #include "record.h"
 
 #define GPU_THREAD_NAME "gpuprof-gpu" /* of the thread whose blocks hold these records */
-
-enum kernel_arg {
-    KERNEL_DEVICE,
-    KERNEL_CONTEXT,
-    KERNEL_STREAM,
-    KERNEL_NAME_INDEX,
-    KERNEL_GRID,
-    KERNEL_BLOCK,
-    KERNEL_REGISTERS,
-    KERNEL_STATIC_SHARED,
-    KERNEL_DYNAMIC_SHARED,
-    KERNEL_LOCAL,
-    KERNEL_QUEUED,
-    KERNEL_SUBMITTED,
-    KERNEL_GRAPH,
-    KERNEL_GRAPH_NODE,
-    KERNEL_CLUSTER,
-    KERNEL_CHANNEL,
-};
-
-enum copy_arg {
-    COPY_DEVICE,
-    COPY_CONTEXT,
-    COPY_STREAM,
-    COPY_KIND,
-    COPY_SOURCE,
-    COPY_DESTINATION,
-    COPY_BYTES,
-    COPY_FLAGS,
-    COPY_GRAPH,
-    COPY_GRAPH_NODE,
-    COPY_CHANNEL,
-    COPY_SOURCE_DEVICE, /* this and what follows: one more than the number, 0 = no peers */
-    COPY_SOURCE_CONTEXT,
-    COPY_DESTINATION_DEVICE,
-    COPY_DESTINATION_CONTEXT,
-};
-
-enum set_arg {
-    SET_DEVICE,
-    SET_CONTEXT,
-    SET_STREAM,
-    SET_VALUE,
-    SET_BYTES,
-    SET_KIND,
-    SET_FLAGS,
-    SET_GRAPH,
-    SET_GRAPH_NODE,
-    SET_CHANNEL,
-};
-
-enum sync_arg { SYNC_KIND, SYNC_CONTEXT, SYNC_STREAM, SYNC_EVENT };
-enum graph_arg { GRAPH_DEVICE, GRAPH_CONTEXT, GRAPH_STREAM, GRAPH_GRAPH };
-enum overhead_arg { OVERHEAD_KIND, OVERHEAD_OBJECT, OVERHEAD_PROCESS, OVERHEAD_THREAD };
-
-enum memory_arg {
-    MEMORY_OPERATION,
-    MEMORY_KIND,
-    MEMORY_ADDRESS,
-    MEMORY_BYTES,
-    MEMORY_DEVICE,
-    MEMORY_CONTEXT,
-    MEMORY_STREAM,
-    MEMORY_PC,
-    MEMORY_ASYNC,
-    MEMORY_POOL,
-    MEMORY_POOL_BYTES, /* one more than the number, 0 = in no pool, or not known */
-};
-
-enum pool_arg {
-    POOL_OPERATION,
-    POOL_KIND,
-    POOL_POOL,
-    POOL_DEVICE,
-    POOL_KEPT,
-    POOL_BYTES,
-    POOL_USED,
-};
-
-enum device_arg {
-    DEVICE_DEVICE,
-    DEVICE_MAJOR,
-    DEVICE_MINOR,
-    DEVICE_MULTIPROCESSORS,
-    DEVICE_THREADS_MAX,
-    DEVICE_BLOCKS_MAX,
-    DEVICE_REGISTERS_MAX,
-    DEVICE_SHARED_MAX,
-    DEVICE_SHARED_BLOCK_MAX,
-    DEVICE_MEMORY,
-    DEVICE_BANDWIDTH,
-    DEVICE_CLOCK,
-    DEVICE_UUID_HIGH,
-    DEVICE_UUID_LOW,
-    DEVICE_L2,
-    DEVICE_WARP,
-};
-
-enum context_arg { CONTEXT_CONTEXT, CONTEXT_DEVICE, CONTEXT_NULL_STREAM };
-
-/* Of PUSH and MARK; RANGE_START has the range's number before them. */
-enum push_arg {
-    PUSH_DOMAIN,
-    PUSH_CATEGORY,
-    PUSH_COLOR,
-    PUSH_PAYLOAD_TYPE,
-    PUSH_PAYLOAD,
-    PUSH_MESSAGE,
-};
-
-enum label_arg { LABEL_KIND, LABEL_HANDLE, LABEL_DOMAIN };
-enum label_kind { LABEL_OF_DOMAIN = 1, LABEL_OF_STRING, LABEL_OF_CATEGORY, LABEL_OF_THREAD };
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
 enum memory_operation { MEMORY_ALLOCATE = 1, MEMORY_RELEASE = 2 };

@@ -6,8 +6,6 @@
 #include "frame.h"
 #include "record/gpu_record.h"
 
-enum { STACK_NUMBER };
-
 /* Is it a build id in hexadecimal digits? */
 static bool is_build_id(const uint8_t *text, size_t length)
 {
@@ -33,7 +31,7 @@ uint32_t stack_record_id_bytes(const struct record *r)
 static bool is_good_module(const struct record *r)
 {
     uint32_t bytes = stack_record_first_bytes(r);
-    if (record_arg(r, STACK_NUMBER) > FRAME_MODULE_MAX || bytes >= r->byte_count)
+    if (record_arg(r, STACK_STACK) > FRAME_MODULE_MAX || bytes >= r->byte_count)
         return false;
     /* Without a readable path its build id can find it. */
     return is_build_id(r->bytes, bytes) ||
@@ -42,7 +40,7 @@ static bool is_good_module(const struct record *r)
 
 bool stack_record_is_good(const struct record *r)
 {
-    uint64_t number = record_arg(r, STACK_NUMBER);
+    uint64_t number = record_arg(r, STACK_STACK);
     switch (r->type) {
     case RECORD_MODULE: return number && is_good_module(r);
     case RECORD_PYTHON: return number && stack_record_first_bytes(r) < r->byte_count;

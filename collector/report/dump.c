@@ -137,17 +137,17 @@ static int keep_name(struct dump *d, const struct record *r)
     struct kernel_handles *handles = &d->handles;
     if (!r->bytes || r->arg_count < 1 || d->name_count == DUMP_NAMES_MAX)
         return 0;
-    if (kernel_name_set(&d->texts, handles, r->args[0], r->bytes, r->byte_count) < 0)
+    if (kernel_name_set(&d->texts, handles, r->args[NAME_HANDLE], r->bytes, r->byte_count) < 0)
         return GPUPROF_NO_MEMORY;
     struct dump_name *names =
         array_room(d->names, d->name_count, &d->name_capacity, sizeof *names, 256);
     if (!names)
         return GPUPROF_NO_MEMORY;
     d->names = names;
-    const struct kernel_name *name = kernel_name_of(handles, r->args[0]);
+    const struct kernel_name *name = kernel_name_of(handles, r->args[NAME_HANDLE]);
     if (name)
         d->names[d->name_count++] =
-            (struct dump_name){.handle = r->args[0], .begin = r->begin, .name = name};
+            (struct dump_name){.handle = r->args[NAME_HANDLE], .begin = r->begin, .name = name};
     return 0;
 }
 
@@ -201,15 +201,13 @@ static void print_other(const struct dump *d, const struct record *r)
         fprintf(out, " dur=%llu", (unsigned long long)r->duration);
     if (r->code || r->type == RECORD_API)
         fprintf(out, " code=%u", r->code);
-    const char *labels = info ? info->arguments : "";
     for (unsigned i = 0; i < r->arg_count; i++) {
-        size_t length = strcspn(labels, " ");
-        if (length)
-            fprintf(out, " %.*s=", (int)length, labels);
+        bool known = info && i < info->arg_count;
+        if (known)
+            fprintf(out, " %s=", info->args[i].label);
         else
             fprintf(out, " arg%u=", i);
-        dump_argument(r, i, out);
-        labels += length + (labels[length] == ' ');
+        argument_print(known ? info->args[i].kind : ARG_COUNT, r->args[i], out);
     }
     const struct kernel_name *name =
         r->type == RECORD_KERNEL && record_arg(r, KERNEL_NAME_INDEX)
@@ -290,8 +288,8 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
         else if (record.type == RECORD_NAME)
             error = keep_name(d, &record);
         else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
-            error = kernel_name_set(&d->texts, &d->kernels, record.args[0], record.bytes,
-                                    record.byte_count);
+            error = kernel_name_set(&d->texts, &d->kernels, record.args[KERNEL_NAME_NAME],
+                                    record.bytes, record.byte_count);
     }
     if (print && more < 0) {
         d->met->damaged_blocks++;

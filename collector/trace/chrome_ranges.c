@@ -144,7 +144,7 @@ static int take_step(struct trace_writer *w, const struct event *e)
         error =
             put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
     span->stepping = true;
-    span->step = record_arg(e->record, 0);
+    span->step = record_arg(e->record, STEP_NUMBER);
     span->step_begin_ns = now_ns;
     return error;
 }
@@ -312,7 +312,7 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
         return take_label(w, e);
     if (e->record->type == RECORD_STEP)
         return take_step(w, e);
-    if (e->record->type == RECORD_PAUSE && record_arg(e->record, 0))
+    if (e->record->type == RECORD_PAUSE && record_arg(e->record, PAUSE_PAUSED))
         put_instant(w, e, "\"recording stopped\"", 19, NULL);
     else if (e->record->type == RECORD_PAUSE)
         put_instant(w, e, "\"recording started\"", 19, NULL);

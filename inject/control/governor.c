@@ -86,13 +86,10 @@ static const uint32_t off_by_step[LADDER_STEP_COUNT] = {
 static void take_step(struct thread *writer, unsigned step, const struct ladder_window *w)
 {
     const char *text = ladder_step_text(step);
-    struct record r = {.type = RECORD_STEP_DOWN,
-                       .code = (uint16_t)step,
-                       .begin = ticks_now(),
-                       .arg_count = 2,
-                       .args = {w->share, w->budget},
-                       .bytes = (const uint8_t *)text,
-                       .byte_count = (uint32_t)strlen(text)};
+    struct record r = {
+        RECORD_WITH(STEP_DOWN, [STEP_DOWN_SHARE] = w->share, [STEP_DOWN_BUDGET] = w->budget),
+        .code = (uint16_t)step, .begin = ticks_now(), .bytes = (const uint8_t *)text,
+        .byte_count = (uint32_t)strlen(text)};
     if (step == LADDER_BOTTOM) {
         thread_append(writer, &r);
         return;

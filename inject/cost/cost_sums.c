@@ -403,13 +403,12 @@ static void append_class(struct thread *writer, unsigned class)
     uint64_t count = info->place == COST_PLACE_EXACT ? t->timed[class] : sums.count[class];
     if (!count && total_ns <= 0)
         return;
-    struct record r = {.type = RECORD_COST,
-                       .code = (uint16_t) class,
-                       .begin = ticks_now(),
-                       .arg_count = 4,
-                       .args = {count, t->timed[class], (uint64_t)t->ns[class], (uint64_t)total_ns},
-                       .bytes = (const uint8_t *)info->name,
-                       .byte_count = (uint32_t)strlen(info->name)};
+    struct record r = {
+        RECORD_WITH(
+            COST, [COST_ARG_COUNT] = count, [COST_ARG_TIMED] = t->timed[class],
+            [COST_ARG_TIMED_NS] = (uint64_t)t->ns[class], [COST_ARG_TOTAL_NS] = (uint64_t)total_ns),
+        .code = (uint16_t) class, .begin = ticks_now(), .bytes = (const uint8_t *)info->name,
+        .byte_count = (uint32_t)strlen(info->name)};
     thread_append(writer, &r);
 }
 
@@ -432,12 +431,15 @@ void cost_sums_append(struct thread *writer)
         if (is_larger(&its, &worst) || !worst.wall_ns)
             worst = its;
     }
-    struct record r = {.type = RECORD_COST_SUM,
-                       .begin = ticks_now(),
-                       .arg_count = 10,
-                       .args = {all.thread, all.wall_ns, (uint64_t)all.cost_ns, worst.thread,
-                                worst.wall_ns, (uint64_t)worst.cost_ns, sums.own_ns,
-                                sums.window_ns - sums.begin_ns, is_one_processor(),
-                                budget == SETTING_OFF ? 0 : budget}};
+    struct record r = {
+        RECORD_WITH(
+            COST_SUM, [COST_SUM_THREADS] = all.thread, [COST_SUM_WALL_NS] = all.wall_ns,
+            [COST_SUM_COST_NS] = (uint64_t)all.cost_ns, [COST_SUM_WORST_THREAD] = worst.thread,
+            [COST_SUM_WORST_WALL_NS] = worst.wall_ns,
+            [COST_SUM_WORST_COST_NS] = (uint64_t)worst.cost_ns, [COST_SUM_OWN_NS] = sums.own_ns,
+            [COST_SUM_SPAN_NS] = sums.window_ns - sums.begin_ns,
+            [COST_SUM_IS_SHARED] = is_one_processor(),
+            [COST_SUM_BUDGET] = budget == SETTING_OFF ? 0 : budget),
+        .begin = ticks_now()};
     thread_append(writer, &r);
 }

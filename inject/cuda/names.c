@@ -237,12 +237,9 @@ static void take_name(struct entry *e, struct record *r, char *text)
         length = NAME_BYTES_MAX;
     }
     memcpy(text, e->name, length);
-    *r = (struct record){.type = RECORD_NAME,
-                         .begin = ticks_now(),
-                         .arg_count = 2,
-                         .args = {e->handle, e->generation},
-                         .bytes = (const uint8_t *)text,
-                         .byte_count = (uint32_t)length};
+    *r = (struct record){
+        RECORD_WITH(NAME, [NAME_HANDLE] = e->handle, [NAME_GENERATION] = e->generation),
+        .begin = ticks_now(), .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
     e->written = true;
 }
 
@@ -275,7 +272,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
     atomic_store_explicit(&name_cache[name_slot(handle)], handle, memory_order_relaxed);
     lock_drop(&names_lock);
     if (due && !thread_append(t, &r))
-        put_name_back(handle, r.args[1]);
+        put_name_back(handle, r.args[NAME_GENERATION]);
 }
 
 void name_first_sight(struct thread *t, uint64_t handle)

@@ -14,11 +14,8 @@
 /* One more id of a call that has one: rare, so not in its record. */
 static void link_further(struct thread *t, uint32_t first, uint32_t further)
 {
-    struct record r = {.type = RECORD_LINK,
-                       .begin = ticks_now(),
-                       .correlation = first,
-                       .arg_count = 1,
-                       .args = {further}};
+    struct record r = {RECORD_WITH(LINK, [LINK_FURTHER] = further), .begin = ticks_now(),
+                       .correlation = first};
     thread_append(t, &r);
 }
 

@@ -64,11 +64,8 @@ uint64_t gpu_name(struct thread *me, const char *name, uint64_t begin)
         counter_add(COUNTER_NAMES_TRUNCATED, 1);
         length = NAME_BYTES_MAX;
     }
-    struct record r = {.type = RECORD_KERNEL_NAME,
-                       .begin = begin,
-                       .arg_count = 1,
-                       .args = {table.used + 1u},
-                       .bytes = (const uint8_t *)name,
+    struct record r = {RECORD_WITH(KERNEL_NAME, [KERNEL_NAME_NAME] = table.used + 1u),
+                       .begin = begin, .bytes = (const uint8_t *)name,
                        .byte_count = (uint32_t)length};
     if (!thread_append(me, &r))
         return 0; /* with its kernel's record, most likely; tried again with the next */

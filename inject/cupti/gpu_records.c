@@ -57,12 +57,13 @@ static uint64_t dim3_word(uint64_t x, uint64_t y, uint64_t z)
     return api_dim3((uint32_t)x, (uint32_t)y, (uint32_t)z);
 }
 
-#define SET_ARGS(record, ...)                                                                      \
+/* Each by its enumerator in events.def: [KERNEL_DEVICE] = ...; what is left out is 0. */
+#define SET_ARGS(r, NAME, ...)                                                                     \
     do {                                                                                           \
-        const uint64_t its_args[] = {__VA_ARGS__};                                                 \
-        _Static_assert(sizeof its_args / 8 <= RECORD_ARGS_MAX, "too many arguments");              \
-        memcpy((record)->args, its_args, sizeof its_args);                                         \
-        (record)->arg_count = sizeof its_args / 8;                                                 \
+        const uint64_t its_args[RECORD_##NAME##_ARGS] = {__VA_ARGS__};                             \
+        (r)->type = RECORD_##NAME;                                                                 \
+        memcpy((r)->args, its_args, sizeof its_args);                                              \
+        (r)->arg_count = RECORD_##NAME##_ARGS;                                                     \
     } while (0)
 
 static bool make_kernel(struct thread *me, struct record *r, const struct cupti_view *view)
@@ -71,17 +72,21 @@ static bool make_kernel(struct thread *me, struct record *r, const struct cupti_
     uint64_t local = F(KERNEL_LOCAL_TOTAL_V2);
     if (!set_times(r, start, F(KERNEL_END)))
         return false;
-    r->type = RECORD_KERNEL;
     r->correlation = correlation_of(r, F(KERNEL_CORRELATION), F(KERNEL_GRAPH));
-    SET_ARGS(r, F(KERNEL_DEVICE), F(KERNEL_CONTEXT), F(KERNEL_STREAM),
-             gpu_name(me, (const char *)(uintptr_t)F(KERNEL_NAME), r->begin),
-             dim3_word(F(KERNEL_GRID_X), F(KERNEL_GRID_Y), F(KERNEL_GRID_Z)),
-             dim3_word(F(KERNEL_BLOCK_X), F(KERNEL_BLOCK_Y), F(KERNEL_BLOCK_Z)),
-             F(KERNEL_REGISTERS), F(KERNEL_STATIC_SHARED), F(KERNEL_DYNAMIC_SHARED),
-             local ? local : F(KERNEL_LOCAL_TOTAL), before(start, F(KERNEL_QUEUED)),
-             before(start, F(KERNEL_SUBMITTED)), F(KERNEL_GRAPH), F(KERNEL_GRAPH_NODE),
-             dim3_word(F(KERNEL_CLUSTER_X), F(KERNEL_CLUSTER_Y), F(KERNEL_CLUSTER_Z)),
-             F(KERNEL_CHANNEL));
+    SET_ARGS(
+        r, KERNEL, [KERNEL_DEVICE] = F(KERNEL_DEVICE), [KERNEL_CONTEXT] = F(KERNEL_CONTEXT),
+        [KERNEL_STREAM] = F(KERNEL_STREAM),
+        [KERNEL_NAME_INDEX] = gpu_name(me, (const char *)(uintptr_t)F(KERNEL_NAME), r->begin),
+        [KERNEL_GRID] = dim3_word(F(KERNEL_GRID_X), F(KERNEL_GRID_Y), F(KERNEL_GRID_Z)),
+        [KERNEL_BLOCK] = dim3_word(F(KERNEL_BLOCK_X), F(KERNEL_BLOCK_Y), F(KERNEL_BLOCK_Z)),
+        [KERNEL_REGISTERS] = F(KERNEL_REGISTERS), [KERNEL_STATIC_SHARED] = F(KERNEL_STATIC_SHARED),
+        [KERNEL_DYNAMIC_SHARED] = F(KERNEL_DYNAMIC_SHARED),
+        [KERNEL_LOCAL] = local ? local : F(KERNEL_LOCAL_TOTAL),
+        [KERNEL_QUEUED] = before(start, F(KERNEL_QUEUED)),
+        [KERNEL_SUBMITTED] = before(start, F(KERNEL_SUBMITTED)), [KERNEL_GRAPH] = F(KERNEL_GRAPH),
+        [KERNEL_GRAPH_NODE] = F(KERNEL_GRAPH_NODE),
+        [KERNEL_CLUSTER] = dim3_word(F(KERNEL_CLUSTER_X), F(KERNEL_CLUSTER_Y), F(KERNEL_CLUSTER_Z)),
+        [KERNEL_CHANNEL] = F(KERNEL_CHANNEL));
     return true;
 }
 
@@ -89,11 +94,13 @@ static bool make_copy(struct record *r, const struct cupti_view *view)
 {
     if (!set_times(r, F(MEMCPY_START), F(MEMCPY_END)))
         return false;
-    r->type = RECORD_COPY;
     r->correlation = correlation_of(r, F(MEMCPY_CORRELATION), F(MEMCPY_GRAPH));
-    SET_ARGS(r, F(MEMCPY_DEVICE), F(MEMCPY_CONTEXT), F(MEMCPY_STREAM), F(MEMCPY_COPY_KIND),
-             F(MEMCPY_SRC_KIND), F(MEMCPY_DST_KIND), F(MEMCPY_BYTES), F(MEMCPY_FLAGS),
-             F(MEMCPY_GRAPH), F(MEMCPY_GRAPH_NODE), F(MEMCPY_CHANNEL), 0, 0, 0, 0);
+    SET_ARGS(r, COPY, [COPY_DEVICE] = F(MEMCPY_DEVICE), [COPY_CONTEXT] = F(MEMCPY_CONTEXT),
+             [COPY_STREAM] = F(MEMCPY_STREAM), [COPY_KIND] = F(MEMCPY_COPY_KIND),
+             [COPY_SOURCE] = F(MEMCPY_SRC_KIND), [COPY_DESTINATION] = F(MEMCPY_DST_KIND),
+             [COPY_BYTES] = F(MEMCPY_BYTES), [COPY_FLAGS] = F(MEMCPY_FLAGS),
+             [COPY_GRAPH] = F(MEMCPY_GRAPH), [COPY_GRAPH_NODE] = F(MEMCPY_GRAPH_NODE),
+             [COPY_CHANNEL] = F(MEMCPY_CHANNEL));
     return true;
 }
 
@@ -101,12 +108,16 @@ static bool make_peer_copy(struct record *r, const struct cupti_view *view)
 {
     if (!set_times(r, F(PEER_START), F(PEER_END)))
         return false;
-    r->type = RECORD_COPY;
     r->correlation = correlation_of(r, F(PEER_CORRELATION), F(PEER_GRAPH));
-    SET_ARGS(r, F(PEER_DEVICE), F(PEER_CONTEXT), F(PEER_STREAM), F(PEER_COPY_KIND),
-             F(PEER_SRC_KIND), F(PEER_DST_KIND), F(PEER_BYTES), F(PEER_FLAGS), F(PEER_GRAPH),
-             F(PEER_GRAPH_NODE), F(PEER_CHANNEL), F(PEER_SRC_DEVICE) + 1, F(PEER_SRC_CONTEXT) + 1,
-             F(PEER_DST_DEVICE) + 1, F(PEER_DST_CONTEXT) + 1);
+    SET_ARGS(r, COPY, [COPY_DEVICE] = F(PEER_DEVICE), [COPY_CONTEXT] = F(PEER_CONTEXT),
+             [COPY_STREAM] = F(PEER_STREAM), [COPY_KIND] = F(PEER_COPY_KIND),
+             [COPY_SOURCE] = F(PEER_SRC_KIND), [COPY_DESTINATION] = F(PEER_DST_KIND),
+             [COPY_BYTES] = F(PEER_BYTES), [COPY_FLAGS] = F(PEER_FLAGS),
+             [COPY_GRAPH] = F(PEER_GRAPH), [COPY_GRAPH_NODE] = F(PEER_GRAPH_NODE),
+             [COPY_CHANNEL] = F(PEER_CHANNEL), [COPY_SOURCE_DEVICE] = F(PEER_SRC_DEVICE) + 1,
+             [COPY_SOURCE_CONTEXT] = F(PEER_SRC_CONTEXT) + 1,
+             [COPY_DESTINATION_DEVICE] = F(PEER_DST_DEVICE) + 1,
+             [COPY_DESTINATION_CONTEXT] = F(PEER_DST_CONTEXT) + 1);
     return true;
 }
 
@@ -114,11 +125,12 @@ static bool make_set(struct record *r, const struct cupti_view *view)
 {
     if (!set_times(r, F(MEMSET_START), F(MEMSET_END)))
         return false;
-    r->type = RECORD_SET;
     r->correlation = correlation_of(r, F(MEMSET_CORRELATION), F(MEMSET_GRAPH));
-    SET_ARGS(r, F(MEMSET_DEVICE), F(MEMSET_CONTEXT), F(MEMSET_STREAM), F(MEMSET_VALUE),
-             F(MEMSET_BYTES), F(MEMSET_MEMORY_KIND), F(MEMSET_FLAGS), F(MEMSET_GRAPH),
-             F(MEMSET_GRAPH_NODE), F(MEMSET_CHANNEL));
+    SET_ARGS(r, SET, [SET_DEVICE] = F(MEMSET_DEVICE), [SET_CONTEXT] = F(MEMSET_CONTEXT),
+             [SET_STREAM] = F(MEMSET_STREAM), [SET_VALUE] = F(MEMSET_VALUE),
+             [SET_BYTES] = F(MEMSET_BYTES), [SET_KIND] = F(MEMSET_MEMORY_KIND),
+             [SET_FLAGS] = F(MEMSET_FLAGS), [SET_GRAPH] = F(MEMSET_GRAPH),
+             [SET_GRAPH_NODE] = F(MEMSET_GRAPH_NODE), [SET_CHANNEL] = F(MEMSET_CHANNEL));
     return true;
 }
 
@@ -126,9 +138,9 @@ static bool make_sync(struct record *r, const struct cupti_view *view)
 {
     if (!set_times(r, F(SYNC_START), F(SYNC_END)))
         return false;
-    r->type = RECORD_SYNC;
     r->correlation = (uint32_t)F(SYNC_CORRELATION);
-    SET_ARGS(r, F(SYNC_TYPE), F(SYNC_CONTEXT), F(SYNC_STREAM), F(SYNC_EVENT));
+    SET_ARGS(r, SYNC, [SYNC_KIND] = F(SYNC_TYPE), [SYNC_CONTEXT] = F(SYNC_CONTEXT),
+             [SYNC_STREAM] = F(SYNC_STREAM), [SYNC_EVENT] = F(SYNC_EVENT));
     return true;
 }
 
@@ -136,9 +148,9 @@ static bool make_graph(struct record *r, const struct cupti_view *view)
 {
     if (!set_times(r, F(GRAPH_START), F(GRAPH_END)))
         return false;
-    r->type = RECORD_GRAPH;
     r->correlation = correlation_of(r, F(GRAPH_CORRELATION), F(GRAPH_GRAPH));
-    SET_ARGS(r, F(GRAPH_DEVICE), F(GRAPH_CONTEXT), F(GRAPH_STREAM), F(GRAPH_GRAPH));
+    SET_ARGS(r, GRAPH, [GRAPH_DEVICE] = F(GRAPH_DEVICE), [GRAPH_CONTEXT] = F(GRAPH_CONTEXT),
+             [GRAPH_STREAM] = F(GRAPH_STREAM), [GRAPH_GRAPH] = F(GRAPH_GRAPH));
     return true;
 }
 
@@ -147,9 +159,11 @@ static bool make_overhead(struct record *r, const struct cupti_view *view)
     free((void *)(uintptr_t)F(OVERHEAD_DATA)); /* ours to free, says CUPTI */
     if (!set_times(r, F(OVERHEAD_START), F(OVERHEAD_END)))
         return false;
-    r->type = RECORD_OVERHEAD;
     r->correlation = (uint32_t)F(OVERHEAD_CORRELATION);
-    SET_ARGS(r, F(OVERHEAD_KIND), F(OVERHEAD_OBJECT_KIND), F(OVERHEAD_PROCESS), F(OVERHEAD_THREAD));
+    SET_ARGS(
+        r,
+        OVERHEAD, [OVERHEAD_KIND] = F(OVERHEAD_KIND), [OVERHEAD_OBJECT] = F(OVERHEAD_OBJECT_KIND),
+        [OVERHEAD_PROCESS] = F(OVERHEAD_PROCESS), [OVERHEAD_THREAD] = F(OVERHEAD_THREAD));
     return true;
 }
 
@@ -166,12 +180,14 @@ static bool make_memory(struct record *r, const struct cupti_view *view)
     bool local = F(MEMORY_POOL_TYPE) == CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
     if (!set_times(r, at, at))
         return false;
-    r->type = RECORD_MEMORY;
     r->correlation = (uint32_t)F(MEMORY_CORRELATION);
     set_text(r, (const char *)(uintptr_t)F(MEMORY_NAME));
-    SET_ARGS(r, F(MEMORY_OPERATION), F(MEMORY_KIND), F(MEMORY_ADDRESS), F(MEMORY_BYTES),
-             F(MEMORY_DEVICE), F(MEMORY_CONTEXT), F(MEMORY_STREAM), F(MEMORY_PC), F(MEMORY_ASYNC),
-             F(MEMORY_POOL_ADDRESS), local ? F(MEMORY_POOL_SIZE) + 1 : 0);
+    SET_ARGS(r, MEMORY, [MEMORY_OPERATION] = F(MEMORY_OPERATION), [MEMORY_KIND] = F(MEMORY_KIND),
+             [MEMORY_ADDRESS] = F(MEMORY_ADDRESS), [MEMORY_BYTES] = F(MEMORY_BYTES),
+             [MEMORY_DEVICE] = F(MEMORY_DEVICE), [MEMORY_CONTEXT] = F(MEMORY_CONTEXT),
+             [MEMORY_STREAM] = F(MEMORY_STREAM), [MEMORY_PC] = F(MEMORY_PC),
+             [MEMORY_ASYNC] = F(MEMORY_ASYNC), [MEMORY_POOL] = F(MEMORY_POOL_ADDRESS),
+             [MEMORY_POOL_BYTES] = local ? F(MEMORY_POOL_SIZE) + 1 : 0);
     return true;
 }
 
@@ -180,10 +196,11 @@ static bool make_pool(struct record *r, const struct cupti_view *view)
     uint64_t at = F(POOL_TIMESTAMP);
     if (!set_times(r, at, at))
         return false;
-    r->type = RECORD_POOL;
     r->correlation = (uint32_t)F(POOL_CORRELATION);
-    SET_ARGS(r, F(POOL_OPERATION), F(POOL_TYPE), F(POOL_ADDRESS), F(POOL_DEVICE), F(POOL_KEEP),
-             F(POOL_SIZE), F(POOL_UTILIZED));
+    SET_ARGS(
+        r, POOL, [POOL_OPERATION] = F(POOL_OPERATION), [POOL_KIND] = F(POOL_TYPE),
+        [POOL_POOL] = F(POOL_ADDRESS), [POOL_DEVICE] = F(POOL_DEVICE), [POOL_KEPT] = F(POOL_KEEP),
+        [POOL_BYTES] = F(POOL_SIZE), [POOL_USED] = F(POOL_UTILIZED));
     return true;
 }
 
@@ -195,31 +212,37 @@ static uint64_t big_endian(const uint8_t *bytes)
 static bool make_device(struct record *r, const struct cupti_view *view)
 {
     const uint8_t *uuid = cupti_field_at(FIELD_DEVICE_UUID, view->record, view->bytes);
-    r->type = RECORD_DEVICE;
     r->begin = ticks_now();
     set_text(r, (const char *)(uintptr_t)F(DEVICE_NAME));
-    SET_ARGS(r, F(DEVICE_ID), F(DEVICE_CAPABILITY_MAJOR), F(DEVICE_CAPABILITY_MINOR),
-             F(DEVICE_MULTIPROCESSORS), F(DEVICE_WARPS_MAX) * F(DEVICE_WARP), F(DEVICE_BLOCKS_MAX),
-             F(DEVICE_REGISTERS_MAX), F(DEVICE_SHARED_MAX), F(DEVICE_SHARED_BLOCK_MAX),
-             F(DEVICE_MEMORY), F(DEVICE_BANDWIDTH), F(DEVICE_CLOCK), uuid ? big_endian(uuid) : 0,
-             uuid ? big_endian(uuid + 8) : 0, F(DEVICE_L2), F(DEVICE_WARP));
+    SET_ARGS(r, DEVICE, [DEVICE_DEVICE] = F(DEVICE_ID), [DEVICE_MAJOR] = F(DEVICE_CAPABILITY_MAJOR),
+             [DEVICE_MINOR] = F(DEVICE_CAPABILITY_MINOR),
+             [DEVICE_MULTIPROCESSORS] = F(DEVICE_MULTIPROCESSORS),
+             [DEVICE_THREADS_MAX] = F(DEVICE_WARPS_MAX) * F(DEVICE_WARP),
+             [DEVICE_BLOCKS_MAX] = F(DEVICE_BLOCKS_MAX),
+             [DEVICE_REGISTERS_MAX] = F(DEVICE_REGISTERS_MAX),
+             [DEVICE_SHARED_MAX] = F(DEVICE_SHARED_MAX),
+             [DEVICE_SHARED_BLOCK_MAX] = F(DEVICE_SHARED_BLOCK_MAX),
+             [DEVICE_MEMORY] = F(DEVICE_MEMORY), [DEVICE_BANDWIDTH] = F(DEVICE_BANDWIDTH),
+             [DEVICE_CLOCK] = F(DEVICE_CLOCK), [DEVICE_UUID_HIGH] = uuid ? big_endian(uuid) : 0,
+             [DEVICE_UUID_LOW] = uuid ? big_endian(uuid + 8) : 0, [DEVICE_L2] = F(DEVICE_L2),
+             [DEVICE_WARP] = F(DEVICE_WARP));
     return true;
 }
 
 static bool make_context(struct record *r, const struct cupti_view *view)
 {
-    r->type = RECORD_CONTEXT;
     r->begin = ticks_now();
-    SET_ARGS(r, F(CONTEXT_ID), F(CONTEXT_DEVICE), F(CONTEXT_NULL_STREAM));
+    SET_ARGS(r, CONTEXT, [CONTEXT_CONTEXT] = F(CONTEXT_ID), [CONTEXT_DEVICE] = F(CONTEXT_DEVICE),
+             [CONTEXT_NULL_STREAM] = F(CONTEXT_NULL_STREAM));
     return true;
 }
 
 static bool make_stream(struct record *r, const struct cupti_view *view)
 {
-    r->type = RECORD_STREAM;
     r->begin = ticks_now();
     r->correlation = (uint32_t)F(STREAM_CORRELATION);
-    SET_ARGS(r, F(STREAM_ID), F(STREAM_CONTEXT), F(STREAM_PRIORITY), F(STREAM_FLAG));
+    SET_ARGS(r, STREAM, [STREAM_STREAM] = F(STREAM_ID), [STREAM_CONTEXT] = F(STREAM_CONTEXT),
+             [STREAM_PRIORITY] = F(STREAM_PRIORITY), [STREAM_FLAGS] = F(STREAM_FLAG));
     return true;
 }
 

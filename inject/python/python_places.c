@@ -131,12 +131,10 @@ static struct record make_record(const struct place_table *in, uint32_t number, 
     memcpy(bytes, text->file, text->file_bytes);
     bytes[text->file_bytes] = '\0';
     memcpy(bytes + text->file_bytes + 1, text->function, text->function_bytes);
-    return (struct record){.type = RECORD_PYTHON,
-                           .begin = ticks_now(),
-                           .arg_count = 2,
-                           .args = {number, text->line},
-                           .bytes = bytes,
-                           .byte_count = text->file_bytes + 1 + text->function_bytes};
+    return (struct record){
+        RECORD_WITH(PYTHON, [PYTHON_LOCATION] = number, [PYTHON_LINE] = text->line),
+        .begin = ticks_now(), .bytes = bytes,
+        .byte_count = text->file_bytes + 1 + text->function_bytes};
 }
 
 static uint64_t hash_of(const struct python_place *text)

@@ -58,7 +58,7 @@ static bool prepare(void)
 /* Domains and strings are known by their text, everything else by its handle. */
 static bool is_by_text(uint32_t kind)
 {
-    return kind == LABEL_DOMAIN || kind == LABEL_STRING;
+    return kind == LABEL_OF_DOMAIN || kind == LABEL_OF_STRING;
 }
 
 static bool has_text(const struct label *l, const char *text, uint32_t byte_count)
@@ -98,7 +98,7 @@ static uint32_t add(uint32_t *slot, struct label *l, const char *text)
         return 0;
     l->text_at = table->text_bytes;
     l->begin = ticks_now();
-    if (l->kind == LABEL_STRING)
+    if (l->kind == LABEL_OF_STRING)
         l->handle = count + 1;
     memcpy(table->text + table->text_bytes, text, l->byte_count);
     table->text_bytes += l->byte_count;
@@ -111,14 +111,14 @@ static uint32_t add(uint32_t *slot, struct label *l, const char *text)
 /* With the lock held. The last number is for all domains that are too many. */
 static uint32_t add_domain(uint32_t *slot, const char *text, uint32_t byte_count)
 {
-    struct label l = {.kind = LABEL_DOMAIN, .byte_count = byte_count};
+    struct label l = {.kind = LABEL_OF_DOMAIN, .byte_count = byte_count};
     l.handle = table->domain_count + 1;
     if (l.handle < LABEL_DOMAIN_MAX - 1 && add(slot, &l, text)) {
         table->domain_count++;
         return (uint32_t)l.handle;
     }
     counter_add(COUNTER_RANGES_DROPPED, 1);
-    slot = slot_of(LABEL_DOMAIN, 0, 0, OTHER_DOMAINS, sizeof OTHER_DOMAINS - 1);
+    slot = slot_of(LABEL_OF_DOMAIN, 0, 0, OTHER_DOMAINS, sizeof OTHER_DOMAINS - 1);
     if (!*slot) {
         l.handle = LABEL_DOMAIN_MAX - 1;
         l.byte_count = sizeof OTHER_DOMAINS - 1;
@@ -142,7 +142,7 @@ uint32_t label_domain(const char *text, uint32_t byte_count)
 {
     if (!begin())
         return LABEL_DOMAIN_MAX - 1;
-    uint32_t *slot = slot_of(LABEL_DOMAIN, 0, 0, text, byte_count);
+    uint32_t *slot = slot_of(LABEL_OF_DOMAIN, 0, 0, text, byte_count);
     uint32_t number =
         *slot ? (uint32_t)table->labels[*slot - 1].handle : add_domain(slot, text, byte_count);
     lock_drop(&labels_lock);
@@ -168,7 +168,7 @@ static uint64_t define(uint32_t kind, uint64_t handle, uint32_t domain, const ch
 
 uint64_t label_string(uint32_t domain, const char *text, uint32_t byte_count)
 {
-    return define(LABEL_STRING, 0, domain, text, byte_count);
+    return define(LABEL_OF_STRING, 0, domain, text, byte_count);
 }
 
 uint64_t label_name(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
@@ -199,11 +199,9 @@ void labels_write(struct thread *t)
     uint32_t at = atomic_load(&written_count);
     for (bool good = true; good && at < atomic_load(&label_count);) {
         const struct label *l = &table->labels[at];
-        struct record r = {.type = RECORD_LABEL,
-                           .begin = l->begin,
-                           .arg_count = 3,
-                           .args = {l->kind, l->handle, l->domain},
-                           .bytes = (const uint8_t *)table->text + l->text_at,
+        struct record r = {RECORD_WITH(LABEL, [LABEL_KIND] = l->kind, [LABEL_HANDLE] = l->handle,
+                                       [LABEL_DOMAIN] = l->domain),
+                           .begin = l->begin, .bytes = (const uint8_t *)table->text + l->text_at,
                            .byte_count = l->byte_count};
         good = thread_append(t, &r);
         if (!good) /* tried again later: nothing is lost by it */

@@ -13,15 +13,6 @@
 
 struct thread;
 
-/* The argument `kind` of a LABEL record; from LABEL_RESOURCE on it is an NVTX resource type. */
-enum label_kind {
-    LABEL_DOMAIN = 1,
-    LABEL_STRING = 2,
-    LABEL_CATEGORY = 3,
-    LABEL_THREAD = 4,
-    LABEL_RESOURCE = 0x10000,
-};
-
 #define LABEL_DOMAIN_MAX 1024 /* numbers of domains are below it */
 
 /*

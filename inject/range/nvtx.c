@@ -210,9 +210,9 @@ static uint64_t name(uint32_t kind, uint64_t of, uint32_t domain, const char *te
                      uint32_t byte_count)
 {
     const char *kept = text ? text : "";
-    uint64_t number = kind == LABEL_DOMAIN   ? label_domain(kept, byte_count)
-                      : kind == LABEL_STRING ? label_string(domain, kept, byte_count)
-                                             : label_name(kind, of, domain, kept, byte_count);
+    uint64_t number = kind == LABEL_OF_DOMAIN   ? label_domain(kept, byte_count)
+                      : kind == LABEL_OF_STRING ? label_string(domain, kept, byte_count)
+                                                : label_name(kind, of, domain, kept, byte_count);
     range_labels_changed();
     return number;
 }
@@ -231,22 +231,22 @@ static uint64_t name_w(uint32_t kind, uint64_t of, const void *domain, const wch
 
 static void name_category_a(uint32_t category, const char *text)
 {
-    name_a(LABEL_CATEGORY, category, NULL, text);
+    name_a(LABEL_OF_CATEGORY, category, NULL, text);
 }
 
 static void name_category_w(uint32_t category, const wchar_t *text)
 {
-    name_w(LABEL_CATEGORY, category, NULL, text);
+    name_w(LABEL_OF_CATEGORY, category, NULL, text);
 }
 
 static void name_thread_a(uint32_t tid, const char *text)
 {
-    name_a(LABEL_THREAD, tid, NULL, text);
+    name_a(LABEL_OF_THREAD, tid, NULL, text);
 }
 
 static void name_thread_w(uint32_t tid, const wchar_t *text)
 {
-    name_w(LABEL_THREAD, tid, NULL, text);
+    name_w(LABEL_OF_THREAD, tid, NULL, text);
 }
 
 /* What CUDA has handed out is named as the resource of that type would be. */
@@ -269,32 +269,32 @@ NAME_CUDA(name_cuda_event, NVTX_CUDA_EVENT, uintptr_t)
 
 static void domain_name_category_a(const void *domain, uint32_t category, const char *text)
 {
-    name_a(LABEL_CATEGORY, category, domain, text);
+    name_a(LABEL_OF_CATEGORY, category, domain, text);
 }
 
 static void domain_name_category_w(const void *domain, uint32_t category, const wchar_t *text)
 {
-    name_w(LABEL_CATEGORY, category, domain, text);
+    name_w(LABEL_OF_CATEGORY, category, domain, text);
 }
 
 static void *domain_register_string_a(const void *domain, const char *text)
 {
-    return handle(name_a(LABEL_STRING, 0, domain, text));
+    return handle(name_a(LABEL_OF_STRING, 0, domain, text));
 }
 
 static void *domain_register_string_w(const void *domain, const wchar_t *text)
 {
-    return handle(name_w(LABEL_STRING, 0, domain, text));
+    return handle(name_w(LABEL_OF_STRING, 0, domain, text));
 }
 
 static void *domain_create_a(const char *text)
 {
-    return handle(name_a(LABEL_DOMAIN, 0, NULL, text));
+    return handle(name_a(LABEL_OF_DOMAIN, 0, NULL, text));
 }
 
 static void *domain_create_w(const wchar_t *text)
 {
-    return handle(name_w(LABEL_DOMAIN, 0, NULL, text));
+    return handle(name_w(LABEL_OF_DOMAIN, 0, NULL, text));
 }
 
 /* A resource's type is its label's kind; what NVTX does not define would look like another kind. */
@@ -303,7 +303,7 @@ static void *domain_resource_create(const void *domain, const struct nvtx_resour
     struct nvtx_resource r = {0};
     if (given)
         memcpy(&r, given, given->size < sizeof r ? given->size : sizeof r);
-    if (r.type < LABEL_RESOURCE)
+    if (r.type < LABEL_OF_RESOURCE)
         return NULL;
     switch (r.message_type) {
     case NVTX_ASCII: return handle(name_a((uint32_t)r.type, r.identifier, domain, r.message.ascii));

@@ -109,21 +109,28 @@ static inline bool append_record(struct thread *t, const struct record *r)
     return thread_append(t, r);
 }
 
+_Static_assert(
+    (int)RECORD_MARK_ARGS == (int)RECORD_PUSH_ARGS &&
+        (int)RECORD_RANGE_START_ARGS == (int)RANGE_START_DOMAIN + (int)RECORD_PUSH_ARGS,
+    "a mark has a pushed range's arguments; the start of a range its number before them");
+
 static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
                    const struct range_event *e)
 {
     struct record r;
     record_head(&r, type, begin);
-    uint64_t *arg = r.args;
-    if (type == RECORD_RANGE_START)
-        *arg++ = id;
-    *arg++ = e->domain;
-    *arg++ = e->category;
-    *arg++ = e->color;
-    *arg++ = e->payload_type;
-    *arg++ = e->payload;
-    *arg++ = e->message;
-    r.arg_count = (uint8_t)(arg - r.args);
+    uint64_t *args = r.args;
+    if (type == RECORD_RANGE_START) {
+        r.args[RANGE_START_RANGE] = id;
+        args += RANGE_START_DOMAIN;
+    }
+    args[PUSH_DOMAIN] = e->domain;
+    args[PUSH_CATEGORY] = e->category;
+    args[PUSH_COLOR] = e->color;
+    args[PUSH_PAYLOAD_TYPE] = e->payload_type;
+    args[PUSH_PAYLOAD] = e->payload;
+    args[PUSH_MESSAGE] = e->message;
+    r.arg_count = (uint8_t)(args - r.args + RECORD_PUSH_ARGS);
     r.bytes = (const uint8_t *)e->text;
     r.byte_count = e->byte_count;
     return append_record(t, &r);

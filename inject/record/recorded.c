@@ -38,9 +38,7 @@ static void append_usual(struct thread *t, enum asker asker, bool is_off, uint64
 {
     struct record r = {.type = RECORD_NOTE, .begin = ticks};
     if (asker == ASKER_PROGRAM) {
-        r.type = RECORD_PAUSE;
-        r.arg_count = 1;
-        r.args[0] = is_off;
+        r = (struct record){RECORD_WITH(PAUSE, [PAUSE_PAUSED] = is_off), .begin = ticks};
     } else {
         r.bytes = (const uint8_t *)(is_off ? "another client of CUPTI's has the GPU's records from "
                                              "here on"

@@ -385,12 +385,8 @@ static void append_thread_record(struct thread *t)
 {
     char name[17] = "";
     prctl(PR_GET_NAME, name, 0, 0, 0);
-    struct record r = {.type = RECORD_THREAD,
-                       .begin = ticks_now(),
-                       .arg_count = 1,
-                       .args = {t->tid},
-                       .bytes = (const uint8_t *)name,
-                       .byte_count = (uint32_t)strnlen(name, 16)};
+    struct record r = {RECORD_WITH(THREAD, [THREAD_TID] = t->tid), .begin = ticks_now(),
+                       .bytes = (const uint8_t *)name, .byte_count = (uint32_t)strnlen(name, 16)};
     thread_append(t, &r);
 }
 

@@ -337,11 +337,9 @@ static bool write_module(struct thread *t, uint32_t number)
     struct module *m = &table.modules[number - 1];
     if (atomic_load_explicit(&m->written, memory_order_acquire))
         return true;
-    struct record r = {.type = RECORD_MODULE,
-                       .begin = ticks_now(),
-                       .arg_count = 4,
-                       .args = {number, m->bias, m->low, m->high},
-                       .bytes = (const uint8_t *)m->text,
+    struct record r = {RECORD_WITH(MODULE, [MODULE_MODULE] = number, [MODULE_BIAS] = m->bias,
+                                   [MODULE_BEGIN] = m->low, [MODULE_END] = m->high),
+                       .begin = ticks_now(), .bytes = (const uint8_t *)m->text,
                        .byte_count = m->text_bytes};
     if (!thread_append(t, &r)) {
         counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again */

@@ -141,13 +141,11 @@ static struct slot *slot_of(uint64_t key)
 /* Writes what a stack is: frames. */
 static bool define(struct thread *t, uint32_t stack, const struct walk *w)
 {
-    struct record r = {
-        .type = RECORD_STACK,
-        .begin = ticks_now(),
-        .arg_count = 2,
-        .args = {stack, (w->is_cut ? STACK_CUT : 0) | (w->is_borrowed ? STACK_BORROWED : 0)},
-        .bytes = (const uint8_t *)w->frames,
-        .byte_count = 8 * w->count};
+    struct record r = {RECORD_WITH(STACK, [STACK_STACK] = stack,
+                                   [STACK_FLAGS] = (w->is_cut ? STACK_CUT : 0) |
+                                                   (w->is_borrowed ? STACK_BORROWED : 0)),
+                       .begin = ticks_now(), .bytes = (const uint8_t *)w->frames,
+                       .byte_count = 8 * w->count};
     if (thread_append(t, &r))
         return true;
     counter_add(COUNTER_DROPPED, (uint64_t)-1); /* not an event; tried again at its next call */

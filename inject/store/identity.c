@@ -205,9 +205,10 @@ void identity_append_all(struct thread *writer)
 
 void identity_append_anchor(struct thread *writer)
 {
-    struct record r = {.type = RECORD_ANCHOR, .arg_count = 2};
-    ticks_sample(&r.begin, &r.args[0]);
-    r.args[1] = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r.args[0]);
+    struct record r = {RECORD_WITH(ANCHOR, 0)};
+    ticks_sample(&r.begin, &r.args[ANCHOR_MONOTONIC_NS]);
+    r.args[ANCHOR_REALTIME_NS] =
+        clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - r.args[ANCHOR_MONOTONIC_NS]);
     thread_append(writer, &r);
 }
 
@@ -224,12 +225,8 @@ void identity_append_counters(struct thread *writer)
         if (value == written[i])
             continue;
         written[i] = value;
-        struct record r = {.type = RECORD_COUNTER,
-                           .code = (uint16_t)i,
-                           .begin = ticks_now(),
-                           .arg_count = 1,
-                           .args = {value},
-                           .bytes = (const uint8_t *)counter_infos[i].name,
+        struct record r = {RECORD_WITH(COUNTER, [COUNTER_VALUE] = value), .code = (uint16_t)i,
+                           .begin = ticks_now(), .bytes = (const uint8_t *)counter_infos[i].name,
                            .byte_count = (uint32_t)strlen(counter_infos[i].name)};
         thread_append(writer, &r);
     }
@@ -299,6 +296,6 @@ void identity_append_libraries(struct thread *writer)
 
 void identity_append_end(struct thread *writer, uint32_t reason)
 {
-    struct record r = {.type = RECORD_END, .begin = ticks_now(), .arg_count = 1, .args = {reason}};
+    struct record r = {RECORD_WITH(END, [END_REASON] = reason), .begin = ticks_now()};
     thread_append(writer, &r);
 }

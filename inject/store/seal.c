@@ -279,13 +279,10 @@ static void mark_stored(struct sealer *s, uint32_t first, uint32_t last, uint64_
 static void add_stand_in(struct sealer *s)
 {
     const char *name = counter_infos[COUNTER_OVERWRITTEN].name;
-    struct record r = {.type = RECORD_COUNTER,
-                       .code = COUNTER_OVERWRITTEN,
-                       .begin = ticks_now(),
-                       .arg_count = 1,
-                       .args = {atomic_load(&gp.counters[COUNTER_OVERWRITTEN])},
-                       .bytes = (const uint8_t *)name,
-                       .byte_count = (uint32_t)strlen(name)};
+    struct record r = {
+        RECORD_WITH(COUNTER, [COUNTER_VALUE] = atomic_load(&gp.counters[COUNTER_OVERWRITTEN])),
+        .code = COUNTER_OVERWRITTEN, .begin = ticks_now(), .bytes = (const uint8_t *)name,
+        .byte_count = (uint32_t)strlen(name)};
     int bytes = record_write(&r, s->stand_in, sizeof s->stand_in);
     if (bytes > 0)
         block_encoder_add(&s->encoder, s->stand_in, (size_t)bytes);
