@@ -17,10 +17,15 @@ const struct counter_info counter_infos[COUNTER_COUNT] = {
 };
 
 #define ARG(ENUMERATOR, label, kind, ...) {ARG_##kind, #label},
-#define EVENT(NAME, number, name, arguments, ...)                                                  \
+#define EVENT(NAME, number, name, shows, arguments, ...)                                           \
     static const struct event_arg args_##NAME[] = {arguments{0, NULL}};                            \
     _Static_assert((int)RECORD_##NAME##_ARGS <= RECORD_ARGS_MAX, name ": too many arguments");
 #include "events.def"
+
+const uint8_t event_shows[UINT8_MAX + 1] = {
+#define EVENT(NAME, number, name, shows, ...) [number] = EVENT_##shows,
+#include "events.def"
+};
 
 static const struct event_info event_infos[] = {
 #define EVENT(NAME, number, name, ...) {number, RECORD_##NAME##_ARGS, name, args_##NAME},

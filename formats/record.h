@@ -33,7 +33,7 @@ enum record_type {
 
 /* Where each argument stands: KERNEL_DEVICE, ...; and how many a record of that type has. */
 #define ARG(ENUMERATOR, ...) ENUMERATOR,
-#define EVENT(NAME, number, name, arguments, ...)                                                  \
+#define EVENT(NAME, number, name, shows, arguments, ...)                                           \
     enum record_arguments_##NAME{arguments RECORD_##NAME##_ARGS};
 #include "events.def"
 
@@ -70,6 +70,11 @@ struct counter_info {
     int loss; /* 1: not zero means that something is missing */
     const char *meaning;
 };
+
+/* What a record is in a trace. */
+enum event_shows { EVENT_FACT, EVENT_SHOWN, EVENT_WORK };
+
+extern const uint8_t event_shows[UINT8_MAX + 1]; /* by type; of unknown ones EVENT_FACT */
 
 struct event_arg {
     uint8_t kind; /* enum arg_kind */

@@ -28,10 +28,9 @@ static inline uint64_t record_arg(const struct record *r, unsigned index)
 }
 
 /* Work that runs on a stream: KERNEL, COPY, SET or GRAPH. Their first three arguments are alike. */
-static inline bool is_stream_work(unsigned type)
+static inline bool is_stream_work(uint8_t type)
 {
-    return type == RECORD_KERNEL || type == RECORD_COPY || type == RECORD_SET ||
-           type == RECORD_GRAPH;
+    return event_shows[type] == EVENT_WORK;
 }
 
 /* What ranges, marks and their names are made of. */
@@ -41,11 +40,9 @@ static inline bool is_range_record(unsigned type)
 }
 
 /* Does the record show in a trace? The others only describe. */
-static inline bool event_is_visible(unsigned type)
+static inline bool event_is_visible(uint8_t type)
 {
-    return type == RECORD_CALL || is_stream_work(type) || type == RECORD_SYNC ||
-           type == RECORD_OVERHEAD || type == RECORD_MEMORY ||
-           (type >= RECORD_PUSH && type <= RECORD_PAUSE);
+    return event_shows[type] != EVENT_FACT;
 }
 
 /* As Kineto has them; never NULL. */

@@ -567,4 +567,8 @@ static inline uint64_t api_format_bytes(CUarray_format format)
     return 0;
 }
 
+/* What rows declare themselves, beside those that need it. */
+#define API_TYPE(...) __VA_ARGS__
+#include "api/api.def"
+
 #endif

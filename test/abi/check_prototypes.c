@@ -32,5 +32,8 @@
 #define HOOK(symbol, domain, proc, returns, params)                                                \
     JOIN(DECLARED_, DECLARED_##symbol)                                                             \
     (symbol, symbol, returns, params) JOIN(TYPED_, TYPED_##symbol)(symbol, returns, params)
-#define API_WITHOUT_CUPTI
-#include "api/api.def"
+#define DISPATCH(...)
+#define API_TYPE(...) /* their headers are here */
+#define DIM3(name)    dim3 name
+#include "api/api_driver.def"
+#include "api/api_runtime.def"

@@ -303,7 +303,7 @@ HELPERS = {
 
 def test_helpers_of_the_expressions(tmp_path):
     header = '#include "cuda/cuda_abi.h"'
-    values = evaluate(tmp_path, [ROOT / "inject"], header, list(HELPERS), [])
+    values = evaluate(tmp_path, [ROOT / "inject", ROOT / "formats"], header, list(HELPERS), [])
     assert {i: v % 2**64 for i, v in values.items()} == {i: v % 2**64 for i, v in HELPERS.items()}
 
 
@@ -441,7 +441,8 @@ def abi_items():
 def test_layouts_equal_the_headers(tmp_path):
     items = abi_items()
     assert len(items) > 250
-    ours = evaluate(tmp_path, [ROOT / "inject"], '#include "cuda/cuda_abi.h"', list(items), [])
+    ours = evaluate(tmp_path, [ROOT / "inject", ROOT / "formats"], '#include "cuda/cuda_abi.h"',
+                    list(items), [])
     compared = set()
     for toolkit in require_any():
         present = [i for i, words in items.items() if words <= toolkit.words]

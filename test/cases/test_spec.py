@@ -68,7 +68,7 @@ PRINTER = r"""
 #include <stdio.h>
 #include "argument_kind.h"
 #define ARG(ENUMERATOR, label, kind, ...) " " #kind ":" #label "|" __VA_ARGS__ "\n"
-#define EVENT(NAME, number, name, arguments, ...) \
+#define EVENT(NAME, number, name, shows, arguments, ...) \
     printf("%d|%s|%s\n%s", number, name, "" __VA_ARGS__, "" arguments);
 int main(void)
 {

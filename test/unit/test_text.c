@@ -189,6 +189,40 @@ static void test_clock_map(void **state)
         check_clock_map(shifts_ns[i]);
 }
 
+/* What functions do, and what they are called, stands in rows and not in their names. */
+static void test_roles(void **state)
+{
+    static const struct {
+        unsigned code;
+        const char *name;
+        unsigned does;
+        bool for_own_stream;
+    } known[] = {
+        {API_INDEX___cudaLaunchKernel_ptsz, "cudaLaunchKernel", API_DOES_LAUNCH, true},
+        {API_INDEX_cuLaunchHostFunc, "cuLaunchHostFunc", API_DOES_HOST_LAUNCH, false},
+        {API_INDEX_cudaMemcpy_ptds, "cudaMemcpy", API_DOES_COPY, true},
+        {API_INDEX_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync", API_DOES_COPY, false},
+        {API_INDEX_cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync_v2", API_DOES_HINT, true},
+        {API_INDEX_cudaStreamBeginRecaptureToGraph, "cudaStreamBeginRecaptureToGraph",
+         API_DOES_CAPTURE_BEGIN, false},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const struct api_function *f = &api_functions[known[i].code];
+        assert_string_equal(f->name, known[i].name);
+        assert_int_equal(f->does, known[i].does);
+        assert_int_equal(f->for_own_stream, known[i].for_own_stream);
+    }
+    assert_int_equal(api_functions[API_INDEX_cudaEventQuery].cost, COST_QUERY);
+    assert_int_equal(api_functions[API_INDEX_cudaEventQuery].class, API_SYNC);
+    assert_int_equal(api_domain_of("__cudaLaunchKernel"), API_RUNTIME);
+    assert_int_equal(api_domain_of("cuptiFinalize"), API_CUPTI);
+    assert_int_equal(api_domain_of("cuInit"), API_DRIVER);
+    assert_int_equal(api_domain_of("strlen"), API_DOMAIN_COUNT);
+    assert_true(api_has_failed(API_DRIVER, 1) && !api_has_failed(API_DRIVER, 600));
+    assert_true(api_has_failed(API_CUPTI, 600) && !api_has_failed(API_CUPTI, 0));
+}
+
 static void test_functions(void **state)
 {
     (void)state;
@@ -531,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_histogram_without_room),
         cmocka_unit_test(test_clock_map),
         cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_roles),
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_kernel_names),
         cmocka_unit_test(test_kernel_name_limits),

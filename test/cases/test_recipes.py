@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipes of CONTRIBUTING.md, each tried: test/recipes, built in a copy of the tree."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import conftest
+import pytest
+import toolchain
+
+PATCHES = conftest.ROOT / "test" / "recipes"
+# The places that an addition takes, and no other.
+PLACES = {
+    "function": ["formats/api/api_runtime.def"],
+    "library": ["formats/api/api.def", "formats/api/api_toy.def"],
+    "record": ["collector/trace/chrome_ranges.c", "formats/event-stream.md", "formats/events.def",
+               "inject/record/thread.c"],
+}
+TREE = ("Makefile", "inject", "formats", "collector", "test")
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, capture_output=True, check=False, **options)
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+@pytest.fixture(name="tree", scope="module")
+def fixture_tree(tmp_path_factory):
+    """A copy with all patches, and the library and the collector built in it."""
+    tree = tmp_path_factory.mktemp("recipes") / "tree"
+    tree.mkdir()
+    run("cp", "-r", *(str(conftest.ROOT / name) for name in TREE), str(tree))
+    for name in PLACES:
+        run("git", "apply", "-C1", str(PATCHES / f"{name}.patch"), cwd=tree)
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    run("make", "-s", f"-j{os.cpu_count()}", "BUILD=build", "lib", "collector-bin", cwd=tree,
+        env=plain)
+    return tree
+
+
+@pytest.fixture(name="recording", scope="module")
+def fixture_recording(tree):
+    toy = toolchain.build("toy.c", "-shared", "-fPIC", "-Wl,-soname,libtoy.so")
+    named = toy.with_name("libtoy.so")
+    named.unlink(missing_ok=True)
+    os.link(toy, named)
+    program = toolchain.build("recipes_work.c", *toolchain.runtime(12), str(toy))
+    out = tree.parent / "out"
+    done = toolchain.run([program], toolchain.environment(
+        out, tree / "build" / "libgpuprof.so", LD_LIBRARY_PATH=f"{toolchain.SIM}:{toy.parent}"))
+    assert done.stderr == ""
+    return out
+
+
+@pytest.mark.parametrize("recipe", PLACES)
+def test_an_addition_takes_its_places(recipe):
+    lines = run("git", "apply", "--numstat", str(PATCHES / f"{recipe}.patch"),
+                cwd=conftest.ROOT).splitlines()
+    assert sorted(line.split("\t")[2] for line in lines) == PLACES[recipe]
+    assert all(line.split("\t")[1] == "0" for line in lines), "it only adds"
+    hunks = (PATCHES / f"{recipe}.patch").read_text(encoding="utf-8").count("\n@@")
+    assert hunks <= {"function": 1, "library": 2, "record": 5}[recipe]  # the spec has two tables
+
+
+@pytest.mark.long
+def test_calls_are_seen(tree, recording):
+    collector = tree / "build" / "gpuprof-collector"
+    calls = [line for line in run(collector, "dump", *recording.glob("*.gpuprof")).splitlines()
+             if line.startswith("call ")]
+    assert [re.match(r"call (\w+)", line)[1] for line in calls] == \
+        ["cudaMemGetInfo", "toyA", "toyA", "toyB"]  # what toyA calls is part of it
+    assert re.search(r" result=0 free=\d+ total=[1-9]\d*", calls[0])
+    assert re.search(r" result=0 src=0x[0-9a-f]+ bytes=8 size=4 ", calls[1])
+    assert " result=3 error=TOY_ERROR_BROKEN src=0x0 bytes=8 size=0 " in calls[2]
+    assert " result=7 error=TOY_NOT_READY flags=0x7 " in calls[3]
+    report = json.loads(run(collector, "report", "--format=json", recording))
+    rows = {row["function"]: row for row in report["functions"]}
+    assert (rows["toyA"]["domain"], rows["toyA"]["calls"], rows["toyA"]["errors"]) == ("toy", 2, 1)
+    assert rows["toyB"]["errors"] == 0  # "not ready" is none
+    assert rows["cudaMemGetInfo"]["domain"] == "runtime"
+    trace = recording.parent / "trace.json"
+    run(collector, "merge", recording, "-o", trace)
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    assert [e["name"] for e in events if e.get("cat") == "toy"] == ["toyA", "toyA", "toyB"]
+
+
+@pytest.mark.long
+def test_records_are_seen(tree, recording):
+    collector = tree / "build" / "gpuprof-collector"
+    dumped = run(collector, "dump", *recording.glob("*.gpuprof"))
+    assert len(re.findall(r'^toast begin=\d+ slices=3 text="butter" thread=1 ', dumped, re.M)) == 1
+    trace = recording.parent / "toast.json"
+    run(collector, "merge", recording, "-o", trace)
+    assert sum(event.get("name") == "toast" for event in
+               json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tests", ["test/cases/test_spec.py", "test/abi/test_abi_table.py",
+                                   "test/cases/test_unchanged.py::test_exports"])
+def test_no_other_test_needs_a_line(tree, tests):
+    """Those that hold the tables against something."""
+    run(sys.executable, "-m", "pytest", "-c", "test/pytest.ini", f"--rootdir={tree}", tests,
+        cwd=tree, env={**os.environ, "BUILD": "build"})
