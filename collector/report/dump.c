@@ -35,6 +35,7 @@
 #include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
+#include "record/op_record.h"
 #include "record/stack_record.h"
 #include "report/dump_record.h"
 #include "symbol/kernel_names.h"
@@ -217,6 +218,10 @@ static void print_other(const struct dump *d, const struct record *r)
         fprintf(out, " kernel=%s", name->json);
     if (r->type == RECORD_STACK) {
         dump_frames(r, out);
+    } else if (r->type == RECORD_OP_INPUTS) {
+        fputs(" values=\"", out);
+        op_values_print(r, out);
+        fputc('"', out);
     } else if (r->bytes) {
         fprintf(out, " text=");
         print_string((const char *)r->bytes, r->byte_count, out);
@@ -238,9 +243,9 @@ static void print_record(struct dump *d, const struct record *r, const struct th
         fprintf(out, " weight=%u", r->weight);
     if (r->stack_id)
         fprintf(out, " stack=%u", r->stack_id);
-    fprintf(out, "%s%s%s%s\n", r->flags & RECORD_CAPTURED ? " captured" : "",
+    fprintf(out, "%s%s%s%s%s\n", r->flags & RECORD_CAPTURED ? " captured" : "",
             r->flags & RECORD_NESTED ? " nested" : "", r->flags & RECORD_STALE ? " stale" : "",
-            r->flags & RECORD_OPEN ? " open" : "");
+            r->flags & RECORD_OPEN ? " open" : "", r->flags & RECORD_TRACED ? " traced" : "");
 }
 
 static void print_block(const struct block_place *place, bool damaged, FILE *out)

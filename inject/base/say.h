@@ -17,6 +17,7 @@ enum say_cause {
     SAY_CLIENT, /* another one of CUPTI's */
     SAY_STACKS,
     SAY_PYTHON,
+    SAY_TORCH,
     SAY_OVERHEAD,
     SAY_BUDGET,
 };

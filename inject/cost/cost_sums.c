@@ -130,6 +130,8 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
         count_in(index, api_functions[code].cost, count);
     else if (type >= RECORD_PUSH && type <= RECORD_STEP && type != RECORD_LABEL)
         count_in(index, COST_RANGE, count);
+    else if (type == RECORD_OP_BEGIN || type == RECORD_OP_END)
+        count_in(index, COST_OPERATOR, count);
 }
 
 void cost_sums_active(uint8_t *chunk)

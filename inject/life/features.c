@@ -23,6 +23,7 @@
 #include "store/identity.h"
 #include "store/stream_out.h"
 #include "store/writer.h"
+#include "torch/torch.h"
 
 static void refresh(struct thread *writer)
 {
@@ -52,6 +53,8 @@ const struct feature features[] = {
     {.fork_child = labels_reset},
     {.load = nvtx_load},
     {.attached = ranges_attached},
+    {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
+     .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/op_record.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "error.h"
+
+void op_values_init(struct op_values *v, const struct record *r)
+{
+    *v = (struct op_values){.bytes = byte_reader(r->bytes, r->byte_count)};
+}
+
+static void take_tensor(struct op_values *v, struct op_value *out)
+{
+    out->type = get_u8(&v->bytes);
+    out->count = get_u8(&v->bytes);
+    if (out->count > OP_DIMENSIONS_MAX)
+        v->bytes.failed = true;
+    for (uint32_t i = 0; i < out->count && !v->bytes.failed; i++)
+        out->sizes[i] = get_varint(&v->bytes);
+}
+
+static void take_list(struct op_values *v, struct op_value *out)
+{
+    uint64_t count = get_varint(&v->bytes);
+    if (v->list_left || count > RECORD_BYTES_MAX) /* a value takes a byte at least */
+        v->bytes.failed = true;
+    out->count = v->list_left = (uint32_t)count;
+}
+
+/* What follows the first byte of a value. */
+static void take_rest(struct op_values *v, struct op_value *out)
+{
+    uint64_t bits;
+    switch (out->kind) {
+    case OP_TENSOR: take_tensor(v, out); break;
+    case OP_INT: out->number = unzigzag(get_varint(&v->bytes)); break;
+    case OP_DOUBLE:
+        bits = get_u64(&v->bytes);
+        memcpy(&out->fraction, &bits, sizeof bits);
+        break;
+    case OP_BOOL: out->number = get_u8(&v->bytes) != 0; break;
+    case OP_LIST: take_list(v, out); break;
+    default: v->bytes.failed |= out->kind > OP_CUT; break;
+    }
+}
+
+int op_values_next(struct op_values *v, struct op_value *out)
+{
+    if (v->bytes.position == v->bytes.length)
+        return v->list_left ? GPUPROF_DAMAGED : 0;
+    bool is_listed = v->list_left > 0;
+    out->kind = (enum op_value_kind)get_u8(&v->bytes);
+    take_rest(v, out);
+    if (v->bytes.failed)
+        return GPUPROF_DAMAGED;
+    v->list_left -= is_listed;
+    if (out->kind == OP_CUT) {
+        v->bytes.position = v->bytes.length;
+        v->list_left = 0;
+    }
+    return 1;
+}
+
+const char *op_type_text(unsigned type)
+{
+    static const char *const texts[] = {"unsigned char",
+                                        "signed char",
+                                        "short int",
+                                        "int",
+                                        "long int",
+                                        "c10::Half",
+                                        "float",
+                                        "double",
+                                        "c10::complex<c10::Half>",
+                                        "c10::complex<float>",
+                                        "c10::complex<double>",
+                                        "bool",
+                                        "c10::qint8",
+                                        "c10::quint8",
+                                        "c10::qint32",
+                                        "c10::BFloat16",
+                                        "c10::quint4x2",
+                                        "c10::quint2x4",
+                                        "c10::bits1x8",
+                                        "c10::bits2x4",
+                                        "c10::bits4x2",
+                                        "c10::bits8",
+                                        "c10::bits16",
+                                        "c10::Float8_e5m2",
+                                        "c10::Float8_e4m3fn",
+                                        "c10::Float8_e5m2fnuz",
+                                        "c10::Float8_e4m3fnuz",
+                                        "short unsigned int",
+                                        "unsigned int",
+                                        "long unsigned int"};
+    return type < sizeof texts / sizeof texts[0] ? texts[type] : NULL;
+}
+
+static void print_tensor(const struct op_value *value, FILE *out)
+{
+    const char *type = op_type_text(value->type);
+    if (type)
+        fputs(type, out);
+    else
+        fprintf(out, "type_%u", value->type);
+    for (uint32_t i = 0; i < value->count; i++)
+        fprintf(out, "%c%llu", i ? ',' : '[', (unsigned long long)value->sizes[i]);
+    fputs(value->count ? "]" : "[]", out);
+}
+
+static void print_value(const struct op_value *value, FILE *out)
+{
+    static const char *const words[] = {
+        [OP_NONE] = "none",     [OP_UNDEFINED] = "undefined", [OP_OTHER] = "other",
+        [OP_UNREAD] = "tensor", [OP_SCALAR] = "number",       [OP_CUT] = "..."};
+    switch (value->kind) {
+    case OP_TENSOR: print_tensor(value, out); break;
+    case OP_INT: fprintf(out, "%lld", (long long)value->number); break;
+    case OP_DOUBLE: fprintf(out, "%.17g", value->fraction); break;
+    case OP_BOOL: fputs(value->number ? "true" : "false", out); break;
+    case OP_LIST: fputs(value->count ? "(" : "()", out); break;
+    default: fputs(words[value->kind], out); break;
+    }
+}
+
+void op_values_print(const struct record *r, FILE *out)
+{
+    struct op_values v;
+    struct op_value value;
+    int result;
+    bool is_first = true, was_listed = false;
+    op_values_init(&v, r);
+    while ((result = op_values_next(&v, &value)) > 0) {
+        fputs(is_first ? "" : ", ", out);
+        print_value(&value, out);
+        is_first = value.kind == OP_LIST && value.count;
+        if (was_listed && !v.list_left)
+            fputc(')', out);
+        was_listed = v.list_left > 0;
+    }
+    if (result < 0)
+        fputs(is_first ? "damaged" : ", damaged", out);
+}

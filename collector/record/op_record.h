@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scopes of PyTorch's operators, and the values of an OP_INPUTS record
+ * (formats/event-stream.md), one after another.
+ */
+#ifndef GPUPROF_COLLECTOR_OP_RECORD_H
+#define GPUPROF_COLLECTOR_OP_RECORD_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bytes.h"
+#include "record.h"
+
+enum op_scope { OP_SCOPE_OPERATOR = 0, OP_SCOPE_BACKWARD = 1, OP_SCOPE_LABEL = 7 };
+
+enum op_value_kind {
+    OP_NONE,
+    OP_TENSOR,
+    OP_UNDEFINED,
+    OP_INT,
+    OP_DOUBLE,
+    OP_BOOL,
+    OP_LIST, /* the next `count` values are its own; none of these is a list */
+    OP_OTHER,
+    OP_UNREAD,
+    OP_SCALAR,
+    OP_CUT,
+};
+
+#define OP_DIMENSIONS_MAX 64
+
+struct op_value {
+    enum op_value_kind kind;
+    uint8_t type;    /* of a tensor: c10::ScalarType */
+    uint32_t count;  /* of its dimensions; of a list's values */
+    int64_t number;  /* OP_INT, OP_BOOL */
+    double fraction; /* OP_DOUBLE */
+    uint64_t sizes[OP_DIMENSIONS_MAX];
+};
+
+/* Views of the record's bytes. */
+struct op_values {
+    struct byte_reader bytes;
+    uint32_t list_left; /* values of the list that it is in */
+};
+
+void op_values_init(struct op_values *v, const struct record *r);
+
+/* 1: one more, 0: that was all, or GPUPROF_DAMAGED. */
+int op_values_next(struct op_values *v, struct op_value *out);
+
+/* As PyTorch's own traces name the type ("float", "long int"); NULL: not known. */
+const char *op_type_text(unsigned type);
+
+/* Prints the values for people: "float[4,16], 5, (1, 1), none". */
+void op_values_print(const struct record *r, FILE *out);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "torch/op_events.h"
+
+#include "base/ticks.h"
+#include "hook/call.h"
+#include "range/user_ranges.h"
+#include "record/thread.h"
+#include "torch/op_layout.h"
+#include "torch/op_table.h"
+#include "torch/op_values.h"
+#include "torch/torch_abi.h"
+#include "torch/torch_library.h"
+
+#define NAMES_MAX         (1u << 16)
+#define NAME_TEXT_BYTES   (4u << 20)
+#define INPUTS_MAX        (1u << 18)
+#define INPUTS_TEXT_BYTES (16u << 20)
+#define HINTS             8192u /* a power of two */
+#define VARIANTS_MAX      256 /* inputs of an operator, before the numbers among them are left out */
+#define ARGUMENTS_MAX     5
+#define SCOPE_UNKNOWN     255
+
+enum { MARK_TRACES = 1 }; /* of a name */
+
+struct begin {
+    const void *function; /* at::RecordFunction */
+    uint32_t name;        /* 0: `text` */
+    uint32_t inputs;      /* 0: none known */
+    uint8_t scope;
+    bool is_traced;
+    uint64_t sequence; /* 1 more than it; 0: none */
+    uint64_t forward;
+    const char *text;
+};
+
+static bool ends_with(const char *text, uint32_t byte_count, const char *end, uint32_t end_bytes)
+{
+    return byte_count >= end_bytes && memcmp(text + byte_count - end_bytes, end, end_bytes) == 0;
+}
+
+/* What runs inside such an operator is no work, but torch.compile's look at it. */
+static uint32_t mark_name(const uint8_t *bytes, uint32_t byte_count)
+{
+    const char *text = (const char *)bytes;
+    bool traces = strcmp(text, "PythonDispatchMode") == 0 || strcmp(text, "PythonSubclass") == 0 ||
+                  ends_with(text, byte_count, "(dynamo_timed)", 14);
+    return traces ? MARK_TRACES : 0;
+}
+
+static struct op_table names = {.record_type = RECORD_OP_NAME,
+                                .entries_max = NAMES_MAX,
+                                .text_max = NAME_TEXT_BYTES,
+                                .mark = mark_name};
+static struct op_table inputs = {
+    .record_type = RECORD_OP_INPUTS, .entries_max = INPUTS_MAX, .text_max = INPUTS_TEXT_BYTES};
+static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be compared, then */
+
+/* What each thread remembers. */
+static __thread struct {
+    uint64_t epoch;   /* in which it was said which thread of PyTorch's it is */
+    uint32_t tracing; /* operators that trace and are open */
+} own;
+
+/* ---- What a start hands to its end ----------------------------------------------------------- */
+
+static void destroy(struct torch_context *context)
+{
+    (void)context;
+}
+
+/* As the compiler lays out a class's functions: two nulls, and both destructors. */
+static void (*const context_functions[])(struct torch_context *) = {NULL, NULL, destroy, destroy};
+static struct torch_context recorded = {&context_functions[2]};
+static struct torch_context traces = {&context_functions[2]};
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+/* Not once the process ends: each event would be stored at once, and operators are many. */
+static __attribute__((noinline)) bool is_recorded(struct thread *t, bool ends)
+{
+    if (epoch_now() == EPOCH_NONE || attention_now() >= ATTENTION_LATE)
+        return false;
+    if (recorded_off() & OFF_CALLS && !ends)
+        return false;
+    if (!thread_takes_part(t) && !thread_attach(t))
+        return false;
+    if (thread_is_asked(t))
+        thread_follow(t);
+    return true;
+}
+
+/* False: nothing is to be recorded now; else call_leave is due. */
+static inline bool enter(struct thread *t, struct call *c, bool ends)
+{
+    if (!call_enter_own(t, c))
+        return false;
+    if (likely(t->epoch == atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
+        is_recorded(t, ends))
+        return true;
+    call_leave(t);
+    return false;
+}
+
+static void time_one(struct thread *t, uint64_t begin)
+{
+    if (!t->burst)
+        return;
+    t->burst--;
+    thread_set_limit(t);
+    thread_cost_time(t->cost, COST_OPERATOR, ticks_now() - begin);
+}
+
+static __attribute__((noinline)) bool append_slowly(struct thread *t, struct record *r,
+                                                    const uint64_t *args)
+{
+    memcpy(r->args, args, r->arg_count * sizeof *args);
+    return thread_append(t, r);
+}
+
+/* As thread_append, which does the same for a thread with open calls, and when there is no room. */
+static inline bool append(struct thread *t, unsigned type, unsigned flags, unsigned code,
+                          uint64_t begin, const uint64_t *args, unsigned count)
+{
+    uint64_t used = t->used, bytes = 8 * (uint64_t)(RECORD_HEAD_WORDS + count);
+    if (unlikely(call_newest(t)) || unlikely(!t->records) || unlikely(t->capacity - used < bytes)) {
+        struct record r = {.type = (uint8_t)type,
+                           .flags = (uint8_t)flags,
+                           .code = (uint16_t)code,
+                           .begin = begin,
+                           .arg_count = (uint8_t)count};
+        return append_slowly(t, &r, args);
+    }
+    uint8_t *records = t->records;
+    uint64_t *r = (uint64_t *)(void *)(records + used);
+    chunk_fetch_ahead(records + used);
+    r[0] = record_word0(type, flags, RECORD_HEAD_WORDS + count, code, count);
+    r[1] = begin;
+    r[2] = r[3] = 0;
+    for (unsigned i = 0; i < count; i++)
+        r[RECORD_HEAD_WORDS + i] = args[i];
+    t->used = used + bytes;
+    chunk_commit(records, used + bytes);
+    return true;
+}
+
+/* With its text: its name found no room in the table. */
+static __attribute__((noinline)) bool append_named(struct thread *t, const struct begin *b,
+                                                   unsigned flags, const uint64_t *args,
+                                                   unsigned count)
+{
+    struct record r = {.type = RECORD_OP_BEGIN,
+                       .flags = (uint8_t)flags,
+                       .code = b->scope,
+                       .begin = ticks_now(),
+                       .arg_count = (uint8_t)count,
+                       .bytes = (const uint8_t *)b->text,
+                       .byte_count = range_text_bytes(b->text)};
+    return append_slowly(t, &r, args);
+}
+
+static inline bool append_begin(struct thread *t, const struct begin *b)
+{
+    uint64_t args[ARGUMENTS_MAX] = {(uintptr_t)b->function, b->name, b->inputs, b->sequence,
+                                    b->forward};
+    unsigned count = b->forward ? 5 : b->sequence ? 4 : b->inputs ? 3 : 2;
+    unsigned flags = b->is_traced ? RECORD_TRACED : 0;
+    if (unlikely(!b->name))
+        return append_named(t, b, flags, args, count);
+    return append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
+}
+
+/* Which of PyTorch's threads it is: so backward operators name it. */
+static __attribute__((noinline)) void tell_thread(struct thread *t)
+{
+    struct record r = {.type = RECORD_OP_THREAD,
+                       .begin = ticks_now(),
+                       .arg_count = 1,
+                       .args = {torch_library.thread()}};
+    if (thread_append(t, &r))
+        own.epoch = t->epoch & EPOCH_MASK;
+}
+
+/* ---- What is known of one -------------------------------------------------------------------- */
+
+static __attribute__((noinline)) uint32_t meet_name(struct thread *t, const char *name,
+                                                    uint32_t slot)
+{
+    uint32_t byte_count = range_text_bytes(name);
+    uint64_t hash = op_hash((const uint8_t *)name, byte_count);
+    uint32_t number = op_table_find(&names, (const uint8_t *)name, byte_count, hash);
+    if (!number)
+        number = op_table_add(&names, t, (const uint8_t *)name, byte_count, hash);
+    if (number)
+        atomic_store_explicit(&hints[slot], number, memory_order_release);
+    return number;
+}
+
+/* An operator's name lies at the same address each time, most labels' does; another may, too. */
+static inline uint32_t name_number(struct thread *t, const char *name)
+{
+    uint32_t slot = (uint32_t)((uintptr_t)name * 0x9E3779B97F4A7C15u >> 51) % HINTS;
+    uint32_t number = atomic_load_explicit(&hints[slot], memory_order_acquire);
+    if (likely(number)) {
+        const struct op_pages *p = atomic_load_explicit(&names.pages, memory_order_relaxed);
+        if (likely(strcmp((const char *)p->text + p->entries[number].text_at, name) == 0))
+            return number;
+    }
+    return meet_name(t, name, slot);
+}
+
+/* Numbers may be others each time, and would fill the table: an operator with many inputs has
+ * sizes only. */
+static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const uint8_t *bytes,
+                                                      uint32_t byte_count, uint64_t hash,
+                                                      struct op_entry *of)
+{
+    uint32_t number = op_table_add(&inputs, t, bytes, byte_count, hash);
+    if (!number)
+        counter_add(COUNTER_OP_INPUTS_DROPPED, 1);
+    else if (of)
+        atomic_fetch_add_explicit(&of->variants, 1, memory_order_relaxed);
+    return number;
+}
+
+static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const void *values,
+                                                        uint64_t count, struct op_entry *of)
+{
+    uint8_t bytes[OP_VALUES_BYTES_MAX];
+    bool has_numbers =
+        of && atomic_load_explicit(&of->variants, memory_order_relaxed) < VARIANTS_MAX;
+    uint32_t byte_count = op_values_write(bytes, values, count, has_numbers);
+    uint64_t hash = op_hash(bytes, byte_count);
+    uint32_t number = op_table_find(&inputs, bytes, byte_count, hash);
+    return likely(number) ? number : meet_inputs(t, bytes, byte_count, hash, of);
+}
+
+static inline struct torch_context *begin_one(struct thread *t, struct begin *b, bool has_layout,
+                                              bool has_inputs)
+{
+    b->text = torch_library.name(b->function);
+    b->name = name_number(t, b->text);
+    struct op_entry *entry = b->name ? op_table_entry(&names, b->name) : NULL;
+    bool begins_trace = entry && entry->mark;
+    b->is_traced = own.tracing || begins_trace;
+    const struct op_layout *l = has_layout ? op_layout_of(b->function, b->text) : NULL;
+    if (l) {
+        b->scope = ((const uint8_t *)b->function)[OP_SCOPE];
+        b->sequence = op_word(b->function, l->sequence) + 1;
+        b->forward = op_word(b->function, l->forward);
+        uint64_t count = op_word(b->function, l->inputs + 8u);
+        if (has_inputs && count && !b->is_traced)
+            b->inputs = inputs_number(t, (const void *)(uintptr_t)op_word(b->function, l->inputs),
+                                      count, entry);
+    }
+    if (unlikely(own.epoch != (t->epoch & EPOCH_MASK)))
+        tell_thread(t);
+    if (!append_begin(t, b))
+        return NULL;
+    own.tracing += begins_trace;
+    return begins_trace ? &traces : &recorded;
+}
+
+static inline struct torch_context *begin(const void *function, uint8_t scope, bool has_layout,
+                                          bool has_inputs)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    struct begin b = {.function = function, .scope = scope};
+    if (!enter(t, &c, false))
+        return NULL;
+    uint64_t now = unlikely(t->burst) ? ticks_now() : 0;
+    struct torch_context *context = begin_one(t, &b, has_layout, has_inputs);
+    if (unlikely(now))
+        time_one(t, now);
+    call_leave(t);
+    return context;
+}
+
+/* Only what was recorded has a context: in a pause nothing is, but for the ends of what was. */
+static void end(const void *function, struct torch_context *context)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint64_t now = ticks_now();
+    uint64_t args[] = {(uintptr_t)function};
+    if (context == &traces && own.tracing)
+        own.tracing--;
+    if (!context || !enter(t, &c, true))
+        return;
+    append(t, RECORD_OP_END, 0, 0, now, args, 1);
+    if (unlikely(t->burst))
+        time_one(t, now);
+    call_leave(t);
+}
+
+/* ---- As PyTorch calls them ------------------------------------------------------------------- */
+
+/*
+ * A start returns a std::unique_ptr, which is no plain value: it goes where the caller says, by a
+ * hidden first argument; on aarch64 by x8, of which C knows nothing (op_start_aarch64.S).
+ */
+#if defined(__aarch64__)
+#define START(name)                                                                                \
+    extern HIDDEN char name##_stub[];                                                              \
+    HIDDEN struct torch_context *name##_begin(const void *function);                               \
+    uintptr_t name(void)                                                                           \
+    {                                                                                              \
+        return (uintptr_t)name##_stub;                                                             \
+    }                                                                                              \
+    struct torch_context *name##_begin(const void *function)
+#else
+#define START(name)                                                                                \
+    static inline struct torch_context *name##_begin(const void *function);                        \
+    static struct torch_context **name##_called(struct torch_context **result,                     \
+                                                const void *function)                              \
+    {                                                                                              \
+        *result = name##_begin(function);                                                          \
+        return result;                                                                             \
+    }                                                                                              \
+    uintptr_t name(void)                                                                           \
+    {                                                                                              \
+        return (uintptr_t)name##_called;                                                           \
+    }                                                                                              \
+    static inline struct torch_context *name##_begin(const void *function)
+#endif
+
+START(op_start_mark)
+{
+    return begin(function, TORCH_SCOPE_USER, false, false);
+}
+
+START(op_start_plain)
+{
+    return begin(function, SCOPE_UNKNOWN, true, false);
+}
+
+START(op_start_full)
+{
+    return begin(function, SCOPE_UNKNOWN, true, true);
+}
+
+#undef START
+
+uintptr_t op_end(void)
+{
+    return (uintptr_t)end;
+}
+
+void op_events_reset(void)
+{
+    for (unsigned i = 0; i < HINTS; i++)
+        atomic_store_explicit(&hints[i], 0, memory_order_relaxed);
+    op_table_reset(&names);
+    op_table_reset(&inputs);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's operators, as its callbacks tell of them: a record where one begins, and one where it
+ * ends, tied by the address of PyTorch's own object, since they may cross and end on other threads.
+ * No text, but the first time that a name or a set of inputs is met.
+ *
+ * On any thread, with or without Python's lock. Nothing of PyTorch is called but the exported
+ * functions in torch_library.h, none of which allocates or throws. errno is kept. None of it starts
+ * a recording.
+ */
+#ifndef GPUPROF_INJECT_OP_EVENTS_H
+#define GPUPROF_INJECT_OP_EVENTS_H
+
+#include <stdint.h>
+
+/* What PyTorch is given as starts and end of a callback: of labels, of operators, and of operators
+ * with their inputs. */
+uintptr_t op_start_mark(void);
+uintptr_t op_start_plain(void);
+uintptr_t op_start_full(void);
+uintptr_t op_end(void);
+
+/* In the child of a fork: its file has no names yet. */
+void op_events_reset(void);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "torch/op_layout.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/futex.h"
+#include "base/memory_read.h"
+#include "torch/torch_abi.h"
+#include "torch/torch_library.h"
+
+#define LOOKS          16 /* operators that must fit before they are believed */
+#define OP_NAME        160
+#define OP_BYTES       312 /* looked at: as far as the last field of the longest row */
+#define VARIANT_BYTES  8   /* before `sequence`: which of its forms the name has */
+#define INPUT_BYTES    16  /* of `inputs` */
+#define KEYWORDS_BYTES 56  /* std::unordered_map: in some rows, between inputs and outputs */
+#define VALUES_MAX     16u /* of an operator, looked at */
+#define SEQUENCE_MAX   (1ull << 48)
+#define THREAD_MAX     (1ull << 32)
+
+/* New or old form of std::string; from 2.4 on with keyword arguments behind the others. */
+static const struct op_layout rows[] = {
+    {200, 208, 304}, {200, 208, 248}, {176, 184, 280}, {176, 184, 224}};
+
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+
+_Atomic(const struct op_layout *) op_layout_known;
+
+static struct {
+    struct lock lock;
+    uint32_t fits; /* rows that all operators so far had */
+    uint32_t looks;
+    _Atomic bool is_refused;
+} looked = {.fits = (1u << ROW_COUNT) - 1};
+
+/* Is it the address that name() gave: in a string, or in the schema's, which it points to? */
+static bool has_name(const struct op_layout *l, const uint8_t *op, const char *name)
+{
+    uint64_t address = op_word(op, OP_NAME);
+    if (op[l->sequence - VARIANT_BYTES] == 1 && !memory_read(address, &address, sizeof address))
+        return false;
+    return op[l->sequence - VARIANT_BYTES] <= 1 && address == (uintptr_t)name;
+}
+
+static bool has_values(const struct op_layout *l, const uint8_t *op, uint64_t count)
+{
+    struct torch_value values[VALUES_MAX];
+    uint64_t look = count < VALUES_MAX ? count : VALUES_MAX;
+    if (op_word(op, l->inputs + 8u) != count ||
+        (look && !memory_read(op_word(op, l->inputs), values, look * sizeof values[0])))
+        return false;
+    for (uint64_t i = 0; i < look; i++)
+        if (values[i].tag >= TORCH_TAGS_MAX)
+            return false;
+    return true;
+}
+
+/* Keyword arguments are a hash table, which has buckets even when it is empty, and a load factor of
+ * 1; there are no outputs yet. */
+static bool has_rest(const struct op_layout *l, const uint8_t *op)
+{
+    unsigned at = l->inputs + INPUT_BYTES;
+    float load = 1.0f;
+    if (l->forward - at > KEYWORDS_BYTES) {
+        memcpy(&load, op + at + 32, sizeof load);
+        if (!op_word(op, at) || !op_word(op, at + 8))
+            return false;
+        at += KEYWORDS_BYTES;
+    }
+    return load == 1.0f && !op_word(op, at) && !op_word(op, at + 8) && !op_word(op, at + 16);
+}
+
+/* The rows that it is laid out as, a bit each. */
+static uint32_t fitting(const uint8_t *op, const char *name, uint64_t count)
+{
+    uint32_t fits = 0;
+    for (unsigned i = 0; i < ROW_COUNT; i++) {
+        const struct op_layout *l = &rows[i];
+        if (op[OP_SCOPE] < TORCH_SCOPE_COUNT && has_name(l, op, name) &&
+            op_word(op, l->sequence) + 1 < SEQUENCE_MAX && has_values(l, op, count) &&
+            has_rest(l, op) && op_word(op, l->forward) < THREAD_MAX)
+            fits |= 1u << i;
+    }
+    return fits;
+}
+
+/* With the lock held. One alone that fits is as good as known, for this operator. */
+static const struct op_layout *look(const uint8_t *op, const char *name, uint64_t count)
+{
+    looked.fits &= fitting(op, name, count);
+    if (!looked.fits) {
+        atomic_store(&looked.is_refused, true);
+        return NULL;
+    }
+    if (looked.fits & (looked.fits - 1))
+        return NULL;
+    const struct op_layout *l = &rows[__builtin_ctz(looked.fits)];
+    if (++looked.looks == LOOKS)
+        atomic_store(&op_layout_known, l);
+    return l;
+}
+
+const struct op_layout *op_layout_look(const void *function, const char *name)
+{
+    uint8_t op[OP_BYTES];
+    const struct op_layout *l = NULL;
+    int saved = errno;
+    if (!op_layout_is_refused() && lock_take(&looked.lock, 0)) {
+        if (memory_read((uintptr_t)function, op, sizeof op))
+            l = look(op, name, torch_library.input_count(function));
+        lock_drop(&looked.lock);
+    }
+    errno = saved;
+    return l;
+}
+
+bool op_layout_is_refused(void)
+{
+    return atomic_load_explicit(&looked.is_refused, memory_order_relaxed);
+}
+
+void op_layout_reset(void)
+{
+    atomic_store(&looked.lock.holder, 0);
+}

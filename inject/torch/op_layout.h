@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where at::RecordFunction has what it does not tell by an exported function: a table of what is
+ * known (2.1 to 2.15), and a look at the first operators, through the kernel, whether they are laid
+ * out as one of its rows. What fits none is not read: operators have names only then.
+ */
+#ifndef GPUPROF_INJECT_OP_LAYOUT_H
+#define GPUPROF_INJECT_OP_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+#define OP_SCOPE 96 /* in all of them: a byte */
+
+struct op_layout {
+    uint16_t sequence; /* int64_t; -1: none */
+    uint16_t inputs;   /* address and count of its values */
+    uint16_t forward;  /* the thread that its forward operator ran on; 0: it is no backward one */
+};
+
+/* Once enough operators were looked at. */
+extern _Atomic(const struct op_layout *) op_layout_known;
+
+/* True: none of them fits; nothing is looked at any more. */
+bool op_layout_is_refused(void);
+
+/* In the child of a fork: no thread of it is looking. */
+void op_layout_reset(void);
+
+/* Looks at one of the first, whose name is `name`. NULL: not known. errno is kept. */
+const struct op_layout *op_layout_look(const void *function, const char *name);
+
+static inline const struct op_layout *op_layout_of(const void *function, const char *name)
+{
+    const struct op_layout *l = atomic_load_explicit(&op_layout_known, memory_order_relaxed);
+    return likely(l) ? l : op_layout_look(function, name);
+}
+
+static inline uint64_t op_word(const void *at, unsigned offset)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)at + offset, sizeof word);
+    return word;
+}
+
+#endif

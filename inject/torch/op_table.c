@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "torch/op_table.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/pages.h"
+#include "base/signals.h"
+#include "base/ticks.h"
+#include "record/thread.h"
+
+#define TABLE_LOCK_NS                                                                              \
+    10000000u /* held for less than a microsecond, unless its holder has no turn */
+
+static size_t slot_bytes(const struct op_table *table)
+{
+    return sizeof(struct op_pages) + 2 * (size_t)table->entries_max * sizeof(uint32_t);
+}
+
+static size_t page_bytes(const struct op_table *table)
+{
+    return slot_bytes(table) + table->entries_max * sizeof(struct op_entry) + table->text_max;
+}
+
+/* With the lock held, as below. */
+static struct op_pages *prepare(struct op_table *table)
+{
+    struct op_pages *p = atomic_load(&table->pages);
+    if (p)
+        return p;
+    p = pages_map(page_bytes(table));
+    if (p) {
+        p->entries = (struct op_entry *)(void *)((uint8_t *)p + slot_bytes(table));
+        p->text = (uint8_t *)(p->entries + table->entries_max);
+        atomic_store(&table->pages, p);
+    }
+    return p;
+}
+
+/* 0: no room. Number 0 is nobody's. */
+static uint32_t find_or_make(struct op_table *table, struct op_pages *p, const uint8_t *bytes,
+                             uint32_t byte_count, uint64_t hash)
+{
+    uint32_t mask = 2 * table->entries_max - 1, i = (uint32_t)hash & mask, number;
+    for (; (number = atomic_load_explicit(&p->slots[i], memory_order_relaxed)); i = (i + 1) & mask)
+        if (p->entries[number].hash == hash && p->entries[number].byte_count == byte_count &&
+            memcmp(p->text + p->entries[number].text_at, bytes, byte_count) == 0)
+            return number;
+    if (table->count + 1 >= table->entries_max ||
+        byte_count + 1 > table->text_max - table->text_bytes)
+        return 0;
+    number = ++table->count;
+    struct op_entry *e = &p->entries[number];
+    *e = (struct op_entry){.hash = hash, .text_at = table->text_bytes, .byte_count = byte_count};
+    memcpy(p->text + e->text_at, bytes, byte_count);
+    table->text_bytes += byte_count + 1;
+    e->mark = table->mark ? table->mark(p->text + e->text_at, byte_count) : 0;
+    atomic_store_explicit(&p->slots[i], number, memory_order_release);
+    return number;
+}
+
+/* Not under the lock while it appends: that may wait for room, and others would wait for us. */
+static uint32_t add(struct op_table *table, struct thread *t, const uint8_t *bytes,
+                    uint32_t byte_count, uint64_t hash)
+{
+    if (!lock_take(&table->lock, TABLE_LOCK_NS))
+        return 0;
+    struct op_pages *p = prepare(table);
+    uint32_t number = p ? find_or_make(table, p, bytes, byte_count, hash) : 0;
+    struct op_entry *e = number ? &p->entries[number] : NULL;
+    bool due = e && !atomic_exchange_explicit(&e->is_written, 1, memory_order_relaxed);
+    lock_drop(&table->lock);
+    if (!due)
+        return number;
+    struct record r = {.type = table->record_type,
+                       .begin = ticks_now(),
+                       .arg_count = 1,
+                       .args = {number},
+                       .bytes = p->text + e->text_at,
+                       .byte_count = e->byte_count};
+    if (thread_append(t, &r))
+        return number;
+    atomic_store_explicit(&e->is_written, 0, memory_order_relaxed); /* whoever comes next tries */
+    return 0;
+}
+
+uint32_t op_table_add(struct op_table *table, struct thread *t, const uint8_t *bytes,
+                      uint32_t byte_count, uint64_t hash)
+{
+    int saved = errno;
+    uint64_t signals = block_signals(); /* it counts as written before it is */
+    uint32_t number = add(table, t, bytes, byte_count, hash);
+    restore_signals(signals);
+    errno = saved;
+    return number;
+}
+
+void op_table_reset(struct op_table *table)
+{
+    struct op_pages *p = atomic_exchange(&table->pages, NULL);
+    atomic_store(&table->lock.holder, 0);
+    table->count = table->text_bytes = 0;
+    if (p)
+        munmap(p, page_bytes(table));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's operators, recorded without an edit of the program: callbacks of PyTorch's own, global
+ * ones, registered by the writer once libtorch_cpu is loaded and the process records. What ran
+ * before is not recorded. Three of them: labels (the program's, the optimiser's, the data
+ * loader's), operators, and operators with their inputs; of the latter two one at most is on.
+ */
+#ifndef GPUPROF_INJECT_TORCH_H
+#define GPUPROF_INJECT_TORCH_H
+
+#include <stdbool.h>
+
+struct thread;
+
+enum torch_detail { TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES };
+
+/* By the writer: registers them when there is PyTorch, and follows torch_limit. */
+void torch_look(struct thread *writer);
+
+/* META record "pytorch", and again when there is more to say of it. */
+void torch_describe(struct thread *writer, bool is_last);
+
+/* What is recorded now; TORCH_LABELS while there is nothing to give up. */
+enum torch_detail torch_detail_now(void);
+
+/* By the writer: from now on at most that, in this recording. */
+void torch_limit(enum torch_detail most);
+
+/* After each dlclose. */
+void torch_unloaded(void);
+
+/* In the child of a fork. */
+void torch_reset(void);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of the simulated PyTorch, after a CUDA call: torch_ops SCENARIO. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim_torch.h"
+#include "tiny_cudart.h"
+
+#define WAIT_MS     10000
+#define THREADS     64
+#define MANY_LABELS 70000
+#define MANY_INPUTS 270000
+
+static void nap_ms(long ms)
+{
+    const struct timespec nap = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&nap, NULL);
+}
+
+static void call_cuda(void)
+{
+    void *memory;
+    if (cudaMalloc(&memory, 64) != 0)
+        exit(8);
+}
+
+static void wait_for(int count)
+{
+    for (int i = 0; i < WAIT_MS; i++, nap_ms(1))
+        if (sim_callbacks() == count)
+            return;
+    fprintf(stderr, "%d callbacks in place of %d\n", sim_callbacks(), count);
+    exit(9);
+}
+
+static struct sim_op *begin(const char *name, const char *inputs)
+{
+    return sim_op_begin(name, SIM_FUNCTION, -1, 0, inputs);
+}
+
+static void leaf(const char *name, const char *inputs)
+{
+    sim_op_end(begin(name, inputs));
+}
+
+/* One of each kind, and enough of them that what is looked at first is believed. */
+static void values(void)
+{
+    for (long i = 0; i < 40; i++) {
+        struct sim_op *label = sim_op_begin("step ()", SIM_LABEL, -1, 0, "I5");
+        struct sim_op *linear =
+            sim_op_begin("aten::linear", SIM_FUNCTION, i, 0, "T6[4,16] T6[32,16] T6[32]");
+        sim_op_end(sim_op_begin("aten::addmm", SIM_FUNCTION, i, 0,
+                                "T6[32] T6[4,16] T6[16,32] I1 D0.5 I-7"));
+        sim_op_end(linear);
+        leaf("aten::conv2d", "T6[8,3,32,32] T6[16,3,3,3] U ( I2 I2 ) ( I1 I1 ) ( I1 I1 ) I1");
+        leaf("aten::index", "T6[5] ( N T4[3] )");
+        leaf("aten::_foreach_add_", "( T6[2,3] T15[4] ) ( T6[2,3] U ) I1");
+        leaf("aten::to", "T5[1,2,3,4,5,6,7] O B1 B0 N");
+        leaf("aten::empty", "( ) O N");
+        leaf("aten::item", "T7[]");
+        leaf("aten::zeros", "");
+        leaf("aten::select", "T6[4000000000,0] I-9223372036854775808");
+        sim_op_end(sim_op_begin("autograd::engine::evaluate_function: AddmmBackward0()",
+                                SIM_BACKWARD, -1, 0, ""));
+        sim_op_end(sim_op_begin("AddmmBackward0()", SIM_BACKWARD, i, sim_thread() + 3, "T6[4,32]"));
+        sim_op_end(label);
+    }
+}
+
+static void *end_it(void *op)
+{
+    sim_op_end(op);
+    return NULL;
+}
+
+static void crossing(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < 20; i++) {
+        struct sim_op *a = begin("a", "T6[1]"), *b = begin("b", "T6[2]"), *c = begin("c", "T6[3]");
+        sim_op_end(a);
+        struct sim_op *d = begin("d", "");
+        sim_op_end(c);
+        if (pthread_create(&thread, NULL, end_it, d) || pthread_join(thread, NULL))
+            exit(8);
+        sim_op_end(b);
+    }
+}
+
+static void *many(void *data)
+{
+    char inputs[64];
+    long of = (long)data;
+    for (long i = 0; i < 100; i++) {
+        snprintf(inputs, sizeof inputs, "T6[%ld,%ld] I%ld", i % 7, of % 5, i % 3);
+        struct sim_op *outer = sim_op_begin("outer", SIM_FUNCTION, i, 0, inputs);
+        struct sim_op *label = sim_op_begin("label ()", SIM_LABEL, -1, 0, "");
+        sim_op_end(sim_op_begin("inner", SIM_BACKWARD, i, 1 + (unsigned long)of, "T6[8]"));
+        sim_op_end(label);
+        sim_op_end(outer);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t all[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        if (pthread_create(&all[i], NULL, many, (void *)i))
+            exit(8);
+    for (long i = 0; i < THREADS; i++)
+        pthread_join(all[i], NULL);
+}
+
+static void child(struct sim_op *op, int uses_cuda)
+{
+    leaf("in the child ()", "T6[2]");
+    if (uses_cuda)
+        call_cuda();
+    sim_op_end(op);
+    leaf("aten::linear", "T6[4,16]");
+    exit(0);
+}
+
+/* The children's callbacks are their parent's. */
+static void forks(void)
+{
+    values();
+    for (int uses_cuda = 0; uses_cuda < 2; uses_cuda++) {
+        struct sim_op *op = begin("around a fork", "");
+        pid_t pid = fork();
+        int status;
+        if (pid == 0)
+            child(op, uses_cuda);
+        if (waitpid(pid, &status, 0) != pid || status != 0)
+            exit(8);
+        sim_op_end(op);
+    }
+    leaf("aten::linear", "T6[4,16]");
+}
+
+static void ends(void)
+{
+    begin("does not end", "T6[2]");
+    exit(3);
+}
+
+static void is_killed(void)
+{
+    values();
+    begin("does not end", "T6[2]");
+    raise(SIGKILL);
+}
+
+static void traced(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct sim_op *mode = begin("PythonDispatchMode", "T6[2]");
+        struct sim_op *sub = begin("PythonSubclass", "");
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+        sim_op_end(mode); /* before what began in it */
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+        sim_op_end(sub);
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+        struct sim_op *timed = sim_op_begin("compile (dynamo_timed)", SIM_LABEL, -1, 0, "");
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+        sim_op_end(timed);
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+    }
+}
+
+static void variants(void)
+{
+    char inputs[32];
+    for (int i = 0; i < 400; i++) {
+        snprintf(inputs, sizeof inputs, "T6[3] I%d", i);
+        leaf("aten::add", inputs);
+    }
+    leaf("aten::mul", "T6[3] I399");
+}
+
+static void many_labels(void)
+{
+    char name[32];
+    for (int i = 0; i < MANY_LABELS; i++) {
+        snprintf(name, sizeof name, "label %d ()", i);
+        sim_op_end(sim_op_begin(name, SIM_LABEL, -1, 0, ""));
+    }
+}
+
+static void many_inputs(void)
+{
+    char inputs[32];
+    for (int i = 0; i < MANY_INPUTS; i++) {
+        snprintf(inputs, sizeof inputs, "T6[%d]", i);
+        leaf("aten::add", inputs);
+    }
+}
+
+static void pause_and_go(void)
+{
+    void (*stop)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_stop");
+    void (*start)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_start");
+    for (int i = 0; i < 3; i++) {
+        struct sim_op *outer = begin("outer", "");
+        stop();
+        struct sim_op *inner = begin("in a pause", "");
+        sim_op_end(outer);
+        start();
+        sim_op_end(inner);
+        leaf("after it", "T6[2]");
+    }
+}
+
+static void long_list(void)
+{
+    static char inputs[8000];
+    int at = snprintf(inputs, sizeof inputs, "(");
+    for (int i = 0; i < 600; i++)
+        at += snprintf(inputs + at, sizeof inputs - (size_t)at, " T6[300,2]");
+    snprintf(inputs + at, sizeof inputs - (size_t)at, " ) I1");
+    for (int i = 0; i < 20; i++)
+        leaf("aten::_foreach_mul_", inputs);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    {"values", values},      {"crossing", crossing},  {"threads", threads},
+    {"fork", forks},         {"exit", ends},          {"kill", is_killed},
+    {"traced", traced},      {"variants", variants},  {"labels", many_labels},
+    {"inputs", many_inputs}, {"pause", pause_and_go}, {"list", long_list},
+};
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : "";
+    int callbacks = argc > 2 ? atoi(argv[2]) : 2;
+    if (strcmp(wanted, "alone") == 0) {
+        values();
+        return sim_callbacks();
+    }
+    call_cuda();
+    wait_for(callbacks);
+    if (callbacks == 0) /* it would have taken them by then */
+        nap_ms(50), wait_for(0);
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
+        if (strcmp(scenarios[i].name, wanted) == 0) {
+            scenarios[i].run();
+            return 0;
+        }
+    }
+    return 2;
+}

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--pytorch: operators of the simulated PyTorch, held against its own log, one by one."""
+
+import collections
+import dataclasses
+import signal
+
+import pytest
+import stream_reader
+import toolchain
+
+LAYOUTS = ("2.1", "2.1-old", "2.4-old", "2.11", "2.15")
+LABEL_SCOPE, UNKNOWN_SCOPE = 7, 255
+NAMES_MAX, INPUTS_MAX, VARIANTS = (1 << 16) - 1, (1 << 18) - 1, 256
+BYTES_MAX = 4096
+VALUES = 40 * 13  # operators of the scenario
+
+
+@dataclasses.dataclass
+class Line:
+    """An operator as the simulated PyTorch's log has it."""
+    number: int
+    tid: int
+    callbacks: int  # how many were told of it
+    name: str
+    scope: int
+    sequence: int
+    forward: int
+    thread: int
+    inputs: str
+    end_tid: int = None
+
+
+def read_log(path):
+    lines, by_number = [], {}
+    for text in path.read_text(encoding="utf-8").splitlines():
+        kind, tid, number, *rest = text.split("\t")
+        if kind == "E":
+            if int(number) in by_number:  # else the parent's log has it
+                by_number[int(number)].end_tid = int(tid)
+            continue
+        line = Line(int(number), int(tid), int(rest[0]), rest[1], *map(int, rest[2:6]), rest[6])
+        by_number[line.number] = line
+        lines.append(line)
+    return lines
+
+
+def is_tracing(name):
+    return name in ("PythonDispatchMode", "PythonSubclass") or name.endswith("(dynamo_timed)")
+
+
+def text_of(values):
+    """The inputs as sim_torch.h writes them."""
+    words = []
+    for value in values:
+        kind = value[0]
+        if kind == "tensor":
+            words.append(f"T{value[1]}[{','.join(map(str, value[2]))}]")
+        elif kind == "list":
+            words += ["(", *([text_of(value[1])] if value[1] else []), ")"]
+        elif kind == "double":
+            words.append(f"D{value[1]:g}")
+        elif kind in ("int", "bool"):
+            words.append(f"{'I' if kind == 'int' else 'B'}{int(value[1])}")
+        else:
+            words.append({"none": "N", "undefined": "U", "other": "O", "scalar": "S",
+                          "unread": "T?", "cut": "..."}[kind])
+    return " ".join(words)
+
+
+class Runner:
+    def __init__(self, library, folder):
+        self.library, self.folder = library, folder
+        self.out, self.live, self.log = folder / "out", folder / "live", folder / "log"
+        self.live.mkdir()
+        tiny, link = toolchain.tiny()
+        sim = toolchain.SIM_INCLUDE.parent
+        torch = toolchain.build(sim / "sim_torch.cpp", "-shared", "-fPIC", "-std=c++20",
+                                "-fvisibility=hidden", "-Wl,-soname,libtorch_cpu.so",
+                                f"-I{sim}", compiler="g++")
+        self.libraries = toolchain.OUT / f"torch-{torch.stem}"
+        self.libraries.mkdir(exist_ok=True)
+        if not (self.libraries / "libtorch_cpu.so").exists():
+            (self.libraries / "libtorch_cpu.so").symlink_to(torch)
+        self.path = f"{tiny}:{self.libraries}"
+        self.program = toolchain.build("torch_ops.c", *link, f"-I{sim}", "-I.",
+                                       str(self.libraries / "libtorch_cpu.so"))
+
+    def __call__(self, *arguments, status=0, pytorch="shapes", layout="2.11", stderr="", **more):
+        if pytorch:
+            more["GPUPROF_PYTORCH"] = pytorch
+        env = toolchain.environment(self.out, self.library, GPUPROF_LIVE=self.live,
+                                    LD_LIBRARY_PATH=self.path, SIMTORCH_LAYOUT=layout,
+                                    SIMTORCH_LOG=self.log, **more)
+        done = toolchain.run([self.program, *arguments], env, status=status)
+        assert done.stderr == stderr
+        return self
+
+    @property
+    def processes(self):
+        return stream_reader.read_folder(self.out)
+
+    @property
+    def process(self):
+        [process] = self.processes
+        return process
+
+    def logged(self, process):
+        return read_log(self.folder / f"log.{process.header.pid}")
+
+
+@pytest.fixture(name="torch")
+def fixture_torch(library, tmp_path):
+    return Runner(library, tmp_path)
+
+
+def by_thread(ops, key):
+    threads = collections.defaultdict(list)
+    for op in ops:
+        threads[key(op)].append(op)
+    return threads
+
+
+def compare(process, lines, has_inputs=True, has_layout=True, has_ends=True):
+    """Every operator that a callback was told of is there, once, in order, with all there is to be
+    known of it. Returns how many."""
+    tids = {r.thread: r.args[0] for r in process.of_type(stream_reader.THREAD)}
+    ours = by_thread(stream_reader.read_ops(process), lambda op: tids[op.thread])
+    theirs = by_thread([line for line in lines if line.callbacks], lambda line: line.tid)
+    assert {tid: len(ops) for tid, ops in ours.items()} == \
+        {tid: len(ops) for tid, ops in theirs.items()}
+    count = 0
+    for tid, ops in theirs.items():
+        for op, line in zip(ours[tid], ops):
+            is_label = line.scope == LABEL_SCOPE
+            known = has_layout and not is_label
+            assert op.name == line.name and op.own_thread == line.thread
+            assert op.scope == (line.scope if is_label or has_layout else UNKNOWN_SCOPE)
+            assert op.sequence == (line.sequence if known and line.sequence >= 0 else None)
+            assert op.forward_thread == (line.forward if known else 0)
+            if known and has_inputs and line.inputs and not op.traced:
+                assert text_of(op.inputs) == line.inputs, line
+            else:
+                assert op.inputs is None
+            if has_ends:
+                assert (op.end is not None) == (line.end_tid is not None)
+                assert op.end is None or (op.begin <= op.end and
+                                          tids[op.end_thread] == line.end_tid)
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_values(torch, layout):
+    process = torch("values", layout=layout).process
+    assert compare(process, torch.logged(process)) == VALUES
+    assert process.meta["pytorch"] == "shapes" and not process.losses
+    assert len(process.of_type(stream_reader.OP_NAME)) == 13
+
+
+@pytest.mark.parametrize("layout", ("2.1-old", "2.15"))
+def test_names_only_where_wanted(torch, layout):
+    process = torch("values", layout=layout, pytorch="names").process
+    assert compare(process, torch.logged(process), has_inputs=False) == VALUES
+    assert process.meta["pytorch"] == "names" and not process.of_type(stream_reader.OP_INPUTS)
+
+
+@pytest.mark.parametrize("layout", ("unknown", "hostile"))
+def test_strange_layout(torch, layout):
+    """Nothing is believed that does not fit: names are asked for, the rest is not read."""
+    reason = "this version's operators are laid out as none that is known"
+    process = torch("values", layout=layout, stderr="gpuprof: PyTorch's operators are recorded "
+                    f"without shapes: {reason}\n").process
+    assert compare(process, torch.logged(process), has_layout=False) == VALUES
+    assert process.meta["pytorch"] == f"names only: {reason}"
+
+
+def test_strange_tensors(torch):
+    reason = "this version's tensors are laid out as none that is known"
+    process = torch("values", layout="hostile-tensors", stderr="gpuprof: PyTorch's operators are "
+                    f"recorded without shapes: {reason}\n").process
+    lines = torch.logged(process)
+    for line in lines:
+        line.inputs = " ".join("T?" if word[0] == "T" else word for word in line.inputs.split())
+    assert compare(process, lines) == VALUES
+    assert process.meta["pytorch"] == f"names: {reason}"
+
+
+def test_crossing(torch):
+    process = torch("crossing").process
+    assert compare(process, torch.logged(process)) == 20 * 4
+    ops = [op for op in stream_reader.read_ops(process) if op.name in "ab"]
+    for a, b in zip(ops[::2], ops[1::2]):
+        assert a.begin < b.begin < a.end < b.end
+
+
+def test_threads(torch):
+    process = torch("threads").process
+    assert compare(process, torch.logged(process)) == 64 * 300
+    assert not process.losses
+    # One record of each name and each set of inputs, whoever met it first.
+    assert len(process.of_type(stream_reader.OP_NAME)) == 3
+    assert len(process.of_type(stream_reader.OP_INPUTS)) == 7 * 5 * 3 + 1
+
+
+def test_fork_in_an_operator(torch):
+    torch("fork")
+    processes = sorted(torch.processes, key=lambda p: p.header.start_time)
+    logs = list(torch.folder.glob("log.*"))
+    assert len(logs) == 3 and len(processes) == 2, "a child without CUDA leaves no file"
+    parent = next(p for p in processes if p.header.parent_pid not in
+                  [q.header.pid for q in processes])
+    child = next(p for p in processes if p is not parent)
+    compare(parent, torch.logged(parent))
+    [*_, before, after] = torch.logged(child)
+    assert before.callbacks and after.callbacks
+    [op] = stream_reader.read_ops(child)
+    assert op.name == after.name and text_of(op.inputs) == after.inputs and op.end
+
+
+def test_exit_in_an_operator(torch):
+    process = torch("exit", status=3).process
+    assert compare(process, torch.logged(process)) == 1
+
+
+def test_killed_in_an_operator(torch):
+    process = torch("kill", status=-signal.SIGKILL).process
+    toolchain.remove_live([process])
+    lines = torch.logged(process)
+    assert compare(process, lines) == len(lines) == VALUES + 1
+    assert [op.name for op in stream_reader.read_ops(process) if not op.end] == ["does not end"]
+
+
+def test_traced(torch):
+    """What torch.compile looks at has no sizes, and is marked."""
+    process = torch("traced").process
+    lines = torch.logged(process)
+    assert compare(process, lines) == len(lines)
+    ops = stream_reader.read_ops(process)
+    assert [op.traced for op in ops] == [True, True, True, True, False, True, True, False] * 2
+
+
+def test_numbers_fill_no_table(torch):
+    process = torch("variants").process
+    inputs = [text_of(op.inputs) for op in stream_reader.read_ops(process)]
+    assert inputs == [f"T6[3] I{i}" for i in range(VARIANTS)] + \
+        ["T6[3] S"] * (400 - VARIANTS) + ["T6[3] I399"]
+
+
+def test_list_that_is_too_long(torch):
+    process = torch("list").process
+    [record] = process.of_type(stream_reader.OP_INPUTS)
+    assert BYTES_MAX - 700 < len(record.text) <= BYTES_MAX
+    [(kind, values)] = stream_reader.read_inputs(record.text)[:1]
+    assert kind == "list" and values[-1] == ("cut",) and \
+        set(map(repr, values[:-1])) == {repr(("tensor", 6, [300, 2]))}
+
+
+def test_pause(torch):
+    """No operator of a pause, but the ends of those that began before it."""
+    process = torch("pause").process
+    ops = stream_reader.read_ops(process)
+    assert [op.name for op in ops] == ["outer", "after it"] * 3 and all(op.end for op in ops)
+    assert sum(r.type == stream_reader.OP_END for r in process.records) == len(ops)
+
+
+@pytest.mark.parametrize("pytorch", ("off", None))
+def test_off(torch, pytorch):
+    process = torch("values", "0", pytorch=pytorch).process
+    assert not stream_reader.read_ops(process) and "pytorch" not in process.meta
+
+
+def test_operators_alone_record_nothing(torch):
+    torch("alone")
+    assert not torch.out.exists() and not list(torch.live.iterdir())
+
+
+@pytest.mark.long
+def test_more_labels_than_the_table_holds(torch):
+    process = torch("labels").process
+    assert compare(process, torch.logged(process)) == 70000 and not process.losses
+    assert len(process.of_type(stream_reader.OP_NAME)) == NAMES_MAX
+
+
+@pytest.mark.long
+def test_more_inputs_than_the_table_holds(torch):
+    process = torch("inputs", GPUPROF_ON_FULL="wait").process
+    assert len(process.of_type(stream_reader.OP_INPUTS)) == INPUTS_MAX
+    assert process.losses == {"op_inputs_dropped": 270000 - INPUTS_MAX}
+
+
+def test_dump(torch, run_collector):
+    torch("values")
+    lines = run_collector("dump", torch.out).stdout.splitlines()
+    ops = stream_reader.read_ops(torch.process)
+    assert sum(line.startswith("op_begin ") for line in lines) == len(ops) == VALUES
+    [conv] = [line for line in lines if line.startswith("op_inputs ") and "16,3,3,3" in line]
+    assert ' values="float[8,3,32,32], float[16,3,3,3], undefined, (2, 2), (1, 1), (1, 1), 1" ' \
+        in conv
+    [to] = [line for line in lines if line.startswith("op_inputs ") and "c10::Half" in line]
+    assert ' values="c10::Half[1,2,3,4,5,6,7], other, true, false, none" ' in to
+
+
+def test_dump_says_what_is_traced(torch, run_collector):
+    torch("traced")
+    lines = [line for line in run_collector("dump", torch.out).stdout.splitlines()
+             if line.startswith("op_begin ")]
+    assert [line.endswith(" traced") for line in lines] == \
+        [True, True, True, True, False, True, True, False] * 2
