@@ -16,7 +16,7 @@
 #define INPUTS_MAX        (1u << 18)
 #define INPUTS_TEXT_BYTES (16u << 20)
 #define HINTS             8192u /* a power of two */
-#define VARIANTS_MAX      256 /* inputs of an operator, before the numbers among them are left out */
+#define VARIANTS_MAX      256   /* inputs of an operator; then its numbers are left out */
 #define ARGUMENTS_MAX     5
 #define SCOPE_UNKNOWN     255
 
@@ -57,8 +57,9 @@ static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be com
 
 /* What each thread remembers. */
 static __thread struct {
-    uint64_t epoch;   /* in which it was said which thread of PyTorch's it is */
+    uint64_t epoch;   /* the thread's when it was last looked at */
     uint32_t tracing; /* operators that trace and are open */
+    uint32_t burst;   /* begins and ends to be timed yet: apart from calls', which are fewer */
 } own;
 
 /* ---- What a start hands to its end ----------------------------------------------------------- */
@@ -101,13 +102,13 @@ static inline bool enter(struct thread *t, struct call *c, bool ends)
     return false;
 }
 
-static void time_one(struct thread *t, uint64_t begin)
+static __attribute__((noinline)) void time_one(struct thread *t, uint64_t begin)
 {
-    if (!t->burst)
-        return;
-    t->burst--;
-    thread_set_limit(t);
-    thread_cost_time(t->cost, COST_OPERATOR, ticks_now() - begin);
+    uint64_t ticks = ticks_now() - begin;
+    if (--own.burst < THREAD_COST_BURST - THREAD_COST_COLD)
+        thread_cost_time(t->cost, COST_OPERATOR, ticks);
+    else
+        thread_cost_time_cold(t->cost, COST_OPERATOR, ticks);
 }
 
 static __attribute__((noinline)) bool append_slowly(struct thread *t, struct record *r,
@@ -169,15 +170,24 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
     return append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
 }
 
-/* Which of PyTorch's threads it is: so backward operators name it. */
-static __attribute__((noinline)) void tell_thread(struct thread *t)
+/* Which of PyTorch's threads it is, as backward operators name it; once in a recording. */
+static void tell_thread(struct thread *t)
 {
     struct record r = {.type = RECORD_OP_THREAD,
                        .begin = ticks_now(),
                        .arg_count = 1,
                        .args = {torch_library.thread()}};
-    if (thread_append(t, &r))
-        own.epoch = t->epoch & EPOCH_MASK;
+    thread_append(t, &r);
+}
+
+/* The thread takes part anew, when all is new to it and slow; or it has been asked for times. */
+static __attribute__((noinline)) void renew(struct thread *t)
+{
+    bool is_new = (own.epoch ^ t->epoch) & EPOCH_MASK;
+    if (is_new)
+        tell_thread(t);
+    own.burst = is_new ? 0 : THREAD_COST_BURST;
+    own.epoch = t->epoch;
 }
 
 /* ---- What is known of one -------------------------------------------------------------------- */
@@ -252,8 +262,6 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
             b->inputs = inputs_number(t, (const void *)(uintptr_t)op_word(b->function, l->inputs),
                                       count, entry);
     }
-    if (unlikely(own.epoch != (t->epoch & EPOCH_MASK)))
-        tell_thread(t);
     if (!append_begin(t, b))
         return NULL;
     own.tracing += begins_trace;
@@ -268,7 +276,9 @@ static inline struct torch_context *begin(const void *function, uint8_t scope, b
     struct begin b = {.function = function, .scope = scope};
     if (!enter(t, &c, false))
         return NULL;
-    uint64_t now = unlikely(t->burst) ? ticks_now() : 0;
+    if (unlikely(own.epoch != t->epoch))
+        renew(t);
+    uint64_t now = unlikely(own.burst) ? ticks_now() : 0;
     struct torch_context *context = begin_one(t, &b, has_layout, has_inputs);
     if (unlikely(now))
         time_one(t, now);
@@ -288,7 +298,7 @@ static void end(const void *function, struct torch_context *context)
     if (!context || !enter(t, &c, true))
         return;
     append(t, RECORD_OP_END, 0, 0, now, args, 1);
-    if (unlikely(t->burst))
+    if (unlikely(own.burst))
         time_one(t, now);
     call_leave(t);
 }

@@ -106,8 +106,9 @@ const struct op_layout *op_layout_look(const void *function, const char *name)
     uint8_t op[OP_BYTES];
     const struct op_layout *l = NULL;
     int saved = errno;
-    if (!op_layout_is_refused() && lock_take(&looked.lock, 0)) {
-        if (memory_read((uintptr_t)function, op, sizeof op))
+    if (!op_layout_is_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
+        l = atomic_load(&op_layout_known); /* by another thread, meanwhile */
+        if (!l && memory_read((uintptr_t)function, op, sizeof op))
             l = look(op, name, torch_library.input_count(function));
         lock_drop(&looked.lock);
     }

@@ -15,6 +15,8 @@
 #include "base/compiler.h"
 
 #define OP_SCOPE 96 /* in all of them: a byte */
+#define LOOK_LOCK_NS                                                                               \
+    100000000u /* to wait for another thread's look: a few microseconds, and rare */
 
 struct op_layout {
     uint16_t sequence; /* int64_t; -1: none */

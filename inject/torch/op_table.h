@@ -59,8 +59,7 @@ static inline uint64_t op_hash(const uint8_t *bytes, uint32_t byte_count)
         hash = op_hash_word(hash, word);
     }
     word = 0;
-    for (uint32_t i = 0; i < byte_count; i++)
-        word |= (uint64_t)bytes[i] << 8 * i;
+    memcpy(&word, bytes, byte_count);
     return op_hash_word(hash, word);
 }
 

@@ -94,8 +94,9 @@ static __attribute__((noinline)) uint32_t find_tensor(uint64_t address)
 {
     uint8_t impl[TENSOR_BYTES];
     uint32_t at = 0;
-    if (!op_values_are_refused() && lock_take(&looked.lock, 0)) {
-        if (memory_read(address, impl, sizeof impl))
+    if (!op_values_are_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
+        at = atomic_load(&looked.tensor_at); /* by another thread, meanwhile */
+        if (!at && memory_read(address, impl, sizeof impl))
             at = look_at_tensor(impl);
         lock_drop(&looked.lock);
     }
@@ -123,7 +124,7 @@ static bool is_list_at(uint64_t address, unsigned at, uint32_t list_tag)
 static __attribute__((noinline)) void look_for_list(const struct torch_value *value)
 {
     if ((value->tag != TORCH_LIST_OLD && value->tag != TORCH_LIST_NEW) ||
-        !lock_take(&looked.lock, 0))
+        !lock_take(&looked.lock, LOOK_LOCK_NS))
         return;
     for (unsigned i = 0; !atomic_load(&looked.list_tag) && i < 2; i++) {
         if (is_list_at(value->payload, list_rows[i], value->tag)) {
