@@ -19,6 +19,8 @@ const char *ladder_step_text(unsigned step)
         [LADDER_HUNDREDTH] = "1 of 100 launches and copies recorded",
         [LADDER_CUPTI] = "CUPTI off",
         [LADDER_BOTTOM] = "budget not attainable",
+        [LADDER_SHAPES] = "inputs of operators off",
+        [LADDER_OPERATORS] = "operators off",
     };
     return step < LADDER_CODE_COUNT ? texts[step] : NULL;
 }

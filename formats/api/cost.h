@@ -23,7 +23,8 @@ struct cost_info {
 
 extern const struct cost_info cost_infos[COST_COUNT];
 
-/* What is given up, in this order, to stay within --overhead-max; codes of STEP_DOWN records. */
+/* What is given up to stay within --overhead-max, as it is numbered in STEP_DOWN records; in which
+ * order says ladder.c. */
 enum ladder_step {
     LADDER_STACKS,
     LADDER_QUERIES,
@@ -34,6 +35,8 @@ enum ladder_step {
     LADDER_STEP_COUNT,
     LADDER_BOTTOM =
         LADDER_STEP_COUNT, /* nothing is left to give up: the budget is not attainable */
+    LADDER_SHAPES,         /* of PyTorch's operators */
+    LADDER_OPERATORS,
     LADDER_CODE_COUNT,
 };
 

@@ -11,6 +11,7 @@
 #include "record/recorded.h"
 #include "record/thread.h"
 #include "stack/stack.h"
+#include "torch/torch.h"
 
 #define FIRST_PART    10          /* of the setting seal: when threads are first asked for times */
 #define WINDOW_NS_MIN 100000000u  /* a window, while the recording is young ... */
@@ -74,13 +75,16 @@ static uint32_t possible_steps(void)
 {
     return (stacks_are_on() ? 1u << LADDER_STACKS : 0) | 1u << LADDER_QUERIES |
            (gpu_has_callbacks() ? 1u << LADDER_CALLBACKS : 0) | 1u << LADDER_TENTH |
-           1u << LADDER_HUNDREDTH | (gpu_is_active() ? 1u << LADDER_CUPTI : 0);
+           1u << LADDER_HUNDREDTH | (gpu_is_active() ? 1u << LADDER_CUPTI : 0) |
+           (torch_detail_now() >= TORCH_SHAPES ? 1u << LADDER_SHAPES : 0) |
+           (torch_detail_now() >= TORCH_NAMES ? 1u << LADDER_OPERATORS : 0);
 }
 
-static const uint32_t off_by_step[LADDER_STEP_COUNT] = {
+static const uint32_t off_by_step[LADDER_CODE_COUNT] = {
     [LADDER_STACKS] = OFF_STACKS,       [LADDER_QUERIES] = OFF_QUERIES,
     [LADDER_CALLBACKS] = OFF_CALLBACKS, [LADDER_TENTH] = OFF_TENTH,
     [LADDER_HUNDREDTH] = OFF_HUNDREDTH, [LADDER_CUPTI] = OFF_CUPTI,
+    [LADDER_SHAPES] = OFF_SHAPES,       [LADDER_OPERATORS] = OFF_OPERATORS,
 };
 
 static void take_step(struct thread *writer, unsigned step, const struct ladder_window *w)

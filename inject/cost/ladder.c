@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cost/ladder.h"
 
+/* What comes first says least of the program for what it costs. */
+static const uint8_t order[] = {LADDER_STACKS,    LADDER_SHAPES, LADDER_QUERIES,   LADDER_OPERATORS,
+                                LADDER_CALLBACKS, LADDER_TENTH,  LADDER_HUNDREDTH, LADDER_CUPTI};
+
 static bool is_worth_it(const struct ladder *l, const struct ladder_window *w, unsigned step)
 {
     if (l->taken >> step & 1 || !(w->possible >> step & 1))
@@ -15,7 +19,8 @@ int ladder_look(struct ladder *l, const struct ladder_window *w)
     l->over_count = w->share > w->budget ? l->over_count + 1 : 0;
     if (l->over_count < LADDER_WINDOWS)
         return LADDER_NONE;
-    for (unsigned step = 0; step < LADDER_STEP_COUNT; step++) {
+    for (unsigned i = 0; i < sizeof order / sizeof order[0]; i++) {
+        unsigned step = order[i];
         if (!is_worth_it(l, w, step))
             continue;
         l->taken |= 1u << step;

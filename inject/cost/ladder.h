@@ -28,7 +28,7 @@ struct ladder_window {
     uint64_t budget;
     uint32_t possible; /* steps that would change something: a bit each */
     /* The most that each would save a thread that is over the budget; of CUPTI nobody knows. */
-    uint64_t saves[LADDER_STEP_COUNT];
+    uint64_t saves[LADDER_CODE_COUNT];
 };
 
 /*

@@ -54,7 +54,7 @@ const struct feature features[] = {
     {.load = nvtx_load},
     {.attached = ranges_attached},
     {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
-     .unloaded = torch_unloaded, .fork_child = torch_reset},
+     .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

@@ -41,11 +41,13 @@ enum off_bits {
     OFF_WORK = 2,   /* what the device does */
     OFF_LEDGER = 4, /* what CUPTI tells of memory, devices, contexts and streams */
     OFF_STACKS = 8, /* who made a call */
-    OFF_QUERIES = 16,    /* event records and queries: their calls are passed by */
-    OFF_CALLBACKS = 32,  /* calls that only CUPTI's callbacks see */
-    OFF_TENTH = 64,      /* of launches and copies, nine of ten are passed by ... */
-    OFF_HUNDREDTH = 128, /* ... or 99 of 100 */
-    OFF_CUPTI = 256,     /* CUPTI as a whole, for good */
+    OFF_QUERIES = 16,     /* event records and queries: their calls are passed by */
+    OFF_CALLBACKS = 32,   /* calls that only CUPTI's callbacks see */
+    OFF_TENTH = 64,       /* of launches and copies, nine of ten are passed by ... */
+    OFF_HUNDREDTH = 128,  /* ... or 99 of 100 */
+    OFF_CUPTI = 256,      /* CUPTI as a whole, for good */
+    OFF_SHAPES = 512,     /* what PyTorch's operators are called with ... */
+    OFF_OPERATORS = 1024, /* ... and they themselves, but for labels */
 };
 
 #define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() means */

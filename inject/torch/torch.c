@@ -5,9 +5,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/futex.h"
 #include "base/objects.h"
 #include "base/say.h"
 #include "base/signals.h"
+#include "record/recorded.h"
 #include "record/state.h"
 #include "record/thread.h"
 #include "store/meta.h"
@@ -16,30 +18,34 @@
 #include "torch/op_values.h"
 #include "torch/torch_library.h"
 
+#define TURN_LOCK_NS 100000000u /* held while PyTorch changes a list of callbacks */
+
 /* A callback of ours: registered when it is first needed, then switched. */
 struct switched {
     uint64_t handle; /* 0 = not registered */
     bool is_on;
 };
 
-/* The writer's; but `is_here`. Of a parent's, its child has inherited what is registered. */
+/* The child of a fork inherits what is registered. */
 static struct {
-    _Atomic bool is_here; /* PyTorch is, and has our callbacks */
-    uint64_t loaded;      /* objects, when it was last looked for */
-    const char *absence;  /* why it is not here, as it stands in the stream */
+    struct lock lock;     /* of who switches them: the writer, or who asks for another detail */
+    _Atomic bool is_here; /* PyTorch is */
     struct switched mark;
     struct switched plain;
     struct switched full;
-    enum torch_detail most; /* what torch_limit left */
-    const char *told;       /* the last META record */
+    uint64_t loaded;     /* the writer's, as is the rest: objects, when it was last looked for */
+    const char *absence; /* why it is not here, as it stands in the stream */
+    const char *told;    /* the last META record */
     uint64_t told_epoch;
-} torch = {.most = TORCH_SHAPES, .absence = TORCH_LIBRARY_ABSENT};
+} torch = {.absence = TORCH_LIBRARY_ABSENT};
 
-static enum torch_detail wanted(void)
+static enum torch_detail detail_of(uint32_t off)
 {
-    enum torch_detail most =
-        gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_SHAPES ? TORCH_SHAPES : TORCH_NAMES;
-    return most < torch.most ? most : torch.most;
+    bool has_shapes = gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_SHAPES;
+    return off & OFF_CALLS                   ? TORCH_NOTHING
+           : off & OFF_OPERATORS             ? TORCH_LABELS
+           : off & OFF_SHAPES || !has_shapes ? TORCH_NAMES
+                                             : TORCH_SHAPES;
 }
 
 static struct torch_callback callback(uintptr_t start, bool is_mark, bool has_inputs)
@@ -71,11 +77,10 @@ static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, boo
 }
 
 /* What goes off goes first: no operator is recorded twice. */
-static void follow(void)
+static void follow(enum torch_detail detail)
 {
-    enum torch_detail detail = wanted();
     bool plain = detail == TORCH_NAMES, full = detail == TORCH_SHAPES;
-    turn(&torch.mark, true, op_start_mark(), true, false);
+    turn(&torch.mark, detail != TORCH_NOTHING, op_start_mark(), true, false);
     if (!plain)
         turn(&torch.plain, false, op_start_plain(), false, false);
     if (!full)
@@ -84,6 +89,18 @@ static void follow(void)
         turn(&torch.plain, true, op_start_plain(), false, false);
     if (full)
         turn(&torch.full, true, op_start_full(), false, true);
+}
+
+/* Who comes late finds what was asked for last; who cannot wait leaves it to the writer. */
+void torch_turn(void)
+{
+    int saved = errno;
+    if (atomic_load(&torch.is_here) && epoch_now() != EPOCH_NONE &&
+        lock_take(&torch.lock, TURN_LOCK_NS)) {
+        follow(detail_of(recorded_asked()));
+        lock_drop(&torch.lock);
+    }
+    errno = saved;
 }
 
 static void find(void)
@@ -103,24 +120,29 @@ void torch_look(struct thread *writer)
     if (!atomic_load(&torch.is_here) && loaded != torch.loaded)
         find();
     torch.loaded = loaded;
-    if (atomic_load(&torch.is_here))
-        follow();
+    torch_turn();
     errno = saved;
+}
+
+enum torch_detail torch_detail_now(void)
+{
+    return atomic_load(&torch.is_here) ? detail_of(recorded_asked() & ~(uint32_t)OFF_CALLS)
+                                       : TORCH_NOTHING;
 }
 
 /* As it stands in the stream; a view that lasts. */
 static const char *status(void)
 {
-    static const char *const details[] = {"labels", "names", "shapes"};
+    static const char *const details[] = {"", "labels", "names", "shapes"};
     if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF)
         return NULL;
     if (!atomic_load(&torch.is_here))
         return torch.absence;
     if (op_layout_is_refused())
         return "names only: this version's operators are laid out as none that is known";
-    if (wanted() == TORCH_SHAPES && op_values_are_refused())
+    if (torch_detail_now() == TORCH_SHAPES && op_values_are_refused())
         return "names: this version's tensors are laid out as none that is known";
-    return details[wanted()];
+    return details[torch_detail_now()];
 }
 
 void torch_describe(struct thread *writer, bool is_last)
@@ -137,17 +159,6 @@ void torch_describe(struct thread *writer, bool is_last)
             strchr(text, ':') + 2);
 }
 
-enum torch_detail torch_detail_now(void)
-{
-    return atomic_load(&torch.is_here) ? wanted() : TORCH_LABELS;
-}
-
-void torch_limit(enum torch_detail most)
-{
-    torch.most = most;
-    torch_look(NULL);
-}
-
 void torch_unloaded(void)
 {
     if (atomic_load(&torch.is_here) && !torch_library_is_loaded())
@@ -156,7 +167,7 @@ void torch_unloaded(void)
 
 void torch_reset(void)
 {
-    torch.most = TORCH_SHAPES;
+    atomic_store(&torch.lock.holder, 0);
     op_layout_reset();
     op_values_reset();
     op_events_reset();

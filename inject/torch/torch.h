@@ -12,19 +12,19 @@
 
 struct thread;
 
-enum torch_detail { TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES };
+enum torch_detail { TORCH_NOTHING, TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES };
 
-/* By the writer: registers them when there is PyTorch, and follows torch_limit. */
+/* By the writer: registers them when there is PyTorch. */
 void torch_look(struct thread *writer);
+
+/* Switches them as recorded_asked says. */
+void torch_turn(void);
 
 /* META record "pytorch", and again when there is more to say of it. */
 void torch_describe(struct thread *writer, bool is_last);
 
-/* What is recorded now; TORCH_LABELS while there is nothing to give up. */
+/* What is recorded now, pauses aside; TORCH_NOTHING while there is no PyTorch. */
 enum torch_detail torch_detail_now(void);
-
-/* By the writer: from now on at most that, in this recording. */
-void torch_limit(enum torch_detail most);
 
 /* After each dlclose. */
 void torch_unloaded(void);

@@ -93,7 +93,7 @@ class Runner:
                                     LD_LIBRARY_PATH=self.path, SIMTORCH_LAYOUT=layout,
                                     SIMTORCH_LOG=self.log, **more)
         done = toolchain.run([self.program, *arguments], env, status=status)
-        assert done.stderr == stderr
+        assert stderr is None or done.stderr == stderr
         return self
 
     @property
@@ -257,11 +257,30 @@ def test_list_that_is_too_long(torch):
 
 
 def test_pause(torch):
-    """No operator of a pause, but the ends of those that began before it."""
+    """No operator of a pause, but the ends of those that began before it; nobody is told of it."""
     process = torch("pause").process
     ops = stream_reader.read_ops(process)
+    lines = torch.logged(process)
+    assert compare(process, lines) == len(ops)
+    assert [line.name for line in lines if not line.callbacks] == ["in a pause"] * 3
     assert [op.name for op in ops] == ["outer", "after it"] * 3 and all(op.end for op in ops)
     assert sum(r.type == stream_reader.OP_END for r in process.records) == len(ops)
+
+
+def test_given_up(torch):
+    """Inputs first, then operators; labels never."""
+    process = torch("governed", GPUPROF_OVERHEAD_MAX="0.0001%", stderr=None).process
+    lines = torch.logged(process)
+    steps = [(s.code, s.text.decode()) for s in process.of_type(stream_reader.STEP_DOWN)]
+    assert [s for s in steps if s[0] >= 7] == [(7, "inputs of operators off"),
+                                               (8, "operators off")]
+    assert [text for key, text in process.metas if key == "pytorch"] == \
+        ["shapes", "names", "labels"]
+    ops = stream_reader.read_ops(process)
+    assert [op.name for op in ops] == [line.name for line in lines if line.callbacks]
+    assert [op.name for op in ops[-100:]] == ["step ()"] * 100
+    kinds = [op.inputs is not None for op in ops if op.scope != LABEL_SCOPE]
+    assert kinds[0] and not kinds[-1] and kinds == sorted(kinds, reverse=True)
 
 
 @pytest.mark.parametrize("pytorch", ("off", None))

@@ -4,7 +4,8 @@
 
 #include "cost/ladder.h"
 
-#define ALL ((1u << LADDER_STEP_COUNT) - 1)
+#define ALL       ((1u << LADDER_STEP_COUNT) - 1)
+#define OPERATORS (1u << LADDER_SHAPES | 1u << LADDER_OPERATORS)
 
 static struct ladder ladder;
 static struct ladder_window window;
@@ -13,7 +14,7 @@ static void start(uint32_t possible, uint64_t share)
 {
     ladder = (struct ladder){0};
     window = (struct ladder_window){.share = share, .budget = 20000, .possible = possible};
-    for (unsigned i = 0; i < LADDER_STEP_COUNT; i++)
+    for (unsigned i = 0; i < LADDER_CODE_COUNT; i++)
         window.saves[i] = 1000;
 }
 
@@ -35,6 +36,16 @@ static void every_second_window_is_a_step(void **state)
     start(ALL, 20001);
     assert_string_equal(looks(20), ".0.1.2.3.4.5.6......");
     assert_int_equal(ladder.taken, ALL);
+}
+
+static void operators_have_their_place(void **state)
+{
+    (void)state;
+    start(ALL | OPERATORS, 20001);
+    assert_string_equal(looks(20), ".0.7.1.8.2.3.4.5.6..");
+    assert_int_equal(ladder.taken, ALL | OPERATORS);
+    start(OPERATORS, 20001);
+    assert_string_equal(looks(8), ".7.8.6..");
 }
 
 static void within_the_budget_nothing_is(void **state)
@@ -130,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_second_window_is_a_step),
+        cmocka_unit_test(operators_have_their_place),
         cmocka_unit_test(within_the_budget_nothing_is),
         cmocka_unit_test(one_window_is_not_enough),
         cmocka_unit_test(a_step_that_helps_is_the_last),

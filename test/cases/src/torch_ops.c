@@ -220,6 +220,21 @@ static void pause_and_go(void)
     }
 }
 
+/* Until operators are not wanted any more, and on. */
+static void governed(void)
+{
+    for (int after = 0, i = 0; after < 100 && i < 20 * WAIT_MS; i++) {
+        struct sim_op *label = sim_op_begin("step ()", SIM_LABEL, -1, 0, "");
+        leaf("aten::add", "T6[3] T6[3] I1");
+        leaf("aten::mm", "T6[3,3] T6[3,3]");
+        sim_op_end(label);
+        after += sim_callbacks() == 1;
+        usleep(50);
+    }
+    if (sim_callbacks() != 1)
+        exit(9);
+}
+
 static void long_list(void)
 {
     static char inputs[8000];
@@ -238,7 +253,8 @@ static const struct {
     {"values", values},      {"crossing", crossing},  {"threads", threads},
     {"fork", forks},         {"exit", ends},          {"kill", is_killed},
     {"traced", traced},      {"variants", variants},  {"labels", many_labels},
-    {"inputs", many_inputs}, {"pause", pause_and_go}, {"list", long_list},
+    {"inputs", many_inputs}, {"pause", pause_and_go}, {"governed", governed},
+    {"list", long_list},
 };
 
 int main(int argc, char **argv)
