@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real PyTorch's operators, as gpuprof records them, held against torch.profiler's of the same
+run: `make check-torch`."""
+
+import collections
+import json
+
+import check_torch
+import pytest
+import stream_reader
+
+WORK = check_torch.HERE / "ops_work.py"
+LABEL_SCOPE = 7
+ENGINE = "autograd::engine::evaluate_function: "  # torch.profiler gives it the number of its node
+TYPES = dict(enumerate((
+    "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float", "double",
+    "c10::complex<c10::Half>", "c10::complex<float>", "c10::complex<double>", "bool")))
+TYPES[15] = "c10::BFloat16"
+NUMBERS = {"int", "double", "bool", "scalar"}
+
+
+def is_tensors(value):
+    return value[0] == "list" and value[1] and \
+        all(part[0] in ("tensor", "undefined") for part in value[1])
+
+
+def dims(value):
+    if value[0] == "tensor":
+        return value[2]
+    return [dims(part) for part in value[1]] if is_tensors(value) else []
+
+
+def type_text(value):
+    if value[0] == "tensor":
+        return TYPES[value[1]]
+    if value[0] in NUMBERS:
+        return "Scalar"
+    if value[0] != "list":
+        return ""
+    if is_tensors(value):
+        return "TensorList"
+    return "ScalarList" if all(part[0] in NUMBERS for part in value[1]) else ""
+
+
+def nested(rows):
+    """(begin, end, what) of one thread, in order of begin -> (depth, what)."""
+    ends, found = [], []
+    for begin, end, what in sorted(rows, key=lambda row: (row[0], -row[1])):
+        while ends and ends[-1] <= begin:
+            ends.pop()
+        found.append((len(ends), what))
+        ends.append(end)
+    return found
+
+
+def within(rows, window):
+    """Of each thread what lies in the time of the label `window`."""
+    [(low, high)] = [(b, e) for its in rows.values() for b, e, what in its if what[0] == window]
+    kept = {tid: [row for row in its if low <= row[0] and row[1] <= high]
+            for tid, its in rows.items()}
+    return {tid: nested(its) for tid, its in kept.items() if its}
+
+
+def theirs(path):
+    rows = collections.defaultdict(list)
+    for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]:
+        if event.get("cat") not in ("cpu_op", "user_annotation") or \
+                event["name"].startswith("ProfilerStep"):
+            continue
+        args = event["args"]
+        what = (event["name"], args.get("Sequence number"), args.get("Fwd thread id"),
+                args.get("Input Dims"), args.get("Input type"))
+        rows[event["tid"]].append((round(event["ts"] * 1000),
+                                   round((event["ts"] + event["dur"]) * 1000), what))
+    return within(rows, "window")
+
+
+def is_coarse(path):
+    """Up to 2.3 its times are whole microseconds, which say nothing of order and nesting, and lists
+    of tensors have no sizes."""
+    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    return all(isinstance(e["ts"], int) for e in events if e.get("cat") == "cpu_op")
+
+
+def without_lists(what):
+    if what[3] is None:
+        return what
+    return (*what[:3], [[] if kind == "TensorList" else size for size, kind in zip(*what[3:5])],
+            *what[4:])
+
+
+def ours(process):
+    tids = {r.thread: r.args[0] for r in process.of_type(stream_reader.THREAD)}
+    rows = collections.defaultdict(list)
+    for op in stream_reader.read_ops(process):
+        if op.end is None:
+            continue
+        known = op.inputs is not None
+        what = (op.name, op.sequence, op.forward_thread if op.sequence is not None else None,
+                [dims(value) for value in op.inputs] if known else None,
+                [type_text(value) for value in op.inputs] if known else None, op.traced)
+        rows[tids[op.thread]].append((op.begin, op.end, what))
+    return within(rows, "window")
+
+
+def same_inputs(one, other):
+    """torch.profiler says nothing of the tensors in a list of optional ones (aten::index)."""
+    if one[3] is None or other[3] is None:
+        return one[3:5] == other[3:5]
+    pairs = list(zip(*one[3:5], *other[3:5]))
+    return len(one[3]) == len(other[3]) and all(
+        (size, kind) == (its_size, its_kind) or
+        ("index" in one[0] and kind == "TensorList" and (its_size, its_kind) == ([], ""))
+        for size, kind, its_size, its_kind in pairs)
+
+
+def compare_coarsely(mine, rows):
+    """As many of each, with the same inputs but where ours has none or torch.profiler's less."""
+    special = {what[0] for _, what in mine if what[5] or "index" in what[0]}
+    mine, rows = ([without_lists(what[:5]) for _, what in its] for its in (mine, rows))
+    engine = [[w for w in its if not w[0].startswith(ENGINE)] for its in (mine, rows)]
+    counts = [collections.Counter(w[:3] for w in its) for its in engine]
+    assert counts[0] == counts[1]
+    counts = [collections.Counter(repr(w) for w in its if w[0] not in special) for its in engine]
+    assert counts[0] == counts[1]
+    return counts[0].total()
+
+
+def test_operators(tmp_path):
+    """Names, order, nesting, sizes, types, sequence numbers and forward threads."""
+    trace = tmp_path / "trace.json"
+    env = check_torch.environment(SIMCUDA_LOG=tmp_path)
+    command = [check_torch.GPUPROF, "run", "-o", tmp_path / "out", "--pytorch=shapes", "--",
+               check_torch.PYTHON, WORK, trace]
+    done = check_torch.run(command, env)
+    assert done.stdout.endswith("done\n")
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert process.meta["pytorch"] == "shapes" and not process.losses.get("op_inputs_dropped")
+    mine, their = ours(process), theirs(trace)
+    assert set(their) <= set(mine) and len(mine) > len(their) >= 2
+    kinds = collections.Counter()
+    for tid, rows in their.items():
+        if is_coarse(trace):
+            kinds["compared"] += compare_coarsely(mine[tid], rows)
+            continue
+        assert [(d, w[0]) for d, w in mine[tid]] == [(d, w[0]) for d, w in rows]
+        for (_, one), (_, other) in zip(mine[tid], rows):
+            if one[0].startswith(ENGINE):
+                kinds["engine"] += 1
+                continue
+            assert one[1:3] == other[1:3], (one, other)
+            kinds["traced" if one[5] else "compared"] += 1
+            if not one[5]:
+                assert same_inputs(one, other), (one, other)
+    print(dict(kinds))
+    assert kinds["compared"] > 1000
+    assert is_coarse(trace) or (kinds["engine"] > 50 and kinds["traced"] > 20)
+
+
+@pytest.mark.parametrize("pytorch", ("off", "names", "shapes"))
+def test_output_is_unchanged(tmp_path, pytorch):
+    bare = check_torch.run([check_torch.PYTHON, check_torch.WORK], check_torch.environment())
+    done = check_torch.run(
+        [check_torch.GPUPROF, "run", "-o", tmp_path / "out", f"--pytorch={pytorch}", "--",
+         check_torch.PYTHON, check_torch.WORK], check_torch.environment())
+    assert done.stdout == bare.stdout
+    processes = stream_reader.read_folder(tmp_path / "out")
+    assert len(processes) == 1
+    assert bool(stream_reader.read_ops(processes[0])) == (pytorch != "off")
