@@ -14,6 +14,11 @@ ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoin
 BENCH_PROGRAMS += $(BENCH)/lttng_cost
 endif
 
+# Only where there is a C++ compiler; bench.py says so where there is none.
+ifneq ($(shell command -v $(CXX) 2>/dev/null),)
+BENCH_PROGRAMS += $(BENCH)/op_cost
+endif
+
 # Only where the headers of Python are; bench.py says so where they are not.
 PYTHON_CFLAGS := $(shell $(PKG_CONFIG) --cflags python3 2>/dev/null)
 ifneq ($(PYTHON_CFLAGS),)
@@ -71,3 +76,13 @@ $(BENCH)/gpu_cost: $(BENCH_DIR)/gpu_cost.c test/cases/src/stress_finish.c $(INJE
 
 $(BENCH)/lttng_cost: $(BENCH_DIR)/lttng_cost.c $(BENCH_DIR)/lttng_events.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(STD) $(CFLAGS) -I$(BENCH_DIR) $< $(BENCH_LINK) -llttng-ust -ldl -o $@
+
+$(BENCH)/libtorch_cpu.so: $(SIM_DIR)/sim_torch.cpp $(SIM_DIR)/sim_torch.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CXX) -std=c++20 -D_GNU_SOURCE -Wall -Wextra $(CFLAGS) -fPIC -shared \
+		-fvisibility=hidden -Wl,-soname,$(@F) $< -o $@
+
+$(BENCH)/op_cost: $(BENCH_DIR)/op_cost.c $(SIM_DIR)/sim_torch.h $(BENCH)/libtorch_cpu.so \
+		$(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -I$(SIM_DIR) $< $(BENCH)/libtorch_cpu.so $(BENCH_LINK) \
+		-o $@

@@ -167,6 +167,28 @@ def bench_range():
     tell("range.ns", cost.call_ns(), "ns (push and pop)")
 
 
+def bench_operators():
+    """An operator of PyTorch's, begin and end, above a callback that does nothing."""
+    if not os.path.exists(program("op_cost")):
+        not_run("operator", "no C++ compiler")
+        return
+    rounds = {"bare": [], "empty": [], "names": [], "shapes": []}
+    for _ in range(5):
+        for what, values in rounds.items():
+            is_ours = what in ("names", "shapes")
+            lines = run([program("op_cost"), "recorded" if is_ours else what, "50000", "8"],
+                        preload=is_ours, GPUPROF_PYTORCH=what if is_ours else "off",
+                        GPUPROF_SEAL="50ms", GPUPROF_GPU="off")
+            values += [r[0] for r in rounds_of(lines)]
+    drop_output()
+    empty = statistics.median(rounds["empty"])
+    tell("operator.empty", empty - statistics.median(rounds["bare"]), "ns (a callback of nobody's)")
+    for what in ("names", "shapes"):
+        values = [value - empty for value in rounds[what]]
+        tell(f"operator.{what}", statistics.median(values), "ns above that", 150,
+             spread=quartiles(values))
+
+
 def call_rounds(function, calls, rounds, preload, **settings):
     """CPU nanoseconds of a call, a round each."""
     lines = run([program("call_cost"), function, "1", str(calls), str(rounds)], preload=preload,
@@ -484,7 +506,8 @@ def bench_python():
 
 
 def main():
-    parts = {"call": bench_call, "range": bench_range, "walks": bench_walks,
+    parts = {"call": bench_call, "range": bench_range,
+             "operators": bench_operators, "walks": bench_walks,
              "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks, "python": bench_python}

@@ -333,8 +333,9 @@ def read_ops(process):
     inputs = {r.args[0]: read_inputs(r.text) for r in process.of_type(OP_INPUTS)}
     threads = {r.thread: r.args[0] for r in process.of_type(OP_THREAD)}
     ops, open_ops = [], {}
+    # Of one thread's records with one time the first was made first.
     for record in sorted((r for r in process.records if r.type in (OP_BEGIN, OP_END)),
-                         key=lambda r: (r.begin, r.type == OP_BEGIN)):
+                         key=lambda r: r.begin):
         if record.type == OP_END:
             op = open_ops.pop(record.args[0], None)
             if op:
