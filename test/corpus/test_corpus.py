@@ -96,6 +96,15 @@ def test_ranges_that_do_not_match(run_collector):
     assert json.loads(report)["losses"] == losses
 
 
+def test_inputs_that_lead_nowhere(run_collector):
+    dump = run_collector("dump", HERE / "operators-wild.gpuprof", errors="replace").stdout
+    values = [line.partition(' values="')[2].partition('"')[0] for line in dump.splitlines()
+              if line.startswith("op_inputs ")]
+    assert sorted(values) == sorted([
+        "float[4,16], 7, true, none, undefined, other, tensor, number", *["damaged"] * 6,
+        "(damaged", "(none, damaged", "(1, ...)", "type_255[], (), ..."])
+
+
 def test_whole_folder(run_collector):
     """A folder in which much is broken: what is whole comes out, the exit code says the rest."""
     merged = run_collector("merge", "--keep-live", HERE, encoding="utf-8")

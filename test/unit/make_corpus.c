@@ -488,6 +488,57 @@ static void save_stacks(void)
     builder_release(&b);
 }
 
+/* Inputs that end too early, lead nowhere or have no end, and operators that name none. */
+static void save_operators(void)
+{
+    static const struct {
+        uint8_t bytes[16];
+        uint32_t count;
+    } wild[] = {{{1, 6, 2, 4, 16, 3, 14, 5, 1, 0, 2, 7, 8, 9}, 14}, /* good */
+                {{1, 6, 65, 1, 1}, 5},
+                {{1, 6, 3, 0x80}, 4},
+                {{3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 127}, 11},
+                {{4, 1, 2, 3}, 4},
+                {{6, 255, 255, 255, 255, 15, 0}, 7},
+                {{6, 2, 6, 1, 0, 0}, 6},
+                {{6, 3, 0}, 3},
+                {{200}, 1},
+                {{6, 9, 3, 2, 10, 200}, 6},
+                {{1, 255, 0, 6, 0, 10}, 6}};
+    static const uint64_t begins[][5] = {{0x7000, 1, 1, 5, 1},
+                                         {0x7000, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX},
+                                         {0, 0, 2, 0, 0}};
+    struct stream_builder b;
+    begin(&b);
+    builder_meta(&b, "pytorch=shapes");
+    for (uint32_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+        struct record r = {.type = RECORD_OP_INPUTS,
+                           .begin = 900 + i,
+                           .arg_count = 1,
+                           .args = {i + 1},
+                           .bytes = wild[i].bytes,
+                           .byte_count = wild[i].count};
+        builder_add(&b, i % 2, &r);
+    }
+    builder_record(&b, 1, RECORD_OP_NAME, 950, 0, 0, 1, begins[0] + 1, "aten::\xff\"\n");
+    builder_record(&b, 1, RECORD_OP_END, 960, 0, 0, 1, begins[0], NULL);
+    for (uint32_t i = 0; i < 9; i++) {
+        struct record r = {.type = RECORD_OP_BEGIN,
+                           .flags = i & 1 ? RECORD_TRACED : 0,
+                           .code = (uint16_t)(i % 3 == 1 ? 65535 : i),
+                           .begin = 1000 + 10 * i,
+                           .arg_count = (uint8_t)(i % 6)};
+        memcpy(r.args, begins[i % 3], sizeof begins[0]);
+        builder_add(&b, 1, &r);
+    }
+    builder_record(&b, 2, RECORD_OP_END, 1100, 0, 0, 1, begins[0], NULL);
+    builder_record(&b, 2, RECORD_OP_END, 1101, 0, 0, 0, NULL, NULL);
+    builder_record(&b, 2, RECORD_OP_THREAD, 1102, 0, 0, 0, NULL, NULL);
+    add_calls(&b);
+    save(&b, "operators-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -577,6 +628,7 @@ int main(int argc, char **argv)
     save_records();
     save_gpu();
     save_stacks();
+    save_operators();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
     save_live("live-committed", live_committed);
