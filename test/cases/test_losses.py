@@ -46,6 +46,11 @@ def graphs():
     return command, {**settings, "RIVAL_GRAPHS": "1", "SIMCUPTI_GRAPH_DEFECT": "1"}
 
 
+def operators(scenario):
+    program, path = toolchain.torch_ops()
+    return [program, scenario], {"LD_LIBRARY_PATH": path, "GPUPROF_PYTORCH": "shapes"}
+
+
 FULL = f"pwrite={errno.ENOSPC}"
 SMALL = {"GPUPROF_BUFFER": "1M", "GPUPROF_CHUNK": "512K"}
 
@@ -75,6 +80,7 @@ MEANS = {
     "passed_failed": lambda: lossy("failing", 300, GPUPROF_OVERHEAD_MAX="0.0001%"),
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
+    "op_inputs_dropped": lambda: operators("wide"),
     "overwritten": lambda: tiny("scribble.c", "record", 0, GPUPROF_SEAL="30s"),
 }
 

@@ -73,18 +73,7 @@ class Runner:
         self.library, self.folder = library, folder
         self.out, self.live, self.log = folder / "out", folder / "live", folder / "log"
         self.live.mkdir()
-        tiny, link = toolchain.tiny()
-        sim = toolchain.SIM_INCLUDE.parent
-        torch = toolchain.build(sim / "sim_torch.cpp", "-shared", "-fPIC", "-std=c++20",
-                                "-fvisibility=hidden", "-Wl,-soname,libtorch_cpu.so",
-                                f"-I{sim}", compiler="g++")
-        self.libraries = toolchain.OUT / f"torch-{torch.stem}"
-        self.libraries.mkdir(exist_ok=True)
-        if not (self.libraries / "libtorch_cpu.so").exists():
-            (self.libraries / "libtorch_cpu.so").symlink_to(torch)
-        self.path = f"{tiny}:{self.libraries}"
-        self.program = toolchain.build("torch_ops.c", *link, f"-I{sim}", "-I.",
-                                       str(self.libraries / "libtorch_cpu.so"))
+        self.program, self.path = toolchain.torch_ops()
 
     def __call__(self, *arguments, status=0, pytorch="shapes", layout="2.11", stderr="", **more):
         if pytorch:

@@ -108,6 +108,29 @@ def run(command, env, status=0, **options):
     return done
 
 
+def pytorch():
+    """The simulated libtorch_cpu.so."""
+    return build(SIM_INCLUDE.parent / "sim_torch.cpp", "-shared", "-fPIC", "-std=c++20",
+                 "-fvisibility=hidden", "-Wl,-soname,libtorch_cpu.so",
+                 f"-I{SIM_INCLUDE.parent}", compiler="g++")
+
+
+def torch_ops():
+    """The program of torch_ops.c, and LD_LIBRARY_PATH for it."""
+    folder, link = tiny()
+    torch = pytorch()
+    libraries = OUT / f"torch-{torch.stem}"
+    libraries.mkdir(exist_ok=True)
+    name = libraries / "libtorch_cpu.so"
+    if not name.exists():
+        try:
+            name.symlink_to(torch)
+        except FileExistsError:
+            pass
+    program = build("torch_ops.c", *link, f"-I{SIM_INCLUDE.parent}", str(name))
+    return program, f"{folder}:{libraries}"
+
+
 def remove_live(processes):
     for process in processes:
         if process.header.live_path:

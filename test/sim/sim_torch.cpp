@@ -123,7 +123,7 @@ struct Schema {
 const Schema &schema(const std::string &name)
 {
     static std::mutex lock;
-    static std::map<std::string, std::unique_ptr<Schema>> all;
+    static auto &all = *new std::map<std::string, std::unique_ptr<Schema>>;
     std::lock_guard<std::mutex> guard(lock);
     std::unique_ptr<Schema> &found = all[name];
     if (!found)
@@ -328,7 +328,7 @@ struct Registered {
 };
 
 std::mutex registry; /* PyTorch's, which a child must not inherit locked */
-std::vector<Registered> registered;
+auto &registered = *new std::vector<Registered>; /* threads run on while exit() destroys */
 std::atomic<uint64_t> last_thread;
 thread_local uint64_t this_number;
 std::atomic<uint64_t> last_op;

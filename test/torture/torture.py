@@ -53,6 +53,7 @@ LIVES = {
     "callback": ("fork in a callback of CUPTI's", 3, 60, 2000),
     "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
     "bomb": ("1000 children, 50 at a time", 3, 1, 50),
+    "operators": ("fork in an operator of PyTorch's, others call", 3, 60, 2500),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
@@ -167,13 +168,16 @@ def settings(mode, folder):
     log, live = folder / "log", folder / "live"
     log.mkdir(), live.mkdir()
     env = toolchain.environment(folder / "out", LIBRARY, SIMCUDA_LOG=log, SIMCUDA_TIMELINE="off",
-                                GPUPROF_LIVE=live, GPUPROF_SEAL="10ms", TORTURE_CUPTI=CUPTI)
+                                GPUPROF_LIVE=live, GPUPROF_SEAL="10ms", TORTURE_CUPTI=CUPTI,
+                                TORTURE_TORCH=toolchain.pytorch())
     env["TORTURE_PRELOAD"] = env.pop("LD_PRELOAD")
     env["GPUPROF_EXIT_WAIT"] = "30s"  # a machine with much else to do is no hang
     if mode == "governor":
         env["GPUPROF_OVERHEAD_MAX"] = "0.0001%"
     if mode == "callback":
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
+    if mode == "operators":
+        env["GPUPROF_PYTORCH"] = "shapes"
     return env
 
 
@@ -216,7 +220,8 @@ def lives(mode, seed, count, tools, base):
 def bare(mode, seed, count, tools):
     row = Row()
     if not STOP.is_set():
-        env = toolchain.environment(None, SIMCUDA_TIMELINE="off", TORTURE_CUPTI=CUPTI)
+        env = toolchain.environment(None, SIMCUDA_TIMELINE="off", TORTURE_CUPTI=CUPTI,
+                                TORTURE_TORCH=toolchain.pytorch())
         row.bare_failures = len(live_on(mode, seed, count, tools, env))
     return row
 

@@ -43,6 +43,13 @@ static _Atomic int is_over;
 static _Atomic unsigned calling; /* threads that have called */
 static unsigned thread_count;
 
+static int is_child;
+
+/* Of the simulated PyTorch (sim_torch.h), if MODE has it. */
+struct sim_op;
+static struct sim_op *(*op_begin)(const char *, int, long, unsigned long, const char *);
+static void (*op_end)(struct sim_op *);
+
 static uint32_t any(uint32_t limit)
 {
     uint32_t x = seed += 0x9e3779b9u;
@@ -51,11 +58,24 @@ static uint32_t any(uint32_t limit)
     return (x ^ x >> 15) % limit;
 }
 
+/* A label or an operator. Not in a child: the library's lock may be held by a thread of the
+ * parent's. */
+static struct sim_op *some_operator(void)
+{
+    char inputs[32];
+    if (!op_begin || is_child)
+        return NULL;
+    snprintf(inputs, sizeof inputs, "T6[%u] I%u", any(50), any(300));
+    return any(4) ? op_begin("aten::any", 0, any(100), 0, inputs)
+                  : op_begin("any ()", 7, -1, 0, "");
+}
+
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
     for (unsigned i = 0; i < count; i++) {
         void *memory = NULL;
+        struct sim_op *op = some_operator();
         switch (any(4)) {
         case 0:
             cudaMalloc(&memory, 64);
@@ -65,6 +85,8 @@ static void some_calls(unsigned count)
         case 2: cudaMemset(target, 0, 1 + any(64)); break;
         default: cudaMemcpy(target, target, 1 + any(64), cudaMemcpyHostToHost); break;
         }
+        if (op)
+            op_end(op);
     }
 }
 
@@ -101,14 +123,28 @@ static void end_now(int as)
 /* A child of one thread, while the others go on; it ends in one of three ways. */
 static void fork_one(void)
 {
+    struct sim_op *op = some_operator();
     pid_t child = fork();
     if (child == 0) {
+        is_child = 1;
         some_calls(any(10));
         end_now((const int[]){0, 3, 4}[any(3)]);
     }
     some_calls(2);
+    if (op)
+        op_end(op);
     if (child > 0)
         waitpid(child, NULL, 0);
+}
+
+static void load_pytorch(void)
+{
+    void *torch = dlopen(getenv("TORTURE_TORCH"), RTLD_NOW | RTLD_GLOBAL);
+    op_begin = (struct sim_op * (*)(const char *, int, long, unsigned long, const char *))
+        dlsym(torch, "sim_op_begin");
+    op_end = (void (*)(struct sim_op *))dlsym(torch, "sim_op_end");
+    if (!op_begin || !op_end)
+        _exit(9);
 }
 
 static void fork_bomb(void)
@@ -158,8 +194,6 @@ static void signal_storm(void)
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
 }
-
-static int is_child;
 
 /* At the begin of a call, on the thread that makes it: a child, which ends there. */
 static void on_callback(void *data, int domain, uint32_t cbid, const void *info)
@@ -258,6 +292,8 @@ int main(int argc, char **argv)
         signal_storm();
     if (strcmp(mode, "callback") == 0)
         subscribe();
+    if (strcmp(mode, "operators") == 0)
+        load_pytorch();
     /* A child of many threads must not need the locks that they hold, whatever the library. */
     thread_count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
     for (unsigned i = 0; i < thread_count; i++)
@@ -265,7 +301,7 @@ int main(int argc, char **argv)
     uint32_t rounds = any(8);
     for (uint32_t i = 0; i < rounds; i++) {
         some_calls(any(30));
-        if (strcmp(mode, "forks") == 0)
+        if (strcmp(mode, "forks") == 0 || strcmp(mode, "operators") == 0)
             fork_one();
         else if (strcmp(mode, "threads") == 0)
             short_threads();

@@ -17,6 +17,7 @@
 #define THREADS     64
 #define MANY_LABELS 70000
 #define MANY_INPUTS 270000
+#define WIDE_INPUTS 5000
 
 static void nap_ms(long ms)
 {
@@ -246,6 +247,19 @@ static void long_list(void)
         leaf("aten::_foreach_mul_", inputs);
 }
 
+/* Lists of which each is another one, and as long as is kept. */
+static void wide(void)
+{
+    static char inputs[16000];
+    for (int i = 0; i < WIDE_INPUTS; i++) {
+        int at = snprintf(inputs, sizeof inputs, "( T6[%d]", i);
+        for (int k = 0; k < 900; k++)
+            at += snprintf(inputs + at, sizeof inputs - (size_t)at, " T6[3,2]");
+        snprintf(inputs + at, sizeof inputs - (size_t)at, " )");
+        leaf("aten::_foreach_mul_", inputs);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -254,7 +268,7 @@ static const struct {
     {"fork", forks},         {"exit", ends},          {"kill", is_killed},
     {"traced", traced},      {"variants", variants},  {"labels", many_labels},
     {"inputs", many_inputs}, {"pause", pause_and_go}, {"governed", governed},
-    {"list", long_list},
+    {"list", long_list},     {"wide", wide},
 };
 
 int main(int argc, char **argv)
