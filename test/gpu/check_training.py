@@ -11,6 +11,7 @@ from gpu_table import (FAILED, HERE, Failure, bare_environment, kill_when, not_r
 
 KILL_STEPS = 20000  # more than it comes to
 SPOILED_MAX = 4  # of the profiler's first: CUPTI gives wrong times after a second clock
+INSIDE_MIN = 0.95  # of the launches: some are of no operator (a graph's, cuBLAS' own set-up)
 OP_RANGES_MIN = 100  # of emit_nvtx, over a third of the steps
 
 
@@ -27,7 +28,9 @@ def record(python, variant, steps, folder):
         same = "gives other losses each time" if not bare[0].status else tail(bare[0].stderr)
         not_run(name, f"the bare run ended with {bare[0].status}: {same}")
         raise Failure("the bare run is not usable")
-    done = run(command(python, variant, steps, count), recording_environment(folder / variant))
+    settings = {"GPUPROF_PYTORCH": "shapes"} if variant == "operators" else {}
+    done = run(command(python, variant, steps, count),
+               recording_environment(folder / variant, **settings))
     same = (done.status, done.stdout) == (bare[0].status, bare[0].stdout)
     row(name, same, f"status {done.status}, losses of {steps} steps "
         f"{'equal to' if same else 'differ from'} the bare run's"
@@ -94,6 +97,31 @@ def check_nvtx(process, steps):
         f"{own} ranges of {steps} steps, {ops} of emit_nvtx's operators and backward nodes")
 
 
+def check_operators(process, steps):
+    """The loop's own numbers: each Linear once forward and once backward, a step of the optimiser,
+    launches inside of operators but for what came before these were recorded."""
+    ops = process.operators()
+    names = collections.Counter(name for name, *_ in ops)
+    first = min((begin for _, begin, *_ in ops), default=0)
+    spans = collections.defaultdict(list)
+    for _, begin, end, thread in sorted(ops, key=lambda op: op[1]):
+        its = spans[thread]
+        if not its or end > its[-1][1]:  # those inside others say nothing more
+            its.append((begin, end))
+    launches = [c for c in process.of("launch") if c.begin > first]
+    inside = sum(any(begin <= c.begin and c.end <= end for begin, end in
+                     spans[c.thread][max(0, bisect.bisect_right(
+                         spans[c.thread], (c.begin, c.end)) - 2):][:2]) for c in launches)
+    forward, backward = names["aten::addmm"], names["AddmmBackward0"]
+    optimizer = sum(n for name, n in names.items() if name and name.startswith("Optimizer.step#"))
+    row("training, operators: operators",
+        optimizer in (steps, steps - 1) and 0 <= forward - backward <= forward // steps and
+        forward >= steps and inside >= INSIDE_MIN * len(launches) > 0,
+        f"{len(ops)} operators and labels, {optimizer} steps of the optimiser of {steps}, {forward} "
+        f"aten::addmm and {backward} of their backward nodes, {inside} of {len(launches)} launches "
+        "inside of operators")
+
+
 def check_graph(process, steps):
     launches = {c.correlation for c in process.of("graph_launch")}
     nodes = collections.Counter(process.owner(k.correlation) for k in process.done("kernel")
@@ -114,7 +142,7 @@ def check_all(python, folder, steps):
     """The folder of the plain run's recording, or None."""
     folder.mkdir()
     plain = None
-    for variant in ("plain", "profiler", "nvtx", "graph"):
+    for variant in ("plain", "profiler", "nvtx", "operators", "graph"):
         try:
             process, counted = record(python, variant, steps, folder)
             check_orphans(variant, process, gpu_dump.losses(folder / variant))
@@ -124,6 +152,8 @@ def check_all(python, folder, steps):
                 check_profiler(process, counted, plain, steps)
             elif variant == "nvtx":
                 check_nvtx(process, steps)
+            elif variant == "operators":
+                check_operators(process, steps)
             elif variant == "graph":
                 check_graph(process, steps)
         except Failure as failure:

@@ -28,6 +28,7 @@ class Process:
         self.calls, self.work, self.notes, self.steps = [], [], [], []
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
+        self.op_names, self.op_marks = {}, []  # number -> name; (time, is begin, object, ...)
         self.capability = None
 
     def add(self, what, line):
@@ -49,6 +50,11 @@ class Process:
         elif what in ("note", "step"):
             (self.notes if what == "note" else self.steps).append(
                 (int(fields["begin"]), fields.get("text", fields.get("number", "")).strip('"')))
+        elif what == "op_name":
+            self.op_names[int(fields["name"])] = fields["text"].strip('"')
+        elif what in ("op_begin", "op_end"):
+            self.op_marks.append((int(fields["begin"]), what == "op_begin", fields["op"],
+                                  int(fields.get("name", 0)), fields["thread"]))
         elif what == "push":
             self.texts[fields.get("text", "").strip('"')] += 1
         elif what == "meta" and fields["text"].startswith('"gpu_rows='):
@@ -65,6 +71,17 @@ class Process:
         """Calls of a class, in order of begin."""
         return sorted((c for c in self.calls if c.kind == kind and c.captured == captured),
                       key=lambda c: c.begin)
+
+    def operators(self):
+        """PyTorch's operators and labels that ended: (name, begin, end, thread)."""
+        ended, opened = [], {}
+        for time, begins, op, name, thread in sorted(self.op_marks, key=lambda mark: mark[0]):
+            if begins:
+                opened[op] = self.op_names.get(name), time, thread
+            elif op in opened:
+                text, begin, its = opened.pop(op)
+                ended.append((text, begin, time, its))
+        return ended
 
     def done(self, kind):
         """What the device did."""

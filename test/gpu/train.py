@@ -7,6 +7,7 @@ VARIANT  plain      forward, backward, optimiser; data from two DataLoader worke
          profiler   torch.profiler is active for the middle third of the steps
          profiled   torch.profiler is active for all of them
          nvtx       torch.cuda.nvtx ranges, and emit_nvtx over the middle third
+         operators  as plain: gpuprof records PyTorch's operators
          graph      each step is a replay of a CUDA graph
 PROFILE  where `profiler` and `profiled` put how many kernels torch.profiler saw
 

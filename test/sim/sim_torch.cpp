@@ -329,6 +329,7 @@ struct Registered {
 
 std::mutex registry; /* PyTorch's, which a child must not inherit locked */
 auto &registered = *new std::vector<Registered>; /* threads run on while exit() destroys */
+std::atomic<uint64_t> version{1};                /* of the registry */
 std::atomic<uint64_t> last_thread;
 thread_local uint64_t this_number;
 std::atomic<uint64_t> last_op;
@@ -339,13 +340,21 @@ void set_on(uint64_t handle, bool is_on)
     for (Registered &r : registered)
         if (r.handle == handle)
             r.is_on = is_on;
+    version++;
 }
 
+/* As PyTorch's, each thread has a copy, and takes the lock when that is too old. */
 std::vector<at::RecordFunctionCallback> active(int scope)
 {
-    std::lock_guard<std::mutex> guard(registry);
+    static thread_local auto *copy = new std::vector<Registered>;
+    static thread_local uint64_t copied;
+    if (copied != version) {
+        std::lock_guard<std::mutex> guard(registry);
+        copied = version;
+        *copy = registered;
+    }
     std::vector<at::RecordFunctionCallback> found;
-    for (const Registered &r : registered)
+    for (const Registered &r : *copy)
         if (r.is_on && r.callback.scopes[scope])
             found.push_back(r.callback);
     return found;
@@ -385,6 +394,7 @@ uint64_t addGlobalCallback(RecordFunctionCallback callback)
 {
     std::lock_guard<std::mutex> guard(registry);
     registered.push_back({callback, registered.size() + 1, true});
+    version++;
     return registered.size();
 }
 
