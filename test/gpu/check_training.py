@@ -117,9 +117,9 @@ def check_operators(process, steps):
     row("training, operators: operators",
         optimizer in (steps, steps - 1) and 0 <= forward - backward <= forward // steps and
         forward >= steps and inside >= INSIDE_MIN * len(launches) > 0,
-        f"{len(ops)} operators and labels, {optimizer} steps of the optimiser of {steps}, {forward} "
-        f"aten::addmm and {backward} of their backward nodes, {inside} of {len(launches)} launches "
-        "inside of operators")
+        f"{len(ops)} operators and labels, {optimizer} steps of the optimiser of {steps}, "
+        f"{forward} aten::addmm and {backward} of their backward nodes, {inside} of "
+        f"{len(launches)} launches inside of operators")
 
 
 def check_graph(process, steps):
