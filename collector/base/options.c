@@ -19,10 +19,10 @@ const struct option_info option_infos[] = {
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
-     "if "
-     "it ends in .zip); standard: standard output"},
+     "if it ends in .zip); standard: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
-     "the format of the trace; there is one yet: chrome. Standard: as the name of the file ends"},
+     "the format of the trace, such as chrome (a wrong name is answered with all that there are); "
+     "standard: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_STEP_RANGE, 0, "step-range", "NAME",

@@ -144,10 +144,9 @@ static void help_all(void)
 static void help_one(const struct verb *verb)
 {
     char text[SYNOPSIS_BYTES];
-    char line[SYNOPSIS_BYTES + 64];
     synopsis(verb, text, sizeof text);
-    snprintf(line, sizeof line, "usage: gpuprof %s%s%s", verb->name, *text ? " " : "", text);
-    print_wrapped(line, 0, 0);
+    size_t at = (size_t)printf("usage: gpuprof %s", verb->name);
+    print_wrapped(text, at, at + 1);
     putchar('\n');
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");

@@ -259,12 +259,13 @@ enum exit_code merge_verb(const struct options *options)
     if (options->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
     if (!m.format && options->trace_format)
-        return usage_error("merge: --format: no format is named '%s'; there are %s",
+        return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, trace_format_names(names));
     if (!m.format)
-        return usage_error("merge: %s: not a kind that can be written; name it .json, .json.gz or "
-                           ".zip ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)",
-                           options->output);
+        return usage_error("merge: %s: not a kind that can be written; the formats are: %s; .gz behind "
+                           "it compresses, .zip is an archive ('gpuprof report -o' writes .csv, "
+                           "'gpuprof flame -o' .svg)",
+                           options->output, trace_format_names(names));
     if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
         return usage_error("merge: --step-range: no range has so long a name");
     if (!options->output && isatty(STDOUT_FILENO))

@@ -30,7 +30,7 @@ char *trace_format_names(char *text)
 {
     size_t length = 0;
     for (size_t i = 0; i < FORMAT_COUNT && length < TRACE_FORMAT_NAMES_BYTES; i++)
-        length += (size_t)snprintf(text + length, TRACE_FORMAT_NAMES_BYTES - length, "%s%s",
-                                   i ? ", " : "", formats[i]->name);
+        length += (size_t)snprintf(text + length, TRACE_FORMAT_NAMES_BYTES - length, "%s%s (.%s)",
+                                   i ? ", " : "", formats[i]->name, formats[i]->ending);
     return text;
 }

@@ -48,7 +48,7 @@ extern const struct trace_format chrome_format; /* chrome_writer.c */
 const struct trace_format *trace_format_named(const char *name);
 const struct trace_format *trace_format_of_file(const char *path);
 
-/* The names of all of them, "a, b"; returns `text`. */
+/* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
 #define TRACE_FORMAT_NAMES_BYTES 200
 char *trace_format_names(char *text);
 

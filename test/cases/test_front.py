@@ -309,6 +309,8 @@ def test_help(run_collector):
         one = run_collector("help", verb)
         assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
+        usage = one.stdout.split("\n\n")[0].splitlines()[1:]
+        assert all(line.startswith(" " * len(f"usage: gpuprof {verb} ")) for line in usage)
 
 
 @pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "dump", "manual", "help"])
