@@ -322,6 +322,7 @@ static int chrome_end(struct trace_writer *w)
 const struct trace_format chrome_format = {
     .name = "chrome",
     .ending = "json",
+    .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
     .needs = WALK_RANGES | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,

@@ -154,8 +154,7 @@ static int write_manifest(struct merge *m, struct zip_writer *zip, const struct 
         const struct rank_file *f = &files[i];
         char machine[RANK_FILE_BYTES + STREAM_HOST_BYTES_MAX + 8];
         char *text = output_room(&member, 8192);
-        size_t stem = strlen(f->name) - strlen(RANK_FILE_SUFFIX);
-        int length = snprintf(machine, sizeof machine, "%.*s (%s)", (int)stem, f->name,
+        int length = snprintf(machine, sizeof machine, "%.*s (%s)", (int)f->stem, f->name,
                               f->process->header.host);
         text += sprintf(text, "%s\n{\"path\":", i ? "," : "");
         text = json_escape(text, f->name, strlen(f->name));
@@ -228,7 +227,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (!m->split)
         return write_file(m, options->output, &scope);
-    struct rank_file *files = rank_files_make(&m->rec);
+    struct rank_file *files = rank_files_make(
+        &m->rec, m->format->rank_ending ? m->format->rank_ending : m->format->ending);
     enum exit_code code = EXIT_ENVIRONMENT;
     if (!files)
         verb_output_failed(options->output, GPUPROF_NO_MEMORY);
@@ -262,10 +262,11 @@ enum exit_code merge_verb(const struct options *options)
         return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, trace_format_names(names));
     if (!m.format)
-        return usage_error("merge: %s: not a kind that can be written; the formats are: %s; .gz behind "
-                           "it compresses, .zip is an archive ('gpuprof report -o' writes .csv, "
-                           "'gpuprof flame -o' .svg)",
-                           options->output, trace_format_names(names));
+        return usage_error(
+            "merge: %s: not a kind that can be written; the formats are: %s; .gz behind "
+            "it compresses, .zip is an archive ('gpuprof report -o' writes .csv, "
+            "'gpuprof flame -o' .svg)",
+            options->output, trace_format_names(names));
     if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
         return usage_error("merge: --step-range: no range has so long a name");
     if (!options->output && isatty(STDOUT_FILENO))

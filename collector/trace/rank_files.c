@@ -19,7 +19,7 @@ static bool has_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
-struct rank_file *rank_files_make(const struct recording *rec)
+struct rank_file *rank_files_make(const struct recording *rec, const char *ending)
 {
     struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
@@ -35,11 +35,12 @@ struct rank_file *rank_files_make(const struct recording *rec)
         else if (!(f->other = with_gpu && !p->has_gpu))
             f->rank = next++; /* nobody has one: in the order of their starts */
         if (f->other)
-            snprintf(f->name, sizeof f->name, RANK_FILES_OTHERS "/process_%u" RANK_FILE_SUFFIX,
-                     p->shown_pid);
+            f->stem = (uint32_t)snprintf(f->name, sizeof f->name, RANK_FILES_OTHERS "/process_%u",
+                                         p->shown_pid);
         else
-            snprintf(f->name, sizeof f->name, "rank_%llu" RANK_FILE_SUFFIX,
-                     (unsigned long long)f->rank);
+            f->stem = (uint32_t)snprintf(f->name, sizeof f->name, "rank_%llu",
+                                         (unsigned long long)f->rank);
+        snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%s", ending);
     }
     return files;
 }

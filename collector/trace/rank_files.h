@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One trace file per process, as HTA and TensorBoard want them: rank_N.pt.trace.json for the
- * process that is rank N, and in a folder of their own, which those two do not look into, the
+ * One trace file per process, as HTA and TensorBoard want them: rank_N with the format's ending for
+ * the process that is rank N, and in a folder of their own, which those two do not look into, the
  * processes that share a rank with it or have none.
  */
 #ifndef GPUPROF_COLLECTOR_RANK_FILES_H
@@ -10,17 +10,17 @@
 #include "read/recording.h"
 
 #define RANK_FILE_BYTES   64
-#define RANK_FILE_SUFFIX  ".pt.trace.json"
 #define RANK_FILES_OTHERS "others"
 
 struct rank_file {
     struct process *process;
     uint64_t rank;              /* as the file says it */
     bool other;                 /* in the folder of the others */
+    uint32_t stem;              /* so many bytes of `name` are without the ending */
     char name[RANK_FILE_BYTES]; /* with that folder, without .gz */
 };
 
 /* One file per process, in the order in which they are shown; the caller frees. NULL: no memory. */
-struct rank_file *rank_files_make(const struct recording *rec);
+struct rank_file *rank_files_make(const struct recording *rec, const char *ending);
 
 #endif

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace formats that there are, the usual one first. */
+/* Trace formats by their names, and by those of files. */
 #include <stdio.h>
 #include <string.h>
 
 #include "output/verb_output.h"
 #include "trace/trace_writer.h"
 
-static const struct trace_format *const formats[] = {&chrome_format};
+#define TRACE_FORMAT(name) &name##_format,
+static const struct trace_format *const formats[] = {
+#include "trace/trace_formats.def"
+};
+#undef TRACE_FORMAT
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every trace format provides: a table of functions, one writer file each, and a row in
- * trace_format.c.
+ * What every trace format provides: a table of functions, one writer file each, and its name in
+ * trace_formats.def.
  */
 #ifndef GPUPROF_COLLECTOR_TRACE_WRITER_H
 #define GPUPROF_COLLECTOR_TRACE_WRITER_H
@@ -25,9 +25,10 @@ struct trace_scope {
 };
 
 struct trace_format {
-    const char *name;   /* as --format has it */
-    const char *ending; /* of a file's name, behind its last point, without a .gz */
-    unsigned needs;     /* enum walk_need, where there is work of a device; else WALK_RANGES */
+    const char *name;        /* as --format has it */
+    const char *ending;      /* of a file's name, behind its last point, without a .gz */
+    const char *rank_ending; /* of a file for one rank, behind its first point; NULL: the same */
+    unsigned needs;          /* enum walk_need, where there is work of a device; else WALK_RANGES */
     /* NULL: no memory. `out`, `walk`, which has been surveyed if there is anything that it could
      * have learnt, and what `scope` points at must stay. */
     struct trace_writer *(*create)(struct output *out, struct walk *walk,
@@ -41,7 +42,9 @@ struct trace_format {
     void (*free)(struct trace_writer *w);
 };
 
-extern const struct trace_format chrome_format; /* chrome_writer.c */
+#define TRACE_FORMAT(name) extern const struct trace_format name##_format;
+#include "trace/trace_formats.def"
+#undef TRACE_FORMAT
 
 /* (trace_format.c) That of a name; or what the name of a file means, where NULL and one without an
  * ending mean the first. NULL: there is none such. */
