@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recipes of CONTRIBUTING.md, each tried: test/recipes, built in a copy of the tree."""
 
+import gzip
 import json
 import os
 import re
@@ -18,7 +19,11 @@ PLACES = {
     "library": ["formats/api/api.def", "formats/api/api_toy.def"],
     "record": ["collector/trace/chrome_ranges.c", "formats/event-stream.md", "formats/events.def",
                "inject/record/thread.c"],
+    "setting": ["formats/settings.def"],
+    "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
 }
+HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2}  # the spec has two
+
 TREE = ("Makefile", "inject", "formats", "collector", "test")
 
 
@@ -63,7 +68,7 @@ def test_an_addition_takes_its_places(recipe):
     assert sorted(line.split("\t")[2] for line in lines) == PLACES[recipe]
     assert all(line.split("\t")[1] == "0" for line in lines), "it only adds"
     hunks = (PATCHES / f"{recipe}.patch").read_text(encoding="utf-8").count("\n@@")
-    assert hunks <= {"function": 1, "library": 2, "record": 5}[recipe]  # the spec has two tables
+    assert hunks <= HUNKS_MAX[recipe]
 
 
 @pytest.mark.long
@@ -97,6 +102,35 @@ def test_records_are_seen(tree, recording):
     run(collector, "merge", recording, "-o", trace)
     assert sum(event.get("name") == "toast" for event in
                json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]) == 1
+
+
+@pytest.mark.long
+def test_a_setting_is_an_option(tree):
+    collector = tree / "build" / "gpuprof-collector"
+    assert "--toy cat|dog           which of the two (GPUPROF_TOY; standard: cat)" in run(
+        collector, "help", "run")
+    wrong = subprocess.run([collector, "run", "--toy=bird", "true"], capture_output=True,
+                           text=True, check=False)
+    assert (wrong.returncode, wrong.stderr) == (
+        2, "gpuprof: run: --toy: 'bird' is not one of cat|dog\n")
+
+
+@pytest.mark.long
+def test_a_format_is_written(tree, recording):
+    collector = tree / "build" / "gpuprof-collector"
+    text = run(collector, "merge", recording, "--format=lines", "-o", "/dev/stdout")
+    assert re.fullmatch(r"(\d+ \d+\n)+end\n", text)
+    folder = recording.parent / "ranks"
+    for words in (["-o", folder / "t.lines"], ["-o", folder / "t.lines.gz"],
+                  ["--format=lines", "--per-rank", "-o", folder]):
+        folder.mkdir(exist_ok=True)
+        run(collector, "merge", recording, *words)
+    assert (folder / "t.lines").read_text() == text
+    assert gzip.decompress((folder / "t.lines.gz").read_bytes()).decode() == text
+    assert gzip.decompress((folder / "rank_0.lines.gz").read_bytes()).decode() == text
+    wrong = subprocess.run([collector, "merge", recording, "--format=x"], capture_output=True,
+                           text=True, check=False)
+    assert wrong.stderr.endswith("the formats are: chrome (.json), lines (.lines)\n")
 
 
 @pytest.mark.long
