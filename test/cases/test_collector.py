@@ -311,8 +311,8 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     folder = make_stream(10)
     others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
     for verb, names, advice in (
-            ("merge", others, "the formats are: chrome (.json); .gz behind it compresses, .zip is an "
-             "archive ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)"),
+            ("merge", others, "the formats are: chrome (.json); .gz behind it compresses, .zip is "
+             "an archive ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)"),
             ("report", ("x.svg", "x.html"), "name it .txt, .csv or .json, or say --format")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)
@@ -334,7 +334,8 @@ def test_format_of_a_trace(run_collector, make_stream):
     assert run_collector("merge", folder, "--format", "chrome", "-o", "x.csv").returncode == 0
     wrong = run_collector("merge", folder, "--format=perfetto", "-o", "x.json")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
-        2, "", "gpuprof: merge: --format: no format is named 'perfetto'; the formats are: chrome (.json)\n")
+        2, "", "gpuprof: merge: --format: no format is named 'perfetto'; "
+               "the formats are: chrome (.json)\n")
 
 
 @pytest.mark.parametrize("name,form", [("t.csv", "csv"), ("t.JSON", "json"), ("t.json.gz", "json"),
