@@ -123,12 +123,13 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
 }
 
-/* Where rows are left out, what all devices together did, which is no row of the table. */
+/* Where rows are left out, what all devices together did, which is no row of the table. Of one
+ * device it would be. */
 static bool fill_all_devices(const struct table *t, enum report_format format, struct cell *cells)
 {
     struct gpu_totals all = gpu_report_totals(t->source);
     char *name = NULL;
-    if (format != FORMAT_TEXT || t->shown == t->rows)
+    if (format != FORMAT_TEXT || t->shown == t->rows || all.devices < 2)
         return false;
     if (asprintf(&name, "all %u devices: busy", all.devices) < 0)
         name = NULL;

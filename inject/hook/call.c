@@ -288,13 +288,13 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
 
 /*
  * While calls are off, what later ones are understood by goes on: who has which memory, and which
- * streams capture.
+ * streams capture. The CUDA call around CUDA's own one was left out before a capture began.
  */
-static bool goes_on(const struct call_site *site)
+static bool goes_on(const struct thread *t, const struct call_site *site, uintptr_t caller)
 {
-    if (site->class == API_ALLOC)
+    if (site->class == API_ALLOC || api_bounds_capture(site->capture))
         return true;
-    return api_bounds_capture(site->capture) || (site->capture && attention_captures());
+    return site->capture && attention_captures() && (call_newest(t) || !resolve_is_cuda(caller));
 }
 
 /*
@@ -305,7 +305,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c, caller) || (recorded_off() & OFF_CALLS && !goes_on(site)))
+    if (call_is_inside(t, c, caller) || (recorded_off() & OFF_CALLS && !goes_on(t, site, caller)))
         return CALL_PASS;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */

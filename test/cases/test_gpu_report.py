@@ -218,3 +218,9 @@ def test_devices_of_many_processes(run_verb, make_gpu):
         assert len(table(title, "--limit=1000")) == rows
     report = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert (len(report["gpu_time_util"]), len(report["gpu_memory_peak"])) == (240, 40)
+
+
+def test_rows_left_out_of_one_device(run_verb, make_gpu):
+    text = run_verb("report", "--limit=3", make_gpu("train", 1, 1)).stdout
+    use = text.partition("\n\nuse of the GPUs\n")[2].partition("\n\n")[0].splitlines()
+    assert len(use) == 4 and "... and 3 more rows" in use[-1]

@@ -6,6 +6,7 @@ import collections
 import subprocess
 
 import conftest
+import cupti_client as cupti
 import pytest
 import stream_reader
 import toolchain
@@ -119,3 +120,15 @@ def test_race(asked, tmp_path):
             for asker, bit in bits.items():
                 assert is_off(stated[asker], call.begin) == bool(call.args[1] & bit), (i, asker)
     assert not process.losses
+
+
+def test_pause_beside_captures(library, tmp_path):
+    """While recording is stopped and some stream captures, events are recorded. CUDA's own part of
+    a call that was left out before the capture began is none."""
+    program = cupti.build(source="gpu_work.c")
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path)
+    toolchain.run([program, "init", "stop", "beside-captures"], env, status=3)
+    process, = stream_reader.read_folder(tmp_path / "out")
+    counts = collections.Counter(call.symbol for call in process.calls())
+    assert counts.pop("cudaEventRecord") > 0
+    assert counts == {"cudaStreamBeginCapture": 500, "cudaStreamEndCapture": 500}

@@ -20,7 +20,7 @@
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4, HOST_FUNCTIONS = 5 };
-enum { STOP_US = 100000, PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3 };
+enum { STOP_US = 100000, PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3, CAPTURES = 500 };
 
 static volatile sig_atomic_t signals;
 static _Atomic int threads_end;
@@ -286,6 +286,32 @@ static void capture_end(void)
     cudaStreamEndCapture(captured, &graph);
 }
 
+static _Atomic unsigned captures_left = CAPTURES;
+
+static void *capture_again(void *unused)
+{
+    for (; captures_left; captures_left--) {
+        capture_begin();
+        usleep(1); /* the others have the lock for a while */
+        capture_end();
+        cudaStreamDestroy(captured);
+        usleep(1);
+    }
+    return unused;
+}
+
+/* Records of an event, while another thread begins and ends captures. */
+static void beside_captures(void)
+{
+    pthread_t id;
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    pthread_create(&id, NULL, capture_again, NULL);
+    while (captures_left)
+        cudaEventRecord(event, NULL);
+    pthread_join(id, NULL);
+}
+
 static void capture_launch(void)
 {
     launch(gemm, 11, 32, 0, captured);
@@ -344,6 +370,7 @@ static const struct {
     {"capture-begin", capture_begin},
     {"capture-launch", capture_launch},
     {"capture-end", capture_end},
+    {"beside-captures", beside_captures},
     {"stop", gpuprof_stop},
     {"start", gpuprof_start},
 };
