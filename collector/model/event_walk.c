@@ -39,9 +39,10 @@ int walk_init(struct walk *w, struct recording *rec)
     spool_init(&w->pending, sizeof(struct pending_work));
     w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
     device_memory_init(&w->memory);
+    w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
     int error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names || !w->last_ns)
+    if (!w->losses || !w->names || !w->last_ns || !w->op_threads)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
@@ -66,6 +67,7 @@ void walk_release(struct walk *w)
     free(w->losses);
     free(w->names);
     free(w->last_ns);
+    free(w->op_threads);
     *w = (struct walk){.pending.fd = -1};
 }
 
@@ -179,6 +181,10 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_KERNEL_NAME: return p->surveys ? set_name(&w->kernels, &names->kernels, r) : 0;
     case RECORD_OP_NAME: return p->learns_ops ? set_name(&w->texts, &names->ops.names, r) : 0;
     case RECORD_OP_INPUTS: return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r) : 0;
+    case RECORD_OP_THREAD:
+        if (p->learns_ops)
+            w->op_threads[e->thread->index] = record_arg(r, 0);
+        return 0;
     case RECORD_OP_BEGIN:
     case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
     case RECORD_MODULE:

@@ -81,7 +81,8 @@ struct walk {
     uint64_t open_bytes_max;
     struct ranges ranges;
     struct ops ops;
-    uint64_t *last_ns; /* owned, by process index: until when it recorded anything */
+    uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
+    uint64_t *last_ns;    /* owned, by process index: until when it recorded anything */
     struct device_memory memory;
     struct spool pending; /* work whose call is not known yet */
 };

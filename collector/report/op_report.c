@@ -179,9 +179,8 @@ static int compare_rows(const void *left, const void *right)
 static int end(void *context)
 {
     struct op_report *o = context;
-    struct op_row none = {.kind = OP_ROW_NONE,
-                          .gpu_ns = o->gpu_none_ns,
-                          .gpu_self_ns = o->gpu_none_ns};
+    struct op_row none = {
+        .kind = OP_ROW_NONE, .gpu_ns = o->gpu_none_ns, .gpu_self_ns = o->gpu_none_ns};
     int64_t error = join_rows(o);
     if (error == 0 && o->count && o->gpu_none_ns)
         error = place_of(o, (struct key){UINT64_MAX, UINT64_MAX, UINT64_MAX}, &none);

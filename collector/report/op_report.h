@@ -42,10 +42,10 @@ struct op_report {
     uint32_t count;
     uint32_t capacity;
     uint32_t rows_max;
-    struct key_map places;      /* of rows + 1, by process, kind, name and inputs */
-    uint64_t gpu_ns;            /* of all work */
-    uint64_t gpu_none_ns;       /* of it, in no operator */
-    uint64_t self_ns;           /* of all operators */
+    struct key_map places; /* of rows + 1, by process, kind, name and inputs */
+    uint64_t gpu_ns;       /* of all work */
+    uint64_t gpu_none_ns;  /* of it, in no operator */
+    uint64_t self_ns;      /* of all operators */
 };
 
 void op_report_init(struct op_report *o, struct walk *walk, enum report_by by);

@@ -2,6 +2,7 @@
 """What the tables of operators must have, from the records and the definition alone."""
 
 import collections
+import itertools
 import json
 
 import stream_reader
@@ -147,3 +148,108 @@ def check_tables(report, expected, ns_per_call=0):
         assert abs(sum(row["gpu_share"] for row in report["ops"]) - 1) < 0.01
     assert report["losses"].get("traced_ops", 0) == expected.traced
     assert ("input_dims" in report["ops"][0]) <= expected.by_shape
+
+
+# ---- traces ------------------------------------------------------------------------------------
+
+TYPES = {5: "c10::Half", 6: "float", 15: "c10::BFloat16", 4: "long int", 7: "double"}
+
+
+def type_of(value):
+    if value[0] == "tensor":
+        return TYPES[value[1]]
+    if value[0] in ("int", "double", "bool", "scalar"):
+        return "Scalar"
+    if value[0] == "list":
+        kinds = {one[0] for one in value[1]} - {"cut"}
+        if kinds <= {"int", "double", "bool", "scalar"}:
+            return "ScalarList"
+        return "TensorList" if kinds <= {"tensor", "undefined", "unread"} else ""
+    return ""
+
+
+def arguments_of(op):
+    """What the slice of an operator must have among its args."""
+    args = {}
+    if op.sequence is not None:
+        args |= {"Sequence number": op.sequence, "Fwd thread id": op.forward_thread}
+    if op.inputs is not None:
+        values = list(itertools.takewhile(lambda value: value[0] != "cut", op.inputs))
+        args |= {"Input Dims": dims_of(values), "Input type": list(map(type_of, values))}
+    if op.traced:
+        args["traced"] = True
+    if op.end is None:
+        args["open"] = True
+    return args
+
+
+def check_rows(events):
+    """Slices of one row nest or stay apart."""
+    rows = collections.defaultdict(list)
+    for e in sorted(events, key=lambda e: e["ts"]):
+        begin = round(e["ts"] * 1000)
+        end = begin + round(e["dur"] * 1000)
+        stack = rows[e["pid"], e["tid"]]
+        while stack and stack[-1] < begin:
+            stack.pop()
+        assert not stack or end <= stack[-1], e
+        stack.append(end)
+
+
+def check_trace(trace, process):
+    """The trace of one process has each of its operators once, tied as the records say."""
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    check_rows(events)
+    ops = sorted(stream_reader.read_ops(process), key=lambda op: op.begin)
+    slices = {e["args"]["External id"]: e for e in events if "Ev Idx" in e["args"]}
+    assert len(slices) == len(ops) == sum("Ev Idx" in e["args"] for e in events)
+    # Ids rise with begins, and so each says whose it is.
+    by_id = dict(zip(sorted(slices), ops))
+    ids = {id(op): number for number, op in by_id.items()}
+    for number, op in by_id.items():
+        e = slices[number]
+        assert e["name"] == op.name and e["args"]["Ev Idx"] == number - 1
+        assert e["cat"] == ("user_annotation" if op.scope == LABEL else "cpu_op")
+        args = {key: value for key, value in e["args"].items()
+                if key not in ("External id", "Ev Idx")}
+        assert args == arguments_of(op)
+        if op.end:  # each of those that touch moves by 1 ns
+            assert abs(e["dur"] * 1000 - (op.end - op.begin)) < 100
+    return events, ops, ids, slices
+
+
+def check_owners(events, ops, ids, process):
+    """Calls and work have the id of their operator."""
+    calls = {r.correlation: r for r in process.of_type(stream_reader.CALL)}
+    last = last_time(process)
+    tied = 0
+    for e in events:
+        if e["cat"] not in ("cuda_runtime", "kernel", "gpu_memset"):
+            continue
+        call = calls.get(e["args"]["correlation"])
+        own = innermost(op for op in ops if call and op.thread == call.thread and
+                        not op.traced and op.scope != LABEL and
+                        op.begin <= call.begin < (op.end or last))
+        assert e["args"]["External id"] == (ids[id(own)] if own else 0), e
+        tied += own is not None
+    return tied
+
+
+def check_arrows(trace, ops, ids, slices):
+    """From the last forward operator with that number on that thread, to backward ones."""
+    starts, ends = ({e["id"]: (e["pid"], e["tid"], e["ts"]) for e in trace["traceEvents"]
+                     if e.get("cat") == "fwdbwd" and e["ph"] == phase} for phase in "sf")
+    assert starts.keys() == ends.keys()
+    wanted = []
+    for op in ops:
+        forward = innermost(o for o in ops if o.sequence == op.sequence is not None and
+                            o.end and o.end <= (op.end or 1 << 63) and
+                            not o.forward_thread and o.own_thread == op.forward_thread and
+                            o.scope != LABEL and not o.traced)
+        is_backward = op.scope == 1 and op.forward_thread and not op.traced and \
+            not op.name.startswith("autograd::engine::evaluate_function")
+        if is_backward and forward and forward.begin < op.begin:
+            pair = (slices[ids[id(forward)]], slices[ids[id(op)]])
+            wanted.append([(e["pid"], e["tid"], e["ts"]) for e in pair])
+    assert sorted(map(list, ((starts[i], ends[i]) for i in starts))) == sorted(wanted)
+    return len(wanted)

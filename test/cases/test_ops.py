@@ -9,7 +9,7 @@ import json
 import pytest
 import stream_reader
 
-from op_truth import Expected, check_tables
+from op_truth import Expected, check_arrows, check_owners, check_tables, check_trace
 
 SEEDS = (1, 2, 3)
 
@@ -62,3 +62,13 @@ def test_none(make_gpu, run_verb):
     assert "PyTorch's operators\n  none\n" in run_verb("report", "--table=ops", folder).stdout
     named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
     assert named["ops"] == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trace(make_ops, run_verb, seed):
+    folder = make_ops(1, 1500, seed)
+    [process] = stream_reader.read_folder(folder)
+    trace = json.loads(run_verb("merge", folder).stdout)
+    events, ops, ids, slices = check_trace(trace, process)
+    assert check_owners(events, ops, ids, process) > 100
+    assert check_arrows(trace, ops, ids, slices)

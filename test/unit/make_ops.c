@@ -30,21 +30,21 @@ struct maker {
 };
 
 static const uint32_t threads[2] = {1, 3};
-static const char *const names[NAMES] = {
-    "aten::linear", "aten::mm",       "aten::add_",    "AddmmBackward0",   "aten::\"quoted\"",
-    "aten::copy_",  "ProfilerStep#1", "Optimizer.step", "late\xc3\xa4 name"};
+static const char *const names[NAMES] = {"aten::linear",   "aten::mm",         "aten::add_",
+                                         "AddmmBackward0", "aten::\"quoted\"", "aten::copy_",
+                                         "ProfilerStep#1", "Optimizer.step",   "late\xc3\xa4 name"};
 static const struct {
     uint8_t bytes[24];
     uint32_t count;
 } inputs[INPUTS] = {
-    {{1, 6, 2, 4, 16, 1, 6, 2, 16, 32}, 10},           /* float[4,16] float[16,32] */
-    {{1, 5, 2, 4, 16, 1, 15, 2, 16, 32}, 10},          /* the same sizes */
+    {{1, 6, 2, 4, 16, 1, 6, 2, 16, 32}, 10},                /* float[4,16] float[16,32] */
+    {{1, 5, 2, 4, 16, 1, 15, 2, 16, 32}, 10},               /* the same sizes */
     {{1, 6, 1, 0xac, 2, 2, 0, 3, 9, 6, 2, 3, 2, 3, 2}, 15}, /* float[300] undefined none 5 (1 1) */
-    {{6, 2, 1, 6, 1, 3, 1, 6, 0, 3, 2, 5, 1}, 13},     /* (float[3] float[]) 1 true */
-    {{6, 2, 0, 1, 6, 1, 3}, 7},                        /* (none float[3]) */
-    {{6, 0, 8, 9, 7}, 5},                              /* () unread number other */
-    {{6, 3, 1, 6, 1, 3, 10}, 7},                       /* (float[3] ... */
-    {{4, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 9},            /* 1.5 */
+    {{6, 2, 1, 6, 1, 3, 1, 6, 0, 3, 2, 5, 1}, 13},          /* (float[3] float[]) 1 true */
+    {{6, 2, 0, 1, 6, 1, 3}, 7},                             /* (none float[3]) */
+    {{6, 0, 8, 9, 7}, 5},                                   /* () unread number other */
+    {{6, 3, 1, 6, 1, 3, 10}, 7},                            /* (float[3] ... */
+    {{4, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 9},                 /* 1.5 */
 };
 
 static uint64_t at_random(struct maker *m, uint64_t below)
@@ -85,12 +85,14 @@ static void begin_op(struct maker *m, unsigned t)
     uint64_t sequence = at_random(m, 3) ? 1 + at_random(m, 30) : 0;
     struct record r = {.type = RECORD_OP_BEGIN,
                        .flags = at_random(m, 12) ? 0 : RECORD_TRACED,
-                       .code = is_label ? LABEL : is_backward ? 1 : 0,
+                       .code = is_label      ? LABEL
+                               : is_backward ? 1
+                                             : 0,
                        .begin = tick(m),
                        .arg_count = 5,
                        .args = {0x7f0000000000u + 16 * ++m->objects, is_own ? 0 : name,
-                                is_label ? 0 : at_random(m, NO_INPUTS + 1),
-                                is_label ? 0 : sequence, is_backward ? 1 + at_random(m, 2) : 0}};
+                                is_label ? 0 : at_random(m, NO_INPUTS + 1), is_label ? 0 : sequence,
+                                is_backward ? 1 + at_random(m, 2) : 0}};
     if (is_own)
         r.bytes = (const uint8_t *)"its own name", r.byte_count = 12;
     builder_add(&m->b, threads[t], &r);
