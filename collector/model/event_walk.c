@@ -183,7 +183,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_OP_INPUTS: return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r) : 0;
     case RECORD_OP_THREAD:
         if (p->learns_ops)
-            w->op_threads[e->thread->index] = record_arg(r, 0);
+            w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
         return 0;
     case RECORD_OP_BEGIN:
     case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;

@@ -31,9 +31,11 @@ void ops_release(struct ops *o)
     *o = (struct ops){0};
 }
 
+_Static_assert((unsigned)OP_BEGIN_OP == (unsigned)OP_END_OP, "both begin with their object");
+
 static struct key object_key(const struct event *e)
 {
-    return (struct key){e->process->index, record_arg(e->record, OP_BEGIN_OP), 0};
+    return (struct key){e->process->index, record_arg(e->record, OP_END_OP), 0};
 }
 
 static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
@@ -50,7 +52,7 @@ static bool find(struct ops *o, const struct event *e, uint64_t thread)
         return false;
     struct op_stack *stack = ops_stack(o, (uint32_t)thread - 1);
     for (uint32_t i = stack->count; i-- > 0;) {
-        if (stack->open[i].object == record_arg(e->record, OP_BEGIN_OP)) {
+        if (stack->open[i].object == record_arg(e->record, OP_END_OP)) {
             take_out(o, stack, i);
             return true;
         }

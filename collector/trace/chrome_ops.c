@@ -70,9 +70,8 @@ static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes
 
 static void put_arrow(struct trace_writer *w, const struct op *op, const struct trace_row *row)
 {
-    struct forward_op key = {.process = op->process->index,
-                             .thread = op->forward_thread,
-                             .sequence = op->sequence};
+    struct forward_op key = {
+        .process = op->process->index, .thread = op->forward_thread, .sequence = op->sequence};
     const struct forward_op *forward = w->forward_ops ? forward_slot(w, &key) : NULL;
     if (!forward || !is_same(forward, &key) || forward->begin_ns > op->begin_ns)
         return;
