@@ -84,9 +84,10 @@ class Expected:
         for op in ops:
             op.end = op.end or last
         inside = collections.defaultdict(list)
-        for index, op in enumerate(ops):
-            around = innermost(o for o in ops[:index] if o.thread == op.thread and
-                               op.end <= o.end)
+        before = collections.defaultdict(list)  # those that began on the same thread
+        for op in ops:
+            around = innermost(o for o in before[op.thread] if op.end <= o.end)
+            before[op.thread].append(op)
             if around and op.end_thread in (None, op.thread):
                 inside[id(around)].append((op.begin, op.end))
         for op in ops:
