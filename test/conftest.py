@@ -195,6 +195,18 @@ def make_gpu(tmp_path):
 
 
 @pytest.fixture
+def make_ops(tmp_path):
+    """make_ops(PROCESSES, EVENTS, SEED): a folder of recordings with operators."""
+    def make(*arguments, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_ops"), folder, *map(str, arguments)], check=True,
+                       timeout=60)
+        return folder
+    return make
+
+
+@pytest.fixture
 def make_stacks(tmp_path):
     """make_stacks(LINES): a folder with the recording that the lines of a script describe."""
     def make(*lines, name="data"):

@@ -27,7 +27,7 @@ enum option_set {
     OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
     OPTION_PER_RANK = 2048,       /* --per-rank */
     OPTION_STEP_RANGE = 4096,     /* --step-range NAME */
-    OPTION_BY = 8192,             /* --by name|grid|stack|python-line */
+    OPTION_BY = 8192,             /* --by name|grid|shape|stack|python-line */
     OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
     OPTION_FORM = 32768,          /* --format of one */
     OPTION_WEIGHT = 65536,        /* --weight */
@@ -65,7 +65,13 @@ enum exit_code option_unknown(const char *verb, unsigned set, const char *word);
 
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_BY_NAME }; /* as in the table */
 
-enum report_by { BY_NAME, BY_GRID, BY_STACK, BY_PYTHON_LINE }; /* in the order of the table */
+enum report_by {
+    BY_NAME,
+    BY_GRID,
+    BY_SHAPE,
+    BY_STACK,
+    BY_PYTHON_LINE
+}; /* in the order of the table */
 
 /* Of a flame graph, in the order of the tables. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };

@@ -44,8 +44,11 @@ struct correlated_call {
     uint32_t range;    /* innermost range at its begin (survey.h); 0 = none */
     uint16_t flags;    /* enum correlation_flag */
     uint16_t reserved;
-    uint32_t target; /* of a link */
-    uint32_t stack;  /* its stack id; 0 = none */
+    union {
+        uint32_t target; /* of a link */
+        uint32_t op;     /* of a call: innermost operator or label at its begin, likewise */
+    };
+    uint32_t stack; /* its stack id; 0 = none */
 };
 
 /* A time in which launches may have left no work: of what came to pass in it, little is recorded.

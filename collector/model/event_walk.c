@@ -19,7 +19,8 @@ struct pass {
     const struct consumer *consumers; /* none: a survey */
     unsigned count;
     unsigned needs;
-    bool surveys; /* what is learnt is not known yet */
+    bool surveys;    /* what is learnt is not known yet */
+    bool learns_ops; /* nor are the numbers of operators */
 };
 
 /* As it lies in the spool. */
@@ -38,8 +39,10 @@ int walk_init(struct walk *w, struct recording *rec)
     spool_init(&w->pending, sizeof(struct pending_work));
     w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
     device_memory_init(&w->memory);
+    w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
+    w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
     int error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names)
+    if (!w->losses || !w->names || !w->last_ns || !w->op_threads)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
@@ -51,15 +54,20 @@ void walk_release(struct walk *w)
     for (uint32_t i = 0; w->names && i < w->rec->count; i++) {
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         kernel_handles_release(&w->kernels, &w->names[i].kernels);
+        kernel_handles_release(&w->texts, &w->names[i].ops.names);
+        kernel_handles_release(&w->texts, &w->names[i].ops.inputs);
     }
     kernel_names_release(&w->kernels);
     kernel_names_release(&w->texts);
     survey_release(&w->survey);
     ranges_release(&w->ranges);
+    ops_release(&w->ops);
     device_memory_release(&w->memory);
     spool_release(&w->pending);
     free(w->losses);
     free(w->names);
+    free(w->last_ns);
+    free(w->op_threads);
     *w = (struct walk){.pending.fd = -1};
 }
 
@@ -141,11 +149,23 @@ static int take_range(const struct pass *p, struct slice *s)
     return p->surveys ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
 
-static int set_name(struct walk *w, struct kernel_handles *names, const struct record *r)
+static int take_op(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    uint32_t process = s->event.process->index;
+    uint32_t *sequence = &w->ranges.sequences[process - w->ranges.first_process];
+    int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
+    if (change < 0)
+        return change;
+    s->op_change = (enum op_change)change;
+    return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+}
+
+static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r)
 {
     if (!r->bytes || r->arg_count < 1)
         return 0;
-    return kernel_name_set(&w->kernels, names, r->args[0], r->bytes, r->byte_count);
+    return kernel_name_set(all, names, r->args[0], r->bytes, r->byte_count);
 }
 
 static int assemble(const struct pass *p, struct slice *s)
@@ -156,9 +176,17 @@ static int assemble(const struct pass *p, struct slice *s)
     struct named_numbers *names = &w->names[e->process->index];
     int error = 0;
     switch (r->type) {
-    case RECORD_CALL: return p->surveys ? survey_take_call(&w->survey, &w->ranges, e) : 0;
-    case RECORD_NAME: return p->count ? set_name(w, &names->handles, r) : 0;
-    case RECORD_KERNEL_NAME: return p->surveys ? set_name(w, &names->kernels, r) : 0;
+    case RECORD_CALL: return p->surveys ? survey_take_call(&w->survey, &w->ranges, &w->ops, e) : 0;
+    case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r) : 0;
+    case RECORD_KERNEL_NAME: return p->surveys ? set_name(&w->kernels, &names->kernels, r) : 0;
+    case RECORD_OP_NAME: return p->learns_ops ? set_name(&w->texts, &names->ops.names, r) : 0;
+    case RECORD_OP_INPUTS: return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r) : 0;
+    case RECORD_OP_THREAD:
+        if (p->learns_ops)
+            w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);
+        return 0;
+    case RECORD_OP_BEGIN:
+    case RECORD_OP_END: return p->needs & WALK_OPS ? take_op(p, s) : 0;
     case RECORD_MODULE:
     case RECORD_PYTHON:
     case RECORD_STACK:
@@ -230,20 +258,36 @@ static uint32_t end_of(const struct walk *w, const struct process *only)
     return only ? only->index + 1 : w->rec->count;
 }
 
-/* Behind the last event. */
-static int finish(const struct pass *p, const struct process *only)
+/* What is still open behind the last event. */
+static int tell_left(const struct pass *p)
 {
     struct walk *w = p->walk;
-    int error = p->surveys ? survey_finish(&w->survey) : 0;
-    struct slice s = {.walk = w, .change = RANGE_LEFT};
     static const struct record nothing;
-    s.event.record = &nothing;
-    while (error == 0 && p->count && p->needs & WALK_RANGES &&
+    struct slice s = {.walk = w, .event.record = &nothing, .op_change = OP_LEFT};
+    int error = 0;
+    while (error == 0 && p->needs & WALK_OPS && (s.op = ops_drain(&w->ops, w->last_ns))) {
+        s.event.process = s.op->process;
+        s.event.thread = s.op->thread;
+        error = tell(p, &s);
+    }
+    s.op_change = OP_SAME;
+    s.change = RANGE_LEFT;
+    while (error == 0 && p->needs & WALK_RANGES &&
            (s.range = ranges_drain(&w->ranges, UINT64_MAX))) {
         s.event.process = s.range->process;
         s.event.thread = s.range->thread;
         error = tell(p, &s);
     }
+    return error;
+}
+
+/* Behind the last event. */
+static int finish(const struct pass *p, const struct process *only)
+{
+    struct walk *w = p->walk;
+    int error = p->surveys ? survey_finish(&w->survey) : 0;
+    if (error == 0 && p->count)
+        error = tell_left(p);
     if (error == 0)
         error = tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
@@ -262,11 +306,14 @@ static int begin(struct walk *w, const struct process *only)
     for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
+        w->last_ns[i] = 0;
     }
     device_memory_release(&w->memory);
     device_memory_init(&w->memory);
     ranges_release(&w->ranges);
-    return ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
+    ops_release(&w->ops);
+    int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
+    return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
 }
 
 static int walk(const struct pass *p)
@@ -277,7 +324,11 @@ static int walk(const struct pass *p)
     while ((more = timeline_next(p->timeline, &s.event)) > 0) {
         if (!w->survey.origin_ns && event_is_visible(s.event.record->type))
             w->survey.origin_ns = s.event.begin_ns;
+        uint64_t *last_ns = &w->last_ns[s.event.process->index];
+        if (event_is_visible(s.event.record->type) && s.event.end_ns > *last_ns)
+            *last_ns = s.event.end_ns;
         s.change = RANGE_NONE;
+        s.op_change = OP_SAME;
         s.is_called = s.is_pending = false;
         int done = assemble(p, &s);
         if (done == 0)
@@ -315,7 +366,10 @@ static int run(struct pass *p, const struct process *only)
 
 int walk_survey(struct walk *w)
 {
-    struct pass p = {.walk = w, .needs = WALK_RANGES | WALK_STACKS, .surveys = true};
+    struct pass p = {.walk = w,
+                     .needs = WALK_RANGES | WALK_STACKS | WALK_OPS,
+                     .surveys = true,
+                     .learns_ops = true};
     w->is_surveyed = w->survey.calls.is_late = true;
     return run(&p, NULL);
 }
@@ -327,6 +381,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
+    p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     if (p.surveys)
         p.needs |= WALK_RANGES; /* in which calls were made */
     return run(&p, only);

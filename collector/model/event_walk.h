@@ -10,8 +10,8 @@
  * writes as it goes cannot wait, and has the recording surveyed first: then all is known at each
  * slice. Reading changes no recording: losses, names and what was learnt belong to the walk.
  *
- * Memory: timeline.h, survey.h, range_stack.h and kernel_names.h say what bounds theirs; work that
- * waits for its call lies in a spool (spool.h).
+ * Memory: timeline.h, survey.h, range_stack.h, op_stack.h and kernel_names.h say what bounds
+ * theirs; work that waits for its call lies in a spool (spool.h).
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_WALK_H
 #define GPUPROF_COLLECTOR_EVENT_WALK_H
@@ -26,7 +26,9 @@ enum walk_need {
     WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
     WALK_MEMORY = 4, /* `memory` */
     WALK_STACKS = 8, /* survey.stacks, at the end */
-    WALK_LOSSES = 16 /* with WALK_WORK: work without a call and launches without work are counted */
+    WALK_LOSSES =
+        16,        /* with WALK_WORK: work without a call and launches without work are counted */
+    WALK_OPS = 32, /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
 };
 
 struct walk;
@@ -38,6 +40,8 @@ struct slice {
     bool is_pending;          /* its call is not known yet: `tied` will be told */
     bool is_called;           /* `call` is known */
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
+    enum op_change op_change; /* likewise of `op` */
+    struct op *op;
     struct correlated_call call;
     struct memory_totals memory; /* of the device of a MEMORY or POOL record, after it */
 };
@@ -61,6 +65,7 @@ struct consumer {
 struct named_numbers {
     struct kernel_handles handles; /* of registered kernels, at this moment of the walk */
     struct kernel_handles kernels; /* of KERNEL_NAME records */
+    struct op_numbers ops;         /* of OP_NAME and OP_INPUTS records */
 };
 
 struct walk {
@@ -68,13 +73,16 @@ struct walk {
     struct losses *losses; /* owned, by process index: of loading, and what the walk has met */
     struct named_numbers *names; /* owned, by process index */
     struct kernel_names kernels; /* texts of names, and of ranges */
-    struct kernel_names texts;
+    struct kernel_names texts;   /* and what is recorded of operators */
     struct survey survey;
     bool is_surveyed;
     uint64_t ns_max; /* each walk ends early after so long; 0: it does not */
     bool is_cut;     /* one has */
     uint64_t open_bytes_max;
     struct ranges ranges;
+    struct ops ops;
+    uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
+    uint64_t *last_ns;    /* owned, by process index: until when it recorded anything */
     struct device_memory memory;
     struct spool pending; /* work whose call is not known yet */
 };
@@ -104,6 +112,25 @@ enum exit_code walk_verdict(const struct walk *w, bool strict);
 static inline struct range *walk_range(const struct slice *s, bool nested)
 {
     return ranges_innermost(&s->walk->ranges, s->event.thread, nested);
+}
+
+/* The innermost operator that does something and is open around a call. */
+static inline const struct op *walk_op(const struct slice *s)
+{
+    return ops_innermost(&s->walk->ops, s->event.thread);
+}
+
+/* What an operator is called and, as it is recorded (op_record.h), what it was called with; NULL:
+ * not known, in a single walk perhaps not yet. */
+static inline const struct kernel_name *walk_op_name(const struct walk *w, const struct op *op)
+{
+    return ops_name(op, &w->names[op->process->index].ops);
+}
+
+static inline const struct kernel_name *walk_op_inputs(const struct walk *w,
+                                                       const struct process *p, uint64_t inputs)
+{
+    return kernel_name_of(&w->names[p->index].ops.inputs, inputs);
 }
 
 /* The kernel that a KERNEL record names by that number, or NULL, in a single walk perhaps not yet.

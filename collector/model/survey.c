@@ -33,8 +33,49 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
     return error;
 }
 
-int survey_take_call(struct survey *s, struct ranges *ranges, const struct event *e)
+/* Operators in which no call is made need no number. Of those that do nothing none is given. */
+static int take_op(struct survey *s, struct op *op, uint32_t parent)
 {
+    struct op_node node = {.end_ns = UINT64_MAX,
+                           .parent = parent,
+                           .number = op->number,
+                           .row = op->row,
+                           .is_label = op_is_label(op)};
+    int error = spool_append(&s->ops, &node);
+    op->node = (uint32_t)s->ops.count;
+    return error;
+}
+
+/* Numbers what the call is in; *innermost is the last of them, or 0. */
+static int take_ops(struct survey *s, struct op_stack *stack, uint32_t *innermost)
+{
+    int error = 0;
+    uint32_t at = stack->count;
+    while (at > 0 && !stack->open[at - 1].node)
+        at--;
+    *innermost = at ? stack->open[at - 1].node : 0;
+    for (; error == 0 && at < stack->count && s->ops.count < UINT32_MAX - 1; at++) {
+        if (stack->open[at].is_traced)
+            continue;
+        error = take_op(s, &stack->open[at], *innermost);
+        *innermost = stack->open[at].node;
+    }
+    return error;
+}
+
+int survey_take_op_end(struct survey *s, const struct op *op)
+{
+    int error = 0;
+    struct op_node *node = op->node ? spool_at(&s->ops, op->node - 1u, true, &error) : NULL;
+    if (node)
+        node->end_ns = op->end_ns;
+    return error;
+}
+
+int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
+                     const struct event *e)
+{
+    uint32_t op;
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
@@ -46,6 +87,9 @@ int survey_take_call(struct survey *s, struct ranges *ranges, const struct event
         return 0;
     }
     const struct range *range = ranges_innermost(ranges, e->thread, false);
+    int error = take_ops(s, ops_stack(ops, e->thread->index), &op);
+    if (error < 0)
+        return error;
     struct correlated_call call = {
         .process = e->process->index,
         .id = r->correlation,
@@ -54,6 +98,7 @@ int survey_take_call(struct survey *s, struct ranges *ranges, const struct event
         .thread = e->thread->index,
         .function = e->function->index,
         .range = range ? range->node : 0,
+        .op = op,
         .stack = r->stack_id,
         .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
                             (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
@@ -153,6 +198,7 @@ int survey_init(struct survey *s, struct recording *rec)
     *s = (struct survey){.rec = rec};
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
+    spool_init(&s->ops, sizeof(struct op_node));
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
@@ -163,6 +209,7 @@ void survey_release(struct survey *s)
 {
     correlation_release(&s->calls);
     spool_release(&s->nodes);
+    spool_release(&s->ops);
     stack_table_release(&s->stacks);
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
@@ -188,6 +235,19 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
 {
     return spool_at(&s->nodes, number - 1u, false, error);
+}
+
+const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
+                                uint32_t *number, int *error)
+{
+    /* Where they cross, the one around may have ended; a chain of such has no bound but this. */
+    for (unsigned i = 0; *number && i < OPS_DEPTH_MAX; i++) {
+        const struct op_node *node = spool_at(&s->ops, *number - 1u, false, error);
+        if (!node || node->end_ns > call->begin_ns)
+            return node;
+        *number = node->parent;
+    }
+    return NULL;
 }
 
 int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,

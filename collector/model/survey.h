@@ -11,6 +11,7 @@
 #include "base/spool.h"
 #include "model/correlation.h"
 #include "model/occupancy.h"
+#include "model/op_stack.h"
 #include "model/range_stack.h"
 #include "model/stack_table.h"
 #include "read/recording.h"
@@ -47,11 +48,21 @@ struct range_node {
     uint32_t sequence;      /* as struct range */
 };
 
+/* An operator or label that calls were made in, likewise. */
+struct op_node {
+    uint64_t end_ns; /* UINT64_MAX: it did not end */
+    uint32_t parent; /* number of the one around it when it began; 0 = none */
+    uint32_t number; /* as struct op */
+    uint32_t row;    /* likewise */
+    bool is_label;
+};
+
 struct survey {
     struct recording *rec;
     struct correlation calls;
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
+    struct spool ops;                /* struct op_node; likewise */
     struct key_map contexts;         /* (process, context) -> device + 1 */
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
@@ -71,12 +82,14 @@ int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
 /*
- * A call, with the ranges that are open then; what became of a range, where `parent` is the number
- * of the one around it; any other record. In the order of time. 0 or an error.
+ * A call, with the ranges and operators that are open then; what became of a range, where `parent`
+ * is the number of the one around it; any other record. In the order of time. 0 or an error.
  */
-int survey_take_call(struct survey *s, struct ranges *ranges, const struct event *e);
+int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
+                     const struct event *e);
 int survey_take_range(struct survey *s, enum range_change change, struct range *range,
                       uint32_t parent);
+int survey_take_op_end(struct survey *s, const struct op *op);
 int survey_take(struct survey *s, const struct event *e);
 
 /* To be called once, after the last and before the first question. 0 or an error. */
@@ -91,6 +104,14 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 
 /* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
+
+/*
+ * Goes through the operators and labels that were open when a call began, the innermost first:
+ * *number, at first that of the call, is made that of the next one, which is returned; a view until
+ * the next call. NULL: there is none, or an error in *error, which is 0 before the first.
+ */
+const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
+                                uint32_t *number, int *error);
 
 /*
  * The device did work that `call` launched: it counts for all ranges that the call was in, whatever

@@ -185,6 +185,14 @@ bool recording_expects_gpu(const struct recording *rec)
     return false;
 }
 
+bool recording_has_ops(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (process_meta(rec->processes[i], "pytorch"))
+            return true;
+    return false;
+}
+
 bool recording_has_stacks(const struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->count; i++) {

@@ -66,6 +66,9 @@ bool recording_has_gpu(const struct recording *rec);
 /* Or should any have some (process_expects_gpu)? */
 bool recording_expects_gpu(const struct recording *rec);
 
+/* May any have PyTorch's operators? */
+bool recording_has_ops(const struct recording *rec);
+
 /* Does any of the processes say that its calls may have stacks? */
 bool recording_has_stacks(const struct recording *rec);
 

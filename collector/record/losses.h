@@ -36,6 +36,9 @@ struct losses {
                                 * given up to cost less */
     uint64_t unmatched_ranges; /* ends of ranges that had not begun */
     uint64_t deep_ranges;      /* nested too deep to be followed (range_stack.h) */
+    uint64_t unmatched_ops;    /* begins and ends of operators without the other */
+    uint64_t deep_ops;         /* nested too deep to be followed (op_stack.h) */
+    uint64_t traced_ops;       /* that torch.compile looked at: they did nothing */
     uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
@@ -54,7 +57,7 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (25 + COUNTER_COUNT)
+#define LOSS_COUNT (28 + COUNTER_COUNT)
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "error.h"
 
 void op_values_init(struct op_values *v, const struct record *r)
@@ -98,6 +99,116 @@ const char *op_type_text(unsigned type)
                                         "long unsigned int"};
     return type < sizeof texts / sizeof texts[0] ? texts[type] : NULL;
 }
+
+/* ---- as PyTorch's traces have them ----------------------------------------------------------- */
+
+static char *put_sizes(char *out, const struct op_value *value)
+{
+    *out++ = '[';
+    for (uint32_t i = 0; value->kind == OP_TENSOR && i < value->count; i++) {
+        if (i) {
+            *out++ = ',';
+            *out++ = ' ';
+        }
+        out = json_decimal(out, value->sizes[i]);
+    }
+    *out++ = ']';
+    return out;
+}
+
+static bool is_tensor(enum op_value_kind kind)
+{
+    return kind == OP_TENSOR || kind == OP_UNDEFINED || kind == OP_UNREAD;
+}
+
+static bool is_number(enum op_value_kind kind)
+{
+    return kind == OP_INT || kind == OP_DOUBLE || kind == OP_BOOL || kind == OP_SCALAR;
+}
+
+/* Are all further values of the list `v` is in of one sort? (A copy of it goes through them.) */
+static bool is_all(struct op_values v, bool (*is_one)(enum op_value_kind kind))
+{
+    struct op_value value;
+    while (v.list_left && op_values_next(&v, &value) > 0)
+        if (value.kind != OP_CUT && !is_one(value.kind))
+            return false;
+    return true;
+}
+
+static char *put_type(char *out, const struct op_values *v, const struct op_value *value)
+{
+    const char *type = "";
+    if (value->kind == OP_TENSOR)
+        type = op_type_text(value->type);
+    else if (is_number(value->kind))
+        type = "Scalar";
+    else if (value->kind == OP_LIST)
+        type = is_all(*v, is_number) ? "ScalarList" : is_all(*v, is_tensor) ? "TensorList" : "";
+    size_t length = type ? strlen(type) : 0;
+    *out++ = '"';
+    if (length)
+        memcpy(out, type, length);
+    out[length] = '"';
+    return out + length + 1;
+}
+
+/* The list's values, or with none of them to be shown, an empty one. */
+static char *put_list(char *out, struct op_values *v, bool is_shown)
+{
+    struct op_value value;
+    const char *separator = "[";
+    while (v->list_left && op_values_next(v, &value) > 0) {
+        if (!is_shown || value.kind == OP_CUT)
+            continue;
+        while (*separator)
+            *out++ = *separator++;
+        out = put_sizes(out, &value);
+        separator = ", ";
+    }
+    if (*separator == '[')
+        *out++ = '[';
+    *out++ = ']';
+    return out;
+}
+
+static char *put_values(char *out, const char *bytes, uint32_t byte_count, bool has_types)
+{
+    struct op_values v = {.bytes = byte_reader((const uint8_t *)bytes, byte_count)};
+    struct op_value value;
+    bool is_first = true;
+    *out++ = '[';
+    while (op_values_next(&v, &value) > 0 && value.kind != OP_CUT) {
+        if (!is_first) {
+            *out++ = ',';
+            *out++ = ' ';
+        }
+        is_first = false;
+        if (has_types)
+            out = put_type(out, &v, &value);
+        if (value.kind == OP_LIST && has_types)
+            while (v.list_left && op_values_next(&v, &value) > 0)
+                ;
+        else if (value.kind == OP_LIST)
+            out = put_list(out, &v, is_all(v, is_tensor));
+        else if (!has_types)
+            out = put_sizes(out, &value);
+    }
+    *out++ = ']';
+    return out;
+}
+
+char *op_put_dims(char *out, const char *bytes, uint32_t byte_count)
+{
+    return put_values(out, bytes, byte_count, false);
+}
+
+char *op_put_types(char *out, const char *bytes, uint32_t byte_count)
+{
+    return put_values(out, bytes, byte_count, true);
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_tensor(const struct op_value *value, FILE *out)
 {

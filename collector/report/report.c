@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "report/gpu_report.h"
+#include "report/op_report.h"
 #include "report/stack_report.h"
 
 static struct report_row *row_add(struct report *r, const struct function *f)
@@ -136,16 +137,20 @@ static int complete(struct report *r, const char *symbol_folder)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-static int start(struct report *r, struct recording *rec, enum report_by by)
+static int start(struct report *r, struct recording *rec, enum report_by by, bool has_ops)
 {
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
     int error = walk_init(&r->walk, rec);
     r->gpu = gpu_report_create(&r->walk, by, has_stacks || recording_expects_gpu(rec),
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
-    if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL))
+    if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
+        has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
+    if (r->ops)
+        op_report_init(r->ops, &r->walk, by);
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 
@@ -153,13 +158,16 @@ int report_make(struct report *r, struct recording *rec, enum report_by by, uint
                 const char *symbol_folder)
 {
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = start(r, rec, by);
+    int error = start(r, rec, by, walk_ns_max == 0); /* the summary has no operators */
     if (error == 0) {
-        struct consumer consumers[3] = {{.context = r, .take = take}, gpu_report_consumer(r->gpu)};
+        struct consumer consumers[4] = {{.context = r, .take = take}, gpu_report_consumer(r->gpu)};
+        unsigned count = 2;
+        if (r->ops)
+            consumers[count++] = op_report_consumer(r->ops, recording_expects_gpu(rec));
         if (r->stacks)
-            consumers[2] = stack_costs_consumer(&r->stacks->costs);
+            consumers[count++] = stack_costs_consumer(&r->stacks->costs);
         r->walk.ns_max = walk_ns_max;
-        if ((error = walk_run(&r->walk, NULL, consumers, r->stacks ? 3 : 2)) < 0)
+        if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
         error = complete(r, symbol_folder);
     }
@@ -181,5 +189,8 @@ void report_release(struct report *r)
         stack_report_release(r->stacks);
     free(r->stacks);
     gpu_report_free(r->gpu);
+    if (r->ops)
+        op_report_release(r->ops);
+    free(r->ops);
     walk_release(&r->walk);
 }

@@ -31,6 +31,7 @@ struct report_row {
 };
 
 struct gpu_report;
+struct op_report;
 struct stack_report;
 
 struct report {
@@ -58,6 +59,7 @@ struct report {
     struct failures failures;    /* calls that returned an error */
     struct cost_report cost;     /* of gpuprof itself */
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
+    struct op_report *ops;       /* owned; PyTorch's operators. NULL: not asked for */
     struct stack_report *stacks; /* owned; NULL: not asked for */
 };
 

@@ -8,6 +8,7 @@
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
+#include "report/op_report.h"
 #include "report/open_calls.h"
 #include "report/stack_report.h"
 
@@ -22,7 +23,8 @@ unsigned report_tables(const struct report *r, struct table *tables)
     } lists[] = {
         {&functions_table, 1, r},           {&open_calls_table, 1, &r->open},
         {&failures_table, 1, &r->failures}, {stack_tables, 2, r->stacks},
-        {gpu_tables, TABLE_COUNT, r->gpu},  {cost_tables, 2, &r->cost},
+        {gpu_tables, TABLE_COUNT, r->gpu},  {op_tables, 2, r->ops},
+        {cost_tables, 2, &r->cost},
     };
     unsigned count = 0;
     for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
@@ -54,7 +56,7 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
         return is_in(v->tables, info->name);
     if (info->by != BY_NAME)
         return info->by == v->by;
-    return format != FORMAT_TEXT || info->is_urgent || v->by == BY_NAME || v->by == BY_GRID;
+    return format != FORMAT_TEXT || info->is_urgent || v->by <= BY_SHAPE;
 }
 
 /* Adds `name` to `names`, a,b,c, unless it is there. */

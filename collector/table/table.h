@@ -114,8 +114,9 @@ struct table_info {
                 struct cell *cells);
     /* A row that stands last, whatever the order and the limit; false: none. May be NULL. */
     bool (*foot)(const struct table *t, enum report_format format, struct cell *cells);
-    /* Around it, where it has more than rows: notes behind its text, members of the JSON. NULL: not
+    /* Around it, where it has more than rows: notes around its text, members of the JSON. NULL: not
      */
+    void (*text_before)(const struct table *t, FILE *out);
     void (*text_behind)(const struct table *t, FILE *out);
     void (*json_before)(const struct table *t, FILE *out);
     void (*json_behind)(const struct table *t, FILE *out);

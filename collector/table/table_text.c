@@ -144,6 +144,8 @@ static void print_table(const struct table *t, const struct table_view *view, FI
         fputc('\n', out);
     if (info->title)
         fprintf(out, "%s\n", info->title);
+    if (info->text_before)
+        info->text_before(t, out);
     if (!info->is_bare)
         print_labels(info, &l, out);
     for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {

@@ -2,7 +2,8 @@
 /*
  * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
- * chrome_ranges.c ranges, marks and steps, chrome_stacks.c the stacks of calls.
+ * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_stacks.c the
+ * stacks of calls.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -35,6 +36,19 @@ struct launch_text {
     char text[LAUNCH_TEXT_BYTES];
 };
 
+/* An operator that a backward one may belong to. */
+#define FORWARD_OPS_MAX (1u << 16)
+
+struct forward_op {
+    uint32_t process;
+    uint32_t number; /* struct op; 0: free */
+    uint64_t thread; /* PyTorch's number of it */
+    uint64_t sequence;
+    uint64_t begin_ns; /* as shown */
+    uint32_t ids_bytes;
+    char ids[48]; /* struct trace_row */
+};
+
 struct trace_writer {
     struct output *out;
     struct walk *walk;
@@ -57,6 +71,7 @@ struct trace_writer {
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
+    struct forward_op *forward_ops; /* owned, FORWARD_OPS_MAX; NULL: there was none yet */
     uint64_t flows;
     uint64_t gpu_events;
     bool *stacks_used; /* owned, by node of the call tree - 1 */
@@ -114,6 +129,18 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 /* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
 int chrome_gpu(struct trace_writer *w, const struct slice *s);
 
+/* Another id of an arrow, the same for both its ends. */
+uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p);
+
+/* ---- chrome_ops.c ---- */
+
+/* What became of an operator. 0 or an error. */
+int chrome_op(struct trace_writer *w, const struct slice *s);
+
+/* The External id of the operator that a piece of work belongs to; 0: there is none. 0 or an error.
+ */
+int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *external_id);
+
 /* ---- chrome_stacks.c ---- */
 
 #define CHROME_STACK_BYTES (STACK_TEXT_BYTES + 64)
@@ -135,6 +162,12 @@ void chrome_stack_frames(struct trace_writer *w);
 
 /* Any record that is no call and no work of a device, and ranges that are left. 0 or an error. */
 int chrome_range(struct trace_writer *w, const struct slice *s);
+
+/* ,\n{"ph":"X","cat":...,"name": and what follows the name, up to the first member of args; `ids`
+ * as in struct trace_row. */
+char *chrome_put_start(char *out, const char *category);
+char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
+                       uint64_t end_ns);
 
 /* A projection_fn whose context is the writer. */
 projection_fn chrome_projected;

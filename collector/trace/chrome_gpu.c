@@ -87,9 +87,9 @@ static char *put_head(const struct gpu_slice *s, char *out, const char *category
 static int put_identity(struct trace_writer *w, const struct gpu_slice *s, uint64_t context,
                         char **end)
 {
-    uint32_t sequence = 0;
-    int error = 0;
-    if (s->of->is_called && s->of->call.range) {
+    uint32_t sequence;
+    int error = chrome_op_of(w, s->of, &sequence);
+    if (error == 0 && !sequence && s->of->is_called && s->of->call.range) {
         const struct range_node *node = survey_range(w->scope.survey, s->of->call.range, &error);
         if (!node)
             return error;
@@ -103,7 +103,7 @@ static int put_identity(struct trace_writer *w, const struct gpu_slice *s, uint6
     else
         out = PUT_FIELD(out, "stream", s->stream ? s->stream : GPU_STREAM_DEFAULT);
     *end = PUT_FIELD(out, "correlation", s->of->event.record->correlation);
-    return 0;
+    return error;
 }
 
 /* How long after its call it began, and how long it waited for others. */
@@ -135,14 +135,19 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     return json_microseconds(out, milli < VALUE_EXACT_MAX ? (uint64_t)milli : VALUE_EXACT_MAX);
 }
 
+uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
+{
+    return (uint64_t)p->index << FLOW_PROCESS_SHIFT |
+           (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
+}
+
 /* An arrow from the call to the work; its two ends have an id of their own. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
     if (!s->of->is_called || s->of->call.thread - w->first_thread >= w->thread_count)
         return;
     const struct trace_row *row = chrome_row(w, s->of->call.thread);
-    uint64_t id = (uint64_t)s->of->event.process->index << FLOW_PROCESS_SHIFT |
-                  (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
+    uint64_t id = chrome_flow_id(w, s->of->event.process);
     uint64_t half = (s->of->call.end_ns - s->of->call.begin_ns) / 2;
     uint64_t begin_ns =
         chrome_time(w, s->of->call.begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));

@@ -24,15 +24,14 @@ static char *put_name(char *out, const struct kernel_name *text)
     return text ? put(out, text->json, text->json_bytes) : PUT(out, "\"range\"");
 }
 
-/* ,\n{"ph":"X","cat":...,"name": */
-static char *put_start(char *out, const char *category)
+char *chrome_put_start(char *out, const char *category)
 {
     out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
     out = put(out, category, strlen(category));
     return PUT(out, "\",\"name\":");
 }
 
-static char *put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
+char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
                        uint64_t end_ns)
 {
     out = PUT(out, ",\"pid\":");
@@ -118,10 +117,10 @@ static int put_step(struct trace_writer *w, struct process *p, uint64_t number, 
     int error = row->named ? 0 : chrome_name_row(w, row);
     gpu_row_fit(row, &begin_ns, &end_ns);
     char *out = room(w, NULL);
-    out = put_start(out, "user_annotation");
+    out = chrome_put_start(out, "user_annotation");
     out = json_decimal(PUT(out, "\"" STEP_NAME), number);
     *out++ = '"';
-    out = put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
+    out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
     out = PUT(out, "\"made of\":");
     out = json_escape(out, made_of, strlen(made_of));
     out = PUT(out, "}}");
@@ -162,8 +161,8 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
                       uint32_t ids_bytes, bool ended)
 {
     char *out = room(w, range->text);
-    out = put_name(put_start(out, "user_annotation"), range->text);
-    out = put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
+    out = put_name(chrome_put_start(out, "user_annotation"), range->text);
+    out = chrome_put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
     out = put_attributes(w, out, range);
     if (!ended)
@@ -177,8 +176,8 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
     if (!w->scope.only || !range->used || !range->nested)
         return;
     out = room(w, range->text);
-    out = put_name(put_start(out, "cpu_op"), range->text);
-    out = put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
+    out = put_name(chrome_put_start(out, "cpu_op"), range->text);
+    out = chrome_put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
     out = PUT(out, "}}");
     output_advance(w->out, out);
@@ -191,7 +190,7 @@ static bool is_innermost(struct trace_writer *w, const struct range *closed)
     for (uint32_t i = 0; i < stack->count; i++)
         if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
             return false;
-    return true;
+    return ops_was_innermost(&w->walk->ops, closed->thread, closed->sequence);
 }
 
 static int close_range(struct trace_writer *w, const struct range *closed, bool ended)
@@ -334,8 +333,8 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
         return 0;
     int error = row->named ? 0 : chrome_name_row(w, row);
     char *out = room(w, range->text);
-    out = put_name(put_start(out, "gpu_user_annotation"), range->text);
-    out = put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
+    out = put_name(chrome_put_start(out, "gpu_user_annotation"), range->text);
+    out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
     out = PUT(out, "}}");
     output_advance(w->out, out);

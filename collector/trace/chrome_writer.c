@@ -57,6 +57,7 @@ static void chrome_free(struct trace_writer *w)
     free(w->rows);
     free(w->spans);
     free(w->stacks_used);
+    free(w->forward_ops);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
     key_map_release(&w->named_pids);
@@ -236,14 +237,16 @@ static char *put_flags(char *out, const struct event *e)
     return out;
 }
 
-/* The range that the call is in: what Kineto's readers take for the operator that made it. */
+/* The operator that made the call, or else the range that it is in, which Kineto's readers take for
+ * one. */
 static char *put_external_id(char *out, const struct slice *s)
 {
-    struct range *range = walk_range(s, true);
+    const struct op *op = walk_op(s);
+    struct range *range = op ? NULL : walk_range(s, true);
     if (range)
         range->used = true;
     out = PUT(out, ",\"External id\":");
-    return json_decimal(out, range ? range->sequence : 0);
+    return json_decimal(out, op ? op->number : range ? range->sequence : 0);
 }
 
 static int take_call(struct trace_writer *w, const struct slice *s)
@@ -299,6 +302,8 @@ static int take_call(struct trace_writer *w, const struct slice *s)
 
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
+    if (s->op_change != OP_SAME)
+        return chrome_op(w, s);
     switch (s->event.record->type) {
     case RECORD_CALL: return take_call(w, s);
     case RECORD_KERNEL:
@@ -323,7 +328,7 @@ const struct trace_format chrome_format = {
     .name = "chrome",
     .ending = "json",
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
-    .needs = WALK_RANGES | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
+    .needs = WALK_RANGES | WALK_OPS | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,
     .take = chrome_take,

@@ -64,7 +64,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
 {
     bool has_work = m->split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {
-        .context = m, .needs = WALK_RANGES, .take = take, .tied = NULL, .end = end};
+        .context = m, .needs = WALK_RANGES | WALK_OPS, .take = take, .tied = NULL, .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;
@@ -216,11 +216,12 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
+    bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec);
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Traces of ranks share their origin; and what is written cannot be changed any more when a
      * name, a stack or a device is met that was needed for it. */
-    if ((m->split || stacks || recording_expects_gpu(&m->rec)) && walk_survey(&m->walk) < 0)
+    if ((m->split || learns) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)

@@ -3,11 +3,14 @@
 
 import collections
 import dataclasses
+import json
 import signal
 
 import pytest
 import stream_reader
 import toolchain
+
+from op_truth import Expected, check_tables, check_trace
 
 LAYOUTS = ("2.1", "2.1-old", "2.4-old", "2.11", "2.15")
 LABEL_SCOPE, UNKNOWN_SCOPE = 7, 255
@@ -315,3 +318,21 @@ def test_dump_says_what_is_traced(torch, run_collector):
              if line.startswith("op_begin ")]
     assert [line.endswith(" traced") for line in lines] == \
         [True, True, True, True, False, True, True, False] * 2
+
+
+@pytest.mark.parametrize("scenario", ("values", "crossing", "threads", "traced", "pause"))
+@pytest.mark.parametrize("by", ("name", "shape"))
+def test_report(torch, run_collector, scenario, by):
+    torch(scenario)
+    report = run_collector("report", "--format=json", f"--by={by}", torch.out)
+    assert report.returncode == 0
+    check_tables(json.loads(report.stdout), Expected(torch.processes, by == "shape"), 3)
+
+
+@pytest.mark.parametrize("scenario", ("values", "crossing", "traced"))
+def test_trace(torch, run_collector, scenario):
+    """Of one thread: where times are rounded, those of several may have another order."""
+    torch(scenario)
+    trace = run_collector("merge", torch.out)
+    assert trace.returncode == 0
+    check_trace(json.loads(trace.stdout), torch.process)

@@ -233,6 +233,177 @@ static void test_consumers(void **state)
     scratch_remove(folder);
 }
 
+#define OPS_MAX 16
+
+/* What was said of operators, by object; and in which each piece of work was, from within. */
+struct op_listener {
+    struct {
+        enum op_change last;
+        uint64_t begin_ns, end_ns, inner_ns;
+        uint32_t number;
+        bool is_moved;
+        char name[32];
+    } ops[OPS_MAX];
+    uint32_t in[4][OPS_MAX];
+};
+
+static int take_op(void *context, const struct slice *s)
+{
+    struct op_listener *l = context;
+    if (s->op_change == OP_SAME)
+        return 0;
+    uint64_t i = s->op->object;
+    assert_true(i < OPS_MAX);
+    l->ops[i].last = s->op_change;
+    l->ops[i].begin_ns = s->op->begin_ns;
+    l->ops[i].end_ns = s->op->end_ns;
+    l->ops[i].inner_ns = s->op->inner_ns;
+    l->ops[i].is_moved = s->op->is_moved;
+    l->ops[i].number = s->op->number;
+    const struct kernel_name *name = walk_op_name(s->walk, s->op);
+    snprintf(l->ops[i].name, sizeof l->ops[i].name, "%s", name ? name->shown : "");
+    return 0;
+}
+
+static int tie_op(void *context, const struct slice *s)
+{
+    struct op_listener *l = context;
+    const struct op_node *node;
+    uint32_t number = s->call.op;
+    int error = 0;
+    if (s->event.record->type != RECORD_KERNEL || !s->is_called)
+        return 0;
+    uint32_t *in = l->in[record_arg(s->event.record, KERNEL_GRAPH)];
+    while ((node = survey_op(&s->walk->survey, &s->call, &number, &error))) {
+        *in++ = node->number;
+        number = node->parent;
+    }
+    return error;
+}
+
+static void op(struct stream_builder *b, unsigned thread, unsigned type, uint64_t begin,
+               uint64_t object, unsigned code, unsigned flags)
+{
+    struct record r = {.type = (uint8_t)type,
+                       .code = (uint16_t)code,
+                       .flags = (uint8_t)flags,
+                       .begin = begin,
+                       .arg_count = type == RECORD_OP_BEGIN ? 2 : 1,
+                       .args = {object, 1 + object % 2}};
+    builder_add(b, thread, &r);
+}
+
+/* Crossing, on another thread, traced, begun anew without an end, and open at the end. */
+static void make_ops(const char *folder)
+{
+    struct stream_builder b;
+    const uint64_t names[] = {1, 2};
+    begin_process(&b, 0);
+    op(&b, MAIN, RECORD_OP_BEGIN, 1000, 1, 0, 0);
+    op(&b, MAIN, RECORD_OP_BEGIN, 1100, 2, 0, 0);
+    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1200, 10, 1);
+    op(&b, MAIN, RECORD_OP_END, 1300, 1, 0, 0);
+    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1400, 10, 2);
+    op(&b, MAIN, RECORD_OP_BEGIN, 1420, 3, OP_SCOPE_LABEL, 0);
+    op(&b, MAIN, RECORD_OP_END, 1450, 3, 0, 0);
+    op(&b, 3, RECORD_OP_END, 1500, 2, 0, 0);
+    op(&b, 3, RECORD_OP_END, 1600, 4, 0, 0); /* it never began */
+    op(&b, MAIN, RECORD_OP_BEGIN, 1700, 5, 0, 0);
+    op(&b, MAIN, RECORD_OP_BEGIN, 1710, 6, 0, RECORD_TRACED);
+    op(&b, MAIN, RECORD_OP_BEGIN, 1720, 7, OP_SCOPE_LABEL, 0);
+    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1800, 10, 3);
+    op(&b, 3, RECORD_OP_BEGIN, 1900, 7, 0, 0); /* the end of the label is missing */
+    builder_record(&b, MAIN, RECORD_OP_NAME, 2000, 0, 0, 1, &names[0], "even");
+    builder_record(&b, MAIN, RECORD_OP_NAME, 2001, 0, 0, 1, &names[1], "odd");
+    for (unsigned i = 1; i <= 3; i++)
+        add_kernel(&b, 3000 + 100 * i, i, i);
+    builder_finish(&b, "%s/a.gpuprof", folder);
+}
+
+static void check_ops(const struct op_listener *l, bool has_names)
+{
+    static const enum op_change last[8] = {OP_SAME, OP_CLOSED, OP_CLOSED, OP_CLOSED,
+                                           OP_SAME, OP_LEFT,   OP_LEFT,   OP_LEFT};
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(l->ops[i].last, last[i]);
+        if (has_names && last[i] != OP_SAME)
+            assert_string_equal(l->ops[i].name, i % 2 ? "odd" : "even");
+    }
+    assert_int_equal(l->ops[1].end_ns - l->ops[1].begin_ns, 300);
+    assert_int_equal(l->ops[1].inner_ns, 0);
+    assert_int_equal(l->ops[2].end_ns - l->ops[2].begin_ns, 400);
+    assert_int_equal(l->ops[2].inner_ns, 30);
+    assert_true(l->ops[2].is_moved && !l->ops[1].is_moved);
+    assert_int_equal(l->ops[5].end_ns - l->ops[5].begin_ns, 3350 - 1700); /* of the last kernel */
+    const uint32_t first = l->ops[1].number;
+    assert_int_equal(l->ops[7].number, first + 6);
+    const uint32_t in[4][4] = {{0}, {first + 1, first}, {first + 1}, {first + 5, first + 3}};
+    for (unsigned i = 0; i < 4; i++)
+        assert_memory_equal(l->in[i], in[i], sizeof in[i]);
+}
+
+static void test_ops(void **state)
+{
+    static struct op_listener one, two;
+    (void)state;
+    const char *folder = scratch_folder();
+    make_ops(folder);
+    struct recording rec;
+    struct walk walk, surveyed;
+    open_folder(&rec, folder);
+    const struct consumer first = {&one, WALK_OPS | WALK_WORK, take_op, tie_op, NULL};
+    const struct consumer second = {&two, WALK_OPS | WALK_WORK, take_op, tie_op, NULL};
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
+    check_ops(&one, false); /* the names stand behind */
+    assert_int_equal(walk_init(&surveyed, &rec), 0);
+    assert_int_equal(walk_survey(&surveyed), 0);
+    assert_int_equal(walk_run(&surveyed, NULL, &second, 1), 0);
+    check_ops(&two, true);
+    assert_int_equal(walk_run(&surveyed, rec.processes[0], &second, 1), 0); /* and once more */
+    check_ops(&two, true);
+    assert_memory_equal(&walk.losses[0], &surveyed.losses[0], sizeof(struct losses));
+    assert_int_equal(walk.losses[0].unmatched_ops, 2);
+    assert_int_equal(walk.losses[0].traced_ops, 1);
+    walk_release(&walk);
+    walk_release(&surveyed);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
+static int count_ops(void *context, const struct slice *s)
+{
+    ((unsigned *)context)[s->op_change]++;
+    return 0;
+}
+
+static void test_deep_ops(void **state)
+{
+    unsigned changes[OP_LEFT + 1] = {0};
+    (void)state;
+    const char *folder = scratch_folder();
+    struct stream_builder b;
+    begin_process(&b, 0);
+    for (uint64_t i = 1; i <= OPS_DEPTH_MAX + 88; i++)
+        op(&b, MAIN, RECORD_OP_BEGIN, 10 * i, i, 0, 0);
+    for (uint64_t i = OPS_DEPTH_MAX + 88; i > 0; i--)
+        op(&b, MAIN, RECORD_OP_END, 20000 - 10 * i, i, 0, 0);
+    builder_finish(&b, "%s/a.gpuprof", folder);
+    struct recording rec;
+    struct walk walk;
+    open_folder(&rec, folder);
+    const struct consumer consumer = {changes, WALK_OPS, count_ops, NULL, NULL};
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0);
+    assert_int_equal(changes[OP_OPENED], OPS_DEPTH_MAX);
+    assert_int_equal(changes[OP_CLOSED], OPS_DEPTH_MAX);
+    assert_int_equal(walk.losses[0].deep_ops, 88);
+    assert_int_equal(walk.losses[0].unmatched_ops, 0);
+    walk_release(&walk);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
 static int check_name(void *context, const struct slice *s)
 {
     char name[32];
@@ -283,6 +454,8 @@ int main(void)
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_consumers),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_deep_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

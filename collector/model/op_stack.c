@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/op_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define TOO_DEEP UINT64_MAX /* in place of a thread: it is in no stack, but its end is known */
+
+int ops_init(struct ops *o, struct recording *rec, const struct process *only,
+             struct kernel_names *texts, struct losses *losses)
+{
+    *o = (struct ops){.rec = rec,
+                      .texts = texts,
+                      .losses = losses,
+                      .first_thread = only ? only->first_thread : 0,
+                      .thread_count = only ? only->thread_count : rec->thread_count};
+    o->stacks = calloc(o->thread_count + 1u, sizeof *o->stacks);
+    return o->stacks ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void ops_release(struct ops *o)
+{
+    for (uint32_t i = 0; o->stacks && i < o->thread_count; i++)
+        free(o->stacks[i].open);
+    free(o->stacks);
+    key_map_release(&o->begun);
+    *o = (struct ops){0};
+}
+
+_Static_assert((unsigned)OP_BEGIN_OP == (unsigned)OP_END_OP, "both begin with their object");
+
+static struct key object_key(const struct event *e)
+{
+    return (struct key){e->process->index, record_arg(e->record, OP_END_OP), 0};
+}
+
+static void take_out(struct ops *o, struct op_stack *stack, uint32_t at)
+{
+    o->result = stack->open[at];
+    memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
+    stack->count--;
+}
+
+/* Takes the open one with that object out of its stack; false: it is in none. */
+static bool find(struct ops *o, const struct event *e, uint64_t thread)
+{
+    if (thread == TOO_DEEP)
+        return false;
+    struct op_stack *stack = ops_stack(o, (uint32_t)thread - 1);
+    for (uint32_t i = stack->count; i-- > 0;) {
+        if (stack->open[i].object == record_arg(e->record, OP_END_OP)) {
+            take_out(o, stack, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fill(const struct ops *o, const struct event *e, const struct op_numbers *numbers,
+                struct op *op)
+{
+    const struct record *r = e->record;
+    *op = (struct op){.name = record_arg(r, OP_BEGIN_NAME),
+                      .inputs = record_arg(r, OP_BEGIN_INPUTS),
+                      .object = record_arg(r, OP_BEGIN_OP),
+                      .sequence = record_arg(r, OP_BEGIN_SEQUENCE),
+                      .forward_thread = record_arg(r, OP_BEGIN_FORWARD_THREAD),
+                      .begin_ns = e->begin_ns,
+                      .end_ns = e->begin_ns,
+                      .process = e->process,
+                      .thread = e->thread,
+                      .scope = r->code,
+                      .is_traced = r->flags & RECORD_TRACED};
+    if (!op->name && r->byte_count)
+        return kernel_name_intern(o->texts, r->bytes, r->byte_count, &op->text);
+    op->text = ops_name(op, numbers);
+    return 0;
+}
+
+static int open_op(struct ops *o, const struct event *e, const struct op_numbers *numbers,
+                   uint32_t *sequence, struct op **out)
+{
+    struct op_stack *stack = ops_stack(o, e->thread->index);
+    struct losses *losses = &o->losses[e->process->index];
+    struct op made;
+    int error = fill(o, e, numbers, &made);
+    if (error < 0)
+        return error;
+    made.number = ++*sequence;
+    losses->traced_ops += made.is_traced;
+    uint64_t before = key_map_get(&o->begun, object_key(e));
+    if (before) { /* PyTorch has one object for one operator at a time: an end is missing */
+        losses->unmatched_ops++;
+        find(o, e, before);
+    }
+    bool is_deep = stack->count == OPS_DEPTH_MAX;
+    uint64_t thread = is_deep ? TOO_DEEP : (uint64_t)e->thread->index + 1;
+    error = key_map_set(&o->begun, object_key(e), thread);
+    if (error == GPUPROF_NO_MEMORY)
+        return error;
+    if (is_deep || error < 0) {
+        losses->deep_ops++;
+        return OP_SAME;
+    }
+    struct op *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
+    if (!open)
+        return GPUPROF_NO_MEMORY;
+    stack->open = open;
+    stack->open[stack->count] = made;
+    *out = &stack->open[stack->count++];
+    return OP_OPENED;
+}
+
+/* Its time is not the own time of the innermost one around it that does not end before it. Of those
+ * inside of one, which end one after another, the later begins later, too: else the other were
+ * inside of it. What moved to another thread did not keep its first one busy. */
+static void credit(struct ops *o, const struct op *op)
+{
+    struct op_stack *stack = ops_stack(o, op->thread->index);
+    if (op->is_traced || op->is_moved)
+        return;
+    for (uint32_t i = stack->count; i-- > 0;) {
+        struct op *around = &stack->open[i];
+        if (around->number > op->number || around->is_traced)
+            continue;
+        uint64_t from_ns =
+            op->begin_ns > around->inner_end_ns ? op->begin_ns : around->inner_end_ns;
+        around->inner_ns += op->end_ns > from_ns ? op->end_ns - from_ns : 0;
+        around->inner_end_ns = op->end_ns;
+        return;
+    }
+}
+
+static int close_op(struct ops *o, const struct event *e, struct op **out)
+{
+    uint64_t thread = key_map_get(&o->begun, object_key(e));
+    if (!thread)
+        o->losses[e->process->index].unmatched_ops++;
+    else
+        key_map_remove(&o->begun, object_key(e));
+    if (!thread || !find(o, e, thread))
+        return OP_SAME;
+    struct op *op = &o->result;
+    op->end_ns = e->begin_ns > op->begin_ns ? e->begin_ns : op->begin_ns;
+    op->is_moved = e->thread != op->thread;
+    credit(o, op);
+    *out = op;
+    return OP_CLOSED;
+}
+
+int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numbers,
+             uint32_t *sequence, struct op **op)
+{
+    return e->record->type == RECORD_OP_BEGIN ? open_op(o, e, numbers, sequence, op)
+                                              : close_op(o, e, op);
+}
+
+const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers)
+{
+    return op->text || !op->name ? op->text : kernel_name_of(&numbers->names, op->name);
+}
+
+const struct op *ops_innermost(const struct ops *o, const struct thread *thread)
+{
+    const struct op_stack *stack = ops_stack(o, thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (!op_is_label(&stack->open[i]) && !stack->open[i].is_traced)
+            return &stack->open[i];
+    return NULL;
+}
+
+bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number)
+{
+    const struct op_stack *stack = ops_stack(o, thread->index);
+    return !stack->count || stack->open[stack->count - 1].number < number;
+}
+
+struct op *ops_drain(struct ops *o, const uint64_t *last_ns)
+{
+    while (o->drained < o->thread_count && !o->stacks[o->drained].count)
+        o->drained++;
+    if (o->drained == o->thread_count)
+        return NULL;
+    struct op_stack *stack = &o->stacks[o->drained];
+    take_out(o, stack, stack->count - 1);
+    uint64_t end_ns = last_ns[o->result.process->index];
+    o->result.end_ns = end_ns > o->result.begin_ns ? end_ns : o->result.begin_ns;
+    credit(o, &o->result);
+    return &o->result;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's operators and labels, followed event by event in the order of the timeline: which are
+ * open on each thread, what belongs to their numbers, and how much of their time is their own. A
+ * begin is tied to the next end with the same object, on any thread. They nest as a rule, but may
+ * cross: one is taken out wherever it is in its thread's stack, and what ends is inside of those
+ * that are still open. At most OPS_DEPTH_MAX are followed on a thread; deeper ones are counted,
+ * and, like ends without a begin and begins that another one with the same object follows, noted
+ * in the process's losses.
+ */
+#ifndef GPUPROF_COLLECTOR_OP_STACK_H
+#define GPUPROF_COLLECTOR_OP_STACK_H
+
+#include "base/key_map.h"
+#include "model/timeline.h"
+#include "read/recording.h"
+#include "record/op_record.h"
+#include "symbol/kernel_names.h"
+
+#define OPS_DEPTH_MAX 512
+
+struct op {
+    const struct kernel_name *text; /* its name; NULL: not known (yet), see ops_name */
+    uint64_t name;                  /* number of an OP_NAME record; 0: the name is its own */
+    uint64_t inputs;                /* number of an OP_INPUTS record; 0: none */
+    uint64_t object;
+    uint64_t sequence; /* 1 more than it; 0: none */
+    uint64_t forward_thread;
+    uint64_t begin_ns;
+    uint64_t end_ns;   /* of one that has ended */
+    uint64_t inner_ns; /* that those directly inside of it cover which have ended */
+    uint64_t inner_end_ns;
+    struct process *process;
+    struct thread *thread; /* that it began on */
+    uint32_t number;       /* in its process, shared with ranges: the same in every pass */
+    uint32_t node;         /* the survey's number of it, 0: no call was made in it */
+    uint32_t row;          /* for its user */
+    uint16_t scope;        /* enum op_scope */
+    bool is_traced;        /* torch.compile looks at it: it does no work */
+    bool is_moved;         /* it ended on another thread */
+};
+
+struct op_stack {
+    struct op *open; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* What the numbers of a process mean. */
+struct op_numbers {
+    struct kernel_handles names;
+    struct kernel_handles inputs; /* bytes of OP_INPUTS records */
+};
+
+struct ops {
+    struct recording *rec;
+    struct kernel_names *texts; /* views, and so the losses, which are by process index */
+    struct losses *losses;
+    struct op_stack *stacks; /* owned; see ops_stack */
+    uint32_t first_thread;   /* as struct ranges */
+    uint32_t thread_count;
+    struct key_map begun; /* (process, object) -> thread index + 1 */
+    struct op result;     /* what ops_take hands out */
+    uint32_t drained;     /* threads, from the first on, that have no operator left */
+};
+
+static inline struct op_stack *ops_stack(const struct ops *o, uint32_t thread_index)
+{
+    return &o->stacks[thread_index - o->first_thread];
+}
+
+/* OP_LEFT, for users: it is still open behind the last event. */
+enum op_change { OP_SAME, OP_OPENED, OP_CLOSED, OP_LEFT };
+
+static inline bool op_is_label(const struct op *op)
+{
+    return op->scope == OP_SCOPE_LABEL;
+}
+
+/* Of the events of one process `only`, or, if that is NULL, of all. All that is named must stay. 0
+ * or GPUPROF_NO_MEMORY; ops_release in both cases. */
+int ops_init(struct ops *o, struct recording *rec, const struct process *only,
+             struct kernel_names *texts, struct losses *losses);
+void ops_release(struct ops *o);
+
+/*
+ * Takes an OP_BEGIN or OP_END; one that opens gets the next number of *sequence, and its name of
+ * `numbers`. An enum op_change and the operator in *op (of an open one the original, of others a
+ * copy that the next call overwrites), or GPUPROF_NO_MEMORY.
+ */
+int ops_take(struct ops *o, const struct event *event, const struct op_numbers *numbers,
+             uint32_t *sequence, struct op **op);
+
+/* What it is called, or NULL; in a single walk perhaps not yet. */
+const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers);
+
+/* The innermost operator that does something (no label, not traced) and is open on the thread, or
+ * NULL. */
+const struct op *ops_innermost(const struct ops *o, const struct thread *thread);
+
+/* Is `op`, which has ended, in its thread's row behind all that is open there? */
+bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number);
+
+/* After the last event, whose times are by process index: takes out one that is still open,
+ * innermost first; NULL when none is left. */
+struct op *ops_drain(struct ops *o, const uint64_t *last_ns);
+
+#endif

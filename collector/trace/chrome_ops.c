@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's operators and labels as rows of a Chrome trace, with the arguments that PyTorch's own
+ * traces have, and arrows from forward operators to their backward ones. One that ends is a slice
+ * of its thread, as a nested range is (chrome_ranges.c); one that crosses another stands beside.
+ * Memory: 6 MiB for the forward operators, at the first of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "error.h"
+#include "trace/chrome.h"
+
+#define EVALUATES "autograd::engine::evaluate_function"
+
+_Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 2 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
+                   OUTPUT_BUFFER_BYTES,
+               "an operator fits into the buffer");
+
+static void open_op(struct trace_writer *w, struct op *op)
+{
+    uint64_t begin_ns = chrome_time(w, op->begin_ns);
+    uint64_t moved = trace_row_open(chrome_row(w, op->thread->index), begin_ns) - begin_ns;
+    op->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
+}
+
+/* ---- arrows ---------------------------------------------------------------------------------- */
+
+/* The sequence numbers of a thread go up: the last so many of all threads are known. */
+static struct forward_op *forward_slot(const struct trace_writer *w, const struct forward_op *key)
+{
+    uint64_t hash = (key->process * 31ull + key->thread) * 0x9E3779B97F4A7C15u;
+    return &w->forward_ops[((hash >> 40) + key->sequence) % FORWARD_OPS_MAX];
+}
+
+static bool is_same(const struct forward_op *a, const struct forward_op *b)
+{
+    return a->number && a->process == b->process && a->thread == b->thread &&
+           a->sequence == b->sequence;
+}
+
+/* Of those that share a sequence number the last to begin is the forward operator. */
+static int keep_forward(struct trace_writer *w, const struct op *op, const struct trace_row *row)
+{
+    struct forward_op made = {.process = op->process->index,
+                              .thread = w->walk->op_threads[op->thread->index],
+                              .sequence = op->sequence,
+                              .number = op->number,
+                              .begin_ns = op->begin_ns};
+    if (!w->forward_ops)
+        w->forward_ops = calloc(FORWARD_OPS_MAX, sizeof *w->forward_ops);
+    if (!w->forward_ops)
+        return GPUPROF_NO_MEMORY;
+    struct forward_op *slot = forward_slot(w, &made);
+    if (!made.thread || (is_same(slot, &made) && slot->number > made.number))
+        return 0;
+    memcpy(made.ids, row->ids, row->ids_bytes);
+    made.ids_bytes = row->ids_bytes;
+    *slot = made;
+    return 0;
+}
+
+static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes, uint64_t at_ns)
+{
+    out = json_decimal(PUT(out, "\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":"), id);
+    out = put(PUT(out, ",\"pid\":"), ids, ids_bytes);
+    return PUT(json_microseconds(out, at_ns), "}");
+}
+
+static void put_arrow(struct trace_writer *w, const struct op *op, const struct trace_row *row)
+{
+    struct forward_op key = {
+        .process = op->process->index, .thread = op->forward_thread, .sequence = op->sequence};
+    const struct forward_op *forward = w->forward_ops ? forward_slot(w, &key) : NULL;
+    if (!forward || !is_same(forward, &key) || forward->begin_ns > op->begin_ns)
+        return;
+    uint64_t id = chrome_flow_id(w, op->process);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out = PUT(out, ",\n{\"ph\":\"s\",");
+    out = put_end(out, id, forward->ids, forward->ids_bytes, forward->begin_ns);
+    out = PUT(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",");
+    out = put_end(out, id, row->ids, row->ids_bytes, op->begin_ns);
+    output_advance(w->out, out);
+}
+
+/* What evaluates a backward operator has its numbers, too; PyTorch's arrows lead to the operator.
+ */
+static int connect(struct trace_writer *w, const struct op *op, const struct trace_row *row,
+                   bool ended)
+{
+    const struct kernel_name *name = walk_op_name(w->walk, op);
+    if (!op->sequence || op_is_label(op) || op->is_traced)
+        return 0;
+    if (!op->forward_thread)
+        return ended ? keep_forward(w, op, row) : 0;
+    if (op->scope == OP_SCOPE_BACKWARD &&
+        !(name && strncmp(name->shown, EVALUATES, sizeof EVALUATES - 1) == 0))
+        put_arrow(w, op, row);
+    return 0;
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+static char *put_inputs(char *out, const struct kernel_name *inputs)
+{
+    if (!inputs)
+        return out;
+    out = op_put_dims(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes);
+    return op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
+}
+
+/* Its begin and end are as they are shown. */
+static void put_op(struct trace_writer *w, const struct op *op, const struct trace_row *row,
+                   bool ended)
+{
+    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const struct kernel_name *inputs =
+        op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
+    char unnamed[48];
+    snprintf(unnamed, sizeof unnamed, "\"operator %llu\"", (unsigned long long)op->name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
+                                        (inputs ? 2 * OP_TEXT_BYTES(inputs->raw_bytes) : 0));
+    out = chrome_put_start(out, op_is_label(op) ? "user_annotation" : "cpu_op");
+    out = name ? put(out, name->json, name->json_bytes) : put(out, unnamed, strlen(unnamed));
+    out = chrome_put_place(out, row->ids, row->ids_bytes, op->begin_ns, op->end_ns);
+    out = json_decimal(PUT(out, "\"External id\":"), op->number);
+    out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
+    if (op->sequence) {
+        out = value_number(PUT(out, ",\"Sequence number\":"), op->sequence - 1);
+        out = value_number(PUT(out, ",\"Fwd thread id\":"), op->forward_thread);
+    }
+    out = put_inputs(out, inputs);
+    if (op->is_traced)
+        out = PUT(out, ",\"traced\":true");
+    if (!ended)
+        out = PUT(out, ",\"open\":true");
+    out = PUT(out, "}}");
+    output_advance(w->out, out);
+}
+
+/* Nothing that is open on its thread, operator or nested range, began later. */
+static bool is_innermost(struct trace_writer *w, const struct op *op)
+{
+    const struct range *range = ranges_innermost(&w->walk->ranges, op->thread, true);
+    return ops_was_innermost(&w->walk->ops, op->thread, op->number) &&
+           (!range || range->sequence < op->number);
+}
+
+static int close_op(struct trace_writer *w, const struct op *closed, bool ended)
+{
+    struct op shown = *closed, *op = &shown;
+    struct trace_row *row = chrome_row(w, op->thread->index);
+    op->begin_ns = chrome_time(w, op->begin_ns);
+    op->end_ns = chrome_time(w, op->end_ns);
+    if (is_innermost(w, closed) && trace_row_close(row, &op->end_ns)) {
+        op->begin_ns += op->row; /* how far its begin had to move */
+        op->end_ns = op->end_ns > op->begin_ns ? op->end_ns : op->begin_ns;
+    } else {
+        trace_row_forget(row);
+        struct gpu_row *beside =
+            gpu_rows_get(&w->gpu_rows, op->process, ROW_RANGE, 0, 0, op->begin_ns);
+        if (!beside || (!beside->named && chrome_name_row(w, beside) < 0))
+            return GPUPROF_NO_MEMORY;
+        gpu_row_fit(beside, &op->begin_ns, &op->end_ns);
+        row = &beside->row;
+    }
+    chrome_reach(w, op->process, op->begin_ns, op->end_ns);
+    put_op(w, op, row, ended);
+    return connect(w, op, row, ended);
+}
+
+int chrome_op(struct trace_writer *w, const struct slice *s)
+{
+    if (s->op_change != OP_OPENED)
+        return close_op(w, s->op, s->op_change == OP_CLOSED);
+    open_op(w, s->op);
+    return 0;
+}
+
+int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *external_id)
+{
+    uint32_t number = s->is_called ? s->call.op : 0;
+    const struct op_node *node;
+    int error = 0;
+    while ((node = survey_op(w->scope.survey, &s->call, &number, &error)) && node->is_label)
+        number = node->parent;
+    *external_id = node ? node->number : 0;
+    return error;
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's operators in reports, held against what the records say, one by one."""
+
+import csv
+import io
+import itertools
+import json
+
+import pytest
+import stream_reader
+
+from op_truth import Expected, check_arrows, check_owners, check_tables, check_trace
+
+SEEDS = (1, 2, 3)
+
+
+@pytest.mark.parametrize("by,seed", itertools.product(("name", "shape"), SEEDS))
+def test_tables(make_ops, run_verb, by, seed):
+    folder = make_ops(1 + seed % 3, 700, seed)
+    expected = Expected(stream_reader.read_folder(folder), by == "shape")
+    assert expected.under_none and expected.traced and len(expected.rows) > 12
+    report = json.loads(run_verb("report", "--format=json", f"--by={by}", folder).stdout)
+    check_tables(report, expected)
+    assert report["losses"]["unmatched_ops"] > 0
+
+
+def test_text(make_ops, run_verb):
+    folder = make_ops(1, 700, 1)
+    expected = Expected(stream_reader.read_folder(folder))
+    lines = run_verb("report", "--table=ops", folder).stdout.splitlines()
+    title = lines.index("PyTorch's operators")
+    share = 100 * expected.under_none / expected.gpu
+    assert lines[title + 1].startswith(f"GPU time under no operator: {share:.1f}% (")
+    assert lines[title + 2].split() == "of GPU self GPU GPU of CPU self CPU CPU calls name".split()
+    assert any(line.endswith("  (under no operator)") for line in lines[title + 3:])
+    assert "PyTorch's labels (operators inside of them are in the table above, too)" not in lines
+
+
+def test_csv(make_ops, run_verb):
+    folder = make_ops(1, 700, 2)
+    expected = Expected(stream_reader.read_folder(folder))
+    rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", folder).stdout))
+    found = {(row["kind"], row["function"]): (int(row["calls"]), int(row["total_ns"]))
+             for row in rows if row["kind"].startswith(("op", "label"))}
+    wanted = {("op_gpu", "(under no operator)"): (0, expected.under_none),
+              ("op_gpu_self", "(under no operator)"): (0, expected.under_none)}
+    for (is_label, name, _), sums in expected.rows.items():
+        calls, self_cpu, cpu, self_gpu, gpu = sums.values()
+        kinds = {"label": cpu, "label_gpu": gpu} if is_label else \
+            {"op": cpu, "op_self": self_cpu, "op_gpu": gpu, "op_gpu_self": self_gpu}
+        wanted.update({(kind, name): (calls, ns) for kind, ns in kinds.items()
+                       if ns or "gpu" not in kind})
+    assert found == wanted
+
+
+def test_none(make_gpu, run_verb):
+    """A recording without operators says nothing of them, unless asked."""
+    folder = make_gpu("train", 1, 1)
+    text = run_verb("report", folder).stdout
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)
+    assert "operator" not in text and not [key for key in report if key.startswith("ops")]
+    assert "PyTorch's operators\n  none\n" in run_verb("report", "--table=ops", folder).stdout
+    named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
+    assert named["ops"] == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trace(make_ops, run_verb, seed):
+    folder = make_ops(1, 1500, seed)
+    [process] = stream_reader.read_folder(folder)
+    trace = json.loads(run_verb("merge", folder).stdout)
+    events, ops, ids, slices = check_trace(trace, process)
+    assert check_owners(events, ops, ids, process) > 100
+    assert check_arrows(trace, ops, ids, slices)
