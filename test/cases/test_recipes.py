@@ -21,9 +21,10 @@ PLACES = {
                "inject/record/thread.c"],
     "setting": ["formats/settings.def"],
     "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
+    "table": ["collector/report/report_tables.c", "collector/report/toy_table.c"],
 }
 # A record's spec has two tables.
-HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2}
+HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2, "table": 3}
 
 TREE = ("Makefile", "inject", "formats", "collector", "test")
 
@@ -132,6 +133,15 @@ def test_a_format_is_written(tree, recording):
     wrong = subprocess.run([collector, "merge", recording, "--format=x"], capture_output=True,
                            text=True, check=False)
     assert wrong.stderr.endswith("the formats are: chrome (.json), lines (.lines)\n")
+
+
+@pytest.mark.long
+def test_tables_are_seen(tree, recording):
+    collector = tree / "build" / "gpuprof-collector"
+    [row] = json.loads(run(collector, "report", "--table=toy", "--format=json", recording))["toy"]
+    assert row["calls"] == 4
+    text = run(collector, "report", "--table=toy", "--sort=calls", recording)
+    assert re.search(rf"^ +4  {re.escape(row['process'])}$", text, re.MULTILINE)
 
 
 @pytest.mark.long
