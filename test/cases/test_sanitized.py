@@ -101,18 +101,25 @@ def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, mo
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 def test_stress_over_budget(stress, tmp_path, kind):
     """Threads time calls and pass calls by, while the writer reads and counts them."""
-    done = subprocess.run([stress(kind), "8", "20000"], capture_output=True, text=True, check=False,
-                          env={"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_LIVE": str(tmp_path),
-                               "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
-                               "STRESS_PAUSE_US": "5000",
-                               "GPUPROF_OVERHEAD_MAX": "0.0001%", "TSAN_OPTIONS": "exitcode=66"})
-    assert done.returncode == 3, done.stderr[:5000]
-    assert all("--overhead-max" in line for line in done.stderr.splitlines()), done.stderr[:5000]
-    [process] = stream_reader.read_folder(tmp_path / "out")
-    assert not process.losses and process.of_type(stream_reader.STEP_DOWN)
-    passed = process.counters["passed_by"]
-    calls = process.of_type(stream_reader.CALL)
-    assert len(calls) + passed == int(done.stdout) and passed > 0
+    passed = 0
+    for count in (20000, 100000):  # a machine that is busy may end the first before a step is taken
+        out = tmp_path / str(count)
+        done = subprocess.run([stress(kind), "8", str(count)], capture_output=True, text=True,
+                              check=False,
+                              env={"GPUPROF_OUT": str(out), "GPUPROF_LIVE": str(tmp_path),
+                                   "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
+                                   "STRESS_PAUSE_US": "5000", "GPUPROF_OVERHEAD_MAX": "0.0001%",
+                                   "TSAN_OPTIONS": "exitcode=66"})
+        assert done.returncode == 3, done.stderr[:5000]
+        assert all("--overhead-max" in line for line in done.stderr.splitlines()), \
+            done.stderr[:5000]
+        [process] = stream_reader.read_folder(out)
+        passed = process.counters["passed_by"]
+        calls = process.of_type(stream_reader.CALL)
+        assert not process.losses and len(calls) + passed == int(done.stdout)
+        if passed:
+            break
+    assert passed > 0 and process.of_type(stream_reader.STEP_DOWN)
     assert any(c.weight > 1 for c in calls)
 
 
