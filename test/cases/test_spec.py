@@ -115,7 +115,7 @@ def test_records(tmp_path):
             head = "".join(old.splitlines(keepends=True)[:2])
             text = text.replace(old, head + "".join(f"| {' | '.join(r)} |\n" for r in rows))
         (FORMATS / "event-stream.md").write_text(text, encoding="utf-8")
-        pytest.skip("written")
+        pytest.skip("not run: GPUPROF_REFRESH=1 wrote the tables; without it they are compared")
     records, assumed = (table(section("## Records"), index) for index in range(2))
     assert len(records) >= 36 and records == made[0]
     assert len(assumed) > 50 and assumed == made[1]
