@@ -94,6 +94,7 @@ void seal_attach(struct sealer *s, struct thread *me)
     me->records = s->own_chunk + LIVE_CHUNK_HEAD_BYTES;
     me->used = 0;
     me->capacity = OWN_CHUNK_BYTES - LIVE_CHUNK_HEAD_BYTES;
+    s->sealed_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* An owner that is gone left its chunk. */

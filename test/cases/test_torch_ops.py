@@ -270,7 +270,7 @@ def test_given_up(torch):
         ["shapes", "names", "labels"]
     ops = stream_reader.read_ops(process)
     assert [op.name for op in ops] == [line.name for line in lines if line.callbacks]
-    assert [op.name for op in ops[-100:]] == ["step ()"] * 100
+    assert [op.name for op in ops[-99:]] == ["step ()"] * 99  # they end amid the round before
     kinds = [op.inputs is not None for op in ops if op.scope != LABEL_SCOPE]
     assert kinds[0] and not kinds[-1] and kinds == sorted(kinds, reverse=True)
 
