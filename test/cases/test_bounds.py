@@ -3,11 +3,13 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 
 import conftest
+import pytest
 from launched import has_ended, wait_until
 
 # Each in another way; `stays` ends by nothing but SIGKILL.
@@ -115,3 +117,40 @@ def test_an_interrupted_run_tells_what_it_knows(tmp_path):
     assert re.search(r"^FAILED \S+::test_bad ", told, re.MULTILINE)
     assert re.search(r"^NOT ENDED \S+::test_hangs$", told, re.MULTILINE)
     assert 'failures="1"' in (tmp_path / "x.xml").read_text()
+
+
+# The first fails once, the second as often as it runs; the third was not run.
+UNSURE = """
+import pathlib, pytest
+def test_once():
+    seen = pathlib.Path("seen").exists()
+    open("seen", "w").close()
+    assert seen
+{}def test_always(): assert False
+def test_skipped(): pytest.skip("not run: no such thing here")
+def test_passes(): pass
+"""
+
+
+@pytest.mark.parametrize("mark, last, names", [
+    ("", "2 passed, 1 failed, 1 skipped", ["once"]),
+    ("import os; os._exit(1)\n", "0 passed, 1 failed", []),  # nothing was run
+    ("@pytest.mark.skip(reason='x')\n", "2 passed, 0 failed, 2 skipped", ["once"]),
+    ("@pytest.mark.parametrize('i', range(6))\ndef test_many(i): assert False\n",
+     "1 passed, 8 failed, 1 skipped", [])])  # too many for an accident: the first counts as well
+def test_what_fails_once_is_run_again_alone(tmp_path, mark, last, names):
+    (tmp_path / "test").mkdir()
+    for name in ("pytest.ini", "conftest.py"):
+        shutil.copy(conftest.ROOT / "test" / name, tmp_path / "test")
+    (tmp_path / "test" / "test_scratch.py").write_text(UNSURE.format(mark))
+    done = subprocess.run([sys.executable, "-m", "pytest", "-n2", "--junitxml=x.xml", "test"],
+                          cwd=tmp_path, env=environment(), capture_output=True, check=False)
+    told = subprocess.run([conftest.ROOT / "scripts" / "check-told", "x.xml", str(done.returncode)],
+                          cwd=tmp_path, env=environment(), capture_output=True, text=True,
+                          check=False)
+    lines = told.stdout.splitlines()
+    assert lines[-1] == last, told.stdout
+    assert [line for line in lines if line.startswith("PASSED ONLY ALONE")] == \
+        [f"PASSED ONLY ALONE test/test_scratch.py::test_{name}" for name in names]
+    assert ("  1 not run: no such thing here" in lines) == ("skipped" in last)
+    assert told.returncode == (" 0 failed" not in last)
