@@ -70,17 +70,10 @@ static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
     return slot;
 }
 
-void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
+struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error)
 {
     assert(s->usable && s->usable <= SPOOL_SLOTS);
-    uint64_t block = index >> s->block_shift;
-    struct spool_slot *slot = s->last;
-    if (!slot || slot->block != block)
-        slot = s->last = slot_of(s, block, error);
-    if (!slot)
-        return NULL;
-    slot->changed |= change;
-    return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
+    return s->last = slot_of(s, block, error);
 }
 
 int spool_append(struct spool *s, const void *item)

@@ -36,11 +36,24 @@ struct spool {
 void spool_init(struct spool *s, size_t item_bytes);
 void spool_release(struct spool *s);
 
+/* The slot that has the block, now the last one asked for; NULL and *error as below. */
+struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error);
+
 /*
  * The item at `index`, to be read or, with `change`, written; a view until the next call on this
  * spool. NULL: GPUPROF_NO_MEMORY or GPUPROF_IO (errno) in *error.
  */
-void *spool_at(struct spool *s, uint64_t index, bool change, int *error);
+static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
+{
+    uint64_t block = index >> s->block_shift;
+    struct spool_slot *slot = s->last;
+    if (!slot || slot->block != block)
+        slot = spool_fetch(s, block, error);
+    if (!slot)
+        return NULL;
+    slot->changed |= change;
+    return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
+}
 
 /* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
 int spool_append(struct spool *s, const void *item);

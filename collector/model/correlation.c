@@ -193,12 +193,13 @@ static int64_t lower_bound(struct correlation *c, struct correlation_run *run, u
     uint32_t high = run->count;
     int error = 0;
     const struct correlated_call *e;
-    /* Usually it is a little behind the one before. */
+    /* Usually it is a little behind the one before, or the same. */
     for (uint32_t i = 0; i < NEAR && run->hint + i < run->count; i++) {
         if (!(e = entry_at(c, run, run->hint + i, false, &error)))
             return error;
-        if (key_of(e->process, e->id) >= key) {
-            if (i > 0)
+        uint64_t here = key_of(e->process, e->id);
+        if (here >= key) {
+            if (i > 0 || here == key)
                 return run->hint + i;
             high = run->hint;
             break;
@@ -255,7 +256,7 @@ static int find_in(struct correlation *c, struct correlation_run *run, uint64_t 
             *best = (struct match){.call = *e, .run = run, .index = (uint32_t)at + i};
     }
     if (at < run->count)
-        run->hint = at ? (uint32_t)at - 1 : 0;
+        run->hint = (uint32_t)at;
     return 0;
 }
 

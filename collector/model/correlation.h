@@ -69,7 +69,7 @@ struct correlation_run {
     uint64_t last_key;
     uint64_t offset; /* in the spool */
     uint32_t count;
-    uint32_t hint; /* where the last look-up ended */
+    uint32_t hint; /* the first entry with the key that the last look-up found; or 0 */
 };
 
 struct correlation {
