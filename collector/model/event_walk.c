@@ -161,11 +161,13 @@ static int take_op(const struct pass *p, struct slice *s)
     return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
 }
 
-static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r)
+/* The text of a record is the name of the number that stands in its argument `which`. */
+static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
+                    unsigned which)
 {
-    if (!r->bytes || r->arg_count < 1)
+    if (!r->bytes || r->arg_count <= which)
         return 0;
-    return kernel_name_set(all, names, r->args[0], r->bytes, r->byte_count);
+    return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
 }
 
 static int assemble(const struct pass *p, struct slice *s)
@@ -177,10 +179,13 @@ static int assemble(const struct pass *p, struct slice *s)
     int error = 0;
     switch (r->type) {
     case RECORD_CALL: return p->surveys ? survey_take_call(&w->survey, &w->ranges, &w->ops, e) : 0;
-    case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r) : 0;
-    case RECORD_KERNEL_NAME: return p->surveys ? set_name(&w->kernels, &names->kernels, r) : 0;
-    case RECORD_OP_NAME: return p->learns_ops ? set_name(&w->texts, &names->ops.names, r) : 0;
-    case RECORD_OP_INPUTS: return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r) : 0;
+    case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
+    case RECORD_KERNEL_NAME:
+        return p->surveys ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
+    case RECORD_OP_NAME:
+        return p->learns_ops ? set_name(&w->texts, &names->ops.names, r, OP_NAME_NUMBER) : 0;
+    case RECORD_OP_INPUTS:
+        return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r, OP_INPUTS_NUMBER) : 0;
     case RECORD_OP_THREAD:
         if (p->learns_ops)
             w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);

@@ -113,7 +113,7 @@ static uint64_t allocated_bytes(const struct event *e)
     return bytes;
 }
 
-static int take(void *context, const struct slice *slice)
+static int take_slice(void *context, const struct slice *slice)
 {
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
@@ -185,8 +185,10 @@ static int tied(void *context, const struct slice *slice)
 
 struct consumer stack_costs_consumer(struct stack_costs *s)
 {
-    return (struct consumer){
-        .context = s, .needs = WALK_RANGES | WALK_WORK | WALK_STACKS, .take = take, .tied = tied};
+    return (struct consumer){.context = s,
+                             .needs = WALK_RANGES | WALK_WORK | WALK_STACKS,
+                             .take = take_slice,
+                             .tied = tied};
 }
 
 /* ---- when all is known: a tree --------------------------------------------------------------- */

@@ -175,7 +175,7 @@ bool stack_table_has_python(const struct stack_table *t, const struct recorded_s
 int stack_table_take(struct stack_table *t, const struct event *e)
 {
     const struct record *r = e->record;
-    struct key key = {e->process->index, record_arg(r, 0), 0};
+    struct key key = {e->process->index, stack_record_number(r), 0};
     struct key_map *map = r->type == RECORD_MODULE   ? &t->modules_of
                           : r->type == RECORD_PYTHON ? &t->places_of
                                                      : &t->stacks_of;

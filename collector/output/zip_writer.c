@@ -49,7 +49,7 @@ void zip_writer_release(struct zip_writer *z)
     *z = (struct zip_writer){.fd = -1};
 }
 
-static void put(struct zip_writer *z, const void *data, size_t length)
+static void put_data(struct zip_writer *z, const void *data, size_t length)
 {
     output_write(z->out, data, length);
     z->length += length;
@@ -106,7 +106,7 @@ static void put_extra(struct zip_writer *z, const struct zip_member *m, uint16_t
     store_u64(extra + 12, m->sums.compressed);
     store_u64(extra + 20, m->offset);
     if (bytes)
-        put(z, extra, bytes);
+        put_data(z, extra, bytes);
 }
 
 static int copy_data(struct zip_writer *z)
@@ -115,7 +115,7 @@ static int copy_data(struct zip_writer *z)
     uint64_t at = 0;
     ssize_t got;
     while ((got = file_read_at(z->fd, at, buffer, sizeof buffer)) > 0) {
-        put(z, buffer, (size_t)got);
+        put_data(z, buffer, (size_t)got);
         at += (uint64_t)got;
     }
     return got < 0 ? GPUPROF_IO : 0;
@@ -132,8 +132,8 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
         uint16_t extra_bytes = is_large(m) ? EXTRA64_LOCAL : 0;
         store_u32(head, LOCAL_MAGIC);
         fill_common(m, head + 4, extra_bytes);
-        put(z, head, sizeof head);
-        put(z, m->name, strlen(m->name));
+        put_data(z, head, sizeof head);
+        put_data(z, m->name, strlen(m->name));
         put_extra(z, m, extra_bytes);
         error = copy_data(z);
     }
@@ -153,8 +153,8 @@ static void put_central(struct zip_writer *z, const struct zip_member *m)
     fill_common(m, head + 6, extra_bytes);
     store_u32(head + 38, MODE_FILE);
     store_u32(head + 42, is_large(m) ? FIELD_64 : (uint32_t)m->offset);
-    put(z, head, sizeof head);
-    put(z, m->name, strlen(m->name));
+    put_data(z, head, sizeof head);
+    put_data(z, m->name, strlen(m->name));
     put_extra(z, m, extra_bytes);
 }
 
@@ -171,11 +171,11 @@ static void put_end64(struct zip_writer *z, uint64_t begin, uint64_t bytes)
     store_u64(end + 32, z->count);
     store_u64(end + 40, bytes);
     store_u64(end + 48, begin);
-    put(z, end, sizeof end);
+    put_data(z, end, sizeof end);
     store_u32(locator, LOCATOR64_MAGIC);
     store_u64(locator + 8, at);
     store_u32(locator + 16, 1);
-    put(z, locator, sizeof locator);
+    put_data(z, locator, sizeof locator);
 }
 
 void zip_writer_finish(struct zip_writer *z)
@@ -193,5 +193,5 @@ void zip_writer_finish(struct zip_writer *z)
     store_u16(end + 10, z->count < COUNT_64 ? (uint16_t)z->count : COUNT_64);
     store_u32(end + 12, bytes < FIELD_64 ? (uint32_t)bytes : FIELD_64);
     store_u32(end + 16, begin < FIELD_64 ? (uint32_t)begin : FIELD_64);
-    put(z, end, sizeof end);
+    put_data(z, end, sizeof end);
 }

@@ -38,9 +38,16 @@ static bool is_good_module(const struct record *r)
            (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
 }
 
+uint64_t stack_record_number(const struct record *r)
+{
+    return record_arg(r, r->type == RECORD_MODULE   ? MODULE_MODULE
+                         : r->type == RECORD_PYTHON ? PYTHON_LOCATION
+                                                    : STACK_STACK);
+}
+
 bool stack_record_is_good(const struct record *r)
 {
-    uint64_t number = record_arg(r, STACK_STACK);
+    uint64_t number = stack_record_number(r);
     switch (r->type) {
     case RECORD_MODULE: return number && is_good_module(r);
     case RECORD_PYTHON: return number && stack_record_first_bytes(r) < r->byte_count;

@@ -9,6 +9,9 @@
 
 #define BUILD_ID_MAX 64 /* bytes of one; its text has twice as many */
 
+/* The number that others know it by; 0: it says none. */
+uint64_t stack_record_number(const struct record *r);
+
 /* False of such a record that no reader can use; every reader counts it in losses.stacks_unread. */
 bool stack_record_is_good(const struct record *r);
 

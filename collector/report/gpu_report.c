@@ -368,7 +368,7 @@ static int take_range(struct gpu_report *g, const struct slice *s)
     return count_in(g, range_row(g, TABLE_RANGES, range->text), end_ns - range->begin_ns, 0);
 }
 
-static int take(void *context, const struct slice *s)
+static int take_slice(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
     const struct event *e = &s->event;
@@ -489,7 +489,7 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
     unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
     return (struct consumer){.context = g,
                              .needs = WALK_RANGES | WALK_MEMORY | work,
-                             .take = take,
+                             .take = take_slice,
                              .tied = tied,
                              .end = end};
 }

@@ -67,7 +67,7 @@ static void close_op(struct op_report *o, const struct op *op)
         row->self_ns += ns - op->inner_ns;
 }
 
-static int take(void *context, const struct slice *s)
+static int take_slice(void *context, const struct slice *s)
 {
     struct op_report *o = context;
     if (s->op_change == OP_SAME || s->op->is_traced)
@@ -195,7 +195,7 @@ struct consumer op_report_consumer(struct op_report *o, bool has_work)
 {
     return (struct consumer){.context = o,
                              .needs = WALK_OPS | (has_work ? (unsigned)WALK_WORK : 0),
-                             .take = take,
+                             .take = take_slice,
                              .tied = tied,
                              .end = end};
 }

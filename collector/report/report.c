@@ -73,7 +73,7 @@ static uint64_t call_bytes(const struct event *e)
     return bytes;
 }
 
-static int take(void *context, const struct slice *s)
+static int take_slice(void *context, const struct slice *s)
 {
     struct report *r = context;
     const struct event *e = &s->event;
@@ -160,7 +160,8 @@ int report_make(struct report *r, struct recording *rec, enum report_by by, uint
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, by, walk_ns_max == 0); /* the summary has no operators */
     if (error == 0) {
-        struct consumer consumers[4] = {{.context = r, .take = take}, gpu_report_consumer(r->gpu)};
+        struct consumer consumers[4] = {{.context = r, .take = take_slice},
+                                        gpu_report_consumer(r->gpu)};
         unsigned count = 2;
         if (r->ops)
             consumers[count++] = op_report_consumer(r->ops, recording_expects_gpu(rec));

@@ -38,7 +38,7 @@ struct recover {
 
 static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
 
-static int put(struct recover *r, const void *data, size_t bytes)
+static int put_data(struct recover *r, const void *data, size_t bytes)
 {
     int error = file_write_at(r->fd, r->size, data, bytes);
     r->size += bytes;
@@ -50,8 +50,8 @@ static int put_block(struct recover *r, struct block_header *h, const uint8_t *s
     uint8_t head[BLOCK_HEADER_BYTES];
     h->sequence = r->sequence++;
     block_header_write(h, head);
-    int error = put(r, head, sizeof head);
-    return error < 0 ? error : put(r, stored, h->stored_bytes);
+    int error = put_data(r, head, sizeof head);
+    return error < 0 ? error : put_data(r, stored, h->stored_bytes);
 }
 
 /* As it stands in the file, damaged or not: who reads it finds what there is to find. */
@@ -73,8 +73,8 @@ static int copy_block(struct recover *r, struct process *p, const struct block_p
     r->sequence = h.sequence >= r->sequence ? h.sequence + 1 : r->sequence;
     if (h.thread == 0)
         r->own_position = h.position_end;
-    int error = put(r, head, (size_t)size);
-    return error < 0 ? error : put(r, r->reader.stored, h.stored_bytes);
+    int error = put_data(r, head, (size_t)size);
+    return error < 0 ? error : put_data(r, r->reader.stored, h.stored_bytes);
 }
 
 /* An open call has no position of its own in the live file; in a stream every record has one. */
@@ -134,10 +134,8 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
     char text[sizeof PROCESS_RECOVERED + FOUND_BYTES_MAX] = PROCESS_RECOVERED "=";
     size_t at = 0;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) {
-        struct record counter = {.type = RECORD_COUNTER,
+        struct record counter = {RECORD_WITH(COUNTER, [COUNTER_VALUE] = l->counters[i]),
                                  .code = (uint16_t)i,
-                                 .arg_count = 1,
-                                 .args = {l->counters[i]},
                                  .bytes = (const uint8_t *)counter_infos[i].name,
                                  .byte_count = (uint32_t)strlen(counter_infos[i].name)};
         if (l->counters[i])
@@ -147,7 +145,7 @@ static size_t make_last_records(struct recover *r, struct block_encoder *e, uint
     struct record found = {
         .type = RECORD_META, .bytes = (const uint8_t *)text, .byte_count = (uint32_t)strlen(text)};
     at = add_gpu_rows(r, e, room, add(r, e, room, at, &found));
-    struct record end = {.type = RECORD_END, .arg_count = 1, .args = {END_KILLED}};
+    struct record end = {RECORD_WITH(END, [END_REASON] = END_KILLED)};
     return r->process.end_reason ? at : add(r, e, room, at, &end);
 }
 
@@ -184,7 +182,7 @@ static int put_header(struct recover *r, const struct live_file *live)
 {
     uint8_t head[STREAM_HEADER_BYTES_MAX];
     int bytes = stream_header_write(&live->header, head, sizeof head);
-    return bytes < 0 ? bytes : put(r, head, (size_t)bytes);
+    return bytes < 0 ? bytes : put_data(r, head, (size_t)bytes);
 }
 
 static int write_whole(struct recover *r, const char *path, const struct live_file *live)

@@ -37,7 +37,7 @@ static void put_bytes(struct parse *p, const char *bytes, size_t count)
     p->used += count;
 }
 
-static void put(struct parse *p, const char *text)
+static void put_text(struct parse *p, const char *text)
 {
     put_bytes(p, text, strlen(text));
 }
@@ -46,7 +46,7 @@ static void put_number(struct parse *p, const char *format, uint64_t number)
 {
     char text[32];
     snprintf(text, sizeof text, format, (unsigned long long)number);
-    put(p, text);
+    put_text(p, text);
 }
 
 /* The next letter; 0 at the end, and once anything was wrong. */
@@ -55,7 +55,7 @@ static char peek(const struct parse *p)
     return p->failed || p->at == p->length ? '\0' : p->text[p->at];
 }
 
-static char take(struct parse *p)
+static char take_letter(struct parse *p)
 {
     char c = peek(p);
     p->failed |= !c;
@@ -76,7 +76,7 @@ static uint64_t take_base_62(struct parse *p)
     uint64_t value = 0;
     if (take_if(p, '_'))
         return 0;
-    for (char c; (c = take(p)) != '_' && !p->failed;) {
+    for (char c; (c = take_letter(p)) != '_' && !p->failed;) {
         unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                          : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10
                          : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36
@@ -98,10 +98,10 @@ static const char *take_identifier(struct parse *p, size_t *count)
 {
     size_t length = 0;
     take_if(p, 'u');
-    char c = take(p);
+    char c = take_letter(p);
     p->failed |= c < '0' || c > '9';
     for (length = (size_t)(c - '0'); length && peek(p) >= '0' && peek(p) <= '9' && !p->failed;) {
-        length = 10 * length + (size_t)(take(p) - '0');
+        length = 10 * length + (size_t)(take_letter(p) - '0');
         p->failed |= length > p->length;
     }
     take_if(p, '_');
@@ -157,19 +157,19 @@ static void impl_path(struct parse *p)
 
 static void put_nested(struct parse *p, bool is_value)
 {
-    char space = take(p);
+    char space = take_letter(p);
     path(p, is_value);
     uint64_t number = take_number_of(p, 's');
     size_t count;
     const char *name = take_identifier(p, &count);
     if (space >= 'A' && space <= 'Z') {
-        put(p, space == 'C' ? "::{closure" : space == 'S' ? "::{shim" : "::{");
+        put_text(p, space == 'C' ? "::{closure" : space == 'S' ? "::{shim" : "::{");
         put_bytes(p, &space, space != 'C' && space != 'S');
-        put(p, name ? ":" : "");
+        put_text(p, name ? ":" : "");
         put_bytes(p, name ? name : "", count);
         put_number(p, "#%llu}", number);
     } else if (name) {
-        put(p, "::");
+        put_text(p, "::");
         put_bytes(p, name, count);
     }
 }
@@ -179,33 +179,33 @@ static void constant_data(struct parse *p, char kind)
     uint64_t value = 0;
     unsigned digits = 0;
     bool negative = take_if(p, 'n');
-    for (char c; (c = take(p)) != '_' && !p->failed; digits++) {
+    for (char c; (c = take_letter(p)) != '_' && !p->failed; digits++) {
         p->failed |= !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'));
         value = value << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
     }
     if (digits > 16) {
-        put(p, "_"); /* of 128 bits */
+        put_text(p, "_"); /* of 128 bits */
     } else if (kind == 'b') {
-        put(p, value ? "true" : "false");
+        put_text(p, value ? "true" : "false");
     } else if (kind == 'c') {
         char text[] = {'\'', (char)value, '\'', '\0'};
         if (value >= ' ' && value < 0x7f)
-            put(p, text);
+            put_text(p, text);
         else
             put_number(p, "'\\u{%llx}'", value);
     } else {
-        put(p, negative ? "-" : "");
+        put_text(p, negative ? "-" : "");
         put_number(p, "%llu", value);
     }
 }
 
 static void constant(struct parse *p)
 {
-    char kind = take(p);
+    char kind = take_letter(p);
     if (kind == 'B')
         back(p, constant);
     else if (kind == 'p')
-        put(p, "_");
+        put_text(p, "_");
     else if (kind && strchr("ahislmxynojtbc", kind))
         constant_data(p, kind);
     else
@@ -221,14 +221,14 @@ static void generic_arguments(struct parse *p, const char *open)
             take_base_62(p);
             continue;
         }
-        put(p, first ? open : ", ");
+        put_text(p, first ? open : ", ");
         first = false;
         if (take_if(p, 'K'))
             constant(p);
         else
             type(p);
     }
-    put(p, first ? "" : ">");
+    put_text(p, first ? "" : ">");
 }
 
 /* Types or traits up to "E", with the separator between them. */
@@ -236,7 +236,7 @@ static unsigned list(struct parse *p, void (*what)(struct parse *), const char *
 {
     unsigned count = 0;
     for (; !take_if(p, 'E') && !p->failed; count++) {
-        put(p, count ? separator : "");
+        put_text(p, count ? separator : "");
         what(p);
     }
     return count;
@@ -252,7 +252,7 @@ static void path(struct parse *p, bool is_value)
 {
     if (!enter(p))
         return;
-    char tag = take(p);
+    char tag = take_letter(p);
     switch (tag) {
     case 'C':
         take_number_of(p, 's');
@@ -261,12 +261,12 @@ static void path(struct parse *p, bool is_value)
     case 'M':
     case 'X': impl_path(p); /* fall through */
     case 'Y':
-        put(p, "<");
+        put_text(p, "<");
         type(p);
-        put(p, tag == 'M' ? "" : " as ");
+        put_text(p, tag == 'M' ? "" : " as ");
         if (tag != 'M')
             path(p, false);
-        put(p, ">");
+        put_text(p, ">");
         break;
     case 'N': put_nested(p, is_value); break;
     case 'I':
@@ -292,21 +292,21 @@ static const char *basic_type(char tag)
 static void function_type(struct parse *p)
 {
     take_number_of(p, 'G');
-    put(p, take_if(p, 'U') ? "unsafe " : "");
+    put_text(p, take_if(p, 'U') ? "unsafe " : "");
     if (take_if(p, 'K')) {
-        put(p, "extern \"");
+        put_text(p, "extern \"");
         if (take_if(p, 'C'))
-            put(p, "C");
+            put_text(p, "C");
         else
             identifier(p);
-        put(p, "\" ");
+        put_text(p, "\" ");
     }
-    put(p, "fn(");
+    put_text(p, "fn(");
     list(p, type, ", ");
-    put(p, ")");
+    put_text(p, ")");
     if (take_if(p, 'u'))
         return;
-    put(p, " -> ");
+    put_text(p, " -> ");
     type(p);
 }
 
@@ -318,56 +318,56 @@ static void dynamic_trait(struct parse *p)
     bool has_arguments = !p->silent && p->used && p->out[p->used - 1] == '>';
     for (; take_if(p, 'p'); count++) {
         p->used -= !count && has_arguments;
-        put(p, count || has_arguments ? ", " : "<");
+        put_text(p, count || has_arguments ? ", " : "<");
         identifier(p);
-        put(p, " = ");
+        put_text(p, " = ");
         type(p);
     }
-    put(p, count ? ">" : "");
+    put_text(p, count ? ">" : "");
 }
 
 static void type(struct parse *p)
 {
     if (!enter(p))
         return;
-    char tag = take(p);
+    char tag = take_letter(p);
     const char *basic = basic_type(tag);
     switch (tag) {
     case 'R':
     case 'Q':
-        put(p, tag == 'R' ? "&" : "&mut ");
+        put_text(p, tag == 'R' ? "&" : "&mut ");
         take_number_of(p, 'L');
         type(p);
         break;
     case 'P':
     case 'O':
-        put(p, tag == 'P' ? "*const " : "*mut ");
+        put_text(p, tag == 'P' ? "*const " : "*mut ");
         type(p);
         break;
     case 'A':
     case 'S':
-        put(p, "[");
+        put_text(p, "[");
         type(p);
-        put(p, tag == 'A' ? "; " : "");
+        put_text(p, tag == 'A' ? "; " : "");
         if (tag == 'A')
             constant(p);
-        put(p, "]");
+        put_text(p, "]");
         break;
     case 'T':
-        put(p, "(");
-        put(p, list(p, type, ", ") == 1 ? ",)" : ")");
+        put_text(p, "(");
+        put_text(p, list(p, type, ", ") == 1 ? ",)" : ")");
         break;
     case 'F': function_type(p); break;
     case 'D':
         take_number_of(p, 'G');
-        put(p, "dyn ");
+        put_text(p, "dyn ");
         list(p, dynamic_trait, " + ");
         take_number_of(p, 'L');
         break;
     case 'B': back(p, type); break;
     default:
         if (basic) {
-            put(p, basic);
+            put_text(p, basic);
         } else if (!p->failed) {
             p->at--;
             path(p, false);

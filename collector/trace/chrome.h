@@ -78,12 +78,12 @@ struct trace_writer {
     uint32_t stacks_room;
 };
 
-static inline char *put(char *out, const char *text, size_t length)
+static inline char *chrome_put(char *out, const char *text, size_t length)
 {
     memcpy(out, text, length);
     return out + length;
 }
-#define PUT(out, literal) put(out, literal, sizeof(literal) - 1)
+#define PUT(out, literal) chrome_put(out, literal, sizeof(literal) - 1)
 
 /* A time of the timeline relative to the origin. Only a damaged file has one before it. */
 static inline uint64_t chrome_time(const struct trace_writer *w, uint64_t ns)

@@ -72,11 +72,11 @@ static char *put_head(const struct gpu_slice *s, char *out, const char *category
                       size_t name_bytes)
 {
     out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
-    out = put(out, category, strlen(category));
+    out = chrome_put(out, category, strlen(category));
     out = PUT(out, "\",\"name\":");
-    out = put(out, name, name_bytes);
+    out = chrome_put(out, name, name_bytes);
     out = PUT(out, ",\"pid\":");
-    out = put(out, s->row->row.ids, s->row->row.ids_bytes);
+    out = chrome_put(out, s->row->row.ids, s->row->row.ids_bytes);
     out = json_microseconds(out, s->begin_ns);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, s->end_ns - s->begin_ns);
@@ -160,12 +160,12 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     out = PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     out = json_decimal(out, id);
     out = PUT(out, ",\"pid\":");
-    out = put(out, row->ids, row->ids_bytes);
+    out = chrome_put(out, row->ids, row->ids_bytes);
     out = json_microseconds(out, begin_ns);
     out = PUT(out, "},\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     out = json_decimal(out, id);
     out = PUT(out, ",\"pid\":");
-    out = put(out, s->row->row.ids, s->row->row.ids_bytes);
+    out = chrome_put(out, s->row->row.ids, s->row->row.ids_bytes);
     out = json_microseconds(out, s->begin_ns);
     *out++ = '}';
     output_advance(w->out, out);
@@ -292,7 +292,7 @@ static char *put_peer(char *out, const struct record *r)
     for (unsigned i = 0; i < 4; i++) {
         uint64_t value = record_arg(r, COPY_SOURCE_DEVICE + i);
         if (value)
-            out = value_number(put(out, keys[i], strlen(keys[i])), value - 1);
+            out = value_number(chrome_put(out, keys[i], strlen(keys[i])), value - 1);
     }
     return out;
 }
@@ -431,7 +431,7 @@ static int put_memory(struct trace_writer *w, const struct slice *s)
                  "\"pid\":");
     if (s->is_called && s->call.thread - w->first_thread < w->thread_count) {
         const struct trace_row *row = chrome_row(w, s->call.thread);
-        out = put(out, row->ids, row->ids_bytes);
+        out = chrome_put(out, row->ids, row->ids_bytes);
     } else {
         out = json_decimal(out, e->process->shown_pid);
         out = json_decimal(PUT(out, ",\"tid\":"), e->process->shown_pid);

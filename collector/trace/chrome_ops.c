@@ -64,7 +64,7 @@ static int keep_forward(struct trace_writer *w, const struct op *op, const struc
 static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes, uint64_t at_ns)
 {
     out = json_decimal(PUT(out, "\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":"), id);
-    out = put(PUT(out, ",\"pid\":"), ids, ids_bytes);
+    out = chrome_put(PUT(out, ",\"pid\":"), ids, ids_bytes);
     return PUT(json_microseconds(out, at_ns), "}");
 }
 
@@ -122,7 +122,8 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
                                         (inputs ? 2 * OP_TEXT_BYTES(inputs->raw_bytes) : 0));
     out = chrome_put_start(out, op_is_label(op) ? "user_annotation" : "cpu_op");
-    out = name ? put(out, name->json, name->json_bytes) : put(out, unnamed, strlen(unnamed));
+    out = name ? chrome_put(out, name->json, name->json_bytes)
+               : chrome_put(out, unnamed, strlen(unnamed));
     out = chrome_put_place(out, row->ids, row->ids_bytes, op->begin_ns, op->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);

@@ -21,13 +21,13 @@ _Static_assert(CHROME_EVENT_BYTES + RANGE_TEXTS * RANGE_TEXT_BYTES < OUTPUT_BUFF
 
 static char *put_name(char *out, const struct kernel_name *text)
 {
-    return text ? put(out, text->json, text->json_bytes) : PUT(out, "\"range\"");
+    return text ? chrome_put(out, text->json, text->json_bytes) : PUT(out, "\"range\"");
 }
 
 char *chrome_put_start(char *out, const char *category)
 {
     out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
-    out = put(out, category, strlen(category));
+    out = chrome_put(out, category, strlen(category));
     return PUT(out, "\",\"name\":");
 }
 
@@ -35,7 +35,7 @@ char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t 
                        uint64_t end_ns)
 {
     out = PUT(out, ",\"pid\":");
-    out = put(out, ids, ids_bytes);
+    out = chrome_put(out, ids, ids_bytes);
     out = json_microseconds(out, begin_ns);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, end_ns - begin_ns);
@@ -65,7 +65,7 @@ static char *put_payload(char *out, const struct range *range)
         *out++ = '"';
         return out;
     }
-    return put(out, text, strlen(text));
+    return chrome_put(out, text, strlen(text));
 }
 
 /* The attributes of a range or mark; each begins with a comma. */
@@ -251,9 +251,9 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
     out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"");
     *out++ = mark ? 't' : 'p';
     out = PUT(out, "\",\"cat\":\"user_annotation\",\"name\":");
-    out = put(out, name, name_bytes);
+    out = chrome_put(out, name, name_bytes);
     out = PUT(out, ",\"pid\":");
-    out = put(out, row->ids, row->ids_bytes);
+    out = chrome_put(out, row->ids, row->ids_bytes);
     out = json_microseconds(out, at_ns);
     out = PUT(out, ",\"args\":");
     char *brace = out;

@@ -53,7 +53,7 @@ char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node)
             out = PUT(out, "...");
             break;
         }
-        out = put(out, frame->json + 1, length);
+        out = chrome_put(out, frame->json + 1, length);
         if (call_tree_node(t, node)->parent)
             out = PUT(out, SEPARATOR);
     }

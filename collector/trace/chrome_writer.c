@@ -214,7 +214,7 @@ static char *put_flags(char *out, const struct event *e)
         out = value_signed(out, (uint32_t)r->result);
         if (name) {
             out = PUT(out, ",\"error\":\"");
-            out = put(out, name, strlen(name));
+            out = chrome_put(out, name, strlen(name));
             *out++ = '"';
         }
     }

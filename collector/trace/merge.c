@@ -39,7 +39,7 @@ struct merge {
 };
 
 /* The first event shown is the traces' origin, unless they share an earlier one. */
-static int take(void *context, const struct slice *s)
+static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
@@ -63,8 +63,11 @@ static int end(void *context)
 static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
     bool has_work = m->split || recording_expects_gpu(&m->rec);
-    struct consumer consumer = {
-        .context = m, .needs = WALK_RANGES | WALK_OPS, .take = take, .tied = NULL, .end = end};
+    struct consumer consumer = {.context = m,
+                                .needs = WALK_RANGES | WALK_OPS,
+                                .take = take_slice,
+                                .tied = NULL,
+                                .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->step_range = m->step_range;

@@ -117,10 +117,10 @@ struct api_function {
     struct api_arg args[API_ARGS_MAX];
 };
 
-/* Index of each API row, in table order: what a CALL record's `code` says within one version. */
-enum api_index {
-#define API(id, ...)         API_INDEX_##id,
-#define API_VARIANT(id, ...) API_INDEX_##id,
+/* The place of each row, in table order: what a CALL record's `code` says within one version. */
+enum api_code {
+#define API(id, ...)         API_CODE_##id,
+#define API_VARIANT(id, ...) API_CODE_##id,
 #include "api/api.def"
     API_FUNCTION_COUNT
 };

@@ -45,7 +45,7 @@ bool thread_exists(uint32_t tid)
     return !gone && !(tid == leader && tid != thread_id() && leader_has_ended(NULL));
 }
 
-static bool take(struct lock *lock, uint64_t ns)
+static bool become_holder(struct lock *lock, uint64_t ns)
 {
     uint32_t me = thread_id();
     uint64_t end_ns = 0;
@@ -67,7 +67,7 @@ static bool take(struct lock *lock, uint64_t ns)
 bool lock_take(struct lock *lock, uint64_t ns)
 {
     uint64_t signals = block_signals();
-    bool taken = take(lock, ns);
+    bool taken = become_holder(lock, ns);
     if (taken)
         lock->signals = signals;
     else

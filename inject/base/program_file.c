@@ -20,8 +20,8 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Follows one character. */
-static void take(struct line *l, char c)
+/* Follows the line by one character. */
+static void take_character(struct line *l, char c)
 {
     int digit = digit_of(c);
     if (c == '\n')
@@ -44,7 +44,7 @@ static size_t file_at(uint64_t address, char *text, size_t bytes)
     while (fd >= 0 && !is_over && (got = read(fd, piece, sizeof piece)) > 0) {
         for (ssize_t i = 0; i < got && !is_over; i++) {
             is_over = length && piece[i] == '\n';
-            take(&line, piece[i]);
+            take_character(&line, piece[i]);
             if (line.part == PART_PATH && address >= line.ends[0] && address < line.ends[1] &&
                 length < bytes)
                 text[length++] = piece[i];

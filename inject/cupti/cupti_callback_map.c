@@ -16,7 +16,7 @@ static const struct {
     uint32_t high_since;
 } forms[] = {
 #define DISPATCH(symbol, domain, returns, params, names, low_id, high_id, high_first, high_since)  \
-    {API_INDEX_##low_id, API_INDEX_##high_id, high_since},
+    {API_CODE_##low_id, API_CODE_##high_id, high_since},
 #include "api/api.def"
 };
 
@@ -72,8 +72,8 @@ unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_
         for (uint32_t cbid = 1; cbid < CUPTI_CBID_MAX; cbid++) {
             const char *name = NULL;
             if (get_name((CUpti_CallbackDomain)domain, cbid, &name) == CUPTI_SUCCESS && name)
-                map->api[domain][cbid] = row_of(slots, (CUpti_CallbackDomain)domain, name);
-            count += map->api[domain][cbid] != 0;
+                map->codes[domain][cbid] = row_of(slots, (CUpti_CallbackDomain)domain, name);
+            count += map->codes[domain][cbid] != 0;
         }
     return count;
 }

@@ -14,7 +14,7 @@
 #define CUPTI_API_DOMAINS (CUPTI_CB_DOMAIN_RUNTIME_API + 1)
 
 struct cupti_callback_map {
-    uint16_t api[CUPTI_API_DOMAINS][CUPTI_CBID_MAX]; /* enum api_index + 1; 0: not ours */
+    uint16_t codes[CUPTI_API_DOMAINS][CUPTI_CBID_MAX]; /* enum api_code + 1; 0: not ours */
 };
 
 typedef CUptiResult (*cupti_callback_name_fn)(CUpti_CallbackDomain domain, uint32_t cbid,
@@ -26,13 +26,13 @@ typedef CUptiResult (*cupti_callback_name_fn)(CUpti_CallbackDomain domain, uint3
  */
 unsigned cupti_callback_map_fill(struct cupti_callback_map *map, cupti_callback_name_fn get_name);
 
-/* The enum api_index of a callback, or -1. From the callback: a look-up, nothing else. */
-static inline int cupti_callback_api(const struct cupti_callback_map *map,
-                                     CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
+/* The enum api_code of a callback, or -1. From the callback: a look-up, nothing else. */
+static inline int cupti_callback_code(const struct cupti_callback_map *map,
+                                      CUpti_CallbackDomain domain, CUpti_CallbackId cbid)
 {
     if (cbid >= CUPTI_CBID_MAX || (unsigned)domain >= CUPTI_API_DOMAINS)
         return -1;
-    return (int)map->api[domain][cbid] - 1;
+    return (int)map->codes[domain][cbid] - 1;
 }
 
 #endif

@@ -139,7 +139,7 @@ bool cupti_library_measure(struct cupti_library *library, cupti_next_record_fn n
 }
 
 /* Is what the handle stands for a libcupti that can be used? `name` is what was opened. */
-static bool take(struct finder *f, const char *name)
+static bool take_library(struct finder *f, const char *name)
 {
     struct cupti_library *l = f->library;
     struct object object;
@@ -165,7 +165,7 @@ static bool try_name(struct finder *f, const char *name, int flags, bool is_ther
 {
     f->library->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | flags);
     if (f->library->handle)
-        return take(f, name);
+        return take_library(f, name);
     const char *why = dlerror();
     return is_there ? refuse(f, "%s", why ? why : name) : false;
 }

@@ -41,8 +41,8 @@ static const words_fn words_of[API_FUNCTION_COUNT] = {
 #include "api/api.def"
 };
 
-unsigned cupti_params_words(enum api_index api, const void *params, bool succeeded,
+unsigned cupti_params_words(enum api_code code, const void *params, bool succeeded,
                             uint64_t words[API_ARGS_MAX])
 {
-    return words_of[api](params, succeeded, words);
+    return words_of[code](params, succeeded, words);
 }

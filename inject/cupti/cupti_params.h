@@ -26,7 +26,7 @@
  * so false at entry, and at exit what the result says. Reads what the wrapper would read, and
  * nothing else; from the callback, on the thread of the call.
  */
-unsigned cupti_params_words(enum api_index api, const void *params, bool succeeded,
+unsigned cupti_params_words(enum api_code code, const void *params, bool succeeded,
                             uint64_t words[API_ARGS_MAX]);
 
 #endif

@@ -171,11 +171,11 @@ static void enable_callbacks(bool past_hooks)
         if (d == CUPTI_CB_DOMAIN_RUNTIME_API ? !runtime : front == FRONT_RUNTIME)
             continue;
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
-            if (!gpu.callbacks.api[d][cbid])
+            if (!gpu.callbacks.codes[d][cbid])
                 continue;
             if (gpu.cupti.cuptiEnableCallback(1, gpu.subscriber, (CUpti_CallbackDomain)d, cbid) ==
                 CUPTI_SUCCESS)
-                gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] = true;
+                gpu.is_called_back[gpu.callbacks.codes[d][cbid] - 1] = true;
             else
                 gpu.refused_callbacks++;
         }

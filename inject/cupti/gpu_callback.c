@@ -43,7 +43,7 @@ static bool on_stack(const void *at, const void *here)
     return (uintptr_t)at - (uintptr_t)here - 1 < CALL_STACK_BYTES_MAX;
 }
 
-static void enter(struct thread *t, bool of_runtime, int api, const CUpti_CallbackData *data)
+static void enter(struct thread *t, bool of_runtime, int code, const CUpti_CallbackData *data)
 {
     struct call here = {0, NULL};
     uint64_t words[API_ARGS_MAX];
@@ -63,25 +63,25 @@ static void enter(struct thread *t, bool of_runtime, int api, const CUpti_Callba
         note_correlation(t, data->correlationId);
         return;
     }
-    cupti_params_words((enum api_index)api, data->functionParams, false, words);
-    seen = call_begin_seen(t, call_sites[api], words);
+    cupti_params_words((enum api_code)code, data->functionParams, false, words);
+    seen = call_begin_seen(t, call_sites[code], words);
     if (!seen)
         return;
     seen->correlation = data->correlationId;
-    seen->api = (uint16_t)api;
+    seen->code = (uint16_t)code;
     seen->frame = (uintptr_t)params;
     note_correlation(t, data->correlationId);
 }
 
-static void leave(struct thread *t, int api, const CUpti_CallbackData *data)
+static void leave(struct thread *t, int code, const CUpti_CallbackData *data)
 {
     uint64_t words[API_ARGS_MAX];
     struct seen_call *seen = call_newest_seen(t);
-    if (!seen || seen->correlation != data->correlationId || seen->api != api)
+    if (!seen || seen->correlation != data->correlationId || seen->code != code)
         return;
     int result = data->functionReturnValue ? *(const int *)data->functionReturnValue : 0;
-    cupti_params_words((enum api_index)api, data->functionParams, result == 0, words);
-    call_end_seen(seen, call_sites[api], result, words);
+    cupti_params_words((enum api_code)code, data->functionParams, result == 0, words);
+    call_end_seen(seen, call_sites[code], result, words);
 }
 
 /* False if it is not any more, or in the child of a fork. */
@@ -103,16 +103,16 @@ void gpu_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId 
     gpu_guest_tell(domain, cbid, cbdata);
     if (call_thread_is_inside(t) || !takes_part())
         return;
-    int api = cupti_callback_api(&gpu.callbacks, domain, cbid);
-    if (api < 0 || !gpu.is_called_back[api]) /* the guest's alone */
+    int code = cupti_callback_code(&gpu.callbacks, domain, cbid);
+    if (code < 0 || !gpu.is_called_back[code]) /* the guest's alone */
         return;
     if (unlikely(gpu_deafness() != GPU_HEARS) && data->callbackSite == CUPTI_API_ENTER)
         return;
     uint64_t begin = t->burst ? ticks_now() : 0;
     if (data->callbackSite == CUPTI_API_ENTER)
-        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API, api, data);
+        enter(t, domain == CUPTI_CB_DOMAIN_RUNTIME_API, code, data);
     else
-        leave(t, api, data);
+        leave(t, code, data);
     thread_cost_count(t->cost, COST_CALLBACK);
     if (unlikely(begin))
         thread_cost_time(t->cost, COST_CALLBACK, ticks_now() - begin);

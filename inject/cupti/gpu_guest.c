@@ -61,9 +61,9 @@ bool gpu_guest_would_share(void)
 
 static bool is_ours(int domain, uint32_t cbid)
 {
-    int api = cupti_callback_api(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
-    return gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle) && api >= 0 &&
-           gpu.is_called_back[api] && gpu_deafness() != GPU_DEAF;
+    int code = cupti_callback_code(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
+    return gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle) && code >= 0 &&
+           gpu.is_called_back[code] && gpu_deafness() != GPU_DEAF;
 }
 
 void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)

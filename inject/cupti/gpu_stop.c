@@ -54,7 +54,8 @@ void gpu_stop_callbacks(void)
     struct quiet quiet = quiet_begin();
     for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)
         for (uint32_t cbid = 0; cbid < CUPTI_CBID_MAX; cbid++)
-            if (gpu.callbacks.api[d][cbid] && gpu.is_called_back[gpu.callbacks.api[d][cbid] - 1] &&
+            if (gpu.callbacks.codes[d][cbid] &&
+                gpu.is_called_back[gpu.callbacks.codes[d][cbid] - 1] &&
                 !gpu_guest_wants((CUpti_CallbackDomain)d, cbid))
                 gpu.cupti.cuptiEnableCallback(0, gpu.subscriber, (CUpti_CallbackDomain)d, cbid);
     quiet_end(&quiet);

@@ -21,7 +21,7 @@ enum call_mode {
 /* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
  */
 struct call_site {
-    unsigned code;        /* enum api_index */
+    unsigned code;        /* enum api_code */
     unsigned count;       /* of argument words */
     const uint8_t *kinds; /* of the arguments, enum arg_kind */
     const uint8_t *late;  /* 1: the argument is known only when the call has returned */

@@ -55,7 +55,7 @@ enum hook_missing {
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
 #define SITE(id, domain, does)                                                                     \
-    static const struct call_site site_##id = {.code = API_INDEX_##id,                             \
+    static const struct call_site site_##id = {.code = API_CODE_##id,                              \
                                                .count = sizeof kinds_##id - 1,                     \
                                                .kinds = kinds_##id,                                \
                                                .late = late_##id,                                  \
@@ -118,7 +118,7 @@ enum hook_missing {
         const uintptr_t gp_caller = this_thread.caller;                                            \
         struct binding gp_unbound;                                                                 \
         const struct binding *gp_binding =                                                         \
-            resolve(API_INDEX_##id, API_##domain, #symbol, gp_caller, &gp_unbound);                \
+            resolve(API_CODE_##id, API_##domain, #symbol, gp_caller, &gp_unbound);                 \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING_##domain;                                                 \
         LONG_WAY(id, returns, gp_binding, gp_caller, names, (__VA_ARGS__));                        \
@@ -127,7 +127,7 @@ enum hook_missing {
     EXPORT returns symbol params                                                                   \
     {                                                                                              \
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
-        const struct binding *gp_binding = resolve_known(API_INDEX_##id, gp_caller);               \
+        const struct binding *gp_binding = resolve_known(API_CODE_##id, gp_caller);                \
         struct call gp_call;                                                                       \
         if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) &&                    \
             !((int)API_COST_OF_##does == (int)COST_QUERY && unlikely(passing_now())) &&            \
@@ -170,7 +170,7 @@ enum hook_missing {
         volatile uintptr_t gp_stand_in = STAND_IN;                                                 \
         struct binding gp_unbound;                                                                 \
         const struct binding *gp_binding =                                                         \
-            resolve(API_INDEX_##low_id, API_##domain, #symbol, gp_caller, &gp_unbound);            \
+            resolve(API_CODE_##low_id, API_##domain, #symbol, gp_caller, &gp_unbound);             \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING_##domain;                                                 \
         void *gp_variant =                                                                         \
@@ -192,9 +192,9 @@ const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
 
 const struct hook hooks[] = {
 #define API(id, symbol, name, domain, does, f, l, proc, ...)                                       \
-    {#symbol, (void *)symbol, API_INDEX_##id, API_##domain, UNPACK proc},
+    {#symbol, (void *)symbol, API_CODE_##id, API_##domain, UNPACK proc},
 #define DISPATCH(symbol, domain, returns, params, names, low_id, ...)                              \
-    {#symbol, (void *)symbol, API_INDEX_##low_id, API_##domain, NULL, 0, 0},
+    {#symbol, (void *)symbol, API_CODE_##low_id, API_##domain, NULL, 0, 0},
 #define HOOK(symbol, domain, proc, returns, params)                                                \
     {#symbol, (void *)symbol, HOOK_SLOT_##symbol, API_##domain, UNPACK proc},
 #include "api/api.def"

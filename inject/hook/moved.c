@@ -12,7 +12,7 @@ static struct {
 
 static _Atomic uint32_t put_count;
 
-static void put(const struct call *c, const struct moved_end *m)
+static void put_end(const struct call *c, const struct moved_end *m)
 {
     unsigned i = atomic_fetch_add(&put_count, 1) % MOVED_MAX;
     if (atomic_exchange(&ends[i].state, BUSY) == BUSY)
@@ -30,7 +30,7 @@ void moved_put(struct thread *t, struct call *c, const struct call_site *site, u
     if (!thread_takes_part(t) && (t->epoch != EPOCH_THREAD || epoch_now() == EPOCH_NONE))
         return; /* recording has ended, or this is a fork's child */
     memcpy(m.words, words, site->count * sizeof words[0]);
-    put(c, &m);
+    put_end(c, &m);
     *(volatile uintptr_t *)&c->mark = 0; /* it will not come back */
     t->has_moved = true; /* a short way would take the next one here for one that began here */
     if (thread_takes_part(t))

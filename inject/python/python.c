@@ -79,7 +79,7 @@ static void set_status(const char *reason, uint32_t version)
 }
 
 /* With the lock held. */
-static void take(const struct found *found)
+static void take_found(const struct found *found)
 {
     struct python_layout *l = &python.layout;
     const char *reason =
@@ -120,7 +120,7 @@ void python_look(void)
             python.adds_seen = adds;
             objects_each(visit_object, &found);
             if (found.get_thread)
-                take(&found);
+                take_found(&found);
         }
         lock_drop(&python.lock);
     }

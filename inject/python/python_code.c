@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "python/python_text.h"
 
 #define CHECK_BYTES 256u /* of a text or a table, at most, that tell a code object from another */
@@ -47,22 +48,16 @@ const uint8_t *python_code_head(const struct python_view *v, uint64_t code, uint
     return head;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
 static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, uint32_t count)
 {
     uint64_t word;
     for (; count >= sizeof word; count -= sizeof word, bytes += sizeof word) {
         memcpy(&word, bytes, sizeof word);
-        hash = mix(hash, word);
+        hash = hash_mix(hash, word);
     }
     word = count;
     memcpy(&word, bytes, count);
-    return mix(hash, word);
+    return hash_mix(hash, word);
 }
 
 /*
@@ -83,7 +78,7 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
         return false;
     else if (v->is_own)
         sight_add(kind, address);
-    *hash = mix_bytes(mix(*hash, bytes), p, count);
+    *hash = mix_bytes(hash_mix(*hash, bytes), p, count);
     return true;
 }
 
@@ -95,7 +90,7 @@ static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *ha
     if (!p)
         return false;
     struct python_characters in = python_characters(v->layout, p);
-    *hash = mix(*hash, address);
+    *hash = hash_mix(*hash, address);
     if (in.size)
         return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
     char text[CHECK_BYTES];
@@ -110,7 +105,7 @@ static uint64_t check_of_contents(const struct python_view *v, const uint8_t *he
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     uint64_t lines = python_word(head, l->code_lines);
-    uint64_t hash = mix(python_half(head, l->code_first_line), python_word(head, l->size));
+    uint64_t hash = hash_mix(python_half(head, l->code_first_line), python_word(head, l->size));
     if (!mix_text(v, python_word(head, l->code_file), &hash) ||
         !mix_text(v, python_word(head, l->code_function), &hash))
         return 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
+#include "base/hash.h"
 #include "base/pages.h"
 #include "base/signals.h"
 #include "base/ticks.h"
@@ -52,15 +53,9 @@ static struct lock places_lock;
 
 _Static_assert(PLACE_BYTES_MAX <= RECORD_BYTES_MAX, "fits a record");
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
-}
-
 static struct pair *set_of(struct place_table *in, const struct python_frame *f)
 {
-    uint64_t hash = mix(mix(f->code, f->instruction), f->check);
+    uint64_t hash = hash_mix(hash_mix(f->code, f->instruction), f->check);
     return in->pairs[hash % PAIR_SETS];
 }
 
@@ -139,11 +134,11 @@ static struct record make_record(const struct place_table *in, uint32_t number, 
 
 static uint64_t hash_of(const struct python_place *text)
 {
-    uint64_t hash = mix(mix(1, text->line), text->file_bytes);
+    uint64_t hash = hash_mix(hash_mix(1, text->line), text->file_bytes);
     for (uint32_t i = 0; i < text->file_bytes; i++)
-        hash = mix(hash, (uint8_t)text->file[i]);
+        hash = hash_mix(hash, (uint8_t)text->file[i]);
     for (uint32_t i = 0; i < text->function_bytes; i++)
-        hash = mix(hash, (uint8_t)text->function[i]);
+        hash = hash_mix(hash, (uint8_t)text->function[i]);
     return hash;
 }
 

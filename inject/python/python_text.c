@@ -27,7 +27,7 @@ struct window {
 
 /* The next `size` bytes (1, 2 or 4: the window's length is a multiple) as a number; 0 at the end.
  */
-static uint32_t take(struct window *w, uint32_t size)
+static uint32_t take_number(struct window *w, uint32_t size)
 {
     if (w->at == w->end) {
         uint64_t length = w->left < WINDOW_BYTES ? w->left : WINDOW_BYTES;
@@ -113,7 +113,7 @@ uint32_t python_text(const struct python_layout *l, uint64_t address, char *to, 
         return 1;
     uint32_t used = 0, put = 1;
     while (!is_at_end(&w) && put > 0) {
-        uint32_t c = take(&w, in.size);
+        uint32_t c = take_number(&w, in.size);
         put = w.failed ? 0 : put_utf8(c, to + used, max - used);
         used += put;
     }
@@ -125,7 +125,7 @@ static uint32_t take_varint(struct window *w)
 {
     uint32_t value = 0, byte = 0x40;
     for (unsigned shift = 0; byte & 0x40 && shift < 32 && !w->failed; shift += 6) {
-        byte = take(w, 1);
+        byte = take_number(w, 1);
         value |= (byte & 0x3f) << shift;
     }
     return value;
@@ -153,10 +153,10 @@ static int64_t take_entry(struct window *w, unsigned kind)
             take_varint(w);
     } else if (kind >= ENTRY_LINE_0 && kind <= ENTRY_LINE_2) {
         delta = kind - ENTRY_LINE_0;
-        take(w, 1);
-        take(w, 1);
+        take_number(w, 1);
+        take_number(w, 1);
     } else if (kind < ENTRY_LINE_0) {
-        take(w, 1);
+        take_number(w, 1);
     }
     return delta;
 }
@@ -177,7 +177,7 @@ uint32_t python_line(const struct python_layout *l, uint64_t table, uint32_t fir
         return 0;
     int64_t line = first_line, end = 0;
     while (!is_at_end(&w)) {
-        uint32_t first = take(&w, 1);
+        uint32_t first = take_number(&w, 1);
         unsigned kind = first >> 3 & 0xf;
         line += take_entry(&w, kind);
         end += 2 * (int64_t)((first & 7) + 1);

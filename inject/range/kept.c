@@ -83,8 +83,8 @@ static void reclaim(struct kept *kept, struct kept_list *own)
 }
 
 /* One that is being filled; the caller names its owner. NULL: no room. */
-static struct kept *take(struct kept_list *own, uint8_t type, uint64_t id,
-                         const struct range_event *e)
+static struct kept *take_kept(struct kept_list *own, uint8_t type, uint64_t id,
+                              const struct range_event *e)
 {
     struct kept *kept = prepare();
     struct kept *k = kept ? take_free(kept) : NULL;
@@ -106,7 +106,7 @@ static struct kept *take(struct kept_list *own, uint8_t type, uint64_t id,
 
 bool kept_push(struct kept_list *list, uint8_t type, const struct range_event *e)
 {
-    struct kept *k = take(list, type, 0, e);
+    struct kept *k = take_kept(list, type, 0, e);
     if (!k)
         return false;
     if (!list->owner) /* once, though a fork changes it: a system call costs more than all this */
@@ -183,7 +183,7 @@ void kept_share(uint8_t type, uint64_t id, const struct range_event *e)
     struct kept *before = type == RECORD_STEP ? find_shared(RECORD_STEP, 0) : NULL;
     if (before)
         kept_release(before);
-    struct kept *k = take(NULL, type, id, e);
+    struct kept *k = take_kept(NULL, type, id, e);
     if (!k)
         return;
     atomic_fetch_add(&kept_shared_count, 1);

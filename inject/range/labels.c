@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
+#include "base/hash.h"
 #include "base/ticks.h"
 #include "record/thread.h"
 
@@ -66,21 +67,16 @@ static bool has_text(const struct label *l, const char *text, uint32_t byte_coun
     return l->byte_count == byte_count && memcmp(table->text + l->text_at, text, byte_count) == 0;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    return (hash ^ value) * 0x9E3779B97F4A7C15u;
-}
-
 /* The slot of the newest label of that key, or the free one where it belongs. */
 static uint32_t *slot_of(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
                          uint32_t byte_count)
 {
-    uint64_t hash = mix(mix(1, kind), domain);
+    uint64_t hash = hash_mix(hash_mix(1, kind), domain);
     if (is_by_text(kind))
         for (uint32_t i = 0; i < byte_count; i++)
-            hash = mix(hash, (uint8_t)text[i]) ^ hash >> 32;
+            hash = hash_mix(hash, (uint8_t)text[i]);
     else
-        hash = mix(hash, handle);
+        hash = hash_mix(hash, handle);
     for (uint32_t i = (uint32_t)(hash >> 40) % LABEL_SLOTS;; i = (i + 1) % LABEL_SLOTS) {
         uint32_t number = table->slots[i];
         const struct label *l = &table->labels[number ? number - 1 : 0];

@@ -136,6 +136,7 @@ static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
     return append_record(t, &r);
 }
 
+/* A record of one argument or two. */
 static bool append_numbers(struct thread *t, uint8_t type, uint64_t begin, uint8_t count,
                            uint64_t first, uint64_t second)
 {

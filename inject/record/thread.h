@@ -44,7 +44,7 @@ struct open_call {
 struct seen_call {
     struct call call;
     bool is_open;
-    uint16_t api; /* enum api_index */
+    uint16_t code; /* enum api_code */
     uint32_t correlation;
     uintptr_t frame; /* 0 = not known */
 };

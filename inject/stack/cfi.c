@@ -19,7 +19,7 @@ struct cursor {
     bool bad; /* something did not fit; everything after it is 0 */
 };
 
-static uint64_t take(struct cursor *c, unsigned bytes)
+static uint64_t take_bytes(struct cursor *c, unsigned bytes)
 {
     uint64_t value = 0;
     if (c->bad || (size_t)(c->end - c->at) < bytes) {
@@ -44,7 +44,7 @@ static uint64_t take_leb(struct cursor *c, bool is_signed)
     uint64_t value = 0;
     unsigned shift = 0, byte;
     do {
-        byte = (unsigned)take(c, 1);
+        byte = (unsigned)take_bytes(c, 1);
         if (shift < 64)
             value |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
@@ -80,13 +80,13 @@ static uint64_t take_pointer(struct cursor *c, unsigned encoding)
     switch (encoding & 0xf) {
     case 0x00:
     case 0x04:
-    case 0x0c: value = take(c, 8); break;
+    case 0x0c: value = take_bytes(c, 8); break;
     case 0x01: value = take_uleb(c); break;
-    case 0x02: value = take(c, 2); break;
-    case 0x03: value = take(c, 4); break;
+    case 0x02: value = take_bytes(c, 2); break;
+    case 0x03: value = take_bytes(c, 4); break;
     case 0x09: value = (uint64_t)take_sleb(c); break;
-    case 0x0a: value = (uint64_t)(int16_t)take(c, 2); break;
-    case 0x0b: value = (uint64_t)(int32_t)take(c, 4); break;
+    case 0x0a: value = (uint64_t)(int16_t)take_bytes(c, 2); break;
+    case 0x0b: value = (uint64_t)(int32_t)take_bytes(c, 4); break;
     default: c->bad = true;
     }
     switch (encoding & 0x70) {
@@ -108,9 +108,9 @@ static struct cursor cursor_at(const struct cfi_object *o, uintptr_t at)
 static struct cursor entry_at(const struct cfi_object *o, uintptr_t at)
 {
     struct cursor c = cursor_at(o, at);
-    uint64_t length = take(&c, 4);
+    uint64_t length = take_bytes(&c, 4);
     if (length == 0xffffffff)
-        length = take(&c, 8);
+        length = take_bytes(&c, 8);
     if (length == 0 || length > ENTRY_BYTES_MAX || length > (size_t)(c.end - c.at))
         c.bad = true;
     if (!c.bad)
@@ -137,14 +137,14 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct comm
     const uint8_t *start = c->at;
     for (const char *p = letters + 1; *p && !c->bad; p++) {
         switch (*p) {
-        case 'R': common->encoding = (unsigned)take(c, 1); break;
+        case 'R': common->encoding = (unsigned)take_bytes(c, 1); break;
         case 'P': {
             /* The personality is not called: how it is found is of no interest. */
-            unsigned encoding = (unsigned)take(c, 1);
+            unsigned encoding = (unsigned)take_bytes(c, 1);
             take_pointer(c, encoding & ~(unsigned)ENCODING_INDIRECT);
             break;
         }
-        case 'L': take(c, 1); break;
+        case 'L': take_bytes(c, 1); break;
         case 'S': common->is_signal = true; break;
         case 'B': break; /* the other key of aarch64's signed addresses */
         default: return false;
@@ -159,16 +159,16 @@ static bool read_common(const struct cfi_object *o, uintptr_t at, struct common 
 {
     struct cursor c = entry_at(o, at);
     *common = (struct common){0};
-    if (take(&c, 4) != 0)
+    if (take_bytes(&c, 4) != 0)
         return false;
-    unsigned version = (unsigned)take(&c, 1);
+    unsigned version = (unsigned)take_bytes(&c, 1);
     const char *letters = (const char *)c.at;
     if (c.bad || !memchr(letters, '\0', (size_t)(c.end - c.at)) || (version != 1 && version != 3))
         return false;
     skip(&c, strlen(letters) + 1);
     common->code_factor = take_uleb(&c);
     common->data_factor = take_sleb(&c);
-    uint64_t return_register = version == 1 ? take(&c, 1) : take_uleb(&c);
+    uint64_t return_register = version == 1 ? take_bytes(&c, 1) : take_uleb(&c);
     if (return_register != CFI_RETURN_ADDRESS || !read_augmentation(&c, letters, common))
         return false;
     common->program = c;
@@ -220,7 +220,7 @@ static void set_strange(struct row *row, uint64_t reg)
 /* What an expression begins with: "register + offset". */
 static bool take_base(struct cursor *e, uint64_t *reg, int64_t *offset)
 {
-    unsigned op = (unsigned)take(e, 1);
+    unsigned op = (unsigned)take_bytes(e, 1);
     if (op < 0x70 || op > 0x8f) /* breg0 to breg31 */
         return false;
     *reg = op - 0x70;
@@ -245,9 +245,9 @@ static void set_cfa_expression(struct row *row, struct cursor e)
     row->cfa_further = 0;
     if (!take_base(&e, &row->cfa_register, &row->cfa_offset))
         return;
-    row->cfa_loaded = e.at < e.end && take(&e, 1) == 0x06;
+    row->cfa_loaded = e.at < e.end && take_bytes(&e, 1) == 0x06;
     if (e.at < e.end) {
-        if (take(&e, 1) != 0x23)
+        if (take_bytes(&e, 1) != 0x23)
             return;
         row->cfa_further = (int64_t)take_uleb(&e);
     }
@@ -358,7 +358,7 @@ static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t 
 {
     uint64_t place = begin;
     for (unsigned steps = 0; c.at < c.end; steps++) {
-        unsigned op = (unsigned)take(&c, 1);
+        unsigned op = (unsigned)take_bytes(&c, 1);
         uint64_t delta = 0;
         if (steps == STEPS_MAX || c.bad)
             return false;
@@ -372,7 +372,7 @@ static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t 
         else if (op == 0x01)
             place = take_pointer(&c, encoding);
         else if (op >= 0x02 && op <= 0x04)
-            delta = take(&c, 1u << (op - 2));
+            delta = take_bytes(&c, 1u << (op - 2));
         else if (!run_one(m, &c, op))
             return false;
         if (c.bad)
@@ -416,8 +416,9 @@ static bool make_rule(const struct row *row, struct cfi_rule *rule)
 static uintptr_t find_entry(const struct cfi_object *o, uintptr_t address)
 {
     struct cursor c = cursor_at(o, o->index);
-    unsigned version = (unsigned)take(&c, 1), frame_encoding = (unsigned)take(&c, 1);
-    unsigned count_encoding = (unsigned)take(&c, 1), table_encoding = (unsigned)take(&c, 1);
+    unsigned version = (unsigned)take_bytes(&c, 1), frame_encoding = (unsigned)take_bytes(&c, 1);
+    unsigned count_encoding = (unsigned)take_bytes(&c, 1),
+             table_encoding = (unsigned)take_bytes(&c, 1);
     take_pointer(&c, frame_encoding);
     uint64_t count = take_pointer(&c, count_encoding);
     if (c.bad || version != 1 || table_encoding != ENCODING_TABLE || count == 0 ||
@@ -447,7 +448,7 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
         return false;
     struct cursor c = entry_at(o, at);
     uintptr_t place = (uintptr_t)c.at;
-    uint64_t back = take(&c, 4);
+    uint64_t back = take_bytes(&c, 4);
     if (c.bad || back == 0 || !read_common(o, place - back, &common))
         return false;
     uint64_t begin = take_pointer(&c, common.encoding);

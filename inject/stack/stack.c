@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "base/hash.h"
 #include "base/pages.h"
 #include "base/say.h"
 #include "base/ticks.h"
@@ -63,19 +64,13 @@ static _Atomic uint32_t failure_count; /* stack_of_failure */
 static _Atomic uint32_t last_stack;    /* the newest number */
 static const char *absent;             /* why there are none */
 
-static inline uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
-}
-
 /* Of addresses with the age of what they mean, and of frames with none. */
 static uint64_t hash_of(const struct walk *w, uint32_t age)
 {
     /* Mixed for itself: an age is as small as what two addresses differ by. */
-    uint64_t hash = mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
+    uint64_t hash = hash_mix(0, age * 4ull + w->is_borrowed * 2u + w->is_cut);
     for (unsigned i = 0; i < w->count; i++)
-        hash = mix(hash, w->frames[i]);
+        hash = hash_mix(hash, w->frames[i]);
     return hash ? hash : 1;
 }
 
@@ -101,7 +96,7 @@ static uint32_t find_recent(uint64_t key)
     return 0;
 }
 
-static void put(struct recent *r, uint64_t check, uint32_t stack)
+static void put_recent(struct recent *r, uint64_t check, uint32_t stack)
 {
     atomic_store_explicit(&r->check, check, memory_order_relaxed);
     atomic_store_explicit(&r->stack, stack, memory_order_relaxed);
@@ -111,9 +106,9 @@ static void put(struct recent *r, uint64_t check, uint32_t stack)
 static void add_recent(uint64_t key, uint32_t stack)
 {
     struct recent *r = recent_of(key, 0);
-    put(recent_of(key, 1), atomic_load_explicit(&r->check, memory_order_relaxed),
-        atomic_load_explicit(&r->stack, memory_order_relaxed));
-    put(r, check_of(key, stack), stack);
+    put_recent(recent_of(key, 1), atomic_load_explicit(&r->check, memory_order_relaxed),
+               atomic_load_explicit(&r->stack, memory_order_relaxed));
+    put_recent(r, check_of(key, stack), stack);
 }
 
 /* The slot of that key, now claimed if it was not; NULL if there is no room. */
@@ -166,7 +161,7 @@ static uint32_t number_of(struct thread *t, struct walk *w)
     return stack;
 }
 
-static uint32_t take(struct thread *t, struct walk *w, struct splice *s)
+static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
 {
     uint64_t key = 0;
     for (unsigned tries = 0; tries < RETAKES_MAX; tries++) {
@@ -225,14 +220,14 @@ static __attribute__((noinline)) uint32_t take_here(struct thread *t)
 {
     struct walk w;
     struct splice s;
-    return take(t, &w, &s);
+    return take_walk(t, &w, &s);
 }
 
 uint32_t stack_take(struct thread *t)
 {
     int saved = errno;
     struct room *r = take_room(t);
-    uint32_t stack = r ? take(t, &r->walk, &r->splice) : take_here(t);
+    uint32_t stack = r ? take_walk(t, &r->walk, &r->splice) : take_here(t);
     if (r)
         leave_room(t, r);
     errno = saved;

@@ -173,10 +173,8 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
 /* Which of PyTorch's threads it is, as backward operators name it; once in a recording. */
 static void tell_thread(struct thread *t)
 {
-    struct record r = {.type = RECORD_OP_THREAD,
-                       .begin = ticks_now(),
-                       .arg_count = 1,
-                       .args = {torch_library.thread()}};
+    struct record r = {RECORD_WITH(OP_THREAD, [OP_THREAD_NUMBER] = torch_library.thread()),
+                       .begin = ticks_now()};
     thread_append(t, &r);
 }
 

@@ -125,19 +125,19 @@ static unsigned call_words(const struct mix_call *c, uint64_t step, uint64_t *wo
         words[2] = dim3_word(f + 4);
         words[3] = f[7];
         words[4] = f[8];
-        return API_INDEX_cudaLaunchKernel;
+        return API_CODE_cudaLaunchKernel;
     case MIX_COPY:
         memcpy(words, f, 5 * sizeof *words);
         words[1] = mix_copy_source(c, step);
-        return API_INDEX_cudaMemcpyAsync;
-    case MIX_SET: memcpy(words, f, 4 * sizeof *words); return API_INDEX_cudaMemsetAsync;
-    case MIX_RECORD: memcpy(words, f, 2 * sizeof *words); return API_INDEX_cudaEventRecord;
+        return API_CODE_cudaMemcpyAsync;
+    case MIX_SET: memcpy(words, f, 4 * sizeof *words); return API_CODE_cudaMemsetAsync;
+    case MIX_RECORD: memcpy(words, f, 2 * sizeof *words); return API_CODE_cudaEventRecord;
     case MIX_WAIT:
         words[0] = f[1];
         words[1] = f[0];
         words[2] = 0;
-        return API_INDEX_cudaStreamWaitEvent;
-    default: words[0] = f[0]; return API_INDEX_cudaStreamSynchronize;
+        return API_CODE_cudaStreamWaitEvent;
+    default: words[0] = f[0]; return API_CODE_cudaStreamSynchronize;
     }
 }
 

@@ -74,9 +74,9 @@ void gpu_turn(void)
 static const uint8_t kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 static const struct call_site launch = {
-    API_INDEX_cudaLaunchKernel, 5,          kinds, none_late, API_LAUNCH, API_PENDING_OF_RUNTIME,
-    API_CAPTURE_NONE,           COST_LAUNCH};
-const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_INDEX_cudaLaunchKernel] =
+    API_CODE_cudaLaunchKernel, 5,          kinds, none_late, API_LAUNCH, API_PENDING_OF_RUNTIME,
+    API_CAPTURE_NONE,          COST_LAUNCH};
+const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_CODE_cudaLaunchKernel] =
                                                                     &launch};
 
 /* As cudaLaunchKernel's arguments lie. */
@@ -229,10 +229,10 @@ int main(int argc, char **argv)
         name_define(0x1000 + 16 * i, name, true, 0x77);
     }
     hooked(0, 0);
-    gpu.callbacks.api[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_INDEX_cuLaunchKernel + 1;
-    gpu.callbacks.api[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_INDEX_cudaLaunchKernel + 1;
-    gpu.is_called_back[API_INDEX_cuLaunchKernel] = true;
-    gpu.is_called_back[API_INDEX_cudaLaunchKernel] = true;
+    gpu.callbacks.api[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_CODE_cuLaunchKernel + 1;
+    gpu.callbacks.api[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_CODE_cudaLaunchKernel + 1;
+    gpu.is_called_back[API_CODE_cuLaunchKernel] = true;
+    gpu.is_called_back[API_CODE_cudaLaunchKernel] = true;
     atomic_store(&gpu.epoch, epoch_now());
     atomic_store(&gpu.phase, GPU_ACTIVE);
     double bare = measured(hooked, count, false);

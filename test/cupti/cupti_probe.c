@@ -65,7 +65,7 @@ static void print_callbacks(const struct cupti_library *l)
     printf("callbacks %u\n", cupti_callback_map_fill(&map, l->cuptiGetCallbackName));
     for (unsigned d = 1; d < CUPTI_API_DOMAINS; d++)
         for (unsigned cbid = 0; cbid < CUPTI_CBID_MAX; cbid++) {
-            int api = cupti_callback_api(&map, (CUpti_CallbackDomain)d, cbid);
+            int api = cupti_callback_code(&map, (CUpti_CallbackDomain)d, cbid);
             const char *name = NULL;
             l->cuptiGetCallbackName((CUpti_CallbackDomain)d, cbid, &name);
             if (name)

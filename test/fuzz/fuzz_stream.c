@@ -71,7 +71,7 @@ struct narrow {
     bool begun;
 };
 
-static int take(void *context, const struct slice *s)
+static int take_slice(void *context, const struct slice *s)
 {
     struct narrow *n = context;
     if (!n->begun && event_is_visible(s->event.record->type)) {
@@ -93,7 +93,7 @@ static void write_narrowly(struct recording *rec, struct output *out)
     struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
     struct call_tree tree = {0};
     struct consumer consumer = {
-        .context = &n, .needs = chrome_format.needs, .take = take, .end = end};
+        .context = &n, .needs = chrome_format.needs, .take = take_slice, .end = end};
     bool is_ready = walk_init(&n.walk, rec) == 0;
     n.walk.open_bytes_max = rec->processes[0]->file.size % 2 ? 4096 : OPEN_BYTES_MAX;
     if (is_ready && walk_survey(&n.walk) == 0) {

@@ -62,22 +62,22 @@ static void calls_of_step(struct stream_builder *b, uint64_t t, uint32_t id, uin
     ADD(b, MAIN, RECORD_STEP, t, 0, 0, NULL, k);
     ADD(b, MAIN, RECORD_PUSH, t + 10, 0, 0, "step", 0, 0, 0, 1, k, 0);
     ADD(b, MAIN, RECORD_PUSH, t + 20, 0, 0, "forward", 0, 3, 0xff00ff00u, 0, 0, 0);
-    builder_correlated(b, MAIN, API_INDEX_cudaMemcpyAsync, t + 1000, 2000, id + 1);
+    builder_correlated(b, MAIN, API_CODE_cudaMemcpyAsync, t + 1000, 2000, id + 1);
     for (uint32_t i = 0; i < 3; i++)
-        builder_correlated(b, MAIN, API_INDEX_cudaLaunchKernel, t + 4000 + 1000 * i, 500,
+        builder_correlated(b, MAIN, API_CODE_cudaLaunchKernel, t + 4000 + 1000 * i, 500,
                            id + 2 + i);
     ADD(b, MAIN, RECORD_POP, t + 8000, 0, 0, NULL, 0);
     ADD(b, MAIN, RECORD_PUSH, t + 8100, 0, 0, NULL, 5, 0, 0, 0, 0, 77);
-    builder_correlated(b, MAIN, API_INDEX_cudaGraphLaunch, t + 9000, 1000, id + 10);
-    builder_correlated(b, MAIN, API_INDEX_cudaMemsetAsync, t + 10500, 300, id + 11);
-    builder_correlated(b, MAIN, API_INDEX_cuLaunchKernel, t + 11000, 400, id + 12);
+    builder_correlated(b, MAIN, API_CODE_cudaGraphLaunch, t + 9000, 1000, id + 10);
+    builder_correlated(b, MAIN, API_CODE_cudaMemsetAsync, t + 10500, 300, id + 11);
+    builder_correlated(b, MAIN, API_CODE_cuLaunchKernel, t + 11000, 400, id + 12);
     ADD(b, MAIN, RECORD_POP, t + 11900, 0, 0, NULL, 5);
-    builder_correlated(b, MAIN, API_INDEX_cudaMemcpyPeerAsync, t + 12000, 300, id + 13);
-    builder_correlated(b, MAIN, API_INDEX_cudaStreamSynchronize, t + 13000, 45000, id + 14);
-    builder_correlated(b, MAIN, API_INDEX_cudaMalloc, t + 59000, 500, id + 15);
+    builder_correlated(b, MAIN, API_CODE_cudaMemcpyPeerAsync, t + 12000, 300, id + 13);
+    builder_correlated(b, MAIN, API_CODE_cudaStreamSynchronize, t + 13000, 45000, id + 14);
+    builder_correlated(b, MAIN, API_CODE_cudaMalloc, t + 59000, 500, id + 15);
     struct record captured = {.type = RECORD_CALL,
                               .flags = RECORD_CAPTURED,
-                              .code = API_INDEX_cudaLaunchKernel,
+                              .code = API_CODE_cudaLaunchKernel,
                               .begin = t + 59600,
                               .duration = 100,
                               .correlation = id + 16};
@@ -139,13 +139,13 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
     name_kernels(&b, end);
     ADD(&b, WORKER, RECORD_RANGE_END, end, 0, 0, NULL, 4242, 0);
     ADD(&b, WORKER, RECORD_PAUSE, end + 1, 0, 0, NULL, 1);
-    builder_correlated(&b, MAIN, API_INDEX_cudaFree, end + 10, 100, 90000);
+    builder_correlated(&b, MAIN, API_CODE_cudaFree, end + 10, 100, 90000);
     ADD(&b, DEVICE, RECORD_MEMORY, end + 50, 0, 90000, NULL, 2, 3, 0x7f0000000000u + STEP_NS,
         1 << 20, device, 1, 0, 0, 0, 0);
     if (loss) {
         ADD(&b, WORKER, RECORD_PAUSE, end + 199, 0, 0, NULL, 0);
-        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 200, 100, 90001);
-        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, end + 350, 10, 0);
+        builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, end + 200, 100, 90001);
+        builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, end + 350, 10, 0);
         kernel(&b, device, 7, 1, end + 400, 100, 90002, 0);
     }
     builder_finish(&b, "%s/rank%u.gpuprof", folder, rank);
@@ -208,12 +208,12 @@ static void add_shared(const char *folder)
     ADD(&b, MAIN, RECORD_PUSH, 1100, 0, 0, "inner", 0, 0, 0, 0, 0, 0);
     ADD(&b, WORKER, RECORD_PUSH, 1500, 0, 0, "backward", 0, 0, 0, 0, 0, 0);
     for (uint32_t i = 0; i < 6; i++)
-        builder_correlated(&b, i % 2 ? WORKER : MAIN, API_INDEX_cudaLaunchKernel, 2000 + 1000 * i,
+        builder_correlated(&b, i % 2 ? WORKER : MAIN, API_CODE_cudaLaunchKernel, 2000 + 1000 * i,
                            500, 1 + i);
     ADD(&b, WORKER, RECORD_POP, 8000, 0, 0, NULL, 0);
     ADD(&b, MAIN, RECORD_POP, 8100, 0, 0, NULL, 0);
-    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 8200, 500, 7);
-    builder_correlated(&b, WORKER, API_INDEX_cudaLaunchKernel, 8400, 500, 8);
+    builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 8200, 500, 7);
+    builder_correlated(&b, WORKER, API_CODE_cudaLaunchKernel, 8400, 500, 8);
     ADD(&b, MAIN, RECORD_POP, 9000, 0, 0, NULL, 0);
     for (uint32_t i = 0; i < 8; i++)
         kernel(&b, 0, 7, 1, 20000 + 2000 * i, 1000, 1 + i, 0);
@@ -231,7 +231,7 @@ static void add_bench(const char *folder, uint64_t calls)
         for (uint64_t i = done; i < done + part; i++) {
             uint64_t args[5] = {0x5000, DIM(264), DIM(256), 0, 0x7f0000001000u};
             struct record r = {.type = RECORD_CALL,
-                               .code = API_INDEX_cudaLaunchKernel,
+                               .code = API_CODE_cudaLaunchKernel,
                                .begin = 5000 * (i + 1),
                                .duration = 1500 + i % 700,
                                .correlation = (uint32_t)i + 1,

@@ -126,7 +126,7 @@ static void work(struct maker *m, uint32_t id, uint64_t begin)
 static void call(struct maker *m, unsigned t)
 {
     uint64_t begin = tick(m);
-    builder_correlated(&m->b, threads[t], API_INDEX_cudaLaunchKernel, begin, 1 + at_random(m, 20),
+    builder_correlated(&m->b, threads[t], API_CODE_cudaLaunchKernel, begin, 1 + at_random(m, 20),
                        ++m->calls);
     m->now += 20;
     for (uint64_t n = at_random(m, 3); n > 0; n--)

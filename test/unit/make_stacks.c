@@ -237,7 +237,7 @@ static void make_bench(struct script *s, unsigned stacks, unsigned modules, cons
         uint64_t args[2] = {i + 1, 0};
         add(s, RECORD_STACK, 300 + 1000 * i, 2, args, bytes, sizeof bytes);
         struct record r = {.type = RECORD_CALL,
-                           .code = API_INDEX_cudaFree,
+                           .code = API_CODE_cudaFree,
                            .begin = 1000 * (i + 1),
                            .duration = 500,
                            .stack_id = (uint32_t)i + 1};

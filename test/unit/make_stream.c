@@ -38,14 +38,14 @@ static void add_calls(struct stream_builder *b, uint32_t thread, uint64_t count,
                                 1,
                                 kernel % 3 * 1024,
                                 0x7f0000001000u};
-            builder_call(b, thread, API_INDEX_cudaLaunchKernel, *now, duration, 0, 7, args);
+            builder_call(b, thread, API_CODE_cudaLaunchKernel, *now, duration, 0, 7, args);
         } else if (pick < 95) {
             uint64_t args[5] = {0x7f2000000000u + 512 * (random_next() % 256), 0x55550000u,
                                 1u << (10 + random_next() % 12), 1, 0x7f0000001000u};
-            builder_call(b, thread, API_INDEX_cudaMemcpyAsync, *now, duration, 0, 5, args);
+            builder_call(b, thread, API_CODE_cudaMemcpyAsync, *now, duration, 0, 5, args);
         } else {
             uint64_t args[2] = {0x7f3000000000u + 512 * (random_next() % 256), 4096};
-            builder_call(b, thread, API_INDEX_cudaMalloc, *now, duration, 0, 2, args);
+            builder_call(b, thread, API_CODE_cudaMalloc, *now, duration, 0, 2, args);
         }
         *now += duration;
     }

@@ -52,7 +52,7 @@ void builder_thread(struct stream_builder *b, uint32_t thread, uint64_t begin, u
 void builder_name(struct stream_builder *b, uint32_t thread, uint64_t begin, uint64_t handle,
                   const char *name);
 
-/* A call of `function` (enum api_index) with up to 10 arguments. */
+/* A call of `function` (enum api_code) with up to 10 arguments. */
 void builder_call(struct stream_builder *b, uint32_t thread, unsigned function, uint64_t begin,
                   uint64_t duration, int32_t result, unsigned arg_count, const uint64_t *args);
 

@@ -165,31 +165,31 @@ static const struct {
     const char *name;
     int api;
 } names[] = {
-    {CUPTI_CB_DOMAIN_RUNTIME_API, 20, 0, "cudaMalloc_v3020", API_INDEX_cudaMalloc},
-    {CUPTI_CB_DOMAIN_RUNTIME_API, 211, 0, "cudaLaunchKernel_v7000", API_INDEX_cudaLaunchKernel},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 20, 0, "cudaMalloc_v3020", API_CODE_cudaMalloc},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, 211, 0, "cudaLaunchKernel_v7000", API_CODE_cudaLaunchKernel},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 506, 0, "__cudaLaunchKernel_ptsz_v13000",
-     API_INDEX___cudaLaunchKernel_ptsz},
+     API_CODE___cudaLaunchKernel_ptsz},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 252, 0, "cudaMemPrefetchAsync_v8000",
-     API_INDEX_cudaMemPrefetchAsync_v11},
+     API_CODE_cudaMemPrefetchAsync_v11},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 449, 12, "cudaMemPrefetchAsync_v2_v12020",
-     API_INDEX_cudaMemPrefetchAsync_v2},
+     API_CODE_cudaMemPrefetchAsync_v2},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 449, 13, "cudaMemPrefetchAsync_v12020",
-     API_INDEX_cudaMemPrefetchAsync_v13},
+     API_CODE_cudaMemPrefetchAsync_v13},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 310, 0, "cudaGraphInstantiate_v10000",
-     API_INDEX_cudaGraphInstantiate_v11},
+     API_CODE_cudaGraphInstantiate_v11},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 443, 0, "cudaGraphInstantiate_v12000",
-     API_INDEX_cudaGraphInstantiate_v12},
+     API_CODE_cudaGraphInstantiate_v12},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 483, 0, "cudaMemcpyBatchAsync_ptsz_v12080",
-     API_INDEX_cudaMemcpyBatchAsync_ptsz_v12},
+     API_CODE_cudaMemcpyBatchAsync_ptsz_v12},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 510, 0, "cudaMemcpyBatchAsync_ptsz_v13000",
-     API_INDEX_cudaMemcpyBatchAsync_ptsz_v13},
+     API_CODE_cudaMemcpyBatchAsync_ptsz_v13},
     {CUPTI_CB_DOMAIN_RUNTIME_API, 1, 0, "cudaDriverGetVersion_v3020", -1}, /* not recorded */
     {CUPTI_CB_DOMAIN_RUNTIME_API, 2, 0, "cuLaunchKernel_v4000", -1}, /* of the other library */
     {CUPTI_CB_DOMAIN_DRIVER_API, 1, 0, "cuInit", -1},
-    {CUPTI_CB_DOMAIN_DRIVER_API, 307, 0, "cuLaunchKernel", API_INDEX_cuLaunchKernel},
-    {CUPTI_CB_DOMAIN_DRIVER_API, 243, 0, "cuMemAlloc_v2", API_INDEX_cuMemAlloc_v2},
-    {CUPTI_CB_DOMAIN_DRIVER_API, 514, 0, "cuGraphLaunch", API_INDEX_cuGraphLaunch},
-    {CUPTI_CB_DOMAIN_DRIVER_API, 515, 0, "cuGraphLaunch_ptsz", API_INDEX_cuGraphLaunch_ptsz},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 307, 0, "cuLaunchKernel", API_CODE_cuLaunchKernel},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 243, 0, "cuMemAlloc_v2", API_CODE_cuMemAlloc_v2},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 514, 0, "cuGraphLaunch", API_CODE_cuGraphLaunch},
+    {CUPTI_CB_DOMAIN_DRIVER_API, 515, 0, "cuGraphLaunch_ptsz", API_CODE_cuGraphLaunch_ptsz},
     {CUPTI_CB_DOMAIN_DRIVER_API, 783, 0, "cuStreamBeginCaptureToGraph", -1}, /* renamed below */
 };
 #define NAMES (sizeof names / sizeof names[0])
@@ -213,10 +213,10 @@ static void callbacks_are_mapped_by_name(void **state)
         assert_int_equal(cupti_callback_map_fill(&map, get_name), 13);
         for (size_t i = 0; i < NAMES; i++)
             if (!names[i].major || names[i].major == names_major)
-                assert_int_equal(cupti_callback_api(&map, names[i].domain, names[i].cbid),
+                assert_int_equal(cupti_callback_code(&map, names[i].domain, names[i].cbid),
                                  names[i].api);
     }
-#define API_OF(domain, cbid) cupti_callback_api(&map, CUPTI_CB_DOMAIN_##domain, cbid)
+#define API_OF(domain, cbid) cupti_callback_code(&map, CUPTI_CB_DOMAIN_##domain, cbid)
     assert_int_equal(API_OF(DRIVER_API, 0), -1);
     assert_int_equal(API_OF(DRIVER_API, CUPTI_CBID_MAX), -1);
     assert_int_equal(API_OF(DRIVER_API, UINT32_MAX), -1);
@@ -236,7 +236,7 @@ static void words_of_a_kernel_launch(void **state)
     } params = {(CUfunction)0x1000, 1, 2, 3, 4, 5, 6, 7, (CUstream)0x2000, NULL, NULL};
     uint64_t words[API_ARGS_MAX];
     (void)state;
-    assert_int_equal(cupti_params_words(API_INDEX_cuLaunchKernel, &params, false, words), 5);
+    assert_int_equal(cupti_params_words(API_CODE_cuLaunchKernel, &params, false, words), 5);
     assert_int_equal(words[0], 0x1000);
     assert_int_equal(words[1], 1 | 2ull << 32 | 3ull << 48);
     assert_int_equal(words[2], 4 | 5ull << 32 | 6ull << 48);
@@ -256,7 +256,7 @@ static void words_of_a_runtime_launch(void **state)
     } params = {(void *)0x10, {9, 8, 7}, {6, 5, 4}, NULL, 3, (cudaStream_t)2};
     uint64_t words[API_ARGS_MAX];
     (void)state;
-    assert_int_equal(cupti_params_words(API_INDEX_cudaLaunchKernel, &params, true, words), 7);
+    assert_int_equal(cupti_params_words(API_CODE_cudaLaunchKernel, &params, true, words), 7);
     assert_int_equal(words[0], 0x10);
     assert_int_equal(words[1], 9 | 8ull << 32);
     assert_int_equal(words[2], 7);
@@ -275,13 +275,13 @@ static void a_result_is_read_only_after_success(void **state)
     } params = {&memory, 4096};
     uint64_t words[API_ARGS_MAX];
     (void)state;
-    assert_int_equal(cupti_params_words(API_INDEX_cudaMalloc, &params, false, words), 2);
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, false, words), 2);
     assert_int_equal(words[0], 0);
     assert_int_equal(words[1], 4096);
-    assert_int_equal(cupti_params_words(API_INDEX_cudaMalloc, &params, true, words), 2);
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 2);
     assert_int_equal(words[0], 0x7000);
     params.pointer = NULL; /* legal: the call fails, or does not need it */
-    assert_int_equal(cupti_params_words(API_INDEX_cudaMalloc, &params, true, words), 2);
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 2);
     assert_int_equal(words[0], 0);
 }
 
@@ -294,7 +294,7 @@ static void every_row_gives_its_words(void **state)
         for (int succeeded = 0; succeeded < 2; succeeded++) {
             uint64_t words[API_ARGS_MAX + 1];
             memset(words, 0xab, sizeof words);
-            unsigned count = cupti_params_words((enum api_index)i, nothing, succeeded, words);
+            unsigned count = cupti_params_words((enum api_code)i, nothing, succeeded, words);
             if (count != api_functions[i].arg_count)
                 fail_msg("%s: %u words", api_functions[i].symbol, count);
             assert_int_equal(words[count], 0xabababababababab);

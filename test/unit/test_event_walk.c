@@ -100,7 +100,7 @@ static unsigned make_work(const char *folder, uint64_t seed, unsigned processes)
         begin_process(&b, p);
         for (uint32_t i = 1; i <= 300; i++) {
             uint64_t begin = 1000 * i + random_of(&seed) % 900;
-            builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, begin, 90,
+            builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, begin, 90,
                                random_of(&seed) % 20 ? i : 7);
             for (unsigned k = random_of(&seed) % 4; k > 0; k--) {
                 uint64_t at = begin + random_of(&seed) % 5000;
@@ -165,7 +165,7 @@ static void test_far(void **state)
     struct stream_builder b;
     begin_process(&b, 0);
     for (uint32_t i = 1; i <= MANY_CALLS; i++)
-        builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 10 * i, 5, i);
+        builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 10 * i, 5, i);
     for (unsigned i = 0; i < 1000; i++)
         add_kernel(&b, 10 * MANY_CALLS + i, 1 + i * 299, i);
     builder_finish(&b, "%s/a.gpuprof", folder);
@@ -202,7 +202,7 @@ static void test_consumers(void **state)
     for (uint64_t i = 0; i < 4; i++) {
         const uint64_t args[6] = {0};
         builder_record(&b, MAIN, RECORD_PUSH, 100 * i, 0, 0, 6, args, "outer");
-        builder_correlated(&b, MAIN, API_INDEX_cudaFree, 100 * i + 10, 5, 0);
+        builder_correlated(&b, MAIN, API_CODE_cudaFree, 100 * i + 10, 5, 0);
         if (i < 3)
             builder_record(&b, MAIN, RECORD_POP, 100 * i + 20, 0, 0, 1, args, NULL);
         builder_record(&b, MAIN, RECORD_MARK, 100 * i + 30, 0, 0, 6, args, "mark");
@@ -301,9 +301,9 @@ static void make_ops(const char *folder)
     begin_process(&b, 0);
     op(&b, MAIN, RECORD_OP_BEGIN, 1000, 1, 0, 0);
     op(&b, MAIN, RECORD_OP_BEGIN, 1100, 2, 0, 0);
-    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1200, 10, 1);
+    builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 1200, 10, 1);
     op(&b, MAIN, RECORD_OP_END, 1300, 1, 0, 0);
-    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1400, 10, 2);
+    builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 1400, 10, 2);
     op(&b, MAIN, RECORD_OP_BEGIN, 1420, 3, OP_SCOPE_LABEL, 0);
     op(&b, MAIN, RECORD_OP_END, 1450, 3, 0, 0);
     op(&b, 3, RECORD_OP_END, 1500, 2, 0, 0);
@@ -311,7 +311,7 @@ static void make_ops(const char *folder)
     op(&b, MAIN, RECORD_OP_BEGIN, 1700, 5, 0, 0);
     op(&b, MAIN, RECORD_OP_BEGIN, 1710, 6, 0, RECORD_TRACED);
     op(&b, MAIN, RECORD_OP_BEGIN, 1720, 7, OP_SCOPE_LABEL, 0);
-    builder_correlated(&b, MAIN, API_INDEX_cudaLaunchKernel, 1800, 10, 3);
+    builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 1800, 10, 3);
     op(&b, 3, RECORD_OP_BEGIN, 1900, 7, 0, 0); /* the end of the label is missing */
     builder_record(&b, MAIN, RECORD_OP_NAME, 2000, 0, 0, 1, &names[0], "even");
     builder_record(&b, MAIN, RECORD_OP_NAME, 2001, 0, 0, 1, &names[1], "odd");
@@ -429,7 +429,7 @@ static void test_names(void **state)
         snprintf(name, sizeof name, "name%u", (unsigned)i);
         /* The name stands in another thread's block, with the call's own time. */
         builder_name(&b, 2, 100 * i, 0x1000, name);
-        builder_call(&b, 1, API_INDEX_cudaLaunchKernel, 100 * i, 5, 0, 5, args);
+        builder_call(&b, 1, API_CODE_cudaLaunchKernel, 100 * i, 5, 0, 5, args);
     }
     builder_finish(&b, "%s/a.gpuprof", folder);
     struct recording rec;

@@ -105,7 +105,7 @@ static void both_release(struct both *w)
 static struct record call(uint64_t argument)
 {
     return (struct record){.type = RECORD_CALL,
-                           .code = API_INDEX_cudaMalloc,
+                           .code = API_CODE_cudaMalloc,
                            .begin = 1000 + 4 * 100 * (argument + 1),
                            .duration = 4 * 50,
                            .arg_count = 2,
@@ -254,13 +254,13 @@ static void test_open_call(void **state)
         const uint8_t *chunk = w.l.data + LIVE_HEAD_BYTES;
         uint64_t position = load_u64(chunk + LIVE_CHUNK_POSITION);
         uint64_t end = position + load_u64(chunk + LIVE_CHUNK_COMMITTED);
-        live_builder_open_call(&w.l, 0, API_INDEX_cudaMalloc, begin, 2, args);
+        live_builder_open_call(&w.l, 0, API_CODE_cudaMalloc, begin, 2, args);
         live_builder_chunk(&w.l, 3, LIVE_OWNED, 1, 4711, end);
         if (recorded) { /* and it ended in the second, or was stored since */
             struct record r = call(10);
             live_builder_add(&w.l, 3, &r);
         } else {
-            live_builder_open_call(&w.l, 3, API_INDEX_cudaMalloc, begin, 2, args);
+            live_builder_open_call(&w.l, 3, API_CODE_cudaMalloc, begin, 2, args);
         }
         builder_add(&w.b, 0, &(struct record){.type = RECORD_ANCHOR, .begin = 1000 + 4 * 5000});
         builder_save(&w.b, w.stream_path);

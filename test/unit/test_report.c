@@ -20,8 +20,8 @@ static void make(const char *folder, bool damaged)
     for (uint64_t i = 0; i < 100; i++) {
         uint64_t copy[5] = {1, 2, 1 << 20, 1, 0};
         uint64_t alloc[2] = {3, 64};
-        builder_call(&b, 1, API_INDEX_cudaMemcpyAsync, 1000 * i, 400, 0, 5, copy);
-        builder_call(&b, 2, API_INDEX_cudaMalloc, 1000 * i, 100, i == 5 ? 2 : 0, 2, alloc);
+        builder_call(&b, 1, API_CODE_cudaMemcpyAsync, 1000 * i, 400, 0, 5, copy);
+        builder_call(&b, 2, API_CODE_cudaMalloc, 1000 * i, 100, i == 5 ? 2 : 0, 2, alloc);
     }
     builder_end(&b);
     builder_flush(&b);
@@ -89,13 +89,13 @@ static void test_nested(void **state)
     int code;
     const char *folder = scratch_folder();
     const struct record calls[] = {
-        {.code = API_INDEX_cudaMemcpyAsync, .duration = 400, .args = {1, 2, 1 << 20, 1, 0}},
-        {.code = API_INDEX_cuMemcpyAsync,
+        {.code = API_CODE_cudaMemcpyAsync, .duration = 400, .args = {1, 2, 1 << 20, 1, 0}},
+        {.code = API_CODE_cuMemcpyAsync,
          .begin = 100,
          .duration = 200,
          .flags = RECORD_NESTED,
          .args = {1, 2, 1 << 20, 1, 0}},
-        {.code = API_INDEX_cudaMemset, .begin = 1000, .duration = 100, .args = {1, 0, 1 << 20}},
+        {.code = API_CODE_cudaMemset, .begin = 1000, .duration = 100, .args = {1, 0, 1 << 20}},
     };
     builder_init(&b, 0);
     builder_api(&b);

@@ -198,12 +198,12 @@ static void test_roles(void **state)
         unsigned does;
         bool for_own_stream;
     } known[] = {
-        {API_INDEX___cudaLaunchKernel_ptsz, "cudaLaunchKernel", API_DOES_LAUNCH, true},
-        {API_INDEX_cuLaunchHostFunc, "cuLaunchHostFunc", API_DOES_HOST_LAUNCH, false},
-        {API_INDEX_cudaMemcpy_ptds, "cudaMemcpy", API_DOES_COPY, true},
-        {API_INDEX_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync", API_DOES_COPY, false},
-        {API_INDEX_cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync_v2", API_DOES_HINT, true},
-        {API_INDEX_cudaStreamBeginRecaptureToGraph, "cudaStreamBeginRecaptureToGraph",
+        {API_CODE___cudaLaunchKernel_ptsz, "cudaLaunchKernel", API_DOES_LAUNCH, true},
+        {API_CODE_cuLaunchHostFunc, "cuLaunchHostFunc", API_DOES_HOST_LAUNCH, false},
+        {API_CODE_cudaMemcpy_ptds, "cudaMemcpy", API_DOES_COPY, true},
+        {API_CODE_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync", API_DOES_COPY, false},
+        {API_CODE_cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync_v2", API_DOES_HINT, true},
+        {API_CODE_cudaStreamBeginRecaptureToGraph, "cudaStreamBeginRecaptureToGraph",
          API_DOES_CAPTURE_BEGIN, false},
     };
     (void)state;
@@ -213,8 +213,8 @@ static void test_roles(void **state)
         assert_int_equal(f->does, known[i].does);
         assert_int_equal(f->for_own_stream, known[i].for_own_stream);
     }
-    assert_int_equal(api_functions[API_INDEX_cudaEventQuery].cost, COST_QUERY);
-    assert_int_equal(api_functions[API_INDEX_cudaEventQuery].class, API_SYNC);
+    assert_int_equal(api_functions[API_CODE_cudaEventQuery].cost, COST_QUERY);
+    assert_int_equal(api_functions[API_CODE_cudaEventQuery].class, API_SYNC);
     assert_int_equal(api_domain_of("__cudaLaunchKernel"), API_RUNTIME);
     assert_int_equal(api_domain_of("cuptiFinalize"), API_CUPTI);
     assert_int_equal(api_domain_of("cuInit"), API_DRIVER);

@@ -50,7 +50,7 @@ static void add_call(struct stream_builder *b, uint32_t process, uint32_t thread
                      struct made_thread *t, uint64_t begin, uint64_t duration)
 {
     uint64_t args[2] = {expected_count, 64};
-    builder_call(b, thread, API_INDEX_cudaMalloc, begin, duration, 0, 2, args);
+    builder_call(b, thread, API_CODE_cudaMalloc, begin, duration, 0, 2, args);
     uint64_t zero = b->header.realtime_zero_ns;
     assert_true(expected_count < EVENTS_MAX);
     expected[expected_count] = (struct expected){
@@ -160,8 +160,8 @@ static void test_hosts(void **state)
         builder_api(&b);
         builder_thread(&b, 1, 0, 4, "a");
         builder_thread(&b, 2, 0, 4, "b"); /* a tid used again */
-        builder_call(&b, 1, API_INDEX_cudaMalloc, 100, 5, 0, 2, args);
-        builder_call(&b, 1, API_INDEX_cudaMalloc, 700, 5, 0, 2, args);
+        builder_call(&b, 1, API_CODE_cudaMalloc, 100, 5, 0, 2, args);
+        builder_call(&b, 1, API_CODE_cudaMalloc, 700, 5, 0, 2, args);
         builder_finish(&b, "%s/%u.gpuprof", folder, p);
     }
     struct recording rec;

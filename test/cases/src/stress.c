@@ -29,8 +29,8 @@ static const uint8_t none_late[API_ARGS_MAX];
 
 #define SITE(function, count, kinds, role)                                                         \
     {                                                                                              \
-        API_INDEX_##function, count, kinds, none_late, API_CLASS_OF_##role,                        \
-            API_PENDING_OF_RUNTIME, API_CAPTURE_OF_##role, API_COST_OF_##role                      \
+        API_CODE_##function, count, kinds, none_late, API_CLASS_OF_##role, API_PENDING_OF_RUNTIME, \
+            API_CAPTURE_OF_##role, API_COST_OF_##role                                              \
     }
 static const struct call_site begin_capture =
     SITE(cudaStreamBeginCapture, 1, stream_kinds, CAPTURE_BEGIN);

@@ -66,7 +66,7 @@ bool gpu_has_callbacks(void)
 static const uint8_t launch_kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 
-const struct call_site stress_launch = {API_INDEX_cudaLaunchKernel,
+const struct call_site stress_launch = {API_CODE_cudaLaunchKernel,
                                         5,
                                         launch_kinds,
                                         none_late,
