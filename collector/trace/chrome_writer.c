@@ -328,6 +328,7 @@ const struct trace_format chrome_format = {
     .name = "chrome",
     .ending = "json",
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
+    .for_perfetto = true,
     .needs = WALK_RANGES | WALK_OPS | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,

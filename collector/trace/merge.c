@@ -173,7 +173,7 @@ static int write_manifest(struct merge *m, struct zip_writer *zip, const struct 
 static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
                          const struct rank_file *files)
 {
-    int error = write_manifest(m, zip, files);
+    int error = m->format->for_perfetto ? write_manifest(m, zip, files) : 0;
     for (uint32_t i = 0; error == 0 && i < m->rec.count; i++) {
         struct trace_scope scope = {
             .only = files[i].process, .rank = files[i].rank, .name = base_name(files[i].name)};

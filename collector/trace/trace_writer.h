@@ -28,6 +28,7 @@ struct trace_format {
     const char *name;        /* as --format has it */
     const char *ending;      /* of a file's name, behind its last point, without a .gz */
     const char *rank_ending; /* of a file for one rank, behind its first point; NULL: the same */
+    bool for_perfetto;       /* which takes an archive of such files for one trace */
     unsigned needs;          /* enum walk_need, with work of a device; else RANGES and OPS */
     /* NULL: no memory. `out`, `walk`, which has been surveyed if there is anything that it could
      * have learnt, and what `scope` points at must stay. */

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 
 import conftest
 import pytest
@@ -130,6 +131,11 @@ def test_a_format_is_written(tree, recording):
     assert (folder / "t.lines").read_text() == text
     assert gzip.decompress((folder / "t.lines.gz").read_bytes()).decode() == text
     assert gzip.decompress((folder / "rank_0.lines.gz").read_bytes()).decode() == text
+    archive = recording.parent / "lines.zip"
+    run(collector, "merge", recording, "--format=lines", "-o", archive)
+    with zipfile.ZipFile(archive) as members:  # and nothing that only Perfetto wants
+        assert members.namelist() == ["rank_0.lines"]
+        assert members.read("rank_0.lines").decode() == text
     wrong = subprocess.run([collector, "merge", recording, "--format=x"], capture_output=True,
                            text=True, check=False)
     assert wrong.stderr.endswith("the formats are: chrome (.json), lines (.lines)\n")
