@@ -9,7 +9,6 @@
 #include "cupti/gpu_state.h"
 #include "hook/call.h"
 #include "hook/hook_table.h"
-#include "hook/pass_by.h"
 
 /* One more id of a call that has one: rare, so not in its record. */
 static void link_further(struct thread *t, uint32_t first, uint32_t further)
@@ -55,9 +54,9 @@ static void enter(struct thread *t, bool of_runtime, int code, const CUpti_Callb
         call_abandon_seen(t, seen);
         seen = call_newest_seen(t);
     }
-    /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
-    if (pass_is_open(t, &here)) /* neither a call of its own nor an id of another's */
+    if (call_is_passed(t, &here, of_runtime)) /* neither a call of its own nor an id of another's */
         return;
+    /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
     bool on_top = of_runtime && seen && call_newest(t) == &seen->call;
     if (t->open && !on_top && (seen || call_is_part(t, &here))) {
         note_correlation(t, data->correlationId);

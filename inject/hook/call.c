@@ -286,15 +286,40 @@ uint64_t *call_outer_record(struct thread *t, const struct call *inner)
     return record;
 }
 
-/*
- * While calls are off, what later ones are understood by goes on: who has which memory, and which
- * streams capture. The CUDA call around CUDA's own one was left out before a capture began.
- */
-static bool goes_on(const struct thread *t, const struct call_site *site, uintptr_t caller)
+/* Does `inner` lie inside the newest call that is passed by or left out? If that is over, it is
+ * forgotten. */
+static bool passed_encloses(struct thread *t, const struct call *inner)
 {
-    if (site->class == API_ALLOC || api_bounds_capture(site->capture))
-        return true;
-    return site->capture && attention_captures() && (call_newest(t) || !resolve_is_cuda(caller));
+    const struct call *c = t->passed;
+    if (!c || t->open)
+        return false;
+    if (!is_live(t, c, inner)) {
+        t->passed = NULL;
+        thread_set_limit(t);
+        return false;
+    }
+    return call_is_seen(t, c) || (uintptr_t)c - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+/* Is what `caller` calls part of a call that is passed by or left out? As is_part; it stays so if
+ * calls go on, or a capture begins, in the middle of that. */
+static bool is_part_of_passed(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    return caller && passed_encloses(t, c) &&
+           (call_is_seen(t, t->passed) || resolve_is_cuda(caller));
+}
+
+bool call_is_passed(struct thread *t, const struct call *inner, bool of_runtime)
+{
+    return passed_encloses(t, inner) && !(of_runtime && call_is_seen(t, t->passed));
+}
+
+/* While calls are off, what later ones are understood by goes on: who has which memory, and which
+ * streams capture. */
+static bool goes_on(const struct call_site *site)
+{
+    return site->class == API_ALLOC || api_bounds_capture(site->capture) ||
+           (site->capture && attention_captures());
 }
 
 /*
@@ -305,8 +330,11 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c, caller) || (recorded_off() & OFF_CALLS && !goes_on(t, site, caller)))
+    if (call_is_inside(t, c, caller))
         return CALL_PASS;
+    if (recorded_off() & OFF_CALLS &&
+        !goes_on(site)) /* what is inside an open call is part of that */
+        return t->open ? CALL_PASS : CALL_LEFT_OUT;
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
         if (atomic_load(&gp.counters[COUNTER_ENDED]) && !resolve_is_cuda(caller))
@@ -384,9 +412,8 @@ static bool is_inner(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *open = call_newest(t);
     if (!open || call_thread_is_inside(t) || gp.nested || !thread_takes_part(t) || !caller ||
-        (uintptr_t)open - (uintptr_t)t->seen < sizeof t->seen ||
-        (uintptr_t)open - (uintptr_t)c - 1 >= CALL_NEAR_BYTES || !resolve_is_cuda(caller) ||
-        !call_is_live(open, c))
+        call_is_seen(t, open) || (uintptr_t)open - (uintptr_t)c - 1 >= CALL_NEAR_BYTES ||
+        !resolve_is_cuda(caller) || !call_is_live(open, c))
         return false;
     thread_cost_count(t->cost, COST_NESTED);
     return true;
@@ -408,6 +435,11 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
         return;
     }
+    if (unlikely(t->passed) && is_part_of_passed(t, c, caller)) {
+        c->mark = call_mark(c, CALL_PASS);
+        thread_cost_count(t->cost, COST_NESTED);
+        return;
+    }
     if (unlikely(passing_now()) && pass_by(t, c, site, caller, begin))
         return;
     bool is_timed = begin && take_of_burst(t) && caller;
@@ -418,6 +450,10 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     }
     enum call_mode mode = choose_mode(t, c, site, caller);
     c->mark = call_mark(c, mode);
+    if (mode == CALL_LEFT_OUT) {
+        pass_enter(t, c, mode);
+        return;
+    }
     if (mode == CALL_PASS) {
         if (begin && (t->open || gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI))
             thread_cost_time(t->cost, COST_NESTED, ticks_now() - begin);
@@ -561,6 +597,10 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
         pass_end(t, c, site, result);
         return result;
     }
+    if (call_mode(c) == CALL_LEFT_OUT) {
+        pass_leave(t, c);
+        return result;
+    }
     if (unlikely(t->timed == c))
         return end_timed(t, c, site, result, words);
     return call_close_slow(c, site, ticks_now(), result, words);
@@ -589,8 +629,9 @@ struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site
         return NULL;
     }
     call_begin(&s->call, site, words, 0);
-    s->is_open = call_mode(&s->call) != CALL_PASS;
-    if (s->is_open) /* what it costs is in the callbacks' time */
+    enum call_mode mode = call_mode(&s->call);
+    s->is_open = mode != CALL_PASS;
+    if (s->is_open && mode != CALL_LEFT_OUT) /* what it costs is in the callbacks' time */
         thread_cost_raise(t->cost, &t->cost->count[site->cost], (uint64_t)-1);
     return s->is_open ? s : NULL;
 }
@@ -605,10 +646,14 @@ void call_end_seen(struct seen_call *s, const struct call_site *site, int result
 void call_abandon_seen(struct thread *t, struct seen_call *s)
 {
     struct call *c = &s->call;
+    s->is_open = false;
+    if (call_mode(c) == CALL_LEFT_OUT) {
+        pass_leave(t, c);
+        return;
+    }
     call_enter(t, c);
     uint32_t i = find_open(t, c);
     if (i < open_count(t))
         close_stale(t, i);
     call_leave(t);
-    s->is_open = false;
 }

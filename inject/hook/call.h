@@ -93,8 +93,8 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
 
 /*
  * A call that no hook saw, between two callbacks of CUPTI's; on top of others only where a signal
- * handler calls CUDA. NULL if it is not to be recorded. call_abandon_seen: its end will never be
- * told.
+ * handler calls CUDA. NULL if it is of no interest until its end. call_abandon_seen: its end will
+ * never be told.
  */
 struct seen_call *call_begin_seen(struct thread *t, const struct call_site *site,
                                   const uint64_t *words);
@@ -108,6 +108,13 @@ bool call_seen_is_live(const struct seen_call *s, const void *inner);
 
 /* Does `inner` lie inside an open call? */
 bool call_is_part(struct thread *t, const struct call *inner);
+
+/*
+ * Is what a callback tells of, from the frame of `inner`, a call that is passed by or left out, or
+ * part of one? CUDA makes no runtime call inside one that only callbacks saw: that is the
+ * program's.
+ */
+bool call_is_passed(struct thread *t, const struct call *inner, bool of_runtime);
 
 /*
  * The record of the user's own call that `inner` lies inside, if it has one; of the newest where it

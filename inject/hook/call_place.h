@@ -10,12 +10,13 @@
 #include "record/thread.h"
 
 enum call_mode {
-    CALL_PASS,   /* not an event */
-    CALL_OWNER,  /* the usual: no other call is open */
-    CALL_ON_TOP, /* another one waits below it */
-    CALL_NESTED, /* the same, and it is CUDA's own */
-    CALL_LOST,   /* an event that found no room: dropped, and counted */
-    CALL_PASSED, /* an event that is passed by, and counted; pass_by.h */
+    CALL_PASS,     /* not an event */
+    CALL_OWNER,    /* the usual: no other call is open */
+    CALL_ON_TOP,   /* another one waits below it */
+    CALL_NESTED,   /* the same, and it is CUDA's own */
+    CALL_LOST,     /* an event that found no room: dropped, and counted */
+    CALL_PASSED,   /* an event that is passed by, and counted; pass_by.h */
+    CALL_LEFT_OUT, /* calls are off: no event, nor is what CUDA calls inside it, if they go on */
 };
 
 /* What a wrapper knows of its function when it is compiled, so that none of it costs at run time.
@@ -52,6 +53,12 @@ static inline enum call_mode call_mode(const struct call *c)
 static inline bool call_has_mark(const struct call *c, uintptr_t mark)
 {
     return (mark ^ ~(uintptr_t)c) <= CALL_MODE_MASK;
+}
+
+/* Is it one that only CUPTI's callbacks saw? */
+static inline bool call_is_seen(const struct thread *t, const struct call *c)
+{
+    return (uintptr_t)c - (uintptr_t)t->seen < sizeof t->seen;
 }
 
 /* As call_is_live, wherever `outer` lies. */

@@ -2,7 +2,6 @@
 #include "hook/pass_by.h"
 
 #include "base/ticks.h"
-#include "hook/resolve.h"
 
 /* Xorshift: which calls are recorded must not follow the program's own rhythm. */
 static uint32_t draw(struct passer *p, uint32_t seed, uint32_t below)
@@ -52,9 +51,28 @@ static bool can_pass(const struct thread *t)
            !(recorded_off() & OFF_CALLS);
 }
 
+/* Does the newest one lie inside `c`, or is it that? Else `c` began on another thread, or a
+ * coroutine waits in the newest one. */
+static bool has_newest(const struct thread *t, const struct call *c)
+{
+    return t->passed && (call_is_seen(t, c) || call_is_seen(t, t->passed) ||
+                         (uintptr_t)c - (uintptr_t)t->passed < CALL_STACK_BYTES_MAX);
+}
+
+void pass_leave(struct thread *t, struct call *c)
+{
+    if (!has_newest(t, c)) {
+        *(volatile uintptr_t *)&c->mark = 0; /* the thread that has it sees that it is over */
+        return;
+    }
+    t->passed = c->below; /* with what was passed by inside it, and left by an exception */
+    if (!t->passed)
+        thread_set_limit(t);
+}
+
 void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result)
 {
-    t->passed = c->below; /* with what was passed by inside it, and left by an exception */
+    pass_leave(t, c);
     if (call_has_failed(site, result) && thread_takes_part(t))
         counter_add(COUNTER_PASSED_FAILED, 1);
 }
@@ -67,18 +85,12 @@ bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uin
     if (!caller || call_thread_is_inside(t))
         return false;
     c->mark = call_mark(c, CALL_PASS);
-    if (pass_is_open(t, c) && resolve_is_cuda(caller)) { /* even if a capture began meanwhile */
-        thread_cost_count(t->cost, COST_NESTED);
-        return true;
-    }
     if (!can_pass(t))
         return false;
     call_enter(t, c); /* a signal handler's call must not come between a count and its store */
     bool passes = is_its_turn(t, c, site);
     if (passes) {
-        c->below = t->passed;
-        c->mark = call_mark(c, CALL_PASSED);
-        t->passed = c;
+        pass_enter(t, c, CALL_PASSED);
         note_passed(t);
     }
     if (thread_is_asked(t))

@@ -11,10 +11,8 @@
 
 #include "hook/call_place.h"
 
-/*
- * In the place of all that the call's begin does: true, if it, or the call that it is part of, is
- * passed by. `begin`: ticks, if it is to be timed.
- */
+/* In the place of all that the call's begin does: true, if it is passed by. `begin`: ticks, if it
+ * is to be timed. */
 bool pass_by(struct thread *t, struct call *c, const struct call_site *site, uintptr_t caller,
              uint64_t begin);
 
@@ -28,15 +26,19 @@ static inline void pass_take_weight(struct thread *t)
     t->weighed = NULL;
 }
 
+/* From here on a call is the newest that is passed by or left out: which of them is its mode. */
+static inline void pass_enter(struct thread *t, struct call *c, enum call_mode mode)
+{
+    c->below = t->passed;
+    c->mark = call_mark(c, mode);
+    t->passed = c;
+    t->limit = 0; /* thread_usual_limit */
+}
+
+/* It is over, or known to be. */
+void pass_leave(struct thread *t, struct call *c);
+
 /* A call is over that is passed by. */
 void pass_end(struct thread *t, struct call *c, const struct call_site *site, int result);
-
-/* Is the newest call, as seen from the frame that `inner` lies in, one that is passed by? */
-static inline bool pass_is_open(const struct thread *t, const struct call *inner)
-{
-    return !t->open && t->passed &&
-           (uintptr_t)t->passed - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX &&
-           call_is_live(t->passed, inner);
-}
 
 #endif

@@ -29,7 +29,8 @@ uint64_t thread_usual_limit(const struct thread *t)
 {
     bool has_usual = process_clock.source != CLOCK_SOURCE_MONOTONIC &&
                      gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
-    return t->records && has_usual && !t->has_moved ? t->capacity - OPEN_BYTES_MAX + 1 : 0;
+    return t->records && has_usual && !t->has_moved && !t->passed ? t->capacity - OPEN_BYTES_MAX + 1
+                                                                  : 0;
 }
 
 void thread_set_limit(struct thread *t)

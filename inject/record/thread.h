@@ -16,7 +16,7 @@
 /* A call's place in time and on the stack; call.h. */
 struct call {
     uintptr_t mark; /* mode, and what tells a live struct from what the stack was used for since */
-    struct call *below; /* of a call that is passed by: the one before it in thread.passed */
+    struct call *below; /* of a call in thread.passed: the one that was there before it */
 };
 
 enum passed_class { PASSED_LAUNCH, PASSED_COPY, PASSED_CLASS_COUNT };
@@ -82,7 +82,7 @@ struct thread {
     uint32_t burst;           /* calls that go the long way yet, to be timed */
     struct call *timed;       /* the one that is being timed, NULL = none */
     uint64_t timed_ticks;     /* what its begin has taken */
-    struct call *passed;      /* the newest that is passed by; it may be over */
+    struct call *passed;      /* the newest that is passed by or left out; it may be over */
     struct call *weighed;     /* the one that is recorded for others too, NULL = none */
     uint32_t weight;          /* for how many */
     struct passer passer;
@@ -176,7 +176,8 @@ static inline bool thread_is_asked(const struct thread *t)
 /* Does what was asked: a burst of calls is timed. */
 void thread_follow(struct thread *t);
 
-/* The usual limit of a thread that has no burst before it. */
+/* The usual limit of a thread that has no burst before it. 0 inside a call that is passed by or
+ * left out: what CUDA calls there would be a usual call, if calls go on meanwhile. */
 uint64_t thread_usual_limit(const struct thread *t);
 
 /* The limit as it is to be: 0 in a burst, or while calls are passed by. */

@@ -122,13 +122,46 @@ def test_race(asked, tmp_path):
     assert not process.losses
 
 
-def test_pause_beside_captures(library, tmp_path):
+def test_inside_what_is_left_out(asked, tmp_path):
+    """A call that was left out stays so to its end, with what CUDA calls inside it, though
+    recording goes on in its middle; what the program itself calls there is recorded."""
+    lines, [process] = run(asked, tmp_path, "inner")
+    counts = collections.Counter((call.symbol, call.args["event"]) for call in process.calls()
+                                 if "EventRecord" in call.symbol)
+    numbers = [number for number, _ in lines]
+    assert len(numbers) == 21
+    expected = {("cudaEventRecord", 200): 1}
+    for number in numbers:
+        expected["cudaEventRecord", 200 + number] = 2
+        case = (number - 1) % 7
+        if case == 6 or (case == 1 and number != 9):  # 9: by callbacks alone
+            expected["cudaEventRecord", 100 + number] = 1
+    assert counts == expected
+    assert lines == [(number, 1) for number in numbers], "a thread stays on its long way"
+    assert not process.losses
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["hooks", "callbacks"])
+def test_pause_beside_captures(library, tmp_path, static):
     """While recording is stopped and some stream captures, events are recorded. CUDA's own part of
     a call that was left out before the capture began is none."""
-    program = cupti.build(source="gpu_work.c")
-    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path)
-    toolchain.run([program, "init", "stop", "beside-captures"], env, status=3)
+    program = cupti.build(source="gpu_work.c", static=static)
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path, GPUPROF_GPU="on")
+    toolchain.run([program, "init", "launch", "stop", "beside-captures"], env, status=3)
     process, = stream_reader.read_folder(tmp_path / "out")
     counts = collections.Counter(call.symbol for call in process.calls())
+    del counts["cudaLaunchKernel"], counts["cuLaunchKernel"]
     assert counts.pop("cudaEventRecord") > 0
     assert counts == {"cudaStreamBeginCapture": 500, "cudaStreamEndCapture": 500}
+
+
+@pytest.mark.parametrize("front", ["auto", "cupti", "static"])
+def test_starts_beside_calls(library, tmp_path, front):
+    """Recording goes on in the middle of calls: what CUDA calls inside them is no call."""
+    program = cupti.build(source="gpu_work.c", static=front == "static")
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path, GPUPROF_GPU="on",
+                                GPUPROF_FRONT="auto" if front == "static" else front)
+    toolchain.run([program, "init", "launch", "beside-starts"], env, status=3)
+    process, = stream_reader.read_folder(tmp_path / "out")
+    counts = collections.Counter(call.symbol for call in process.calls())
+    assert counts["cudaEventRecord"] and not counts["cuEventRecord"]

@@ -9,14 +9,23 @@
  * three askers, and what the features were last told to leave out.
  * asked race ROUNDS: four threads ask and take back, two of them for the program, while another one
  * calls. After each round it prints what is left out, and calls with that as an argument.
+ * asked inner: calls that were left out, in whose middle recording goes on or another thread begins
+ * a capture, with CUDA's own calls inside them, by hooks, by callbacks and by both. Each case has a
+ * number, which its calls have as an argument: of the one that is left out and CUDA's inside it,
+ * the number; of the program's own in its middle, 100 more; of one after it, 200 more. It prints a
+ * line for each: number, whether the usual way is open again then.
  */
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cupti/gpu_callback.h"
+#include "cupti/gpu_guest.h"
+#include "cupti/gpu_state.h"
 #include "hook/call.h"
 #include "range/user_ranges.h"
 #include "record/recorded.h"
@@ -163,9 +172,210 @@ static void race(void)
         pthread_join(threads[i], NULL);
 }
 
+/* ---- calls inside calls that are left out ---------------------------------------------------- */
+
+enum { BY_HOOKS = 1, BY_CALLBACKS = 2 };
+enum { CBID = 7, STREAM = 0x100 };
+
+static const struct call_site cuda_event_record = {
+    API_CODE_cuEventRecord,   2,         event_kinds, none_late, API_SYNC, API_PENDING_OF_DRIVER,
+    API_CAPTURE_EVENT_RECORD, COST_QUERY};
+static const uint8_t stream_kinds[] = {ARG_STREAM};
+static const struct call_site begin_capture = {API_CODE_cudaStreamBeginCapture,
+                                               1,
+                                               stream_kinds,
+                                               none_late,
+                                               API_SYNC,
+                                               API_PENDING_OF_RUNTIME,
+                                               API_CAPTURE_BEGIN,
+                                               COST_SYNC};
+static const struct call_site end_capture = {API_CODE_cudaStreamEndCapture,
+                                             1,
+                                             stream_kinds,
+                                             none_late,
+                                             API_SYNC,
+                                             API_PENDING_OF_RUNTIME,
+                                             API_CAPTURE_END,
+                                             COST_SYNC};
+
+/* In place of hooks.c: the functions of which callbacks tell here. */
+const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
+    [API_CODE_cudaEventRecord] = &record_event, [API_CODE_cuEventRecord] = &cuda_event_record};
+
+/* No other client is here. */
+void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
+{
+    (void)domain, (void)cbid, (void)cbdata;
+}
+
+static uintptr_t of_program(void)
+{
+    static char here; /* in no code that CUDA has: our own counts as CUDA's, see resolve_is_cuda */
+    static char *heap;
+    heap = heap ? heap : malloc(sizeof here);
+    return (uintptr_t)heap;
+}
+
+struct hooked {
+    struct call call;
+    bool is_short;
+};
+
+/* As a wrapper does it. */
+static void begin(struct hooked *h, const struct call_site *site, uint64_t number, uintptr_t caller)
+{
+    const uint64_t words[] = {number, STREAM};
+    h->is_short = call_open(&h->call, site, words);
+    if (!h->is_short)
+        call_begin(&h->call, site, words, caller);
+}
+
+static void end(struct hooked *h, const struct call_site *site, uint64_t number)
+{
+    const uint64_t words[] = {number, STREAM};
+    if (h->is_short)
+        call_close(&h->call, site, 0, words);
+    else
+        call_end(&h->call, site, 0, words);
+}
+
+static void tell(CUpti_CallbackDomain domain, CUpti_ApiCallbackSite site, const uint64_t *params)
+{
+    int result = 0;
+    CUpti_CallbackData data = {.callbackSite = site,
+                               .functionParams = params,
+                               .functionReturnValue = &result,
+                               .correlationId = (uint32_t)params[0]};
+    gpu_callback(NULL, domain, CBID, &data);
+}
+
+/* A call as `ways` see it, and what happens in its middle. */
+static __attribute__((noinline)) void call_around(unsigned ways, bool is_cudas, uint64_t number,
+                                                  void (*middle)(unsigned ways))
+{
+    const struct call_site *site = is_cudas ? &cuda_event_record : &record_event;
+    CUpti_CallbackDomain domain =
+        is_cudas ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API;
+    volatile uint64_t params[] = {number, STREAM};
+    struct hooked hooked;
+    if (ways & BY_HOOKS)
+        begin(&hooked, site, number, is_cudas ? (uintptr_t)call_around : of_program());
+    if (ways & BY_CALLBACKS)
+        tell(domain, CUPTI_API_ENTER, (const uint64_t *)params);
+    if (middle)
+        middle(ways);
+    if (ways & BY_CALLBACKS)
+        tell(domain, CUPTI_API_EXIT, (const uint64_t *)params);
+    if (ways & BY_HOOKS)
+        end(&hooked, site, number);
+}
+
+static void *capture(void *site)
+{
+    const uint64_t words[] = {STREAM + 1};
+    stress_call(site, words);
+    return NULL;
+}
+
+static void *on_other(void *(*body)(void *), const void *data)
+{
+    pthread_t id;
+    pthread_create(&id, NULL, body, (void *)(uintptr_t)data);
+    pthread_join(id, NULL);
+    return NULL;
+}
+
+static void go_on(unsigned ways)
+{
+    turn(ASKER_PROGRAM, false);
+    call_around(ways, true, phase, NULL);
+}
+
+static void go_on_and_call(unsigned ways)
+{
+    go_on(ways);
+    if (ways & BY_HOOKS) /* what only callbacks show is the runtime's own */
+        call_around(ways, false, 100 + phase, NULL);
+    call_around(ways, true, phase, NULL);
+}
+
+static void begin_a_capture(unsigned ways)
+{
+    on_other(capture, &begin_capture);
+    call_around(ways, true, phase, NULL);
+}
+
+static void inner_is_left_out(unsigned ways)
+{
+    call_around(ways, true, phase, go_on);
+}
+
+static sigjmp_buf back;
+
+static void jump(unsigned ways)
+{
+    (void)ways;
+    siglongjmp(back, 1);
+}
+
+static void jump_inside(unsigned ways)
+{
+    call_around(ways, true, phase, jump);
+}
+
+static void *end_there(void *hooked)
+{
+    end(hooked, &record_event, phase);
+    turn(ASKER_PROGRAM, false);
+    call_around(BY_HOOKS, false, 100 + phase, NULL);
+    return NULL;
+}
+
+/* A coroutine's call: it ends on another thread. */
+static void end_elsewhere(void)
+{
+    struct hooked *h = malloc(sizeof *h);
+    begin(h, &record_event, phase, of_program());
+    on_other(end_there, h);
+    free(h);
+}
+
+static void inner(void)
+{
+    static void (*const middles[])(unsigned) = {
+        go_on, go_on_and_call, begin_a_capture, inner_is_left_out, jump, jump_inside};
+    enum { MIDDLES = sizeof middles / sizeof middles[0] };
+    gpu.callbacks.codes[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_CODE_cudaEventRecord + 1;
+    gpu.callbacks.codes[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_CODE_cuEventRecord + 1;
+    gpu.is_called_back[API_CODE_cudaEventRecord] = gpu.is_called_back[API_CODE_cuEventRecord] =
+        true;
+    atomic_store(&gpu.cuda_pid, (uint32_t)getpid());
+    atomic_store(&gpu.phase, GPU_WATCHING);
+    call_around(BY_HOOKS, false, 200, NULL); /* the recording begins */
+    for (unsigned ways = BY_HOOKS; ways <= (BY_HOOKS | BY_CALLBACKS); ways++)
+        for (unsigned i = 0; i <= MIDDLES; i++) {
+            phase++;
+            turn(ASKER_PROGRAM, true);
+            if (i == MIDDLES)
+                end_elsewhere();
+            else if (!sigsetjmp(back, 1))
+                call_around(ways, false, phase, middles[i]);
+            if (i < MIDDLES && middles[i] == begin_a_capture)
+                on_other(capture, &end_capture);
+            turn(ASKER_PROGRAM, false);
+            call_around(ways, false, 200 + phase, NULL);
+            call_around(BY_HOOKS, false, 200 + phase, NULL);
+            printf("%u %d\n", phase, this_thread.limit != 0);
+        }
+}
+
 int main(int argc, char **argv)
 {
     stress_turned = follow;
+    if (argc == 2) {
+        inner();
+        return 3;
+    }
     if (argc > 2) {
         rounds = (unsigned)strtoul(argv[2], NULL, 10);
         race();

@@ -20,7 +20,14 @@
 enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4, HOST_FUNCTIONS = 5 };
-enum { STOP_US = 100000, PAUSES = 50, PAUSE_US = 1000, PAUSED_THREADS = 3, CAPTURES = 500 };
+enum {
+    STOP_US = 100000,
+    PAUSES = 50,
+    PAUSE_US = 1000,
+    PAUSED_THREADS = 3,
+    CAPTURES = 500,
+    STARTS = 80
+};
 
 static volatile sig_atomic_t signals;
 static _Atomic int threads_end;
@@ -286,11 +293,11 @@ static void capture_end(void)
     cudaStreamEndCapture(captured, &graph);
 }
 
-static _Atomic unsigned captures_left = CAPTURES;
+static _Atomic unsigned turns_left;
 
 static void *capture_again(void *unused)
 {
-    for (; captures_left; captures_left--) {
+    for (; turns_left; turns_left--) {
         capture_begin();
         usleep(1); /* the others have the lock for a while */
         capture_end();
@@ -300,16 +307,39 @@ static void *capture_again(void *unused)
     return unused;
 }
 
-/* Records of an event, while another thread begins and ends captures. */
-static void beside_captures(void)
+static void *start_again(void *unused)
+{
+    for (; turns_left; turns_left--) {
+        gpuprof_stop();
+        usleep(1);
+        gpuprof_start();
+        usleep(1);
+    }
+    return unused;
+}
+
+/* Records of an event, while another thread does something again and again, and one after it. */
+static void record_beside(void *(*other)(void *), unsigned turns)
 {
     pthread_t id;
     cudaEvent_t event;
     cudaEventCreate(&event);
-    pthread_create(&id, NULL, capture_again, NULL);
-    while (captures_left)
+    turns_left = turns;
+    pthread_create(&id, NULL, other, NULL);
+    while (turns_left)
         cudaEventRecord(event, NULL);
+    cudaEventRecord(event, NULL);
     pthread_join(id, NULL);
+}
+
+static void beside_captures(void)
+{
+    record_beside(capture_again, CAPTURES);
+}
+
+static void beside_starts(void)
+{
+    record_beside(start_again, STARTS);
 }
 
 static void capture_launch(void)
@@ -371,6 +401,7 @@ static const struct {
     {"capture-launch", capture_launch},
     {"capture-end", capture_end},
     {"beside-captures", beside_captures},
+    {"beside-starts", beside_starts},
     {"stop", gpuprof_stop},
     {"start", gpuprof_start},
 };
