@@ -9,6 +9,7 @@
   from the part's root. No circle of files; those that differ only in their suffix are one.
 - Each third-party header is included by at most one .c file of each part; cmocka only in test/.
 - File names are unique in the tree; every source file names its licence in its first lines.
+- A file or a folder that a document names between backquotes is there.
 """
 
 import collections
@@ -31,6 +32,7 @@ SAME_NAME_ALLOWED = {"layers", "README.md", "__init__.py", "conftest.py", ".giti
 SAME_NAME_FOLDERS = {"test/sim/include"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINES = 5
+TOP_FOLDERS = {*PARTS, "test", "scripts"}
 
 
 def tree_files():
@@ -174,6 +176,28 @@ def check_licences(files):
                 yield f"{path}: no SPDX line"
 
 
+def is_name_of_tree(word):
+    """Does a word of a document look like a file or folder of this tree?"""
+    word = pathlib.PurePosixPath(word)
+    return word.suffix in SOURCES or word.parts[0] in TOP_FOLDERS and len(word.parts) > 1 \
+        or re.fullmatch(r"test_\w+", str(word)) is not None
+
+
+def check_documents(files):
+    """What a document names between backquotes is there: a path from the root, or the end of one; a
+    test and a folder without a suffix."""
+    names = {str(place) for path in files
+             for place in (path, path.with_suffix(""), *path.parents)}
+    ends = {"/".join(name.split("/")[i:]) for name in names for i in range(name.count("/") + 1)}
+    for path in files:
+        text = (ROOT / path).read_text() if path.suffix == ".md" else ""
+        for quoted in re.findall(r"`([^`\n]+)`", text):
+            for word in quoted.split():
+                if re.fullmatch(r"[\w./-]+", word) and is_name_of_tree(word) and \
+                        "NAME" not in word and word.removeprefix("../").rstrip("/") not in ends:
+                    yield f"{path}: names {word}, which is not there"
+
+
 def violations():
     files = tree_files()
     yield from check_parts(files)
@@ -181,6 +205,7 @@ def violations():
     yield from check_circles(files)
     yield from check_names(files)
     yield from check_licences(files)
+    yield from check_documents(files)
 
 
 def main():

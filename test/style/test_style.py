@@ -26,6 +26,19 @@ def test_includes_names_and_licences():
     assert list(check_includes.violations()) == []
 
 
+def test_documents_name_what_is_there(monkeypatch, tmp_path):
+    names = ["call.c", "inject/hook/call.c", "inject/hook", "hook/", "test_call", "inject/call.c",
+             "inject/store", "seal.c", "test_seal", "./seal other.c word a.json *.h"]
+    (tmp_path / "inject/hook").mkdir(parents=True)
+    (tmp_path / "README.md").write_text(" ".join(f"`{name}`" for name in names))
+    for name in ("inject/hook/call.c", "test_call.py"):
+        (tmp_path / name).write_text("`no.c`")
+    monkeypatch.setattr(check_includes, "ROOT", tmp_path)
+    files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert [line.split()[2] for line in check_includes.check_documents(files)] == \
+        ["inject/call.c,", "inject/store,", "seal.c,", "test_seal,", "other.c,"]
+
+
 LAYERED = {
     "collector/layers": "# bottom up\nbase   what all need\nread   recordings\n\ncli  verbs\n",
     "collector/base/array.h": "",
