@@ -121,8 +121,8 @@ KEYS = ("calls", "self_cpu_ns", "cpu_ns", "self_gpu_ns", "gpu_ns")
 
 
 def check_tables(report, expected, ns_per_call=0):
-    """`ns_per_call`: by which times may differ where clocks are mapped, and so rounded; a thousandth
-    more, since the machine's clock may be made to go faster or slower meanwhile."""
+    """`ns_per_call`: by which times may differ where clocks are mapped, and so rounded; a
+    thousandth more, since the machine's clock may be made to go faster or slower meanwhile."""
     found = {}
     for key, is_label in (("ops", False), ("labels", True)):
         rows = report.get(key, [])

@@ -132,6 +132,15 @@ def test_askers(stress, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+def test_inside_what_is_left_out(stress, tmp_path, kind):
+    """Calls that are left out, and left by longjmp, or end on another thread."""
+    done = subprocess.run([stress(kind, "asked"), "inner"], capture_output=True, text=True,
+                          check=False, env=environment(tmp_path, TSAN_OPTIONS="exitcode=66"))
+    assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
+    assert done.stdout.splitlines() == [f"{number} 1" for number in range(1, 22)]
+
+
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("part, needs", [
     ("stack", ["ticks"]), ("modules", ["program_file", "cfi", "futex", "signals", "ticks"]),
     ("status", ["futex", "leader", "signals"])])
