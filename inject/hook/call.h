@@ -17,18 +17,8 @@
 #include "base/ticks.h"
 #include "cuda/capture.h"
 #include "cuda/names.h"
-#include "hook/call_place.h"
+#include "hook/open_calls.h"
 #include "record/thread.h"
-
-/*
- * Who else sees calls, and tells of those that no hook sees (call_begin_seen): one at most, from
- * when it begins on. Any thread asks it.
- */
-struct call_watcher {
-    bool (*shows)(unsigned code); /* does it tell of all calls of that function from now on? */
-    bool (*is_deaf)(void);        /* will it tell of no more ends of calls? */
-};
-void call_watch(const struct call_watcher *w);
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
@@ -58,10 +48,6 @@ static inline __attribute__((always_inline)) void call_leave_none(struct thread 
     t->inside = NULL;
 #endif
 }
-
-/* True: not to be recorded, because we are inside our own code on this thread; counted, but for
- * what CUDA calls. */
-bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
 
 /* As call_enter, for record-keeping that belongs to no call. False: not now; call_leave not due. */
 static inline bool call_enter_own(struct thread *t, struct call *c)
@@ -102,26 +88,6 @@ void call_end_seen(struct seen_call *s, const struct call_site *site, int result
                    const uint64_t *words);
 void call_abandon_seen(struct thread *t, struct seen_call *s);
 
-/* The newest that is open, or NULL; and whether its frame is still above `inner` on the stack. */
-struct seen_call *call_newest_seen(struct thread *t);
-bool call_seen_is_live(const struct seen_call *s, const void *inner);
-
-/* Does `inner` lie inside an open call? */
-bool call_is_part(struct thread *t, const struct call *inner);
-
-/*
- * Is what a callback tells of, from the frame of `inner`, a call that is passed by or left out, or
- * part of one? CUDA makes no runtime call inside one that only callbacks saw: that is the
- * program's.
- */
-bool call_is_passed(struct thread *t, const struct call *inner, bool of_runtime);
-
-/*
- * The record of the user's own call that `inner` lies inside, if it has one; of the newest where it
- * is not known which that is.
- */
-uint64_t *call_outer_record(struct thread *t, const struct call *inner);
-
 /* Writes the record of a call that begins now. */
 static inline __attribute__((always_inline)) void call_write(uint64_t *record,
                                                              const struct call_site *site,
@@ -136,20 +102,6 @@ static inline __attribute__((always_inline)) void call_write(uint64_t *record,
         record_word0(RECORD_CALL, flags, RECORD_HEAD_WORDS + site->count, site->code, site->count);
     record[3] = 0; /* a callback may put the correlation id there; gpu_callback.c */
     record[1] = is_raw ? ticks_raw() : ticks_now();
-}
-
-/* Completes it; what `words` has of late ones goes in. */
-static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
-                                                                const struct call_site *site,
-                                                                uint64_t end, int result,
-                                                                const uint64_t *words)
-{
-    record[2] = end - record[1];
-    memcpy(&record[3], &result, sizeof result); /* the low half */
-#pragma GCC unroll 16
-    for (unsigned i = 0; i < API_ARGS_MAX; i++)
-        if (i < site->count && site->late[i])
-            record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
 /*

@@ -6,6 +6,8 @@
 #ifndef GPUPROF_INJECT_CALL_PLACE_H
 #define GPUPROF_INJECT_CALL_PLACE_H
 
+#include <string.h>
+
 #include "api/api.h"
 #include "record/thread.h"
 
@@ -82,6 +84,20 @@ static inline __attribute__((always_inline)) bool call_has_failed(const struct c
 {
     const int pending = site->pending; /* first: the compiler then tests for both at once */
     return result != 0 && result != pending;
+}
+
+/* Completes a call's record; what `words` has of late ones goes in. */
+static inline __attribute__((always_inline)) void call_complete(uint64_t *record,
+                                                                const struct call_site *site,
+                                                                uint64_t end, int result,
+                                                                const uint64_t *words)
+{
+    record[2] = end - record[1];
+    memcpy(&record[3], &result, sizeof result); /* the low half */
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        if (i < site->count && site->late[i])
+            record[RECORD_HEAD_WORDS + i] = words[i];
 }
 
 #endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/open_calls.h"
+
+#include <string.h>
+
+#include "base/signals.h"
+#include "base/ticks.h"
+#include "hook/moved.h"
+#include "hook/pass_by.h"
+#include "hook/resolve.h"
+#include "record/stack_place.h"
+
+static _Atomic(const struct call_watcher *) watcher; /* once, by call_watch; NULL: nobody */
+
+void call_watch(const struct call_watcher *w)
+{
+    atomic_store(&watcher, w);
+}
+
+const struct call_watcher *call_watcher(void)
+{
+    return atomic_load_explicit(&watcher, memory_order_acquire);
+}
+
+/* What the kernel puts onto the stack for a handler: the registers, the floating-point ones too. */
+#define SIGNAL_FRAME_BYTES_MIN 1024u
+
+static struct call *open_at(const struct thread *t, uint32_t i)
+{
+    return open_listed(t) ? t->opens[i].call : call_newest(t);
+}
+
+/* How many of the first `count` open calls have a record. */
+static unsigned recorded_before(const struct thread *t, uint32_t count)
+{
+    unsigned recorded = 0;
+    for (uint32_t i = 0; i < count; i++)
+        recorded += !open_listed(t) || t->opens[i].is_recorded;
+    return recorded;
+}
+
+/* The record of an open call, or NULL. */
+static uint64_t *record_at(struct thread *t, uint32_t i)
+{
+    struct open_records o = thread_find_open(t); /* first: it may find that there are none */
+    unsigned before = recorded_before(t, i);
+    if (recorded_before(t, i + 1) == before || before >= o.count)
+        return NULL;
+    return (uint64_t *)(void *)(t->records + t->used + o.at[before]);
+}
+
+/* The same, if it still is a call of this site: else the program wrote over it, and it is lost. */
+uint64_t *open_record(struct thread *t, uint32_t i, const struct call_site *site)
+{
+    uint64_t *record = record_at(t, i);
+    uint64_t head =
+        record_word0(RECORD_CALL, 0, RECORD_HEAD_WORDS + site->count, site->code, site->count);
+    if (record && (record[0] & ~(uint64_t)0xff00) != head) {
+        thread_lose_open(t);
+        record = NULL;
+    }
+    return record;
+}
+
+void open_push(struct thread *t, struct call *c, bool is_recorded)
+{
+    t->open_count = open_listed(t);
+    if (call_newest(t) && t->open_count == 0)
+        t->opens[t->open_count++] = (struct open_call){call_newest(t), true};
+    t->opens[t->open_count++] = (struct open_call){c, is_recorded};
+    call_set_newest(t, c, CALL_LISTED);
+}
+
+/* The call that only CUPTI saw which has this struct; NULL if it is a hook's. */
+static struct seen_call *seen_of(struct thread *t, const struct call *c)
+{
+    for (unsigned i = 0; i < LIVE_OPEN_MAX; i++)
+        if (c == &t->seen[i].call)
+            return &t->seen[i];
+    return NULL;
+}
+
+/* An open call is over; those that were on top of it move down. */
+static void take_out(struct thread *t, uint32_t i)
+{
+    struct seen_call *s = seen_of(t, open_at(t, i));
+    uint32_t left = open_count(t) - 1;
+    if (s)
+        s->is_open = false;
+    memmove(&t->opens[i], &t->opens[i + 1], (left - i) * sizeof t->opens[0]);
+    call_set_newest(t, left ? t->opens[left - 1].call : NULL, left ? CALL_LISTED : 0);
+    atomic_signal_fence(memory_order_seq_cst); /* the other order would leave one without a list */
+    t->open_count = left;
+}
+
+/*
+ * An open call's record becomes whole, if it has one, and the call is forgotten. What a jump leaves
+ * of that is told (thread_settle) only if it is the newest; signals are kept out of the others.
+ */
+void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
+{
+    bool is_newest = i + 1 == open_count(t);
+    uint64_t mask = is_newest ? 0 : block_signals();
+    if (record_at(t, i)) {
+        unsigned before = recorded_before(t, i);
+        if (!stack && !weight)
+            thread_close(t, before);
+        else if (thread_close_with(t, before, stack, weight) && weight)
+            pass_take_weight(t);
+    }
+    take_out(t, i);
+    if (!is_newest)
+        restore_signals(mask);
+}
+
+void open_close_stale(struct thread *t, uint32_t i)
+{
+    uint64_t *record = record_at(t, i);
+    if (record) {
+        counter_add(COUNTER_STALE, 1);
+        record[0] |= (uint64_t)RECORD_STALE << 8;
+        record[2] = ticks_now() - record[1];
+        record[3] = 0;
+    }
+    open_close(t, i, 0, 0);
+}
+
+/* Where the open call `c` is listed; open_count if it is not open any more. */
+uint32_t open_find(const struct thread *t, const struct call *c)
+{
+    uint32_t i = 0;
+    while (i < open_count(t) && open_at(t, i) != c)
+        i++;
+    return i;
+}
+
+/*
+ * What looks like a call that a signal handler interrupted may be one that it left, whose stack was
+ * not written to since. Where not even a handler's frame fits in between, it was left. What our own
+ * code lets CUDA call may be that near.
+ */
+static bool is_too_near(const struct call *where, const struct call *c, uintptr_t caller)
+{
+    return caller && (uintptr_t)where - (uintptr_t)c < SIGNAL_FRAME_BYTES_MIN &&
+           !resolve_is_cuda(caller);
+}
+
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    const struct call *where = t->inside ? t->inside : call_newest(t);
+    if (!call_thread_is_inside(t))
+        return false;
+    if (where == CALL_FOR_GOOD)
+        return true;
+    if (!is_too_near(where, c, caller) && call_is_live(where, c)) {
+        if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+            counter_add(COUNTER_UNRECORDED, 1);
+        return true;
+    }
+    /* A signal handler left our code by longjmp. */
+    if (thread_takes_part(t)) /* else the chunk is another process's */
+        thread_settle(t);
+    call_leave(t);
+    return false;
+}
+
+/* `inner` may be a seen call itself: then what was open below it was looked at before. */
+static bool is_live(struct thread *t, const struct call *outer, const struct call *inner)
+{
+    const struct seen_call *s = seen_of(t, outer);
+    if (seen_of(t, inner))
+        return true;
+    if (s && call_watcher() && call_watcher()->is_deaf()) /* its end will never be told */
+        return false;
+    return s ? call_seen_is_live(s, inner) : call_is_live(outer, inner);
+}
+
+/* Is it a call of this site? */
+static bool is_of(const uint64_t *record, const struct call_site *site)
+{
+    return record_shape_key(record[0]) ==
+           record_shape_key(record_word0(RECORD_CALL, 0, 0, site->code, site->count));
+}
+
+/* Records those open calls that ended on another thread. */
+void open_close_moved(struct thread *t)
+{
+    struct moved_end m;
+    for (uint32_t i = open_count(t); i > 0; i--) {
+        uint64_t *record = record_at(t, i - 1);
+        if (!record || !moved_take(open_at(t, i - 1), record[1], &m) || !is_of(record, m.site))
+            continue;
+        call_complete(record, m.site, m.end, m.result, m.words);
+        open_close(t, i - 1, 0, 0);
+    }
+}
+
+/* Those open calls from `first` on are over that are not on the stack any more. */
+void open_close_left(struct thread *t, uint32_t first, const struct call *inner)
+{
+    for (uint32_t i = open_count(t); i > first; i--)
+        if (!is_live(t, open_at(t, i - 1), inner))
+            open_close_stale(t, i - 1);
+}
+
+/* Is the frame of an open call one that `inner` may have been called from? */
+static bool encloses(struct thread *t, uint32_t i, const struct call *inner)
+{
+    return seen_of(t, open_at(t, i)) ||
+           (uintptr_t)open_at(t, i) - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+/* The newest call that encloses `inner`; open_count if there is none. */
+static uint32_t find_enclosing(struct thread *t, const struct call *inner)
+{
+    for (uint32_t i = open_count(t); i > 0; i--)
+        if (encloses(t, i - 1, inner))
+            return i - 1;
+    return open_count(t);
+}
+
+/* A stub that another stub leads to, and not CUDA: the same function is open, and it has its own.
+ */
+static bool is_stubs(struct thread *t, uint32_t i, const struct call_site *site, uintptr_t caller)
+{
+    const uint64_t *record = record_at(t, i);
+    return record && is_of(record, site) &&
+           resolve_defines(api_functions[site->code].symbol, caller);
+}
+
+/*
+ * Is what `caller` calls part of an open call? 0: a call that only CUPTI saw. What CUDA calls on
+ * another stack than that of any open one is part of none of them.
+ */
+bool open_has_part(struct thread *t, const struct call *c, const struct call_site *site,
+                   uintptr_t caller)
+{
+    uint32_t i = caller ? find_enclosing(t, c) : open_count(t);
+    return i < open_count(t) &&
+           (seen_of(t, call_newest(t)) || resolve_is_cuda(caller) || is_stubs(t, i, site, caller));
+}
+
+/*
+ * As many calls are open as can be. Those of other stacks may never come back: the oldest of them
+ * is given up, so that a thread is not silenced for good.
+ */
+bool open_give_up_one(struct thread *t, const struct call *c)
+{
+    for (uint32_t i = 0; i < open_count(t); i++)
+        if (!encloses(t, i, c)) {
+            open_close_stale(t, i);
+            return true;
+        }
+    return false;
+}
+
+bool call_is_part(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    return i < open_count(t) && (seen_of(t, open_at(t, i)) || call_is_live(open_at(t, i), inner));
+}
+
+uint64_t *call_outer_record(struct thread *t, const struct call *inner)
+{
+    uint32_t i = find_enclosing(t, inner);
+    if (i == open_count(t) && i > 0)
+        i--;
+    uint64_t *record = i < open_count(t) ? record_at(t, i) : NULL;
+    while (record && record[0] >> 8 & RECORD_NESTED && i > 0) {
+        uint64_t *below = record_at(t, --i);
+        record = below ? below : record;
+    }
+    return record;
+}
+
+/* Does `inner` lie inside the newest call that is passed by or left out? If that is over, it is
+ * forgotten. */
+static bool passed_encloses(struct thread *t, const struct call *inner)
+{
+    const struct call *c = t->passed;
+    if (!c || t->open)
+        return false;
+    if (!is_live(t, c, inner)) {
+        t->passed = NULL;
+        thread_set_limit(t);
+        return false;
+    }
+    return call_is_seen(t, c) || (uintptr_t)c - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX;
+}
+
+/* Is what `caller` calls part of a call that is passed by or left out? As is_part; it stays so if
+ * calls go on, or a capture begins, in the middle of that. */
+bool open_passed_has_part(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    return caller && passed_encloses(t, c) &&
+           (call_is_seen(t, t->passed) || resolve_is_cuda(caller));
+}
+
+bool call_is_passed(struct thread *t, const struct call *inner, bool of_runtime)
+{
+    return passed_encloses(t, inner) && !(of_runtime && call_is_seen(t, t->passed));
+}
+
+struct seen_call *call_newest_seen(struct thread *t)
+{
+    for (unsigned i = LIVE_OPEN_MAX; i > 0; i--)
+        if (t->seen[i - 1].is_open)
+            return &t->seen[i - 1];
+    return NULL;
+}
+
+bool call_seen_is_live(const struct seen_call *s, const void *inner)
+{
+    return s->is_open && (!s->frame || s->frame - (uintptr_t)inner - 1 < CALL_STACK_BYTES_MAX ||
+                          stack_place_is_handlers(s->frame));
+}
