@@ -17,7 +17,7 @@
 #include "base/ticks.h"
 #include "cuda/capture.h"
 #include "cuda/names.h"
-#include "hook/open_calls.h"
+#include "hook/calls_open.h"
 #include "record/thread.h"
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hook/open_calls.h"
+#include "hook/calls_open.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  * thread's `open` alone; more are listed, the newest last. Calls of this file are made inside our
  * own code (call_enter), but for those that say otherwise.
  */
-#ifndef GPUPROF_INJECT_OPEN_CALLS_H
-#define GPUPROF_INJECT_OPEN_CALLS_H
+#ifndef GPUPROF_INJECT_CALLS_OPEN_H
+#define GPUPROF_INJECT_CALLS_OPEN_H
 
 #include "hook/call_place.h"
 
