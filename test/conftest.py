@@ -220,6 +220,19 @@ def make_stacks(tmp_path):
 
 
 @pytest.fixture
+def make_ranges(tmp_path):
+    """make_ranges(LINES): a folder with the recording that the lines of a script describe."""
+    def make(lines, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        script = "\n".join(lines) + "\n"
+        subprocess.run([built(BUILD / "make_ranges"), folder], check=True, timeout=60,
+                       input=script.encode("utf-8", "surrogateescape"))
+        return folder
+    return make
+
+
+@pytest.fixture
 def run_verb(run_collector):
     def run(*arguments, status=0, **options):
         result = run_collector(*arguments, **options)

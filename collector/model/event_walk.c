@@ -136,6 +136,22 @@ static int tie(const struct pass *p, struct slice *s)
     return error;
 }
 
+/* A range that is an operator is one, and no range. */
+static int take_op_range(const struct pass *p, struct slice *s, int range_change)
+{
+    struct walk *w = p->walk;
+    struct op_numbers *numbers = &w->names[s->event.process->index].ops;
+    int change = OP_SAME;
+    if (p->needs & WALK_OPS && range_change == RANGE_OPENED)
+        change = ops_open_range(&w->ops, s->range, numbers, &s->op);
+    else if (p->needs & WALK_OPS)
+        change = ops_close_range(&w->ops, s->range, &s->op);
+    if (change < 0)
+        return change;
+    s->op_change = (enum op_change)change;
+    return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+}
+
 /* What is around a range must be asked for before it is there itself. */
 static int take_range(const struct pass *p, struct slice *s)
 {
@@ -145,6 +161,8 @@ static int take_range(const struct pass *p, struct slice *s)
     int change = ranges_take(&w->ranges, &s->event, &s->range);
     if (change < 0)
         return change;
+    if (change != RANGE_NONE && s->range->is_op)
+        return take_op_range(p, s, change);
     s->change = (enum range_change)change;
     return p->surveys ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
@@ -279,6 +297,8 @@ static int tell_left(const struct pass *p)
     s.change = RANGE_LEFT;
     while (error == 0 && p->needs & WALK_RANGES &&
            (s.range = ranges_drain(&w->ranges, UINT64_MAX))) {
+        if (s.range->is_op)
+            continue;
         s.event.process = s.range->process;
         s.event.thread = s.range->thread;
         error = tell(p, &s);
@@ -387,7 +407,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
         p.needs |= consumers[i].needs;
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
-    if (p.surveys)
-        p.needs |= WALK_RANGES; /* in which calls were made */
+    if (p.surveys || p.needs & WALK_OPS)
+        p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     return run(&p, only);
 }

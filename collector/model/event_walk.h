@@ -12,6 +12,8 @@
  *
  * Memory: timeline.h, survey.h, range_stack.h, op_stack.h and kernel_names.h say what bounds
  * theirs; work that waits for its call lies in a spool (spool.h).
+ *
+ * Ranges of PyTorch's emit_nvtx are operators, and no ranges, for those who need operators or not.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_WALK_H
 #define GPUPROF_COLLECTOR_EVENT_WALK_H

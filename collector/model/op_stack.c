@@ -6,7 +6,10 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/range_text.h"
 #include "record/gpu_record.h"
+
+#define NVTX_INPUTS (1ull << 63) /* no number of a recording: there is a record for each */
 
 #define TOO_DEEP UINT64_MAX /* in place of a thread: it is in no stack, but its end is known */
 
@@ -81,6 +84,18 @@ static int fill(const struct ops *o, const struct event *e, const struct op_numb
     return 0;
 }
 
+static int push(struct ops *o, const struct op *made, struct op **out)
+{
+    struct op_stack *stack = ops_stack(o, made->thread->index);
+    struct op *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
+    if (!open)
+        return GPUPROF_NO_MEMORY;
+    stack->open = open;
+    open[stack->count] = *made;
+    *out = &open[stack->count++];
+    return OP_OPENED;
+}
+
 static int open_op(struct ops *o, const struct event *e, const struct op_numbers *numbers,
                    uint32_t *sequence, struct op **out)
 {
@@ -106,13 +121,7 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
         losses->deep_ops++;
         return OP_SAME;
     }
-    struct op *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
-    if (!open)
-        return GPUPROF_NO_MEMORY;
-    stack->open = open;
-    stack->open[stack->count] = made;
-    *out = &stack->open[stack->count++];
-    return OP_OPENED;
+    return push(o, &made, out);
 }
 
 /* Its time is not the own time of the innermost one around it that does not end before it. Of those
@@ -158,6 +167,74 @@ int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numb
     return e->record->type == RECORD_OP_BEGIN ? open_op(o, e, numbers, sequence, op)
                                               : close_op(o, e, op);
 }
+
+/* ---- of emit_nvtx ---------------------------------------------------------------------------- */
+
+/* What gpuprof's own records say of an operator, as far as its text and what is around it do. */
+static void find_kind(const struct op *around, const struct range *range, struct op *op)
+{
+    static const char evaluates[] = RANGE_OP_EVALUATES;
+    const struct kernel_name *outer = around ? around->text : NULL;
+    if (range->is_label)
+        op->scope = OP_SCOPE_LABEL;
+    else if (outer && range->text && around->is_nvtx &&
+             strncmp(outer->raw, evaluates, sizeof evaluates - 1) == 0 &&
+             strcmp(outer->raw + sizeof evaluates - 1, range->text->raw) == 0)
+        op->scope = OP_SCOPE_BACKWARD;
+    op->is_traced =
+        (around && around->is_traced) ||
+        (range->text && range_op_begins_trace(range->text->raw, range->text->raw_bytes));
+}
+
+int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
+                   struct op **op)
+{
+    const struct op_stack *stack = ops_stack(o, range->thread->index);
+    struct losses *losses = &o->losses[range->process->index];
+    struct op made = {.text = range->text,
+                      .object = range->op_id,
+                      .sequence = range->op_sequence,
+                      .begin_ns = range->begin_ns,
+                      .end_ns = range->begin_ns,
+                      .process = range->process,
+                      .thread = range->thread,
+                      .number = range->sequence,
+                      .is_nvtx = true};
+    if (stack->count == OPS_DEPTH_MAX) { /* PyTorch's operators were recorded, too */
+        losses->deep_ops++;
+        return OP_SAME;
+    }
+    find_kind(stack->count ? &stack->open[stack->count - 1] : NULL, range, &made);
+    losses->traced_ops += made.is_traced;
+    if (range->inputs && !made.is_traced && !range->is_label) {
+        const struct kernel_name *inputs = range->inputs;
+        made.inputs = NVTX_INPUTS | (uintptr_t)inputs;
+        int error = kernel_name_of(&numbers->inputs, made.inputs)
+                        ? 0
+                        : kernel_name_set(o->texts, &numbers->inputs, made.inputs,
+                                          (const uint8_t *)inputs->raw, inputs->raw_bytes);
+        if (error < 0)
+            return error;
+    }
+    return push(o, &made, op);
+}
+
+int ops_close_range(struct ops *o, const struct range *range, struct op **op)
+{
+    struct op_stack *stack = ops_stack(o, range->thread->index);
+    uint32_t at = stack->count;
+    while (at > 0 && stack->open[at - 1].number != range->sequence)
+        at--;
+    if (!at)
+        return OP_SAME;
+    take_out(o, stack, at - 1);
+    o->result.end_ns = range->end_ns;
+    credit(o, &o->result);
+    *op = &o->result;
+    return OP_CLOSED;
+}
+
+/* ---- for users ------------------------------------------------------------------------------- */
 
 const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers)
 {

@@ -6,12 +6,14 @@
  * cross: one is taken out wherever it is in its thread's stack, and what ends is inside of those
  * that are still open. At most OPS_DEPTH_MAX are followed on a thread; deeper ones are counted,
  * and, like ends without a begin and begins that another one with the same object follows, noted
- * in the process's losses.
+ * in the process's losses. Those of emit_nvtx, which are ranges (range_stack.h), are followed in
+ * the same stacks.
  */
 #ifndef GPUPROF_COLLECTOR_OP_STACK_H
 #define GPUPROF_COLLECTOR_OP_STACK_H
 
 #include "base/key_map.h"
+#include "model/range_stack.h"
 #include "model/timeline.h"
 #include "read/recording.h"
 #include "record/op_record.h"
@@ -38,6 +40,7 @@ struct op {
     uint16_t scope;        /* enum op_scope */
     bool is_traced;        /* torch.compile looks at it: it does no work */
     bool is_moved;         /* it ended on another thread */
+    bool is_nvtx; /* of emit_nvtx: no types, no forward thread; `object` is its number there */
 };
 
 struct op_stack {
@@ -90,6 +93,12 @@ void ops_release(struct ops *o);
  */
 int ops_take(struct ops *o, const struct event *event, const struct op_numbers *numbers,
              uint32_t *sequence, struct op **op);
+
+/* Likewise of a range that is an operator, as it opens and closes; it has the range's number. Its
+ * inputs are given that of their text, of which `numbers` learns. */
+int ops_open_range(struct ops *o, const struct range *range, struct op_numbers *numbers,
+                   struct op **op);
+int ops_close_range(struct ops *o, const struct range *range, struct op **op);
 
 /* What it is called, or NULL; in a single walk perhaps not yet. */
 const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers);

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/range_stack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "error.h"
+#include "model/range_text.h"
 #include "record/gpu_record.h"
+
+static bool records_ops(const struct process *p)
+{
+    const char *text = process_meta(p, "pytorch");
+    return text && strncmp(text, "absent", 6) != 0;
+}
 
 int ranges_init(struct ranges *r, struct recording *rec, const struct process *only,
                 struct kernel_names *texts, struct losses *losses)
@@ -18,8 +26,14 @@ int ranges_init(struct ranges *r, struct recording *rec, const struct process *o
                          .thread_count = only ? only->thread_count : rec->thread_count,
                          .first_process = only ? only->index : 0};
     r->stacks = calloc(r->thread_count + 1u, sizeof *r->stacks);
-    r->sequences = calloc((only ? 1 : rec->count) + 1u, sizeof *r->sequences);
-    return r->stacks && r->sequences ? 0 : GPUPROF_NO_MEMORY;
+    uint32_t process_count = only ? 1 : rec->count;
+    r->sequences = calloc(process_count + 1u, sizeof *r->sequences);
+    r->has_ops = calloc(process_count + 1u, sizeof *r->has_ops);
+    if (!r->stacks || !r->sequences || !r->has_ops)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < process_count; i++)
+        r->has_ops[i] = records_ops(rec->processes[r->first_process + i]);
+    return 0;
 }
 
 void ranges_release(struct ranges *r)
@@ -28,6 +42,7 @@ void ranges_release(struct ranges *r)
         free(r->stacks[i].open);
     free(r->stacks);
     free(r->sequences);
+    free(r->has_ops);
     key_map_release(&r->labels);
     key_map_release(&r->started);
     *r = (struct ranges){0};
@@ -73,6 +88,29 @@ static int take_label(struct ranges *r, const struct event *e)
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
+/* Each operator has a text of its own, by its number: only names and inputs are kept. */
+static int fill_op(struct ranges *r, const struct range_op *op, const uint8_t *text,
+                   struct range *range)
+{
+    r->losses[range->process->index].nvtx_ops++;
+    range->is_op = true;
+    range->is_label = op->is_label;
+    range->op_id = op->id;
+    range->op_sequence = op->sequence;
+    int error = kernel_name_intern(r->texts, text, op->name_bytes, &range->text);
+    if (error < 0 || !op->input_bytes)
+        return error;
+    return kernel_name_intern(r->texts, op->inputs, op->input_bytes, &range->inputs);
+}
+
+/* The label of a domain is one of the default domain, or of its own. */
+static const struct kernel_name *domain_text(const struct ranges *r, const struct process *p,
+                                             uint64_t domain)
+{
+    const struct kernel_name *text = ranges_label(r, p, LABEL_OF_DOMAIN, 0, domain);
+    return text ? text : ranges_label(r, p, LABEL_OF_DOMAIN, domain, domain);
+}
+
 /* The attributes that a push, a mark and, one argument later, a start have alike. */
 static int fill(struct ranges *r, const struct event *e, unsigned first, struct range *range)
 {
@@ -89,6 +127,14 @@ static int fill(struct ranges *r, const struct event *e, unsigned first, struct 
         .thread = e->thread,
         .nested = first == 0,
     };
+    range->domain_text = range->domain ? domain_text(r, e->process, range->domain) : NULL;
+    struct range_op op;
+    if (record->type == RECORD_PUSH && record->byte_count &&
+        range_text_op((const char *)record->bytes, record->byte_count, &op)) {
+        if (!r->has_ops[e->process->index - r->first_process])
+            return fill_op(r, &op, record->bytes, range);
+        r->losses[e->process->index].nvtx_ops_again++;
+    }
     return text_of(r, e, range->domain, record_arg(record, first + PUSH_MESSAGE), &range->text);
 }
 
@@ -121,6 +167,19 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
     return RANGE_OPENED;
 }
 
+/* Of a domain that nobody has named its number is its name. */
+static int name_domain(struct ranges *r, struct range *range)
+{
+    char text[40];
+    if (!range->domain || range->domain_text)
+        return 0;
+    range->domain_text = domain_text(r, range->process, range->domain);
+    if (range->domain_text)
+        return 0;
+    int length = snprintf(text, sizeof text, "domain %llu", (unsigned long long)range->domain);
+    return kernel_name_intern(r->texts, (const uint8_t *)text, (size_t)length, &range->domain_text);
+}
+
 static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, uint64_t end_ns,
                     struct range **out)
 {
@@ -129,7 +188,8 @@ static int close_at(struct ranges *r, struct range_stack *stack, uint32_t at, ui
     memmove(stack->open + at, stack->open + at + 1, (stack->count - at - 1) * sizeof *stack->open);
     stack->count--;
     *out = &r->result;
-    return RANGE_CLOSED;
+    int error = name_domain(r, &r->result);
+    return error < 0 ? error : RANGE_CLOSED;
 }
 
 /* A pop ends the innermost nested range of its domain. */
@@ -187,7 +247,7 @@ struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bo
 {
     struct range_stack *stack = ranges_stack(r, thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
-        if (!nested || stack->open[i].nested)
+        if (!stack->open[i].is_op && (!nested || stack->open[i].nested))
             return &stack->open[i];
     return NULL;
 }

@@ -4,7 +4,9 @@
  * are open on each thread, and what their texts are. Nested ranges (push, pop) and free ones
  * (start, end) of a thread stand in one stack; a free one is taken out wherever it is. At most
  * RANGES_DEPTH_MAX are followed on a thread; deeper ones are counted, so that their ends find them,
- * and, like ends without a beginning, noted in the process's losses.
+ * and, like ends without a beginning, noted in the process's losses. Operators of PyTorch's
+ * emit_nvtx are ranges that say so (is_op); not where gpuprof recorded PyTorch's operators itself,
+ * which then are the same ones twice.
  */
 #ifndef GPUPROF_COLLECTOR_RANGE_STACK_H
 #define GPUPROF_COLLECTOR_RANGE_STACK_H
@@ -21,6 +23,8 @@ struct range {
     uint64_t begin_ns;
     uint64_t end_ns; /* of one that has ended */
     uint64_t domain;
+    const struct kernel_name
+        *domain_text; /* NULL: the default one, or, of an open one, not named yet */
     uint64_t category;
     uint64_t color;
     uint64_t payload_type;
@@ -33,6 +37,13 @@ struct range {
     uint32_t row;          /* for its user */
     bool nested;           /* push and pop */
     bool used;             /* for its user */
+    /* An operator or label of PyTorch's emit_nvtx, and not shown as a range. Its text is the name
+     * alone. */
+    bool is_op;
+    bool is_label;
+    uint64_t op_id;
+    uint64_t op_sequence;             /* 1 more than it; 0: none */
+    const struct kernel_name *inputs; /* bytes as of an OP_INPUTS record; NULL: none */
 };
 
 struct range_stack {
@@ -55,6 +66,7 @@ struct ranges {
     struct key_map started; /* (process, number) -> thread index + 1 */
     struct range result;    /* what ranges_take hands out */
     uint32_t drained;       /* threads, from the first on, that have no range left */
+    bool *has_ops;          /* owned, as sequences: gpuprof recorded PyTorch's operators itself */
 };
 
 static inline struct range_stack *ranges_stack(const struct ranges *r, uint32_t thread_index)
@@ -77,7 +89,8 @@ void ranges_release(struct ranges *r);
  */
 int ranges_take(struct ranges *r, const struct event *event, struct range **range);
 
-/* The innermost range that is open on the thread, or NULL; `nested`: of push and pop only. */
+/* The innermost range that is open on the thread and no operator, or NULL; `nested`: of push and
+ * pop only. */
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
 
 /* After the last event: takes out one range that is still open, innermost first; NULL when none is

@@ -18,6 +18,7 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
         if (s->nodes.count >= UINT32_MAX - 1)
             return 0;
         struct range_node node = {.text = range->text,
+                                  .domain_text = range->domain_text,
                                   .begin_ns = range->begin_ns,
                                   .end_ns = UINT64_MAX,
                                   .work_begin_ns = UINT64_MAX,
@@ -27,8 +28,10 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
         range->node = (uint32_t)s->nodes.count;
     } else if (change == RANGE_CLOSED && range->node) {
         struct range_node *node = spool_at(&s->nodes, range->node - 1u, true, &error);
-        if (node)
+        if (node) {
             node->end_ns = range->end_ns;
+            node->domain_text = range->domain_text;
+        }
     }
     return error;
 }

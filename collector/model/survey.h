@@ -40,6 +40,7 @@ struct surveyed_pause {
 /* A range as the survey has seen it, from its number on. */
 struct range_node {
     const struct kernel_name *text;
+    const struct kernel_name *domain_text; /* as struct range */
     uint64_t begin_ns;
     uint64_t end_ns;        /* UINT64_MAX: it did not end */
     uint64_t work_begin_ns; /* of the first and the last work that survey_project was told of */

@@ -60,6 +60,11 @@ static const struct {
     ROW(unmatched_ops, LOSS_NONE, true, "begins and ends of operators without the other"),
     ROW(deep_ops, LOSS_NONE, true, "operators nested too deep to be shown"),
     ROW(traced_ops, LOSS_NONE, true, "operators that torch.compile traced: they are in no table"),
+    ROW(nvtx_ops, LOSS_NONE, true,
+        "operators and labels known from emit_nvtx's ranges: without types, lists and threads of "
+        "their forward ones"),
+    ROW(nvtx_ops_again, LOSS_NONE, true,
+        "ranges of emit_nvtx that are left among the ranges: their operators are recorded, too"),
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
     ROW(gpu_pending, LOSS_NONE, true,
         "launches whose GPU work had not ended: their threads waited for it"),

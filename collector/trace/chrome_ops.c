@@ -102,11 +102,13 @@ static int connect(struct trace_writer *w, const struct op *op, const struct tra
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-static char *put_inputs(char *out, const struct kernel_name *inputs)
+static char *put_inputs(char *out, const struct kernel_name *inputs, bool has_types)
 {
     if (!inputs)
         return out;
     out = op_put_dims(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes);
+    if (!has_types)
+        return out;
     return op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
 }
 
@@ -129,9 +131,12 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     if (op->sequence) {
         out = value_number(PUT(out, ",\"Sequence number\":"), op->sequence - 1);
-        out = value_number(PUT(out, ",\"Fwd thread id\":"), op->forward_thread);
+        if (!op->is_nvtx)
+            out = value_number(PUT(out, ",\"Fwd thread id\":"), op->forward_thread);
     }
-    out = put_inputs(out, inputs);
+    out = put_inputs(out, inputs, !op->is_nvtx);
+    if (op->is_nvtx)
+        out = value_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
     if (op->is_traced)
         out = PUT(out, ",\"traced\":true");
     if (!ended)

@@ -73,11 +73,8 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
 {
     const struct kernel_name *text;
     if (range->domain) {
+        text = range->domain_text;
         out = PUT(out, ",\"domain\":");
-        text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_DOMAIN, 0, range->domain);
-        if (!text)
-            text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_DOMAIN, range->domain,
-                                range->domain);
         out = text ? put_name(out, text) : value_number(out, range->domain);
     }
     if (range->category) {
