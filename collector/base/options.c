@@ -42,6 +42,11 @@ const struct option_info option_infos[] = {
      "of the table of operators: with shape, a name with the sizes of its inputs; or "
      "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
      "lines of Python that made them; standard: name"},
+    {OPTION_NO_GROUP, 0, "no-group", NULL,
+     "each text of a range has a row of its own, also of those that differ in their numbers alone "
+     "(\"iteration 17\"); standard in json and csv"},
+    {OPTION_GROUP, 0, "group", NULL,
+     "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
      "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
      "has cost"},
@@ -165,6 +170,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     case OPTION_TABLE: o->tables = value; break;
     case OPTION_SORT: o->sort = value; break;
     case OPTION_FULL: o->is_full = true; break;
+    case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;
+    case OPTION_NO_GROUP: o->groups = GROUPS_NEVER; break;
     case OPTION_LIMIT: {
         char *end;
         errno = 0;

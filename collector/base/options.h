@@ -39,7 +39,9 @@ enum option_set {
     OPTION_LIMIT = 1 << 22,       /* --limit N */
     OPTION_FULL = 1 << 23,        /* --full */
     OPTION_TABLES = 1 << 24,      /* -o, --output FILE of a report */
-    OPTION_TRACE = 1 << 25        /* --format of a trace */
+    OPTION_TRACE = 1 << 25,       /* --format of a trace */
+    OPTION_GROUP = 1 << 28,       /* --group */
+    OPTION_NO_GROUP = 1 << 29     /* --no-group */
 };
 
 struct option_info {
@@ -77,6 +79,9 @@ enum report_by {
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
+/* Rows of ranges that are groups: scripts look for rows by their names. */
+enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
+
 #define ROWS_UNLIMITED UINT64_MAX
 
 struct options {
@@ -91,6 +96,7 @@ struct options {
     bool sync_streams;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
+    enum report_groups groups;
     const char *tables;             /* names with commas between; NULL: all */
     const char *sort;               /* a column; NULL: as the tables are */
     uint64_t limit;                 /* rows of a table; ROWS_UNLIMITED: not said */

@@ -13,7 +13,7 @@
 
 #define HELP_COLUMN    26 /* where the explanations begin */
 #define HELP_WIDTH     92
-#define SYNOPSIS_BYTES 256
+#define SYNOPSIS_BYTES 1024
 
 /* What is not a verb of the collector: the front command adds it. */
 static const struct verb front_verbs[] = {

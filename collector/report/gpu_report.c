@@ -8,13 +8,12 @@
 #include "error.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
+#include "report/range_rows.h"
 
-#define TABLE_SHIFT  56 /* above any pointer */
 #define UNNAMED      (1ull << 55)
 #define UNNAMED_MASK (UNNAMED - 1)
 #define PENDING      (1ull << 54) /* above any pointer, too: a kernel that nothing has named yet */
 #define DEVICES_MAX  4096
-#define RECENT_SLOTS 64
 
 /* The time covered by slices that come in the order of their begins. */
 struct covered {
@@ -39,17 +38,9 @@ struct gpu_report {
     struct walk *walk;
     enum report_by by;
     bool has_work;
-    struct key_map places; /* of rows + 1 */
-    struct {
-        struct key key;
-        uint64_t place;     /* 0: free */
-    } recent[RECENT_SLOTS]; /* a few of them: most events are of rows that were asked for before */
-    struct key_map unnamed; /* (process, number) of kernels -> a number for their keys */
-    struct gpu_stat *rows;  /* owned */
-    uint32_t count;
-    uint32_t rows_max;
-    uint32_t capacity;
-    uint64_t *histogram_rows;     /* a view */
+    struct gpu_stats stats;
+    struct range_rows ranges;
+    struct key_map unnamed;       /* (process, number) of kernels -> a number for their keys */
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
@@ -68,73 +59,16 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-/* The row of that key, or NULL. */
-static struct gpu_stat *find_row(struct gpu_report *g, enum gpu_table table, struct key key)
-{
-    key.a |= (uint64_t)table << TABLE_SHIFT;
-    unsigned slot = (unsigned)(key.a >> 4 ^ key.a ^ table << 3 ^ key.b ^ key.c) % RECENT_SLOTS;
-    struct key known = g->recent[slot].key;
-    if (known.a != key.a || known.b != key.b || known.c != key.c || !g->recent[slot].place) {
-        g->recent[slot].key = key;
-        g->recent[slot].place = key_map_get(&g->places, key);
-    }
-    return g->recent[slot].place ? &g->rows[g->recent[slot].place - 1] : NULL;
-}
-
-/* The same, made with a copy of `name`; beyond the maximum one for all others. NULL: no memory. */
-static struct gpu_stat *row_of(struct gpu_report *g, enum gpu_table table, struct key key,
-                               const char *name)
-{
-    struct gpu_stat *found = find_row(g, table, key);
-    if (!found && g->count >= g->rows_max) {
-        key = (struct key){0, UINT64_MAX, UINT64_MAX};
-        name = "(others)";
-        found = find_row(g, table, key);
-    }
-    if (found)
-        return found;
-    struct gpu_stat *rows = array_room(g->rows, g->count, &g->capacity, sizeof *rows, 64);
-    if (!rows)
-        return NULL;
-    g->rows = rows;
-    struct gpu_stat *row = &rows[g->count];
-    *row = (struct gpu_stat){.table = table, .min_ns = UINT64_MAX, .name = strdup(name)};
-    if (!row->name)
-        return NULL;
-    key.a |= (uint64_t)table << TABLE_SHIFT;
-    return key_map_set(&g->places, key, ++g->count) < 0 ? NULL : row;
-}
-
-static int count_in(struct gpu_report *g, struct gpu_stat *row, uint64_t duration_ns,
-                    uint64_t bytes)
-{
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->count++;
-    row->total_ns += duration_ns;
-    row->bytes += bytes;
-    if (duration_ns < row->min_ns)
-        row->min_ns = duration_ns;
-    if (duration_ns > row->max_ns)
-        row->max_ns = duration_ns;
-    return histogram_add(&row->durations, duration_ns, 1, g->histogram_rows);
-}
-
 /* A row that its name alone tells apart. */
 static struct gpu_stat *named_row(struct gpu_report *g, enum gpu_table table, uint64_t number,
                                   const char *name)
 {
-    return row_of(g, table, (struct key){UNNAMED | (number & UNNAMED_MASK), 0, 0}, name);
+    return gpu_stats_row(&g->stats, table, (struct key){UNNAMED | (number & UNNAMED_MASK), 0, 0},
+                         name);
 }
 
-static struct gpu_stat *range_row(struct gpu_report *g, enum gpu_table table,
-                                  const struct kernel_name *text)
-{
-    return row_of(g, table, (struct key){(uintptr_t)text, 0, 0}, text ? text->shown : "range");
-}
-
-struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool has_work,
-                                     uint64_t *histogram_rows)
+struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool groups,
+                                     bool has_work, uint64_t *histogram_rows)
 {
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
@@ -143,10 +77,8 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
     g->walk = walk;
     g->by = by;
     g->has_work = has_work;
-    g->histogram_rows = histogram_rows;
-    uint64_t more = recording_bytes(g->rec) / GPU_STATS_FILE_BYTES;
-    uint64_t most = GPU_STATS_MAX - GPU_STATS_FREE;
-    g->rows_max = GPU_STATS_FREE + (uint32_t)(more < most ? more : most) - TABLE_COUNT;
+    gpu_stats_init(&g->stats, recording_bytes(g->rec), histogram_rows);
+    g->ranges = (struct range_rows){.stats = &g->stats, .texts = groups ? &walk->texts : NULL};
     return g;
 }
 
@@ -154,13 +86,9 @@ void gpu_report_free(struct gpu_report *g)
 {
     if (!g)
         return;
-    for (uint32_t i = 0; i < g->count; i++) {
-        free(g->rows[i].name);
-        histogram_release(&g->rows[i].durations);
-    }
-    free(g->rows);
+    gpu_stats_release(&g->stats);
+    range_rows_release(&g->ranges);
     free(g->devices);
-    key_map_release(&g->places);
     key_map_release(&g->unnamed);
     key_map_release(&g->device_places);
     free(g);
@@ -200,18 +128,18 @@ static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_nam
     bool by_grid = g->by == BY_GRID;
     struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK),
                       by_grid ? grid : 0, by_grid ? block : 0};
-    struct gpu_stat *row = find_row(g, TABLE_KERNELS, key);
+    struct gpu_stat *row = gpu_stats_find(&g->stats, TABLE_KERNELS, key);
     if (row)
         return row;
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
     if (!by_grid)
-        return row_of(g, TABLE_KERNELS, key, name);
+        return gpu_stats_row(&g->stats, TABLE_KERNELS, key, name);
     if (asprintf(&text, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
                  (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
                  (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48)) < 0)
         return NULL;
-    row = row_of(g, TABLE_KERNELS, key, text);
+    row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, text);
     free(text);
     return row;
 }
@@ -230,7 +158,7 @@ static struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *
     if (!n && key_map_set(&g->unnamed, unnamed, n = g->unnamed.count + 1ull) == GPUPROF_NO_MEMORY)
         return NULL;
     struct key key = {PENDING | n, g->by == BY_GRID ? grid : 0, g->by == BY_GRID ? block : 0};
-    struct gpu_stat *row = row_of(g, TABLE_KERNELS, key, "");
+    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, "");
     if (row && !row->name[0]) {
         row->unnamed = e->process;
         row->number = number;
@@ -243,18 +171,13 @@ static struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *
 /* Now its name is known, or never will be. */
 static int name_row(struct gpu_report *g, uint32_t place)
 {
-    struct gpu_stat *from = &g->rows[place];
+    struct gpu_stat *from = &g->stats.rows[place];
     struct gpu_stat *row = kernel_row(g, walk_kernel(g->walk, from->unnamed, from->number),
                                       from->number, from->grid, from->block);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    from = &g->rows[place];
-    row->count += from->count;
-    row->total_ns += from->total_ns;
-    row->min_ns = from->min_ns < row->min_ns ? from->min_ns : row->min_ns;
-    row->max_ns = from->max_ns > row->max_ns ? from->max_ns : row->max_ns;
-    histogram_move(&row->durations, &from->durations);
-    from->table = TABLE_COUNT; /* none */
+    from = &g->stats.rows[place];
+    gpu_stats_join(row, from);
     return 0;
 }
 
@@ -294,13 +217,15 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
     uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
     uint64_t api = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
-    int error = count_in(g, named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
+    int error =
+        gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
     if (error == 0)
-        error = count_in(g, named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
+        error = gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
     /* The launch of a graph has many kernels, and is one call. */
     bool again = call->flags & CORRELATION_COUNTED;
-    return error < 0 || again ? error
-                              : count_in(g, named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
+    return error < 0 || again
+               ? error
+               : gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
 }
 
 static int take_work(struct gpu_report *g, const struct event *e)
@@ -325,9 +250,9 @@ static int take_work(struct gpu_report *g, const struct event *e)
         bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
         row = transfer_row(g, TABLE_COPIES, r);
     }
-    int error = count_in(g, row, e->end_ns - e->begin_ns, bytes);
+    int error = gpu_stats_count(&g->stats, row, e->end_ns - e->begin_ns, bytes);
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
-        error = count_in(g, transfer_row(g, TABLE_SIZES, r), bytes, 0);
+        error = gpu_stats_count(&g->stats, transfer_row(g, TABLE_SIZES, r), bytes, 0);
     return error;
 }
 
@@ -365,7 +290,9 @@ static int take_range(struct gpu_report *g, const struct slice *s)
         return 0;
     uint64_t end_ns = s->change == RANGE_LEFT ? g->last_ns : range->end_ns;
     end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;
-    return count_in(g, range_row(g, TABLE_RANGES, range->text), end_ns - range->begin_ns, 0);
+    return gpu_stats_count(
+        &g->stats, range_rows_get(&g->ranges, TABLE_RANGES, range->text, range->domain_text),
+        end_ns - range->begin_ns, 0);
 }
 
 static int take_slice(void *context, const struct slice *s)
@@ -384,10 +311,12 @@ static int take_slice(void *context, const struct slice *s)
     _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
     switch (r->type) {
     case RECORD_SYNC:
-        return count_in(g, named_row(g, TABLE_SYNCS, kind, sync_kind_text(kind)), duration_ns, 0);
+        return gpu_stats_count(&g->stats, named_row(g, TABLE_SYNCS, kind, sync_kind_text(kind)),
+                               duration_ns, 0);
     case RECORD_OVERHEAD:
-        return count_in(g, named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)),
-                        duration_ns, 0);
+        return gpu_stats_count(&g->stats,
+                               named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)),
+                               duration_ns, 0);
     case RECORD_MEMORY:
     case RECORD_POOL: return take_memory(g, s);
     default: return take_range(g, s);
@@ -406,12 +335,13 @@ static int add_number(struct gpu_report *g, enum gpu_table table, const struct d
     if (g->rec->count > 1 && !text)
         snprintf(rank, sizeof rank, "process %u, ", use->process->header.pid);
     snprintf(name, sizeof name, "%sGPU %llu: %s", rank, (unsigned long long)use->device, what);
-    struct gpu_stat *row = row_of(g, table, (struct key){UNNAMED, g->count, 1}, name);
+    struct gpu_stat *row =
+        gpu_stats_row(&g->stats, table, (struct key){UNNAMED, g->stats.count, 1}, name);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->order = g->count;
+    row->order = g->stats.count;
     row->of_ns = of_ns;
-    return count_in(g, row, ns, bytes);
+    return gpu_stats_count(&g->stats, row, ns, bytes);
 }
 
 static int add_device(struct gpu_report *g, const struct device_use *use)
@@ -464,8 +394,10 @@ static int add_projected(struct gpu_report *g)
         if (!node)
             return error;
         if (node->work_begin_ns <= node->work_end_ns)
-            error = count_in(g, range_row(g, TABLE_PROJECTIONS, node->text),
-                             node->work_end_ns - node->work_begin_ns, 0);
+            error = gpu_stats_count(
+                &g->stats,
+                range_rows_get(&g->ranges, TABLE_PROJECTIONS, node->text, node->domain_text),
+                node->work_end_ns - node->work_begin_ns, 0);
     }
     return error;
 }
@@ -474,13 +406,13 @@ static int end(void *context)
 {
     struct gpu_report *g = context;
     int error = add_projected(g);
-    for (uint32_t i = 0; error == 0 && i < g->count; i++)
-        if (g->rows[i].unnamed)
+    for (uint32_t i = 0; error == 0 && i < g->stats.count; i++)
+        if (g->stats.rows[i].unnamed)
             error = name_row(g, i);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
-    if (g->count)
-        qsort(g->rows, g->count, sizeof *g->rows, compare_stats);
+    if (g->stats.count)
+        qsort(g->stats.rows, g->stats.count, sizeof *g->stats.rows, compare_stats);
     return error;
 }
 
@@ -496,16 +428,16 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
 
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count)
 {
-    *count = g ? g->count : 0;
-    return g ? g->rows : NULL;
+    *count = g ? g->stats.count : 0;
+    return g ? g->stats.rows : NULL;
 }
 
 struct gpu_totals gpu_report_totals(const struct gpu_report *g)
 {
     struct gpu_totals t = {0};
-    for (uint32_t i = 0; g && i < g->count; i++)
-        if (g->rows[i].table == TABLE_KERNELS)
-            t.kernels += g->rows[i].count;
+    for (uint32_t i = 0; g && i < g->stats.count; i++)
+        if (g->stats.rows[i].table == TABLE_KERNELS)
+            t.kernels += g->stats.rows[i].count;
     for (uint32_t i = 0; g && i < g->device_count; i++) {
         const struct device_use *use = &g->devices[i];
         if (use->begin_ns >= use->end_ns)

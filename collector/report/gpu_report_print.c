@@ -2,6 +2,7 @@
 /* The tables of the devices on paper. Names of tables and columns are those of `nsys stats` where
  * it has them. */
 #include "report/gpu_report.h"
+#include "report/range_rows.h"
 
 static uint64_t mean_ns(const struct gpu_stat *row)
 {
@@ -35,11 +36,12 @@ enum {
     RATE,
     PART,  /* in the place of the share, where a row is a single number */
     BLANK, /* where rows add up to nothing */
+    RANGE_DOMAIN,
     COLUMNS
 };
 
 /* What is counted are times, or bytes; rows add up to something, or are a part of it each. */
-#define GPU_COLUMNS(unit, counted, share, part)                                                    \
+#define GPU_COLUMNS(unit, counted, share, part, domain)                                            \
     {                                                                                              \
         [NAME] = {"name", "name"}, [SHARE] = {share, share, COLUMN_SHARE, 7},                      \
         [TOTAL] = {"total_" unit, "total", counted, 12}, [INSTANCES] = {"instances",  "instances", \
@@ -58,11 +60,13 @@ enum {
                                                                             false,                 \
                                                                             2},                    \
         [PART] = {part, part, COLUMN_SHARE, 7}, [BLANK] = {NULL, "", COLUMN_TEXT, 7},              \
+        [RANGE_DOMAIN] = {domain},                                                                 \
     }
-static const struct column times[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL);
-static const struct column sizes[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, "share", NULL);
-static const struct column parts[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, NULL, "share");
-static const struct column peaks[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, NULL, "share");
+static const struct column times[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL, NULL);
+static const struct column ranges[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL, "domain");
+static const struct column sizes[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, "share", NULL, NULL);
+static const struct column parts[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, NULL, "share", NULL);
+static const struct column peaks[COLUMNS] = GPU_COLUMNS("bytes", COLUMN_BYTES, NULL, "share", NULL);
 #undef GPU_COLUMNS
 
 static bool is_single(const struct table *t)
@@ -98,12 +102,22 @@ static void fill_single(const struct table *t, const struct gpu_stat *row,
         cells[PART] = cell_share(row->total_ns, row->of_ns);
 }
 
+/* The text has a range's domain in its name, as nsys has it. */
+static struct cell name_of(const struct gpu_stat *row, enum report_format format)
+{
+    char *text = NULL;
+    if (!row->domain || format != FORMAT_TEXT)
+        return cell_text(row->name);
+    return cell_owned(asprintf(&text, "%s:%s", row->domain, row->name) < 0 ? NULL : text);
+}
+
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
 {
     uint32_t count;
     const struct gpu_stat *row = &gpu_report_rows(t->source, &count)[t->first + index];
-    cells[NAME] = cell_text(row->name);
+    cells[NAME] = name_of(row, format);
+    cells[RANGE_DOMAIN] = cell_text(row->domain);
     if (is_single(t) && format != FORMAT_CSV) {
         fill_single(t, row, format, cells);
         return;
@@ -139,9 +153,22 @@ static bool fill_all_devices(const struct table *t, enum report_format format, s
     return true;
 }
 
+static void say_groups(const struct table *t, FILE *out)
+{
+    uint32_t count, groups = 0;
+    const struct gpu_stat *rows = gpu_report_rows(t->source, &count);
+    for (uint32_t i = 0; i < t->count; i++)
+        groups += rows[t->first + i].is_group;
+    if (groups)
+        fprintf(out, "*: numbers in which more than %u texts differ; --no-group shows each text\n",
+                RANGES_APART_MAX);
+}
+
 /* In the csv they are in the columns of the functions: instances as calls, and no errors. */
 #define FORM(kind, domain)                                                                         \
-    .csv = {{kind, domain, 0, 0, {INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES}}}, .csv_count = 1
+    .csv =                                                                                         \
+        {{kind, domain, 0, 0, {INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES}, RANGE_DOMAIN}},   \
+    .csv_count = 1
 #define GPU_TABLE(key_, title_, columns_)                                                          \
     .name = key_, .key = key_, .title = title_, .columns = columns_, .column_count = COLUMNS,      \
     .begin = table_begins, .row = fill_row
@@ -164,10 +191,11 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
                      .text = {SHARE, NUMBERS}, FORM(CSV_SYNC, "host")},
     [TABLE_LAUNCHES] = {GPU_TABLE("cuda_kern_exec_sum", "from launch to kernel", times),
                         .text = {BLANK, NUMBERS}, FORM(CSV_LAUNCH, "gpu")},
-    [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", times), .text = {BLANK, NUMBERS},
-                      FORM(CSV_RANGE, "host")},
-    [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", times),
-                           .text = {BLANK, NUMBERS}, FORM(CSV_GPU_RANGE, "gpu")},
+    [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", ranges), .text = {BLANK, NUMBERS},
+                      FORM(CSV_RANGE, "host"), .text_behind = say_groups},
+    [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
+                           .text = {BLANK, NUMBERS}, FORM(CSV_GPU_RANGE, "gpu"),
+                           .text_behind = say_groups},
     [TABLE_OVERHEADS] = {GPU_TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
                          .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},
     [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},

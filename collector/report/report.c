@@ -137,11 +137,12 @@ static int complete(struct report *r, const char *symbol_folder)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-static int start(struct report *r, struct recording *rec, enum report_by by, bool has_ops)
+static int start(struct report *r, struct recording *rec, enum report_by by, bool groups,
+                 bool has_ops)
 {
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
     int error = walk_init(&r->walk, rec);
-    r->gpu = gpu_report_create(&r->walk, by, has_stacks || recording_expects_gpu(rec),
+    r->gpu = gpu_report_create(&r->walk, by, groups, has_stacks || recording_expects_gpu(rec),
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
@@ -154,11 +155,11 @@ static int start(struct report *r, struct recording *rec, enum report_by by, boo
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 
-int report_make(struct report *r, struct recording *rec, enum report_by by, uint64_t walk_ns_max,
-                const char *symbol_folder)
+int report_make(struct report *r, struct recording *rec, enum report_by by, bool groups,
+                uint64_t walk_ns_max, const char *symbol_folder)
 {
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = start(r, rec, by, walk_ns_max == 0); /* the summary has no operators */
+    int error = start(r, rec, by, groups, walk_ns_max == 0); /* the summary has no operators */
     if (error == 0) {
         struct consumer consumers[4] = {{.context = r, .take = take_slice},
                                         gpu_report_consumer(r->gpu)};

@@ -66,11 +66,11 @@ struct report {
 /*
  * Reads all events of `rec`, which must stay, or as far as it comes within `walk_ns_max` (0: that
  * does not matter); `by` says what a row of kernels is, or which table of stacks there is to be,
- * with symbols from `symbol_folder` (symbols.h). 0, or an error after one line on stderr;
- * report_release in both cases.
+ * `groups` what one of ranges is (range_rows.h), with symbols from `symbol_folder` (symbols.h). 0,
+ * or an error after one line on stderr; report_release in both cases.
  */
-int report_make(struct report *r, struct recording *rec, enum report_by by, uint64_t walk_ns_max,
-                const char *symbol_folder);
+int report_make(struct report *r, struct recording *rec, enum report_by by, bool groups,
+                uint64_t walk_ns_max, const char *symbol_folder);
 void report_release(struct report *r);
 
 /* How a report is wanted: which tables, and what of them. */

@@ -69,7 +69,9 @@ enum exit_code report_verb(const struct options *options)
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        int error = report_make(&report, &rec, options->by, 0, options->symbols);
+        bool groups = options->groups == GROUPS_ALWAYS ||
+                      (options->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT);
+        int error = report_make(&report, &rec, options->by, groups, 0, options->symbols);
         if (error == 0 && !report.histogram_rows)
             message("report: more different times than recordings of this size have: some medians "
                     "and 95th percentiles are those of the others");
@@ -107,7 +109,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        int error = report_make(&report, &rec, BY_NAME, walk_ns_max, NULL);
+        int error = report_make(&report, &rec, BY_NAME, false, walk_ns_max, NULL);
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)

@@ -84,6 +84,7 @@ struct csv_form {
     uint8_t domain_column;
     uint8_t when;           /* only if this is not 0 */
     uint8_t fields[FIELDS]; /* which column */
+    uint8_t range_domain;   /* likewise: that of NVTX */
 };
 
 struct table;

@@ -123,7 +123,7 @@ static void read_narrowly(void)
         write_narrowly(&rec, &out);
         output_finish(&out, 0);
         enum report_by by = rec.processes[0]->file.size % 3 ? BY_PYTHON_LINE : BY_GRID;
-        report_make(&report, &rec, by, 0, SYMBOLS_OFF);
+        report_make(&report, &rec, by, by != BY_GRID, 0, SYMBOLS_OFF);
         report_release(&report);
     }
     recording_release(&rec);
