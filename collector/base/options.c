@@ -43,8 +43,8 @@ const struct option_info option_infos[] = {
      "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
      "lines of Python that made them; standard: name"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
-     "each text of a range has a row of its own, also of those that differ in their numbers alone "
-     "(\"iteration 17\"); standard in json and csv"},
+     "each text of a range or label has a row of its own, also of those that differ in their "
+     "numbers alone (\"iteration 17\"); standard in json and csv"},
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",

@@ -160,8 +160,7 @@ static void say_groups(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < t->count; i++)
         groups += rows[t->first + i].is_group;
     if (groups)
-        fprintf(out, "*: numbers in which more than %u texts differ; --no-group shows each text\n",
-                RANGES_APART_MAX);
+        range_rows_say(out);
 }
 
 /* In the csv they are in the columns of the functions: instances as calls, and no errors. */

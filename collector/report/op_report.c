@@ -7,11 +7,12 @@
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
+#include "report/range_rows.h"
 
-void op_report_init(struct op_report *o, struct walk *walk, enum report_by by)
+void op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups)
 {
     uint64_t more = recording_bytes(walk->rec) / OP_ROW_BYTES;
-    *o = (struct op_report){.walk = walk, .by_shape = by == BY_SHAPE};
+    *o = (struct op_report){.walk = walk, .by_shape = by == BY_SHAPE, .groups = groups};
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
 }
 
@@ -121,6 +122,29 @@ static int find_dims(struct op_report *o, struct op_row *row)
     return error;
 }
 
+static void find_text(const struct op_report *o, struct op_row *row)
+{
+    if (!row->text && row->name)
+        row->text = kernel_name_of(&o->walk->names[row->process->index].ops.names, row->name);
+}
+
+static int group_labels(struct op_report *o)
+{
+    const struct kernel_name **names = calloc(o->count + 1u, sizeof *names);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < o->count; i++) {
+        find_text(o, &o->rows[i]);
+        names[i] = o->rows[i].kind == OP_ROW_LABEL ? o->rows[i].text : NULL;
+    }
+    int64_t grouped = range_names_group(&o->walk->texts, names, o->count);
+    for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
+        o->rows[i].text = names[i] ? names[i] : o->rows[i].text;
+    o->has_groups = grouped > 0;
+    free(names);
+    return grouped < 0 ? (int)grouped : 0;
+}
+
 /* A name or a set of sizes has many numbers: one in each process, and others with other types. */
 static int join_rows(struct op_report *o)
 {
@@ -131,8 +155,7 @@ static int join_rows(struct op_report *o)
         struct op_row row = o->rows[i];
         if (!row.calls && !row.gpu_ns) /* it began, and its end is missing */
             continue;
-        if (!row.text && row.name)
-            row.text = kernel_name_of(&o->walk->names[row.process->index].ops.names, row.name);
+        find_text(o, &row);
         int error = find_dims(o, &row);
         uint64_t process = row.process ? row.process->index : 0;
         struct key key = {process << 3 | row.is_others << 2 | row.kind, row.name, 0};
@@ -181,7 +204,9 @@ static int end(void *context)
     struct op_report *o = context;
     struct op_row none = {
         .kind = OP_ROW_NONE, .gpu_ns = o->gpu_none_ns, .gpu_self_ns = o->gpu_none_ns};
-    int64_t error = join_rows(o);
+    int64_t error = o->groups ? group_labels(o) : 0;
+    if (error == 0)
+        error = join_rows(o);
     if (error == 0 && o->count && o->gpu_none_ns)
         error = place_of(o, (struct key){UINT64_MAX, UINT64_MAX, UINT64_MAX}, &none);
     for (uint32_t i = 0; i < o->count; i++)

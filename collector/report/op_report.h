@@ -38,6 +38,8 @@ struct op_row {
 struct op_report {
     struct walk *walk;
     bool by_shape;
+    bool groups;         /* labels that differ in numbers alone are one row (range_rows.h) */
+    bool has_groups;     /* some do */
     struct op_row *rows; /* owned; complete: labels last, those with most GPU time first */
     uint32_t count;
     uint32_t capacity;
@@ -48,7 +50,7 @@ struct op_report {
     uint64_t self_ns;      /* of all operators */
 };
 
-void op_report_init(struct op_report *o, struct walk *walk, enum report_by by);
+void op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups);
 void op_report_release(struct op_report *o);
 
 /* `has_work`: the recording has, or should have, work of devices. */

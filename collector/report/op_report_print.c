@@ -5,6 +5,7 @@
 
 #include "base/unit_text.h"
 #include "report/op_report.h"
+#include "report/range_rows.h"
 
 enum { NAME, DIMS, CALLS, SELF_CPU, CPU, CPU_SHARE, SELF_GPU, GPU, SHARE, COLUMNS };
 
@@ -86,6 +87,13 @@ static void say_none(const struct table *t, FILE *out)
                 time_text(all, o->gpu_ns));
 }
 
+static void say_groups(const struct table *t, FILE *out)
+{
+    const struct op_report *o = t->source;
+    if (o->has_groups)
+        range_rows_say(out);
+}
+
 static void say_none_json(const struct table *t, FILE *out)
 {
     const struct op_report *o = t->source;
@@ -127,5 +135,6 @@ const struct table_info op_tables[2] = {
      .text_limit = 100,
      .more = "... and %s more rows; --limit=N shows more of them",
      .begin = table_begins,
-     .row = fill_row},
+     .row = fill_row,
+     .text_behind = say_groups},
 };

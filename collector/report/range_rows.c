@@ -23,25 +23,34 @@ void range_rows_release(struct range_rows *r)
     free(r->groups);
 }
 
-static int intern(struct range_rows *r, const char *text, uint32_t byte_count,
+static int intern(struct kernel_names *texts, const char *text, uint32_t byte_count,
                   const struct kernel_name **found)
 {
-    return byte_count ? kernel_name_intern(r->texts, (const uint8_t *)text, byte_count, found) : 0;
+    return byte_count ? kernel_name_intern(texts, (const uint8_t *)text, byte_count, found) : 0;
+}
+
+static int find_pattern(struct kernel_names *texts, const struct kernel_name *name, unsigned which,
+                        const struct kernel_name **pattern)
+{
+    char out[RECORD_BYTES_MAX];
+    *pattern = NULL;
+    if (name->raw_bytes > sizeof out)
+        return 0;
+    enum range_numbers numbers = (enum range_numbers)which;
+    uint32_t length = range_text_pattern(name->raw, name->raw_bytes, numbers, out);
+    return intern(texts, out, length, pattern);
 }
 
 static int find_forms(struct range_rows *r, const struct kernel_name *text, struct forms *f)
 {
     char out[RANGE_NAME_BYTES(RECORD_BYTES_MAX)];
     *f = (struct forms){.name = text};
-    if (!r->texts || !text)
+    if (!r->texts || !text || text->raw_bytes > RECORD_BYTES_MAX)
         return 0;
-    int error = intern(r, out, range_text_name(text->raw, text->raw_bytes, out), &f->name);
+    int error = intern(r->texts, out, range_text_name(text->raw, text->raw_bytes, out), &f->name);
     f->name = f->name ? f->name : text;
-    for (unsigned i = 0; error == 0 && i < 2; i++) {
-        uint32_t length =
-            range_text_pattern(f->name->raw, f->name->raw_bytes, (enum range_numbers)i, out);
-        error = intern(r, out, length, &f->patterns[i]);
-    }
+    for (unsigned i = 0; error == 0 && i < 2; i++)
+        error = find_pattern(r->texts, f->name, i, &f->patterns[i]);
     return error;
 }
 
@@ -167,4 +176,56 @@ struct gpu_stat *range_rows_get(struct range_rows *r, enum gpu_table table,
     if (add_to_groups(r, place, groups, &f) < 0)
         return NULL;
     return live(r, &r->stats->rows[place - 1]);
+}
+
+/* ---- names that are all known ---------------------------------------------------------------- */
+
+/* Of names that have such a pattern: how many different ones, by it. */
+static int count_patterns(struct kernel_names *texts, const struct kernel_name *const *names,
+                          uint32_t count, unsigned which, struct key_map *counts)
+{
+    const struct kernel_name *pattern;
+    struct key_map seen = {0};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct key name = {(uintptr_t)names[i], 0, 0};
+        if (!names[i] || key_map_get(&seen, name))
+            continue;
+        error = key_map_set(&seen, name, 1);
+        if (error == 0)
+            error = find_pattern(texts, names[i], which, &pattern);
+        struct key key = {(uintptr_t)pattern, 0, 0};
+        if (error == 0 && pattern)
+            error = key_map_set(counts, key, key_map_get(counts, key) + 1);
+    }
+    key_map_release(&seen);
+    return error;
+}
+
+int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
+                          uint32_t count)
+{
+    const struct kernel_name *pattern;
+    int64_t grouped = 0;
+    int error = 0;
+    for (unsigned which = 0; error == 0 && which < 2; which++) {
+        struct key_map counts = {0};
+        error = count_patterns(texts, names, count, which, &counts);
+        for (uint32_t i = 0; error == 0 && i < count; i++) {
+            error = names[i] ? find_pattern(texts, names[i], which, &pattern) : 0;
+            if (error < 0 || !names[i] || !pattern ||
+                key_map_get(&counts, (struct key){(uintptr_t)pattern, 0, 0}) <= limits[which])
+                continue;
+            names[i] = pattern;
+            grouped++;
+        }
+        key_map_release(&counts);
+    }
+    return error < 0 ? GPUPROF_NO_MEMORY : grouped;
+}
+
+void range_rows_say(FILE *out)
+{
+    fprintf(out, "*: numbers in which more than %u texts differ; --no-group shows each text\n",
+            RANGES_APART_MAX);
 }

@@ -9,6 +9,8 @@
 #ifndef GPUPROF_COLLECTOR_RANGE_ROWS_H
 #define GPUPROF_COLLECTOR_RANGE_ROWS_H
 
+#include <stdio.h>
+
 #include "report/gpu_stats.h"
 #include "symbol/kernel_names.h"
 
@@ -36,5 +38,16 @@ void range_rows_release(struct range_rows *r);
  * made; NULL: no memory. */
 struct gpu_stat *range_rows_get(struct range_rows *r, enum gpu_table table,
                                 const struct kernel_name *text, const struct kernel_name *domain);
+
+/*
+ * The same of names that are all known: each of names[count], which may be NULL and may be the same
+ * as others, becomes the one with '*' in it where it is in a group. How many do, or
+ * GPUPROF_NO_MEMORY.
+ */
+int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
+                          uint32_t count);
+
+/* What '*' stands for, below the text of a table that has any. */
+void range_rows_say(FILE *out);
 
 #endif

@@ -151,7 +151,7 @@ static int start(struct report *r, struct recording *rec, enum report_by by, boo
         has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
     if (r->ops)
-        op_report_init(r->ops, &r->walk, by);
+        op_report_init(r->ops, &r->walk, by, groups);
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 

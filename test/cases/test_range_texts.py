@@ -318,6 +318,26 @@ def test_a_group_has_the_quantiles_of_all(make_ranges, run_verb):
     assert row["p95_ns"] == pytest.approx(855, rel=0.01)
 
 
+def test_numbered_labels_are_groups(make_ranges, run_verb):
+    """Both those that gpuprof recorded and those of emit_nvtx."""
+    lines = ["thread 1"]
+    for i in range(20):
+        at = 1000 + 100 * i
+        lines += [f"push {at} 0 iteration {i}, op_id = {i + 1}", f"call {at + 10} 5 {i + 1}",
+                  f"kernel {at + 20} {i + 1} {i + 1}", f"pop {at + 50} 0"]
+    lines += ["push 9000 0 layer1, op_id = 99", "pop 9001 0"]
+    folder = make_ranges(["meta gpu_rows=from CUPTI", *lines])
+    each = {("layer1", 1, 1, 0)} | {(f"iteration {i}", 1, 50, i + 1) for i in range(20)}
+    group = {("layer1", 1, 1, 0), ("iteration *", 20, 20 * 50, sum(range(21)))}
+    for options, wanted in ((), each), (("--group",), group), (("--no-group",), each):
+        rows = json.loads(run_verb("report", "--format=json", *options, folder).stdout)["labels"]
+        assert {(row["name"], row["calls"], row["cpu_ns"], row["gpu_ns"]) for row in rows} == wanted
+    for options, names in ((), group), (("--no-group",), each):
+        text = run_verb("report", "--table=labels", *options, folder).stdout
+        assert {line.split("  ")[-1] for line in text.splitlines()} > {name[0] for name in names}
+        assert ("*: numbers" in text) == (not options)
+
+
 def test_domains(make_ranges, run_verb):
     """The same text in two domains is two rows; the default one has no name."""
     lines = ["thread 1", "domain 1 500 NCCL", "domain 2 501 a \"b\", c"]
