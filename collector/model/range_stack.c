@@ -123,10 +123,14 @@ static int fill(struct ranges *r, const struct event *e, unsigned first, struct 
         .color = record_arg(record, first + PUSH_COLOR),
         .payload_type = record_arg(record, first + PUSH_PAYLOAD_TYPE),
         .payload = record_arg(record, first + PUSH_PAYLOAD),
+        .schema = record_arg(record, first + PUSH_SCHEMA),
+        .data_bytes = record_arg(record, first + PUSH_DATA_BYTES),
         .process = e->process,
         .thread = e->thread,
         .nested = first == 0,
     };
+    for (unsigned i = 0; i < RANGE_DATA_WORDS && range->schema; i++)
+        range->data[i] = record_arg(record, first + PUSH_DATA + i);
     range->domain_text = range->domain ? domain_text(r, e->process, range->domain) : NULL;
     struct range_op op;
     if (record->type == RECORD_PUSH && record->byte_count &&

@@ -17,6 +17,7 @@
 #include "symbol/kernel_names.h"
 
 #define RANGES_DEPTH_MAX 512
+#define RANGE_DATA_WORDS 4
 
 struct range {
     const struct kernel_name *text; /* NULL: none, or too many different ones */
@@ -29,6 +30,9 @@ struct range {
     uint64_t color;
     uint64_t payload_type;
     uint64_t payload;
+    uint64_t schema;     /* of a payload of NVTX's extension; 0: there is none */
+    uint64_t data_bytes; /* of that one, of which `data` has the first */
+    uint64_t data[RANGE_DATA_WORDS];
     uint64_t number; /* of a free range */
     struct process *process;
     struct thread *thread; /* that opened it */

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/nccl_call.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "report/range_rows.h"
@@ -290,9 +291,11 @@ static int take_range(struct gpu_report *g, const struct slice *s)
         return 0;
     uint64_t end_ns = s->change == RANGE_LEFT ? g->last_ns : range->end_ns;
     end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;
+    struct nccl_call call;
+    uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
     return gpu_stats_count(
         &g->stats, range_rows_get(&g->ranges, TABLE_RANGES, range->text, range->domain_text),
-        end_ns - range->begin_ns, 0);
+        end_ns - range->begin_ns, bytes);
 }
 
 static int take_slice(void *context, const struct slice *s)

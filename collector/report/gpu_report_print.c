@@ -131,10 +131,11 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[MIN] = cell_number(row->min_ns);
     cells[P95] = cell_number(quantile_ns(row, 0.95));
     cells[MAX] = cell_number(row->max_ns);
-    if (format == FORMAT_CSV || row->table == TABLE_COPIES) {
+    bool is_copied = format == FORMAT_CSV || row->table == TABLE_COPIES;
+    if (is_copied || row->bytes) /* of ranges: of NCCL's messages */
         cells[BYTES] = cell_number(row->bytes);
+    if (is_copied)
         cells[RATE] = cell_real(bandwidth(row));
-    }
 }
 
 /* Where rows are left out, what all devices together did, which is no row of the table. Of one

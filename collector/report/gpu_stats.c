@@ -82,6 +82,7 @@ void gpu_stats_join(struct gpu_stat *into, struct gpu_stat *from)
 {
     into->count += from->count;
     into->total_ns += from->total_ns;
+    into->bytes += from->bytes;
     into->min_ns = from->min_ns < into->min_ns ? from->min_ns : into->min_ns;
     into->max_ns = from->max_ns > into->max_ns ? from->max_ns : into->max_ns;
     histogram_move(&into->durations, &from->durations);

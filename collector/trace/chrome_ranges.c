@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "model/nccl_call.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -68,6 +69,41 @@ static char *put_payload(char *out, const struct range *range)
     return chrome_put(out, text, strlen(text));
 }
 
+/* What NCCL says of a call. */
+static char *put_nccl(char *out, const struct nccl_call *call)
+{
+    static const char *const names[NCCL_NUMBERS] = {"reduction", "root", "peer",
+                                                    "ranks",     "rank", "device"};
+    out = json_hex(PUT(out, ",\"communicator\":\""), call->communicator);
+    *out++ = '"';
+    if (call->has_bytes)
+        out = value_number(PUT(out, ",\"bytes\":"), call->bytes);
+    for (unsigned i = 0; i < NCCL_NUMBERS; i++) {
+        const char *text = i == NCCL_REDUCTION ? nccl_reduction_text(call->numbers[i]) : NULL;
+        if (!(call->has & 1u << i))
+            continue;
+        out += sprintf(out, ",\"%s\":", names[i]);
+        out += text ? sprintf(out, "\"%s\"", text) : sprintf(out, "%d", call->numbers[i]);
+    }
+    return out;
+}
+
+/* A payload of NVTX's extension: what it says, or the words that are known of it. */
+static char *put_data(char *out, const struct range *range)
+{
+    struct nccl_call call;
+    if (nccl_call_of(range, &call))
+        return put_nccl(out, &call);
+    out = value_number(PUT(out, ",\"payload schema\":"), range->schema);
+    out = value_number(PUT(out, ",\"payload bytes\":"), range->data_bytes);
+    out = PUT(out, ",\"payload words\":[");
+    for (unsigned i = 0; i < RANGE_DATA_WORDS && 8ull * i < range->data_bytes; i++) {
+        out = json_hex(i ? PUT(out, ",\"") : PUT(out, "\""), range->data[i]);
+        *out++ = '"';
+    }
+    return PUT(out, "]");
+}
+
 /* The attributes of a range or mark; each begins with a comma. */
 static char *put_attributes(struct trace_writer *w, char *out, const struct range *range)
 {
@@ -89,6 +125,8 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
     }
     if (range->payload_type)
         out = put_payload(PUT(out, ",\"payload\":"), range);
+    if (range->schema)
+        out = put_data(out, range);
     return out;
 }
 

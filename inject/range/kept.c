@@ -100,6 +100,8 @@ static struct kept *take_kept(struct kept_list *own, uint8_t type, uint64_t id,
     k->begin = ticks_now();
     k->id = id;
     k->event = *e;
+    if (e->data)
+        k->data = *e->data;
     memcpy(k->text, e->text ? e->text : "", e->byte_count);
     return k;
 }

@@ -16,12 +16,13 @@
 #define KEPT_ANY_DOMAIN UINT32_MAX
 
 struct kept {
-    _Atomic uint32_t owner; /* tid, or one of kept.c's marks; 0 = free */
-    uint32_t below;         /* the thread's one before it, index + 1 */
-    uint8_t type;           /* enum record_type */
-    uint64_t begin;         /* ticks */
-    uint64_t id;            /* of a started range; number of a step */
-    struct range_event event;
+    _Atomic uint32_t owner;   /* tid, or one of kept.c's marks; 0 = free */
+    uint32_t below;           /* the thread's one before it, index + 1 */
+    uint8_t type;             /* enum record_type */
+    uint64_t begin;           /* ticks */
+    uint64_t id;              /* of a started range; number of a step */
+    struct range_event event; /* whose text and data are these */
+    struct range_data data;
     char text[RANGE_TEXT_BYTES_MAX];
 };
 

@@ -97,9 +97,23 @@ static uint32_t domain_of(const void *handle)
     return (uintptr_t)handle < LABEL_DOMAIN_MAX ? (uint32_t)(uintptr_t)handle : 0;
 }
 
+/* Of several payloads the first. Schemas are not recorded: those with a fixed number are known. */
+static void take_data(struct range_event *e, const struct nvtx_event *a, struct range_data *data)
+{
+    const struct nvtx_payload *payload = (const struct nvtx_payload *)(uintptr_t)a->payload;
+    if (a->payload_type != NVTX_EXTENDED || a->reserved < 1 || !payload || !payload->schema ||
+        !payload->data || payload->size == SIZE_MAX)
+        return;
+    size_t kept = payload->size < sizeof data->words ? payload->size : sizeof data->words;
+    *data = (struct range_data){.schema = payload->schema, .byte_count = payload->size};
+    memcpy(data->words, payload->data, kept);
+    e->data = data;
+}
+
 static uint64_t act_event(enum act act, const void *domain, const struct nvtx_event *given)
 {
     struct nvtx_event a = {0};
+    struct range_data data;
     struct range_event e = {.domain = domain_of(domain)};
     if (given)
         memcpy(&a, given, given->size < sizeof a ? given->size : sizeof a);
@@ -109,6 +123,7 @@ static uint64_t act_event(enum act act, const void *domain, const struct nvtx_ev
         e.payload_type = (uint32_t)a.payload_type;
         e.payload = a.payload_type < NVTX_UINT32 ? a.payload : (uint32_t)a.payload;
     }
+    take_data(&e, &a, &data);
     switch (a.message_type) {
     case NVTX_ASCII:
         e.text = a.message.ascii;

@@ -106,6 +106,7 @@ enum nvtx_payload_type {
     NVTX_UINT32 = 4,
     NVTX_INT32 = 5,
     NVTX_FLOAT = 6,
+    NVTX_EXTENDED = -541261815, /* 0xdfbd0009: `payload` points to nvtx_payloads, `reserved` many */
 };
 
 union nvtx_message {
@@ -126,6 +127,13 @@ struct nvtx_event {
     uint64_t payload;
     int32_t message_type;
     union nvtx_message message;
+};
+
+/* nvtxPayloadData_v1 */
+struct nvtx_payload {
+    uint64_t schema;
+    size_t size; /* SIZE_MAX: as the schema says */
+    const void *data;
 };
 
 /* nvtxResourceAttributes_v0 */

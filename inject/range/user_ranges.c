@@ -111,8 +111,20 @@ static inline bool append_record(struct thread *t, const struct record *r)
 
 _Static_assert(
     (int)RECORD_MARK_ARGS == (int)RECORD_PUSH_ARGS &&
-        (int)RECORD_RANGE_START_ARGS == (int)RANGE_START_DOMAIN + (int)RECORD_PUSH_ARGS,
+        (int)RECORD_RANGE_START_ARGS == (int)RANGE_START_DOMAIN + (int)RECORD_PUSH_ARGS &&
+        (int)RECORD_PUSH_ARGS == (int)PUSH_DATA + RANGE_DATA_WORDS,
     "a mark has a pushed range's arguments; the start of a range its number before them");
+
+/* Of the words only those that the payload has. */
+static void add_data(struct record *r, uint64_t *args, const struct range_data *data)
+{
+    uint64_t words = (data->byte_count + 7) / 8;
+    words = words < RANGE_DATA_WORDS ? words : RANGE_DATA_WORDS;
+    args[PUSH_SCHEMA] = data->schema;
+    args[PUSH_DATA_BYTES] = data->byte_count;
+    memcpy(args + PUSH_DATA, data->words, words * sizeof *args);
+    r->arg_count = (uint8_t)(r->arg_count + PUSH_DATA - PUSH_SCHEMA + words);
+}
 
 static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
                    const struct range_event *e)
@@ -130,7 +142,9 @@ static bool append(struct thread *t, uint8_t type, uint64_t begin, uint64_t id,
     args[PUSH_PAYLOAD_TYPE] = e->payload_type;
     args[PUSH_PAYLOAD] = e->payload;
     args[PUSH_MESSAGE] = e->message;
-    r.arg_count = (uint8_t)(args - r.args + RECORD_PUSH_ARGS);
+    r.arg_count = (uint8_t)(args - r.args + PUSH_SCHEMA);
+    if (unlikely(e->data))
+        add_data(&r, args, e->data);
     r.bytes = (const uint8_t *)e->text;
     r.byte_count = e->byte_count;
     return append_record(t, &r);
@@ -154,6 +168,7 @@ static void write_kept(struct thread *t, const struct kept *k)
 {
     struct range_event e = k->event;
     e.text = k->text;
+    e.data = e.data ? &k->data : NULL;
     if (k->type == RECORD_STEP)
         append_numbers(t, RECORD_STEP, k->begin, 1, k->id, 0);
     else

@@ -155,6 +155,24 @@ def test_domains(nvtx):
         end(second, two), label(0x10001, 0x1234567890, "a thing", one), mark("started", two)]
 
 
+def test_payloads(nvtx):
+    """Of a payload of NVTX's extension its schema, its size and its first 32 bytes."""
+    nvtx("payloads")
+    [process] = nvtx.processes()
+    comm, rest = 0xfeedc0ffee0ddf00, (3 | 4 << 32)
+    short, long = ((1 << 24) + 8, 24, comm, 4096, rest), ((1 << 24) + 8, 40, comm, 4096, rest, 5)
+    letters, nothing = (7, 3, 0x636261), (9, 0)
+    records = [(kind, args) for kind, args, _ in said(process) if kind != LABEL]
+    [string] = [args[1] for kind, args, _ in said(process) if kind == LABEL and args[0] == 2]
+    head = (1, 0, 0, 0, 0, string)
+    [range_id] = [args[0] for kind, args in records if kind == RANGE_START]
+    assert records == [
+        (PUSH, head + short), (POP, (1,)), (PUSH, head + long), (POP, (1,)), (MARK, head + long),
+        (PUSH, head + letters), (POP, (1,)), (RANGE_START, (range_id, *head, *letters)),
+        (RANGE_END, (range_id, 1)), *[(PUSH, head), (POP, (1,))] * 3,
+        (PUSH, head + nothing), (POP, (1,))]
+
+
 def test_names_of_cuda_objects(own):
     own("names")
     [process] = own.processes()

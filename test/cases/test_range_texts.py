@@ -360,6 +360,50 @@ def test_domains(make_ranges, run_verb):
         ["NCCL:ncclAllReduce", 'a "b", c:ncclAllReduce', "ncclAllReduce"]
 
 
+COMM = 0xfeedc0ffee0ddf00
+STATIC = 1 << 24
+# Schema, bytes, words in hexadecimal -> what of it stands in the trace.
+SAID_BY_NCCL = (
+    ((STATIC + 5, 24, COMM, 4096, 4), {"bytes": 4096, "reduction": "avg"}),
+    ((STATIC + 5, 24, COMM, 4096, 9), {"bytes": 4096, "reduction": 9}),
+    ((STATIC + 4, 16, COMM, 1 << 40), {"bytes": 1 << 40}),
+    ((STATIC + 8, 32, COMM, 12, 3 | 2 << 32, 7), {"bytes": 12, "root": 3, "reduction": "max"}),
+    ((STATIC + 9, 24, COMM, 12, 2**32 - 1), {"bytes": 12, "peer": -1}),
+    ((STATIC + 0, 24, COMM, 8 | 3 << 32, 5), {"ranks": 8, "rank": 3, "device": 5}))
+SAID_BY_NOBODY = ((STATIC + 5, 16, 4096, 4), (STATIC + 1, 12, COMM, 2), (STATIC + 99, 0),
+                  (5, 3, 97), (STATIC + 5, 23, COMM, 4096, 4),
+                  (2**64 - 1, 2**64 - 1, 1, 2, 3, 4))
+
+
+def test_payloads_of_nccl(make_ranges, run_verb):
+    lines = ["thread 1", "domain 1 500 NCCL", "domain 2 501 mine"]
+    for i, (words, domain) in enumerate(
+            [(words, 1) for words, _ in SAID_BY_NCCL] + [(words, 1) for words in SAID_BY_NOBODY] +
+            [(SAID_BY_NCCL[0][0], 2)]):
+        lines += ["data " + " ".join([*map(str, words[:2]), *(f"{word:x}" for word in words[2:])]),
+                  f"push {1000 + 10 * i} {domain} {i}", f"pop {1005 + 10 * i} {domain}"]
+    folder = make_ranges(lines)
+    trace = json.loads(run_verb("merge", folder).stdout)["traceEvents"]
+    args = {int(e["name"]): e["args"] for e in trace if e.get("cat") == "user_annotation"
+            and e["name"].isdigit()}
+    for one in args.values():
+        del one["External id"], one["domain"]
+    for i, (_, wanted) in enumerate(SAID_BY_NCCL):
+        assert args[i] == {"communicator": hex(COMM), **wanted}
+    for i, words in enumerate((*SAID_BY_NOBODY, SAID_BY_NCCL[0][0]), len(SAID_BY_NCCL)):
+        assert {key: str(value) if key != "payload words" else value
+                for key, value in args[i].items()} == {
+            "payload schema": str(words[0]), "payload bytes": str(words[1]),
+            "payload words": [hex(word) for word in words[2:]]}
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)["nvtx_sum"]
+    moved = {int(row["name"]): row["bytes"] for row in report if "bytes" in row}
+    assert moved == {i: wanted["bytes"] for i, (_, wanted) in enumerate(SAID_BY_NCCL)
+                     if "bytes" in wanted}
+    [row] = [row for row in csv.DictReader(io.StringIO(
+        run_verb("report", "--format=csv", "--group", folder).stdout)) if row["function"] == "*"]
+    assert int(row["bytes"]) == sum(moved.values()) and row["range_domain"] == "NCCL"
+
+
 FRAMEWORKS = {
     "XlaModule:#hlo_module=jit_step,program_id={}#": "XlaModule: jit_step",
     "XlaModule:#prefix=jit(f)/jit(main),hlo_module=jit_f,program_id={}#": "XlaModule: jit_f",

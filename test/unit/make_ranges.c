@@ -7,6 +7,7 @@
  *   thread 1|3                that what follows is of
  *   domain NUMBER AT NAME
  *   push AT DOMAIN TEXT       the text is the rest of the line, whatever it is
+ *   data SCHEMA BYTES WORD... of the payload of the next push; words are hexadecimal
  *   pop AT DOMAIN
  *   op AT OBJECT NAME         of gpuprof's own records
  *   end AT OBJECT
@@ -27,6 +28,8 @@
 struct script {
     struct stream_builder b;
     uint32_t thread;
+    unsigned data_count;
+    uint64_t data[6]; /* what push has behind all else */
 };
 
 /* What is said by a number or two and perhaps a text. */
@@ -57,7 +60,15 @@ static void take_line(struct script *s, char *line, size_t length)
     } else if (strcmp(word, "domain") == 0) {
         add(s, RECORD_LABEL, b, 3, (uint64_t[]){LABEL_OF_DOMAIN, a, 0}, text, length);
     } else if (strcmp(word, "push") == 0) {
-        add(s, RECORD_PUSH, a, 6, (uint64_t[]){b, 0, 0, 0, 0, 0}, text, length);
+        uint64_t args[RECORD_PUSH_ARGS] = {b};
+        memcpy(args + PUSH_SCHEMA, s->data, sizeof s->data);
+        add(s, RECORD_PUSH, a, PUSH_SCHEMA + s->data_count, args, text, length);
+        s->data_count = 0;
+    } else if (strcmp(word, "data") == 0) {
+        s->data[0] = a;
+        s->data[1] = b;
+        for (s->data_count = 2; *text && s->data_count < 6; s->data_count++)
+            s->data[s->data_count] = strtoull(text, (char **)&text, 16);
     } else if (strcmp(word, "pop") == 0) {
         add(s, RECORD_POP, a, 1, &b, NULL, 0);
     } else if (strcmp(word, "op") == 0) {

@@ -351,6 +351,48 @@ static void cut(void)
     nvtxMarkEx(&extended);
 }
 
+struct payload {
+    uint64_t schema;
+    size_t size;
+    const void *data;
+};
+
+/* As NCCL says its calls, and payloads that mean nothing. */
+static void payloads(void)
+{
+    struct {
+        uint64_t comm;
+        size_t bytes;
+        int root, op;
+        uint64_t more[2];
+    } reduce = {0xfeedc0ffee0ddf00, 4096, 3, 4, {5, 6}};
+    struct payload given[] = {{(1 << 24) + 8, 24, &reduce},
+                              {(1 << 24) + 8, sizeof reduce, &reduce},
+                              {7, 3, "abc"},
+                              {0, 8, &reduce},
+                              {9, SIZE_MAX, &reduce},
+                              {9, 8, NULL},
+                              {9, 0, &reduce}};
+    nvtxDomainHandle_t nccl = nvtxDomainCreateA("NCCL");
+    nvtxStringHandle_t name = nvtxDomainRegisterStringA(nccl, "ncclReduce");
+    for (unsigned i = 0; i < sizeof given / sizeof given[0]; i++) {
+        nvtxEventAttributes_t a = text_event("");
+        a.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+        a.message.registered = name;
+        a.payloadType = (int32_t)0xdfbd0009;
+        a.reserved0 = 1;
+        a.payload.ullValue = (uint64_t)(uintptr_t)&given[i];
+        nvtxDomainRangePushEx(nccl, &a);
+        if (i == 0)
+            cudaFree(NULL); /* until then it is kept */
+        nvtxDomainRangePop(nccl);
+        if (i == 1)
+            nvtxDomainMarkEx(nccl, &a);
+        if (i == 2)
+            nvtxDomainRangeEnd(nccl, nvtxDomainRangeStartEx(nccl, &a));
+    }
+}
+
 static void limits(void)
 {
     char text[64];
@@ -500,6 +542,8 @@ int main(int argc, char **argv)
         forks(1);
     } else if (strcmp(scenario, "fork-before") == 0) {
         forks(0);
+    } else if (strcmp(scenario, "payloads") == 0) {
+        payloads();
     } else if (strcmp(scenario, "cut") == 0) {
         cut();
     } else if (strcmp(scenario, "limits") == 0) {
