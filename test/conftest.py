@@ -207,6 +207,18 @@ def make_ops(tmp_path):
 
 
 @pytest.fixture
+def make_records(tmp_path):
+    """make_records(LINES): a folder with the recordings that the lines of a script describe."""
+    def make(lines, name="data"):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([built(BUILD / "make_records"), folder], check=True, timeout=60,
+                       input="\n".join(lines).encode())
+        return folder
+    return make
+
+
+@pytest.fixture
 def make_stacks(tmp_path):
     """make_stacks(LINES): a folder with the recording that the lines of a script describe."""
     def make(*lines, name="data"):

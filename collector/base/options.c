@@ -11,6 +11,8 @@
 #include "settings.h"
 #include "stream.h"
 
+#define SAMPLES_MAX 1e15
+
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
     {OPTION_QUIET, 0, "quiet", NULL,
@@ -25,9 +27,17 @@ const struct option_info option_infos[] = {
      "standard: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
-    {OPTION_STEP_RANGE, 0, "step-range", "NAME",
-     "each range of this name is a step of the program (standard: the calls of gpuprof_step, or "
-     "the whole recording as one step)"},
+    {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
+     "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
+     "'iteration *' (standard: the calls of gpuprof_step; for what else there may be see the "
+     "guide)"},
+    {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
+     "what a step is, in the tables steps and phases: the calls of gpuprof_step; PyTorch's labels "
+     "ProfilerStep#N, Optimizer.step# (from one update to the next), or enumerate(DataLoader)#; "
+     "launches of one graph; or ranges, labels, or a class of optimizers of that name; standard: "
+     "the first of these that is there"},
+    {OPTION_SAMPLES, 0, "samples-per-step", "N",
+     "samples that a process works on in a step: the tables of steps have its throughput"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
@@ -166,6 +176,16 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
+    case OPTION_STEP_BY: o->step_by = value; break;
+    case OPTION_SAMPLES: {
+        char *end;
+        o->step_samples = strtod(value, &end);
+        if (*end || !isdigit((unsigned char)value[0]) || !(o->step_samples > 0) ||
+            o->step_samples > SAMPLES_MAX)
+            return usage_error("%s: --samples-per-step: '%s' is not a number of samples", argv[0],
+                               value);
+        break;
+    }
     case OPTION_TRACE: o->trace_format = value; break;
     case OPTION_TABLE: o->tables = value; break;
     case OPTION_SORT: o->sort = value; break;

@@ -26,7 +26,7 @@ enum option_set {
     OPTION_SETTINGS = 512,        /* no row: the options of settings.def */
     OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
     OPTION_PER_RANK = 2048,       /* --per-rank */
-    OPTION_STEP_RANGE = 4096,     /* --step-range NAME */
+    OPTION_STEP_RANGE = 4096,     /* --step-range PATTERN */
     OPTION_BY = 8192,             /* --by name|grid|shape|stack|python-line */
     OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
     OPTION_FORM = 32768,          /* --format of one */
@@ -40,6 +40,8 @@ enum option_set {
     OPTION_FULL = 1 << 23,        /* --full */
     OPTION_TABLES = 1 << 24,      /* -o, --output FILE of a report */
     OPTION_TRACE = 1 << 25,       /* --format of a trace */
+    OPTION_STEP_BY = 1 << 26,     /* --step-by range|...|NAME */
+    OPTION_SAMPLES = 1 << 27,     /* --samples-per-step N */
     OPTION_GROUP = 1 << 28,       /* --group */
     OPTION_NO_GROUP = 1 << 29     /* --no-group */
 };
@@ -92,6 +94,8 @@ struct options {
     bool help; /* what follows was not looked at */
     bool per_rank;
     const char *step_range;   /* NULL: none */
+    const char *step_by;      /* NULL: by what there is */
+    double step_samples;      /* 0: not said */
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */

@@ -17,8 +17,9 @@ const struct verb verbs[] = {
      "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
     {"report", report_verb, NULL,
      OPTION_TABLES | OPTION_FORMAT | OPTION_BY | OPTION_NO_GROUP | OPTION_GROUP | OPTION_TABLE |
-         OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_SYMBOLS | OPTION_STRICT |
-         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+         OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_STEP_RANGE | OPTION_STEP_BY |
+         OPTION_SAMPLES | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP |
+         OPTION_RECORDINGS,
      "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
     {"flame", flame_verb, NULL,
      OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT |

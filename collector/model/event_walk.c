@@ -173,10 +173,11 @@ static int take_op(const struct pass *p, struct slice *s)
     uint32_t process = s->event.process->index;
     uint32_t *sequence = &w->ranges.sequences[process - w->ranges.first_process];
     int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
-    if (change < 0)
-        return change;
-    s->op_change = (enum op_change)change;
-    return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
+    int error = change < 0 ? change : 0;
+    if (p->surveys && error == 0 && w->ops.is_replaced)
+        error = survey_take_op_end(&w->survey, &w->ops.result);
+    s->op_change = error < 0 ? OP_SAME : (enum op_change)change;
+    return p->surveys && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
 }
 
 /* The text of a record is the name of the number that stands in its argument `which`. */
@@ -409,5 +410,8 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
-    return run(&p, only);
+    int more = run(&p, only);
+    w->is_surveyed |= p.surveys && p.learns_ops && !only && more == 0;
+    w->pending.count = 0; /* all are told */
+    return more;
 }

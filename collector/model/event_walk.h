@@ -102,7 +102,8 @@ int walk_survey(struct walk *w);
 /*
  * Walks through the events of `only` (NULL: of all processes), whose losses then are those of this
  * walk. 0; WALK_STOP if a consumer has stopped it; or an error after one line on stderr. Without a
- * survey before it, this is one: then it may be called only once.
+ * survey before it, this is one: then it may be called again only after one through all processes
+ * for consumers that needed WALK_WORK and WALK_OPS.
  */
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count);

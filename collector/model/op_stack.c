@@ -110,7 +110,8 @@ static int open_op(struct ops *o, const struct event *e, const struct op_numbers
     uint64_t before = key_map_get(&o->begun, object_key(e));
     if (before) { /* PyTorch has one object for one operator at a time: an end is missing */
         losses->unmatched_ops++;
-        find(o, e, before);
+        o->is_replaced = find(o, e, before);
+        o->result.end_ns = e->begin_ns; /* of nobody's interest if it was not found */
     }
     bool is_deep = stack->count == OPS_DEPTH_MAX;
     uint64_t thread = is_deep ? TOO_DEEP : (uint64_t)e->thread->index + 1;
@@ -164,6 +165,7 @@ static int close_op(struct ops *o, const struct event *e, struct op **out)
 int ops_take(struct ops *o, const struct event *e, const struct op_numbers *numbers,
              uint32_t *sequence, struct op **op)
 {
+    o->is_replaced = false;
     return e->record->type == RECORD_OP_BEGIN ? open_op(o, e, numbers, sequence, op)
                                               : close_op(o, e, op);
 }

@@ -64,6 +64,7 @@ struct ops {
     uint32_t thread_count;
     struct key_map begun; /* (process, object) -> thread index + 1 */
     struct op result;     /* what ops_take hands out */
+    bool is_replaced;     /* what was taken last replaced an open one, which is in `result` */
     uint32_t drained;     /* threads, from the first on, that have no operator left */
 };
 

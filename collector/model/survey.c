@@ -40,6 +40,9 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
 static int take_op(struct survey *s, struct op *op, uint32_t parent)
 {
     struct op_node node = {.end_ns = UINT64_MAX,
+                           .text = op->text,
+                           .name = op->name,
+                           .scope = op->scope,
                            .parent = parent,
                            .number = op->number,
                            .row = op->row,

@@ -51,10 +51,13 @@ struct range_node {
 
 /* An operator or label that calls were made in, likewise. */
 struct op_node {
-    uint64_t end_ns; /* UINT64_MAX: it did not end */
+    uint64_t end_ns;                /* UINT64_MAX: it did not end */
+    const struct kernel_name *text; /* as struct op; and what follows, but for the parent */
+    uint64_t name;
     uint32_t parent; /* number of the one around it when it began; 0 = none */
-    uint32_t number; /* as struct op */
-    uint32_t row;    /* likewise */
+    uint32_t number;
+    uint32_t row;
+    uint16_t scope;
     bool is_label;
 };
 

@@ -11,6 +11,7 @@
 #include "report/gpu_report.h"
 #include "report/op_report.h"
 #include "report/stack_report.h"
+#include "report/step_report.h"
 
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
@@ -137,12 +138,13 @@ static int complete(struct report *r, const char *symbol_folder)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-static int start(struct report *r, struct recording *rec, enum report_by by, bool groups,
-                 bool has_ops)
+static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
+    enum report_by by = wish->by;
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
+    bool has_ops = wish->walk_ns_max == 0; /* the summary has none */
     int error = walk_init(&r->walk, rec);
-    r->gpu = gpu_report_create(&r->walk, by, groups, has_stacks || recording_expects_gpu(rec),
+    r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
@@ -151,31 +153,34 @@ static int start(struct report *r, struct recording *rec, enum report_by by, boo
         has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
     if (r->ops)
-        op_report_init(r->ops, &r->walk, by, groups);
+        op_report_init(r->ops, &r->walk, by, wish->groups);
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 
-int report_make(struct report *r, struct recording *rec, enum report_by by, bool groups,
-                uint64_t walk_ns_max, const char *symbol_folder)
+int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
+    bool has_steps = wish->steps && wish->steps->is_wanted;
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    int error = start(r, rec, by, groups, walk_ns_max == 0); /* the summary has no operators */
+    int error = start(r, rec, wish);
     if (error == 0) {
         struct consumer consumers[4] = {{.context = r, .take = take_slice},
                                         gpu_report_consumer(r->gpu)};
         unsigned count = 2;
         if (r->ops)
-            consumers[count++] = op_report_consumer(r->ops, recording_expects_gpu(rec));
+            consumers[count++] =
+                op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
         if (r->stacks)
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
-        r->walk.ns_max = walk_ns_max;
+        r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
-        error = complete(r, symbol_folder);
+        error = complete(r, wish->symbols);
     }
+    if (error == 0 && has_steps)
+        error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
-    return error;
+    return error == 0 && has_steps ? step_report_make(r->steps, &r->walk, wish->steps) : error;
 }
 
 void report_release(struct report *r)
@@ -194,5 +199,8 @@ void report_release(struct report *r)
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);
+    if (r->steps)
+        step_report_release(r->steps);
+    free(r->steps);
     walk_release(&r->walk);
 }

@@ -33,6 +33,8 @@ struct report_row {
 struct gpu_report;
 struct op_report;
 struct stack_report;
+struct step_report;
+struct step_wish;
 
 struct report {
     const struct recording *rec;
@@ -61,16 +63,23 @@ struct report {
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
     struct op_report *ops;       /* owned; PyTorch's operators. NULL: not asked for */
     struct stack_report *stacks; /* owned; NULL: not asked for */
+    struct step_report *steps;   /* likewise */
+};
+
+/* What a report is to be made of. */
+struct report_wish {
+    enum report_by by;             /* what a row of kernels is, or which table of stacks there is */
+    bool groups;                   /* what one of ranges is; range_rows.h */
+    uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
+    const char *symbols;           /* the folder of symbols.h */
+    const struct step_wish *steps; /* NULL: none */
 };
 
 /*
- * Reads all events of `rec`, which must stay, or as far as it comes within `walk_ns_max` (0: that
- * does not matter); `by` says what a row of kernels is, or which table of stacks there is to be,
- * `groups` what one of ranges is (range_rows.h), with symbols from `symbol_folder` (symbols.h). 0,
- * or an error after one line on stderr; report_release in both cases.
+ * Reads all events of `rec`, which must stay. 0, or an error after one line on stderr;
+ * report_release in both cases.
  */
-int report_make(struct report *r, struct recording *rec, enum report_by by, bool groups,
-                uint64_t walk_ns_max, const char *symbol_folder);
+int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
 void report_release(struct report *r);
 
 /* How a report is wanted: which tables, and what of them. */

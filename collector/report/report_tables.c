@@ -11,6 +11,7 @@
 #include "report/op_report.h"
 #include "report/open_calls.h"
 #include "report/stack_report.h"
+#include "report/step_report.h"
 
 #define NAMES_BYTES 900 /* of a message */
 
@@ -24,7 +25,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&functions_table, 1, r},           {&open_calls_table, 1, &r->open},
         {&failures_table, 1, &r->failures}, {stack_tables, 2, r->stacks},
         {gpu_tables, TABLE_COUNT, r->gpu},  {op_tables, 2, r->ops},
-        {cost_tables, 2, &r->cost},
+        {cost_tables, 2, &r->cost},         {step_tables, STEP_TABLES, r->steps},
     };
     unsigned count = 0;
     for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
@@ -46,6 +47,14 @@ static bool is_in(const char *list, const char *name)
         list = list[word] ? list + word + 1 : NULL;
     }
     return false;
+}
+
+bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count)
+{
+    bool is_named = false;
+    for (unsigned i = 0; v->tables && i < count; i++)
+        is_named |= is_in(v->tables, infos[i].name);
+    return is_named;
 }
 
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */

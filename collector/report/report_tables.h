@@ -12,6 +12,9 @@
  * name stand side by side. */
 unsigned report_tables(const struct report *r, struct table *tables);
 
+/* Is one of these tables asked for by its name? */
+bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);
+
 /* Does a report of that form have the table? */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);

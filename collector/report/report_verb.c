@@ -9,6 +9,7 @@
 #include "output/verb_output.h"
 #include "report/report.h"
 #include "report/report_tables.h"
+#include "report/step_report.h"
 #include "table/text_width.h"
 
 #define SUMMARY_FUNCTIONS 5
@@ -45,6 +46,17 @@ static enum exit_code report_print(const struct report *r, const struct report_v
     return verb_output_close(&out, path, error);
 }
 
+/* Who says what a step is, or how large, wants to see them. */
+static struct step_wish wish_of(const struct options *options, const struct report_view *view)
+{
+    return (struct step_wish){.is_wanted = options->step_by || options->step_range ||
+                                           options->step_samples > 0 ||
+                                           report_names(view, step_tables, STEP_TABLES),
+                              .by = options->step_by,
+                              .pattern = options->step_range,
+                              .samples = options->step_samples};
+}
+
 enum exit_code report_verb(const struct options *options)
 {
     struct recording rec;
@@ -63,19 +75,32 @@ enum exit_code report_verb(const struct options *options)
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv or "
                            ".json, or say --format",
                            options->output);
+    if (options->step_range && options->step_by && strcmp(options->step_by, "range") != 0)
+        return usage_error("report: --step-range names ranges, --step-by=%s something else",
+                           options->step_by);
     enum exit_code code = report_view_check(&view, format);
     if (code != EXIT_OK)
         return code;
+    struct step_wish steps = wish_of(options, &view);
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
-        bool groups = options->groups == GROUPS_ALWAYS ||
-                      (options->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT);
-        int error = report_make(&report, &rec, options->by, groups, 0, options->symbols);
+        struct report_wish wish = {
+            .by = options->by,
+            .groups = options->groups == GROUPS_ALWAYS ||
+                      (options->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT),
+            .symbols = options->symbols,
+            .steps = &steps,
+        };
+        int error = report_make(&report, &rec, &wish);
         if (error == 0 && !report.histogram_rows)
             message("report: more different times than recordings of this size have: some medians "
                     "and 95th percentiles are those of the others");
-        code = error < 0 ? EXIT_ENVIRONMENT : report_print(&report, &view, options->output, format);
+        code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+        if (code == EXIT_OK && report.steps)
+            code = step_report_check(report.steps, &steps);
+        if (code == EXIT_OK)
+            code = report_print(&report, &view, options->output, format);
         if (code == EXIT_OK)
             code = walk_verdict(&report.walk, options->strict);
         report_release(&report);
@@ -109,7 +134,8 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        int error = report_make(&report, &rec, BY_NAME, false, walk_ns_max, NULL);
+        struct report_wish wish = {.by = BY_NAME, .walk_ns_max = walk_ns_max};
+        int error = report_make(&report, &rec, &wish);
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)

@@ -18,6 +18,13 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                          "in none"},
     [CSV_LABEL] = {"label", "each of PyTorch's labels: time on the host"},
     [CSV_LABEL_GPU] = {"label_gpu", "each label: time of the work on the GPU that was begun in it"},
+    [CSV_STEP_STAT] = {"step_stat", "the mean, median, p95 and p99 of the steps, and the slowest "
+                                    "ones: how long they took"},
+    [CSV_STEP_PART] = {"step_part", "each part that the time of all steps is split into"},
+    [CSV_STEP] = {"step", "each step: how long it took; count is how many batches were fetched"},
+    [CSV_STEP_GPU] = {"step_gpu", "each step: for how long of it the GPU was busy"},
+    [CSV_PHASE] = {"phase", "each phase of training: time on the host in all steps"},
+    [CSV_PHASE_GPU] = {"phase_gpu", "each phase: time of the work on the GPU that was begun in it"},
     [CSV_OVERHEAD] = {"overhead", "each kind of overhead of CUDA and CUPTI"},
     [CSV_DEVICE] = {"device", "what each device did in all, and for how long"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},

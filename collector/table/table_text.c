@@ -170,7 +170,7 @@ int table_print_text(struct table *t, const struct table_view *view, FILE *out)
     int error = table_begin(t, view, FORMAT_TEXT);
     if (error == 0 && t->is_there)
         print_table(t, view, out);
-    else if (error == 0 && view->is_named && !t->info->is_joined)
+    else if (error == 0 && view->is_named && !t->info->is_joined && !t->info->is_further)
         fprintf(out, "\n%s\n  none\n", t->info->title ? t->info->title : t->info->name);
     table_end(t);
     return error;

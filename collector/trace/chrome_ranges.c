@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "model/nccl_call.h"
@@ -188,7 +189,7 @@ static int take_step(struct trace_writer *w, const struct event *e)
 static bool is_step_range(const struct trace_writer *w, const struct range *range)
 {
     return w->scope.step_range && range->text &&
-           strcmp(range->text->shown, w->scope.step_range) == 0;
+           glob_matches(w->scope.step_range, range->text->shown);
 }
 
 /* Its begin and end are as they are shown, and so is the place. */

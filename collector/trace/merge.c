@@ -281,8 +281,7 @@ enum exit_code merge_verb(const struct options *options)
     if (code == EXIT_OK)
         code = merge_write(&m, options);
     if (code == EXIT_OK && m.step_range && !m.has_step_range)
-        message("merge: --step-range: no range has the name '%s'; the trace has no steps of it",
-                m.step_range);
+        code = usage_error("merge: --step-range: no range has the name '%s'", m.step_range);
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
     if (m.has_stacks) {

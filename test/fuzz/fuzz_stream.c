@@ -25,6 +25,7 @@
 #include "read/recording.h"
 #include "record/gpu_record.h"
 #include "report/report.h"
+#include "report/step_report.h"
 #include "trace/trace_writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -123,7 +124,10 @@ static void read_narrowly(void)
         write_narrowly(&rec, &out);
         output_finish(&out, 0);
         enum report_by by = rec.processes[0]->file.size % 3 ? BY_PYTHON_LINE : BY_GRID;
-        report_make(&report, &rec, by, by != BY_GRID, 0, SYMBOLS_OFF);
+        struct step_wish steps = {.is_wanted = true, .by = by == BY_GRID ? "optimizer" : NULL};
+        struct report_wish wish = {
+            .by = by, .groups = by != BY_GRID, .symbols = SYMBOLS_OFF, .steps = &steps};
+        report_make(&report, &rec, &wish);
         report_release(&report);
     }
     recording_release(&rec);

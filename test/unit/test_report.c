@@ -147,7 +147,7 @@ static void test_cost_of_a_short_program(void **state)
     char *paths[] = {path};
     struct recording_options how = {.quiet = true};
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, BY_NAME, false, 0, NULL), 0);
+    assert_int_equal(report_make(&report, &rec, &(struct report_wish){.by = BY_NAME}), 0);
     FILE *out = open_memstream(&text, &length);
     const struct report_view view = {.how.limit = ROWS_UNLIMITED};
     assert_int_equal(report_print_text(&report, &view, out), 0);
@@ -199,7 +199,7 @@ static void test_many_functions(void **state)
     builder_release(&b);
     clock_t begin = clock();
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
-    assert_int_equal(report_make(&report, &rec, BY_NAME, false, 0, NULL), 0);
+    assert_int_equal(report_make(&report, &rec, &(struct report_wish){.by = BY_NAME}), 0);
     assert_true(clock() - begin < 4 * CLOCKS_PER_SEC);
     assert_int_equal(report.row_count, FUNCTIONS_HERE);
     for (unsigned i = 0; i < report.row_count; i++)

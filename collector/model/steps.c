@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/steps.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/glob.h"
+#include "error.h"
+#include "model/op_kind.h"
+#include "record/gpu_record.h"
+
+#define AUTOMATIC ((1u << STEPS_NAMED) - 1)
+
+static const char *const words[] = {
+    [STEPS_CALLED] = "range",      [STEPS_PROFILER] = "profiler", [STEPS_OPTIMIZER] = "optimizer",
+    [STEPS_LOADER] = "dataloader", [STEPS_GRAPH] = "graph",       [STEPS_NAMED] = "range",
+    [STEPS_NONE] = "none",
+};
+
+const char *step_kind_word(enum step_kind kind)
+{
+    return words[kind];
+}
+
+int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
+{
+    uint64_t more = recording_bytes(walk->rec) / STEP_FILE_BYTES;
+    *s = (struct steps){.walk = walk, .kind = STEPS_NONE, .wanted = AUTOMATIC, .pattern = pattern};
+    s->steps_max = more < STEPS_MAX - STEPS_FREE ? STEPS_FREE + (uint32_t)more : STEPS_MAX;
+    if (pattern) {
+        s->wanted = 1u << STEPS_NAMED;
+    } else if (by) {
+        s->wanted = 0;
+        for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
+            s->wanted |= strcmp(by, words[kind]) == 0 ? 1u << kind : 0;
+        if (!s->wanted) {
+            s->by = s->pattern = by;
+            s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
+        }
+    }
+    s->first_ns = calloc(walk->rec->count + 1u, sizeof *s->first_ns);
+    return s->first_ns ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void steps_release(struct steps *s)
+{
+    free(s->marks);
+    free(s->first_ns);
+    free(s->list);
+    *s = (struct steps){.kind = STEPS_NONE};
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct steps *s, enum step_kind kind)
+{
+    return s->wanted >> kind & 1 && kind <= s->kind;
+}
+
+/* The place of the new mark + 1, 0: there was no room; or an error. What goes behind this kind
+ * is not looked at any more. */
+static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                        const struct kernel_name *text)
+{
+    if (kind < s->kind) {
+        s->kind = kind;
+        s->mark_count = 0;
+        s->beyond = 0;
+    }
+    if (s->mark_count == s->steps_max) {
+        s->beyond++;
+        return 0;
+    }
+    struct step_mark *marks =
+        array_room(s->marks, s->mark_count, &s->mark_capacity, sizeof *marks, 256);
+    if (!marks)
+        return GPUPROF_NO_MEMORY;
+    s->marks = marks;
+    marks[s->mark_count] = (struct step_mark){.begin_ns = e->begin_ns,
+                                              .process = e->process,
+                                              .thread = e->thread,
+                                              .text = text,
+                                              .order = s->mark_count};
+    return ++s->mark_count;
+}
+
+static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
+{
+    if (place) {
+        s->marks[place - 1].end_ns = end_ns > 0 ? end_ns : 1;
+        s->marks[place - 1].is_cut = is_cut;
+    }
+    return 0;
+}
+
+/* Ranges and labels last from here on; their `row` is the place of their mark. */
+static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
+                     const struct kernel_name *text, uint32_t *row)
+{
+    int64_t place = add_mark(s, kind, e, text);
+    *row = place > 0 ? (uint32_t)place : 0;
+    return place < 0 ? (int)place : 0;
+}
+
+static enum op_kind kind_of(const struct steps *s, const struct op *op)
+{
+    return op_kind_of(op->scope, walk_op_name(s->walk, op));
+}
+
+/* Is there one of these around the label that has just begun? */
+static bool is_inside(const struct steps *s, const struct op *op, enum op_kind a, enum op_kind b)
+{
+    const struct op_stack *stack = ops_stack(&s->walk->ops, op->thread->index);
+    for (uint32_t i = 0; i + 1 < stack->count; i++) {
+        enum op_kind kind = kind_of(s, &stack->open[i]);
+        if (kind == a || kind == b)
+            return true;
+    }
+    return false;
+}
+
+/* "SGD" of "Optimizer.step#SGD.step", or all of it. */
+static bool has_class(const struct kernel_name *text, const char *wanted)
+{
+    const char *class = text->shown + strlen(OP_OPTIMIZER_PREFIX);
+    size_t length = strlen(wanted);
+    return strcmp(text->shown, wanted) == 0 ||
+           (strncmp(class, wanted, length) == 0 && strcmp(class + length, ".step") == 0);
+}
+
+/* An update counts when it ends: then the next step begins. */
+static int close_optimizer(struct steps *s, const struct slice *slice)
+{
+    const struct kernel_name *text = walk_op_name(s->walk, slice->op);
+    struct event e = slice->event;
+    e.begin_ns = slice->op->end_ns;
+    e.thread = slice->op->thread;
+    int64_t place = slice->op->row && (!s->by || has_class(text, s->by))
+                        ? add_mark(s, STEPS_OPTIMIZER, &e, text)
+                        : 0;
+    return place < 0 ? (int)place : 0;
+}
+
+/* A mark of another kind may have taken all places since this one was made. */
+static int close_label(struct steps *s, const struct op *op, bool is_cut)
+{
+    bool is_profiler = kind_of(s, op) == OP_KIND_PROFILER && !s->pattern;
+    return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
+               ? end_mark(s, op->row, op->end_ns, is_cut)
+               : 0;
+}
+
+static int take_label(struct steps *s, const struct slice *slice)
+{
+    struct op *op = slice->op;
+    const struct kernel_name *text = walk_op_name(s->walk, op);
+    enum op_kind kind = kind_of(s, op);
+    bool is_optimizer = kind == OP_KIND_OPTIMIZER && is_wanted(s, STEPS_OPTIMIZER);
+    if (slice->op_change == OP_CLOSED)
+        return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
+    if (slice->op_change != OP_OPENED)
+        return 0;
+    if (is_optimizer) {
+        op->row = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
+        return 0;
+    }
+    if (text && is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown))
+        return open_mark(s, STEPS_NAMED, &slice->event, text, &op->row);
+    if (kind == OP_KIND_PROFILER && is_wanted(s, STEPS_PROFILER))
+        return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->row);
+    if (kind == OP_KIND_LOADER && is_wanted(s, STEPS_LOADER) &&
+        !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
+        return open_mark(s, STEPS_LOADER, &slice->event, text, &op->row);
+    return 0;
+}
+
+static int take_range(struct steps *s, const struct slice *slice)
+{
+    struct range *range = slice->range;
+    if (!is_wanted(s, STEPS_NAMED) || !range->text)
+        return 0;
+    if (slice->change == RANGE_OPENED && glob_matches(s->pattern, range->text->shown))
+        return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->row);
+    return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
+               ? end_mark(s, range->row, range->end_ns, false)
+               : 0;
+}
+
+static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e, uint64_t number)
+{
+    int64_t place = is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
+    if (place > 0)
+        s->marks[place - 1].number = number;
+    return place < 0 ? (int)place : 0;
+}
+
+static int take_call(struct steps *s, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (e->function->does != API_DOES_GRAPH_LAUNCH || r->result != 0 ||
+        r->flags & (RECORD_CAPTURED | RECORD_NESTED | RECORD_OPEN | RECORD_STALE))
+        return 0;
+    s->has_sampled |= r->weight > 1;
+    return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0));
+}
+
+static int take(void *context, const struct slice *slice)
+{
+    struct steps *s = context;
+    const struct event *e = &slice->event;
+    uint64_t *first_ns = &s->first_ns[e->process->index];
+    if (!*first_ns && event_is_visible(e->record->type))
+        *first_ns = e->begin_ns;
+    if (e->record->type == RECORD_OP_BEGIN && s->walk->ops.is_replaced &&
+        op_is_label(&s->walk->ops.result))
+        close_label(s, &s->walk->ops.result, true);
+    if (slice->op_change != OP_SAME)
+        return op_is_label(slice->op) && !slice->op->is_traced ? take_label(s, slice) : 0;
+    if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)
+        return take_range(s, slice);
+    if (e->record->type == RECORD_STEP)
+        return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER));
+    if (e->record->type == RECORD_CALL)
+        return take_call(s, e);
+    return 0;
+}
+
+/* ---- steps of marks -------------------------------------------------------------------------- */
+
+static int compare_marks(const void *left, const void *right)
+{
+    const struct step_mark *a = left;
+    const struct step_mark *b = right;
+    if (a->process != b->process)
+        return a->process->index < b->process->index ? -1 : 1;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
+}
+
+/* Whatever times a file has, no two overlap. */
+static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
+                    uint64_t begin_ns, uint64_t end_ns, bool is_partial)
+{
+    struct step *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    s->list = list;
+    if (s->count && list[s->count - 1].process == mark->process &&
+        list[s->count - 1].end_ns > begin_ns)
+        begin_ns = list[s->count - 1].end_ns;
+    list[s->count++] = (struct step){.begin_ns = begin_ns,
+                                     .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
+                                     .number = number,
+                                     .process = mark->process,
+                                     .made_of = mark->text,
+                                     .is_partial = is_partial};
+    return 0;
+}
+
+/* The number that a name ends with, if it has one; names that are all the same have none. */
+static uint64_t number_of(const struct steps *s, const struct step_mark *mark, uint64_t otherwise)
+{
+    const char *text = mark->text->shown;
+    const char *end = text + strlen(text), *digits = end;
+    while (digits > text && isdigit((unsigned char)digits[-1]))
+        digits--;
+    bool is_same = s->pattern && strcmp(s->pattern, text) == 0;
+    return is_same || digits == end || end - digits > 18 ? otherwise : strtoull(digits, NULL, 10);
+}
+
+/* Each has an end of its own. */
+static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    uint64_t free_ns = 0, number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        uint64_t end_ns = m->end_ns ? m->end_ns : s->walk->last_ns[m->process->index];
+        if (m->begin_ns < free_ns) {
+            s->overlapping++;
+            continue;
+        }
+        error = add_step(s, m, number_of(s, m, number), m->begin_ns, end_ns,
+                         !m->end_ns || m->is_cut);
+        free_ns = end_ns;
+        number++;
+    }
+    return error;
+}
+
+/* One lasts until the next begins, of those that are of `thread` and have that number. */
+static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
+                          const struct thread *thread, const uint64_t *graph)
+{
+    const struct step_mark *last = NULL;
+    uint64_t number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        if ((thread && m->thread != thread) || (graph && m->number != *graph))
+            continue;
+        if (last)
+            error = add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++,
+                             last->begin_ns, m->begin_ns, false);
+        last = m;
+    }
+    if (!last || error < 0)
+        return error;
+    return add_step(s, last, s->kind == STEPS_CALLED ? last->number : number, last->begin_ns,
+                    s->walk->last_ns[last->process->index], true);
+}
+
+/* One lasts from the end of the one before. */
+static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    uint64_t begin_ns = s->first_ns[marks->process->index], number = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        if (m->text != marks->text || m->thread != marks->thread)
+            continue;
+        error = add_step(s, m, number, begin_ns, m->begin_ns, number == 0);
+        begin_ns = m->begin_ns;
+        number++;
+    }
+    return error;
+}
+
+/* The graph of most launches, of several the one that came first; none was launched only once. */
+static int make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    struct key_map launches = {0};
+    uint64_t most = 1, graph = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct key key = {marks[i].number, 0, 0};
+        error = key_map_set(&launches, key, key_map_get(&launches, key) + 1);
+    }
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        uint64_t of_this = key_map_get(&launches, (struct key){marks[i].number, 0, 0});
+        graph = of_this > most ? marks[i].number : graph;
+        most = of_this > most ? of_this : most;
+    }
+    key_map_release(&launches);
+    return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &graph);
+}
+
+static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
+{
+    switch (s->kind) {
+    case STEPS_CALLED: return make_of_begins(s, marks, count, NULL, NULL);
+    case STEPS_LOADER: return make_of_begins(s, marks, count, marks->thread, NULL);
+    case STEPS_OPTIMIZER: return make_of_ends(s, marks, count);
+    case STEPS_GRAPH: return make_of_launches(s, marks, count);
+    default: return make_of_spans(s, marks, count);
+    }
+}
+
+/* In the pauses of a process nobody knows what came to pass. *at: the first pause of its or of a
+ * later process; those of `list` come before those of later ones. */
+static void find_pauses(const struct survey *survey, uint32_t *at, struct step *list, uint32_t count)
+{
+    const struct surveyed_pause *p = survey->pauses;
+    uint32_t process = list->process->index, i = 0;
+    uint64_t from_ns = 0;
+    while (*at < survey->pause_count && p[*at].process < process)
+        ++*at;
+    for (; *at < survey->pause_count && p[*at].process == process; ++*at) {
+        uint64_t now_ns = p[*at].at_ns;
+        if (p[*at].begins) {
+            from_ns = from_ns ? from_ns : now_ns;
+            continue;
+        }
+        for (; from_ns && i < count && list[i].begin_ns < now_ns; i++) {
+            list[i].is_partial |= list[i].end_ns > from_ns;
+            if (list[i].end_ns > now_ns) /* the next pause may be in it, too */
+                break;
+        }
+        from_ns = 0;
+    }
+    while (from_ns && count > 0 && list[count - 1].end_ns > from_ns)
+        list[--count].is_partial = true;
+}
+
+static int end(void *context)
+{
+    struct steps *s = context;
+    uint32_t pause = 0;
+    int error = 0;
+    if (s->mark_count)
+        qsort(s->marks, s->mark_count, sizeof *s->marks, compare_marks);
+    for (uint32_t i = 0, next; error == 0 && i < s->mark_count; i = next) {
+        for (next = i; next < s->mark_count && s->marks[next].process == s->marks[i].process;)
+            next++;
+        uint32_t first = s->count;
+        if (s->kind != STEPS_GRAPH || !s->has_sampled)
+            error = make(s, &s->marks[i], next - i);
+        if (error == 0 && s->count > first)
+            find_pauses(&s->walk->survey, &pause, &s->list[first], s->count - first);
+    }
+    if (!s->count)
+        s->kind = STEPS_NONE;
+    free(s->marks);
+    s->marks = NULL;
+    s->mark_count = s->mark_capacity = 0;
+    return error;
+}
+
+struct consumer steps_consumer(struct steps *s)
+{
+    return (struct consumer){
+        .context = s, .needs = WALK_RANGES | WALK_OPS, .take = take, .end = end};
+}
+
+struct step *steps_at(struct steps *s, uint32_t first, uint32_t end, uint64_t ns)
+{
+    uint32_t low = first;
+    while (low < end) {
+        uint32_t middle = low + (end - low) / 2;
+        if (s->list[middle].begin_ns <= ns)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return low > first ? &s->list[low - 1] : NULL;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps of a program: what its iterations are, by the first of these that is recorded, or by
+ * the one that somebody wants. Those of one process follow one another and do not overlap.
+ *
+ *   range       from one gpuprof_step() to the next; or, where a pattern is given, the ranges and
+ *               labels whose names match it
+ *   profiler    PyTorch's labels ProfilerStep#N, which a program's own profiler makes
+ *   optimizer   updates: from the end of one outermost Optimizer.step# label to that of the next.
+ *               Its class is that of the first one; those of other classes, of other threads, and
+ *               those inside a backward operator (an optimizer fused into the backward pass runs
+ *               for each parameter there) are none
+ *   dataloader  from the begin of one outermost enumerate(DataLoader)# label to that of the next
+ *   graph       from one launch of the graph that is launched most often to the next
+ *
+ * A step is partial if its begin or its end is not known (what lies behind the last begin, what
+ * lies before the first update, what had not ended), or if recording was stopped in it.
+ *
+ * Memory: 64 bytes for each mark while they are gathered, and STEP_BYTES for each step after that;
+ * of both there are STEPS_FREE and one more for each STEP_FILE_BYTES of the files, STEPS_MAX at
+ * most. Later ones are counted.
+ */
+#ifndef GPUPROF_COLLECTOR_STEPS_H
+#define GPUPROF_COLLECTOR_STEPS_H
+
+#include "model/event_walk.h"
+
+#define STEPS_FREE      4096
+#define STEP_FILE_BYTES 64
+#define STEPS_MAX       (1u << 19)
+
+/* The first goes before the others. */
+enum step_kind {
+    STEPS_CALLED,
+    STEPS_PROFILER,
+    STEPS_OPTIMIZER,
+    STEPS_LOADER,
+    STEPS_GRAPH,
+    STEPS_NAMED,
+    STEPS_NONE
+};
+
+/* What its time was spent on: at each moment the first of these that was under way in its process,
+ * in the order of TensorBoard's overview. */
+enum step_part {
+    STEP_KERNELS,
+    STEP_COPIES, /* and sets */
+    STEP_COMMUNICATION,
+    STEP_RUNTIME, /* calls */
+    STEP_LOADER_WAIT,
+    STEP_OPERATORS,
+    STEP_OTHER,
+    STEP_PARTS
+};
+
+struct step {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t number; /* the program's own where it gives some; else from 0 on */
+    const struct process *process;
+    const struct kernel_name *made_of; /* NULL: of no name */
+    uint64_t parts[STEP_PARTS];        /* ns; 0 before somebody adds to them */
+    uint32_t batches;                  /* likewise */
+    bool is_partial;
+};
+#define STEP_BYTES 112
+_Static_assert(sizeof(struct step) <= STEP_BYTES, "STEP_BYTES is what it says");
+
+struct step_mark {
+    uint64_t begin_ns;
+    uint64_t end_ns; /* 0: it has not ended */
+    uint64_t number; /* of a gpuprof_step(), or the graph's */
+    struct process *process;
+    const struct thread *thread;
+    const struct kernel_name *text;
+    uint32_t order;
+    bool is_cut; /* it ended no later than that */
+};
+
+struct steps {
+    struct walk *walk;
+    unsigned wanted;     /* bits of those that may be taken */
+    const char *by;      /* a class of optimizers or a pattern; NULL: none is wanted */
+    const char *pattern; /* of ranges and labels; NULL: none */
+    enum step_kind kind; /* of the marks so far; at last, of the steps */
+    struct step_mark *marks;
+    uint32_t mark_count;
+    uint32_t mark_capacity;
+    uint32_t steps_max;
+    uint64_t *first_ns; /* owned, by process index: of its first event */
+    bool has_sampled;   /* launches stand for others, too: they are no marks */
+    struct step *list;  /* owned; by process, in the order of time */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t beyond;      /* marks for which there was no room */
+    uint64_t overlapping; /* ranges and labels that began in another one that is a step */
+};
+
+/*
+ * `by`: as --step-by has it, `pattern` as --step-range, each NULL if it is not given. The walk must
+ * have seen all once (event_walk.h). 0 or GPUPROF_NO_MEMORY; steps_release in both cases.
+ */
+int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
+void steps_release(struct steps *s);
+
+/* Its `end` leaves the steps complete. */
+struct consumer steps_consumer(struct steps *s);
+
+/* A word for --step-by, "none" for STEPS_NONE. */
+const char *step_kind_word(enum step_kind kind);
+
+/* The last step of the process that begins at that time or before, or NULL; the end is not looked
+ * at. `first` and `end` are the places of the process's steps. */
+struct step *steps_at(struct steps *s, uint32_t first, uint32_t end, uint64_t ns);
+
+#endif

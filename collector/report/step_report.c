@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/step_report.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "model/op_kind.h"
+#include "record/gpu_record.h"
+
+void step_report_release(struct step_report *r)
+{
+    steps_release(&r->steps);
+    free(r->sweeps);
+    free(r->thread_phases);
+    free(r->order);
+    free(r->changes);
+    key_map_release(&r->change_places);
+}
+
+/* ---- the time of a process, moment by moment ------------------------------------------------- */
+
+/* Nothing has changed since sweep->at_ns, but that work and calls have come to their ends. */
+static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
+{
+    for (uint64_t at_ns = p->at_ns; at_ns < to_ns;) {
+        unsigned part = STEP_KERNELS;
+        while (part <= STEP_RUNTIME && p->until_ns[part] <= at_ns)
+            part++;
+        uint64_t end_ns = to_ns;
+        if (part <= STEP_RUNTIME)
+            end_ns = p->until_ns[part] < to_ns ? p->until_ns[part] : to_ns;
+        else
+            part = p->loaders ? STEP_LOADER_WAIT : p->operators ? STEP_OPERATORS : STEP_OTHER;
+        step->parts[part] += end_ns - at_ns;
+        at_ns = end_ns;
+    }
+}
+
+/* Between two operators of one phase Python works for that phase. */
+static void spend(struct step_report *r, struct step_sweep *p, const struct step *step,
+                  uint64_t to_ns)
+{
+    unsigned phase = PHASES - 1;
+    while (phase > PHASE_NONE && !p->phase_threads[phase])
+        phase--;
+    if (phase == PHASE_NONE) {
+        p->gap_ns += to_ns - p->at_ns;
+        return;
+    }
+    uint64_t before_ns = phase == p->phase ? p->gap_ns : 0;
+    if (!step->is_partial) {
+        r->host_ns[PHASE_NONE] += p->gap_ns - before_ns;
+        r->host_ns[phase] += before_ns + to_ns - p->at_ns;
+    }
+    p->gap_ns = 0;
+    p->phase = (uint8_t)phase;
+}
+
+static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
+{
+    r->host_ns[PHASE_NONE] += step->is_partial ? 0 : p->gap_ns;
+    p->gap_ns = 0;
+    p->phase = PHASE_NONE;
+    p->next++;
+}
+
+/* Until `to_ns` all is as it was before what comes now. */
+static void pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
+{
+    while (p->next < p->end) {
+        struct step *step = &r->steps.list[p->next];
+        uint64_t from_ns = p->at_ns > step->begin_ns ? p->at_ns : step->begin_ns;
+        uint64_t until_ns = to_ns < step->end_ns ? to_ns : step->end_ns;
+        if (from_ns < until_ns) {
+            p->at_ns = from_ns;
+            split(p, step, until_ns);
+            spend(r, p, step, until_ns);
+            p->at_ns = until_ns;
+        }
+        if (to_ns < step->end_ns)
+            return;
+        leave_step(r, p, step);
+    }
+}
+
+/* ---- what differs ---------------------------------------------------------------------------- */
+
+/* 0: begun in the median step, 1: in the slowest, -1: in none of them. */
+static int compared_in(const struct step_report *r, const struct process *p, uint64_t begin_ns)
+{
+    for (int i = 0; r->compared[0] && i < 2; i++) {
+        const struct step *step = r->compared[i];
+        if (step->process == p && step->begin_ns <= begin_ns && begin_ns < step->end_ns)
+            return i;
+    }
+    return -1;
+}
+
+static struct step_change *add_change(struct step_report *r, struct key key, const char *name)
+{
+    struct step_change *changes =
+        array_room(r->changes, r->change_count, &r->change_capacity, sizeof *changes, 64);
+    if (!changes)
+        return NULL;
+    r->changes = changes;
+    changes[r->change_count] = (struct step_change){.kind = (enum change_kind)key.a, .name = name};
+    return key_map_set(&r->change_places, key, ++r->change_count) < 0
+               ? NULL
+               : &changes[r->change_count - 1];
+}
+
+/* What has no name of its own, or comes when there are too many, is one. */
+static int differ(struct step_report *r, enum change_kind kind, int which,
+                  const struct kernel_name *name, uint64_t ns)
+{
+    struct key key = {kind, (uintptr_t)name, 0};
+    uint64_t place = which < 0 ? 0 : key_map_get(&r->change_places, key);
+    if (which < 0)
+        return 0;
+    if (!place && r->change_count >= STEP_CHANGES_MAX) {
+        name = NULL;
+        place = key_map_get(&r->change_places, (key = (struct key){kind, 0, 0}));
+    }
+    struct step_change *change = place ? &r->changes[place - 1]
+                                       : add_change(r, key, name ? name->shown : "(others)");
+    if (!change)
+        return GPUPROF_NO_MEMORY;
+    change->count[which]++;
+    change->ns[which] += ns;
+    return 0;
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static const uint8_t phases[] = {
+    [OP_KIND_PLAIN] = PHASE_NONE,          [OP_KIND_BACKWARD] = PHASE_BACKWARD,
+    [OP_KIND_OPTIMIZER] = PHASE_OPTIMIZER, [OP_KIND_ZERO_GRAD] = PHASE_ZERO_GRAD,
+    [OP_KIND_LOADER] = PHASE_DATA,         [OP_KIND_PROFILER] = PHASE_NONE,
+};
+
+/* A thread is in the phase of the innermost that is open there. */
+static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread)
+{
+    const struct op_stack *stack = ops_stack(&r->walk->ops, thread->index);
+    uint8_t *phase = &r->thread_phases[thread->index];
+    p->phase_threads[*phase]--;
+    *phase = stack->count ? (uint8_t)stack->open[stack->count - 1].row : PHASE_NONE;
+    p->phase_threads[*phase]++;
+}
+
+/* Its phase, in `row`: what it says of itself, else that around it; of an operator else forward. */
+static void open_op(struct step_report *r, struct op *op)
+{
+    const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
+    enum op_kind kind = op_kind_of(op->scope, walk_op_name(r->walk, op));
+    op->row = op->is_traced ? PHASE_NONE : phases[kind];
+    if (op->row == PHASE_NONE && stack->count > 1)
+        op->row = stack->open[stack->count - 2].row;
+    if (op->row == PHASE_NONE && !op_is_label(op) && !op->is_traced)
+        op->row = PHASE_FORWARD;
+}
+
+static void count_op(struct step_report *r, struct step_sweep *p, const struct op *op, uint32_t by)
+{
+    if (op->is_traced)
+        return;
+    if (!op_is_label(op))
+        p->operators += by;
+    else if (op_kind_of(op->scope, walk_op_name(r->walk, op)) == OP_KIND_LOADER)
+        p->loaders += by;
+}
+
+static int close_op(struct step_report *r, const struct op *op)
+{
+    uint64_t ns = op->end_ns - op->begin_ns;
+    if (op_is_label(op) || op->is_traced)
+        return 0;
+    return differ(r, CHANGE_OPERATOR, compared_in(r, op->process, op->begin_ns),
+                  walk_op_name(r->walk, op),
+                  !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
+}
+
+static int take_op(struct step_report *r, const struct slice *s)
+{
+    struct op *op = s->op;
+    struct step_sweep *p = &r->sweeps[s->event.process->index];
+    uint32_t loaders = p->loaders;
+    if (s->event.record->type == RECORD_OP_BEGIN && r->walk->ops.is_replaced) {
+        count_op(r, p, &r->walk->ops.result, UINT32_MAX);
+        set_phase(r, p, r->walk->ops.result.thread);
+    }
+    if (s->op_change == OP_SAME)
+        return 0;
+    count_op(r, p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
+    if (s->op_change == OP_OPENED)
+        open_op(r, op);
+    set_phase(r, p, op->thread);
+    /* A batch counts in the step in which it was begun to be fetched. */
+    if (p->loaders > loaders && !loaders && p->next < p->end &&
+        r->steps.list[p->next].begin_ns <= s->event.begin_ns)
+        r->steps.list[p->next].batches++;
+    return s->op_change == OP_OPENED ? 0 : close_op(r, op);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static bool is_communication(const struct kernel_name *name)
+{
+    return name && strncmp(name->shown, "nccl", 4) == 0;
+}
+
+static int take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
+{
+    const struct record *record = e->record;
+    const struct kernel_name *name = NULL;
+    unsigned part = record->type == RECORD_KERNEL || record->type == RECORD_GRAPH ? STEP_KERNELS
+                                                                                  : STEP_COPIES;
+    if (record->type == RECORD_KERNEL)
+        name = walk_kernel(r->walk, e->process, record_arg(record, KERNEL_NAME_INDEX));
+    if (is_communication(name))
+        part = STEP_COMMUNICATION;
+    if (p->until_ns[part] < e->end_ns)
+        p->until_ns[part] = e->end_ns;
+    if (record->type != RECORD_KERNEL)
+        return 0;
+    return differ(r, CHANGE_KERNEL, compared_in(r, e->process, e->begin_ns), name,
+                  e->end_ns - e->begin_ns);
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct step_report *r = context;
+    const struct event *e = &s->event;
+    struct step_sweep *p = &r->sweeps[e->process->index];
+    unsigned type = e->record->type;
+    if (p->first == p->end)
+        return 0;
+    if (s->op_change == OP_LEFT) {
+        pass_time(r, p, s->op->end_ns);
+        return take_op(r, s);
+    }
+    if (type != RECORD_CALL && type != RECORD_OP_BEGIN && type != RECORD_OP_END &&
+        !is_stream_work((uint8_t)type))
+        return 0;
+    pass_time(r, p, e->begin_ns);
+    if (type == RECORD_OP_BEGIN || type == RECORD_OP_END)
+        return take_op(r, s);
+    if (type != RECORD_CALL)
+        return take_work(r, p, e);
+    if (p->until_ns[STEP_RUNTIME] < e->end_ns)
+        p->until_ns[STEP_RUNTIME] = e->end_ns;
+    return 0;
+}
+
+/* The phase of the innermost operator that a call was made in and that says one. */
+static int phase_of_call(struct step_report *r, const struct correlated_call *call)
+{
+    const struct process *p = r->walk->rec->processes[call->process];
+    const struct op_numbers *numbers = &r->walk->names[p->index].ops;
+    uint32_t number = call->op;
+    bool is_in_op = false;
+    int error = 0;
+    for (unsigned depth = 0; depth < OPS_DEPTH_MAX; depth++) {
+        const struct op_node *node = survey_op(&r->walk->survey, call, &number, &error);
+        if (!node)
+            break;
+        const struct kernel_name *text = node->text || !node->name
+                                             ? node->text
+                                             : kernel_name_of(&numbers->names, node->name);
+        uint8_t phase = phases[op_kind_of(node->scope, text)];
+        if (phase != PHASE_NONE)
+            return phase;
+        is_in_op |= !node->is_label;
+        number = node->parent;
+    }
+    return error < 0 ? error : is_in_op ? PHASE_FORWARD : PHASE_NONE;
+}
+
+/* Work of the GPU is of the step and the phase in which it was begun by the host. */
+static int tied(void *context, const struct slice *s)
+{
+    struct step_report *r = context;
+    const struct event *e = &s->event;
+    const struct step_sweep *p = &r->sweeps[e->process->index];
+    if (!is_stream_work(e->record->type))
+        return 0;
+    uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
+    const struct step *step = steps_at(&r->steps, p->first, p->end, at_ns);
+    if (!step || step->is_partial || step->end_ns <= at_ns)
+        return 0;
+    int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
+    if (phase >= 0)
+        r->gpu_ns[phase] += e->end_ns - e->begin_ns;
+    return phase < 0 ? phase : 0;
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+static uint64_t difference(const struct step_change *c)
+{
+    return c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct step_change *a = left;
+    const struct step_change *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (difference(a) != difference(b))
+        return difference(a) > difference(b) ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+const char *const step_part_names[STEP_PARTS] = {
+    [STEP_KERNELS] = "kernels",
+    [STEP_COPIES] = "copies",
+    [STEP_COMMUNICATION] = "communication",
+    [STEP_RUNTIME] = "runtime",
+    [STEP_LOADER_WAIT] = "dataloader",
+    [STEP_OPERATORS] = "operators",
+    [STEP_OTHER] = "other",
+};
+
+static int end(void *context)
+{
+    struct step_report *r = context;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++)
+        pass_time(r, &r->sweeps[i], UINT64_MAX);
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        const struct step *step = &r->steps.list[i];
+        uint64_t sum_ns = 0;
+        for (unsigned part = 0; part < STEP_PARTS; part++) {
+            r->parts[part] += step->is_partial ? 0 : step->parts[part];
+            sum_ns += step->parts[part];
+        }
+        assert(sum_ns == step_ns(step)); /* whatever is in the file */
+        (void)sum_ns;
+    }
+    for (unsigned part = 0; r->compared[0] && part < STEP_PARTS; part++) {
+        struct step_change *change =
+            add_change(r, (struct key){CHANGE_PART, part, 0}, step_part_names[part]);
+        if (!change)
+            return GPUPROF_NO_MEMORY;
+        for (unsigned i = 0; i < 2; i++)
+            change->ns[i] = r->compared[i]->parts[part];
+    }
+    if (r->change_count)
+        qsort(r->changes, r->change_count, sizeof *r->changes, compare_changes);
+    return 0;
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static int compare_steps(const void *left, const void *right, void *list)
+{
+    const struct step *a = (const struct step *)list + *(const uint32_t *)left;
+    const struct step *b = (const struct step *)list + *(const uint32_t *)right;
+    if (step_ns(a) != step_ns(b))
+        return step_ns(a) > step_ns(b) ? -1 : 1;
+    return a < b ? -1 : 1;
+}
+
+uint64_t step_report_quantile(const struct step_report *r, double fraction)
+{
+    uint64_t rank = (uint64_t)(fraction * r->whole);
+    rank += (double)rank < fraction * r->whole; /* the smallest that reaches the fraction */
+    rank = rank < 1 ? 1 : rank;
+    return r->whole ? step_ns(&r->steps.list[r->order[r->whole - rank]]) : 0;
+}
+
+/* Of the process that has the slowest step the one in the middle. */
+static void compare_slowest(struct step_report *r)
+{
+    const struct step *slowest = r->whole ? &r->steps.list[r->order[0]] : NULL, *step = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->whole; i++)
+        count += r->steps.list[r->order[i]].process == slowest->process;
+    for (uint32_t i = 0, left = count / 2 + 1; left > 0 && i < r->whole; i++) {
+        step = &r->steps.list[r->order[i]];
+        left -= step->process == slowest->process;
+    }
+    if (count > 1 && step != slowest) {
+        r->compared[0] = step;
+        r->compared[1] = slowest;
+    }
+}
+
+static int order_steps(struct step_report *r)
+{
+    struct step *list = r->steps.list;
+    r->order = calloc(r->steps.count + 1u, sizeof *r->order);
+    if (!r->order)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        struct step_sweep *p = &r->sweeps[list[i].process->index];
+        r->processes += p->end == 0;
+        p->first = p->next = p->end ? p->first : i;
+        p->end = i + 1;
+        if (list[i].is_partial)
+            continue;
+        r->order[r->whole++] = i;
+        r->total_ns += step_ns(&list[i]);
+    }
+    if (r->whole)
+        qsort_r(r->order, r->whole, sizeof *r->order, compare_steps, list);
+    compare_slowest(r);
+    return 0;
+}
+
+static int start(struct step_report *r, const struct step_wish *wish)
+{
+    const struct recording *rec = r->walk->rec;
+    int error = steps_init(&r->steps, r->walk, wish->by, wish->pattern);
+    r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
+    r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
+    return r->sweeps && r->thread_phases ? error : GPUPROF_NO_MEMORY;
+}
+
+static int say(int error)
+{
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return error;
+}
+
+static int walk_twice(struct step_report *r, const struct step_wish *wish)
+{
+    struct consumer marks = steps_consumer(&r->steps);
+    struct consumer parts = {.context = r,
+                             .needs = WALK_OPS | WALK_WORK,
+                             .take = take,
+                             .tied = tied,
+                             .end = end};
+    int error = say(start(r, wish));
+    if (error == 0)
+        error = walk_run(r->walk, NULL, &marks, 1);
+    if (error == 0)
+        error = say(order_steps(r));
+    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
+}
+
+int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish)
+{
+    struct losses *losses = walk->losses;
+    *r = (struct step_report){.walk = walk, .samples = wish->samples};
+    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
+    int error = walk->losses ? walk_twice(r, wish) : say(GPUPROF_NO_MEMORY);
+    free(walk->losses);
+    walk->losses = losses; /* those of the walk before are all there are */
+    return error;
+}
+
+enum exit_code step_report_check(const struct step_report *r, const struct step_wish *wish)
+{
+    static const char *const missing[] = {
+        [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
+        [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
+                           "makes (gpuprof run --pytorch)",
+        [STEPS_OPTIMIZER] = "there is no label Optimizer.step# outside of the backward pass "
+                            "(gpuprof run --pytorch)",
+        [STEPS_LOADER] = "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+        [STEPS_GRAPH] = "no graph was launched twice",
+    };
+    if (r->steps.count || (!wish->by && !wish->pattern))
+        return EXIT_OK;
+    if (wish->pattern)
+        return usage_error("report: --step-range: no range or label has the name '%s'",
+                           wish->pattern);
+    for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
+        if (strcmp(wish->by, step_kind_word((enum step_kind)kind)) == 0)
+            return usage_error("report: --step-by=%s: %s", wish->by, missing[kind]);
+    return usage_error("report: --step-by: no range, label or optimizer has the name '%s'",
+                       wish->by);
+}

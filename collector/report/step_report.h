@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the time of a program's steps (steps.h) was spent on: each step split into parts that add up
+ * to it to the nanosecond, the phases of training on the host and on the GPU, and what is different
+ * in the slowest step. Two walks more than the report's own: what a step is, is known when all marks
+ * are. Memory: that of the steps, 4 bytes more for each; 200 bytes for each process, 1 for each
+ * thread; and STEP_CHANGES_MAX rows of what is different.
+ */
+#ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
+#define GPUPROF_COLLECTOR_STEP_REPORT_H
+
+#include "base/exit_code.h"
+#include "model/steps.h"
+#include "table/table.h"
+
+#define STEP_CHANGES_MAX 8192
+#define SLOWEST_SHOWN    5
+
+/* A later one goes before an earlier one where threads are in several. */
+enum step_phase {
+    PHASE_NONE,
+    PHASE_DATA,
+    PHASE_FORWARD,
+    PHASE_ZERO_GRAD,
+    PHASE_OPTIMIZER,
+    PHASE_BACKWARD,
+    PHASES
+};
+
+/* How somebody wants steps. */
+struct step_wish {
+    bool is_wanted;
+    const char *by;      /* NULL: by the first definition that applies */
+    const char *pattern; /* of ranges and labels; NULL: none */
+    double samples;      /* of a step of one process; 0: not said */
+};
+
+/* Where a process is. */
+struct step_sweep {
+    uint64_t at_ns;                       /* until here its time is in some step's parts, or in none */
+    uint64_t until_ns[STEP_RUNTIME + 1];  /* the last end of what has begun of each part */
+    uint64_t gap_ns;                      /* since a phase ended, and no other one has begun */
+    uint32_t operators;                   /* that are open, on all threads */
+    uint32_t loaders;                     /* likewise, labels */
+    uint32_t phase_threads[PHASES];
+    uint32_t first; /* place of its first step, of the one that it comes to, and behind the last */
+    uint32_t next;
+    uint32_t end;
+    uint8_t phase; /* the last one that it was in, in this step */
+};
+
+/* A part, a kernel or an operator in the median step, and in the slowest. */
+enum change_kind { CHANGE_PART, CHANGE_KERNEL, CHANGE_OPERATOR, CHANGE_KINDS };
+struct step_change {
+    enum change_kind kind;
+    const char *name;
+    uint64_t count[2];
+    uint64_t ns[2];
+};
+
+struct step_report {
+    struct walk *walk;
+    double samples;
+    struct steps steps;
+    struct step_sweep *sweeps; /* owned, by process index */
+    uint8_t *thread_phases;    /* owned, by thread index */
+    uint32_t *order;           /* owned: places of the whole steps, the longest first */
+    uint32_t whole;            /* their number */
+    uint32_t processes;        /* that have steps */
+    uint64_t total_ns;         /* of whole steps; and so what follows */
+    uint64_t parts[STEP_PARTS];
+    uint64_t host_ns[PHASES];
+    uint64_t gpu_ns[PHASES];
+    const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
+    struct step_change *changes;    /* owned; by kind, what differs most first */
+    uint32_t change_count;
+    uint32_t change_capacity;
+    struct key_map change_places;
+};
+
+/*
+ * After a walk that others were told in and that has seen all (event_walk.h): its losses stay as
+ * they are. 0, or an error after one line on stderr; step_report_release in both cases.
+ */
+int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish);
+void step_report_release(struct step_report *r);
+
+/* EXIT_OK; EXIT_USAGE after one line: there are no steps of the kind that is wanted. */
+enum exit_code step_report_check(const struct step_report *r, const struct step_wish *wish);
+
+/* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
+uint64_t step_report_quantile(const struct step_report *r, double fraction);
+
+extern const char *const step_part_names[STEP_PARTS];
+
+static inline uint64_t step_ns(const struct step *s)
+{
+    return s->end_ns - s->begin_ns;
+}
+
+/* Statistics, the split, what differs, steps, phases: of a struct step_report, which may be NULL.
+ * (step_report_print.c) */
+#define STEP_TABLES 5
+extern const struct table_info step_tables[STEP_TABLES];
+
+#endif

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of steps and of phases (step_report.h). */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+#include "report/step_report.h"
+
+#define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
+#define NS_PER_S      1e9
+
+/* "17", "17 of rank 3", or of a process without a rank "17 of process 4711". */
+static char *step_text(const struct step_report *r, const struct step *step)
+{
+    const char *rank = process_rank(step->process);
+    char *text = NULL;
+    int length =
+        r->processes < 2 ? asprintf(&text, "step %" PRIu64, step->number)
+        : rank ? asprintf(&text, "step %" PRIu64 " of rank %s", step->number, rank)
+               : asprintf(&text, "step %" PRIu64 " of process %u", step->number,
+                          step->process->header.pid);
+    return length < 0 ? NULL : text;
+}
+
+static struct cell rate_of(double samples, uint64_t ns)
+{
+    return samples > 0 && ns ? cell_real(samples * NS_PER_S / (double)ns)
+                             : (struct cell){.kind = CELL_NONE};
+}
+
+/* Processes work at the same time: their rates add up. */
+static double rate_of_all(const struct step_report *r)
+{
+    double rate = 0;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++) {
+        uint64_t ns = 0, count = 0;
+        for (uint32_t k = r->sweeps[i].first; k < r->sweeps[i].end; k++) {
+            const struct step *step = &r->steps.list[k];
+            ns += step->is_partial ? 0 : step_ns(step);
+            count += !step->is_partial;
+        }
+        rate += ns ? r->samples * (double)count * NS_PER_S / (double)ns : 0;
+    }
+    return rate;
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+enum { STAT_NAME, STAT_NS, STAT_RATE, STAT_STEP, STAT_HOST, STAT_PID, STAT_COLUMNS };
+
+static const struct column stat_columns[STAT_COLUMNS] = {
+    [STAT_NAME] = {"name", ""},
+    [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12},
+    [STAT_RATE] = {"samples_per_second", "samples/s", COLUMN_RATE, 14},
+    [STAT_STEP] = {"step", NULL, COLUMN_NUMBER},
+    [STAT_HOST] = {"host", NULL},
+    [STAT_PID] = {"pid", NULL, COLUMN_NUMBER},
+};
+
+static const struct {
+    const char *name;
+    double fraction; /* 0: the mean */
+} stats[] = {{"mean", 0}, {"median", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
+enum { STATS = sizeof stats / sizeof stats[0] };
+
+static void stats_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    t->is_there = r != NULL; /* it says why there are none */
+    if (r && r->whole)
+        t->count = STATS + (r->whole < SLOWEST_SHOWN ? r->whole : SLOWEST_SHOWN);
+}
+
+static void fill_stat(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct step_report *r = t->source;
+    uint64_t ns;
+    if (index < STATS) {
+        ns = stats[index].fraction > 0 ? step_report_quantile(r, stats[index].fraction)
+                                       : r->total_ns / r->whole;
+        cells[STAT_NAME] = cell_text(stats[index].name);
+    } else {
+        const struct step *step = &r->steps.list[r->order[index - STATS]];
+        char *which = step_text(r, step), *name = NULL;
+        ns = step_ns(step);
+        if (format == FORMAT_JSON)
+            cells[STAT_NAME] = cell_text("slowest");
+        else if (which && asprintf(&name, "slowest: %s", which) >= 0)
+            cells[STAT_NAME] = cell_owned(name);
+        else
+            cells[STAT_NAME] = cell_owned(NULL);
+        free(which);
+        cells[STAT_STEP] = cell_number(step->number);
+        cells[STAT_HOST] = cell_text(step->process->header.host);
+        cells[STAT_PID] = cell_number(step->process->header.pid);
+    }
+    cells[STAT_NS] = cell_number(ns);
+    cells[STAT_RATE] = rate_of(r->samples, ns);
+}
+
+static void say_name(const struct step_report *r, FILE *out)
+{
+    const struct kernel_name *name = r->steps.list[0].made_of;
+    bool differs = false;
+    for (uint32_t i = 1; i < r->steps.count && !differs; i++)
+        differs = r->steps.list[i].made_of != name;
+    char *clean = name ? json_line(name->shown) : NULL;
+    fprintf(out, ": %s%s", clean ? clean : "?", differs ? " and others" : "");
+    free(clean);
+}
+
+static void say_definition(const struct step_report *r, FILE *out)
+{
+    static const char *const texts[] = {
+        [STEPS_CALLED] = "from one gpuprof_step() to the next",
+        [STEPS_PROFILER] = "a label of the program's own profiler",
+        [STEPS_OPTIMIZER] = "from the end of one update to that of the next",
+        [STEPS_LOADER] = "from the fetch of one batch to that of the next",
+        [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
+        [STEPS_NAMED] = "a range or label of the name that was asked for",
+        [STEPS_NONE] = "none: there is no gpuprof_step(), and of PyTorch's labels no ProfilerStep#, "
+                       "no Optimizer.step# outside of the backward pass and no "
+                       "enumerate(DataLoader)# (gpuprof run --pytorch), and no graph was launched "
+                       "twice; --step-range names ranges that are steps",
+    };
+    fprintf(out, "a step is %s", texts[r->steps.kind]);
+    if (r->steps.kind != STEPS_CALLED && r->steps.kind != STEPS_GRAPH &&
+        r->steps.kind != STEPS_NONE)
+        say_name(r, out);
+    fprintf(out, "\n");
+}
+
+static void stats_before(const struct table *t, FILE *out)
+{
+    const struct step_report *r = t->source;
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
+    say_definition(r, out);
+    if (!r->steps.count)
+        return;
+    fprintf(out, "%s whole steps in %u of %u processes", count_text(a, r->whole), r->processes,
+            r->walk->rec->count);
+    if (r->steps.count > r->whole)
+        fprintf(out, "; %s partial ones, which no mean has",
+                count_text(a, r->steps.count - r->whole));
+    if (r->steps.overlapping)
+        fprintf(out, "; %s that began inside of others are none",
+                count_text(b, r->steps.overlapping));
+    if (r->steps.beyond)
+        fprintf(out, "; no room for %s later ones", count_text(b, r->steps.beyond));
+    fprintf(out, "\n");
+    if (r->samples > 0 && r->whole)
+        fprintf(out, "%.3f samples/s in all processes together\n", rate_of_all(r));
+}
+
+static void stats_json(const struct table *t, FILE *out)
+{
+    const struct step_report *r = t->source;
+    if (!r)
+        return;
+    fprintf(out,
+            "\"steps_by\": \"%s\",\n\"steps_whole\": %u,\n\"steps_partial\": %u,\n"
+            "\"steps_overlapping\": %llu,\n\"steps_beyond\": %llu,\n",
+            step_kind_word(r->steps.kind), r->whole, r->steps.count - r->whole,
+            (unsigned long long)r->steps.overlapping, (unsigned long long)r->steps.beyond);
+    if (r->samples > 0)
+        fprintf(out, "\"samples_per_second\": %.6f,\n", rate_of_all(r));
+}
+
+/* ---- the split ------------------------------------------------------------------------------- */
+
+enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_STEPS, PART_COLUMNS };
+
+static const struct column part_columns[PART_COLUMNS] = {
+    [PART_NAME] = {"name", "of the steps' time"},
+    [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1},
+    [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12},
+    [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7},
+    [PART_STEPS] = {NULL, NULL, COLUMN_COUNT},
+};
+
+static void parts_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    t->is_there = r && r->whole;
+    t->count = t->is_there ? STEP_PARTS : 0;
+}
+
+static void fill_part(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    cells[PART_NAME] = cell_text(step_part_names[index]);
+    cells[PART_TOTAL] = cell_number(r->parts[index]);
+    cells[PART_MEAN] = cell_number(r->parts[index] / r->whole);
+    cells[PART_SHARE] = cell_share(r->parts[index], r->total_ns);
+    cells[PART_STEPS] = cell_number(r->whole);
+}
+
+/* ---- what differs ---------------------------------------------------------------------------- */
+
+enum {
+    CHANGE_NAME,
+    CHANGE_KIND,
+    SLOWEST_NS,
+    MEDIAN_NS,
+    SLOWEST_COUNT,
+    MEDIAN_COUNT,
+    DIFFERENCE,
+    CHANGE_COLUMNS
+};
+
+static const struct column change_columns[CHANGE_COLUMNS] = {
+    [CHANGE_NAME] = {"name", "name"},
+    [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8},
+    [SLOWEST_NS] = {"slowest_ns", "slowest", COLUMN_NS, 12},
+    [MEDIAN_NS] = {"median_ns", "median", COLUMN_NS, 12},
+    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 8, .spare = 1},
+    [MEDIAN_COUNT] = {"median_count", "count", COLUMN_COUNT, 8, .spare = 1},
+    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER},
+};
+
+static void changes_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    t->is_there = r && r->compared[0];
+    t->count = t->is_there ? r->change_count : 0;
+}
+
+/* The text has those that differ most. */
+static bool has_change(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct step_change *changes = ((const struct step_report *)t->source)->changes;
+    if (format != FORMAT_TEXT || changes[index].kind == CHANGE_PART)
+        return true;
+    return index < CHANGES_SHOWN || changes[index - CHANGES_SHOWN].kind != changes[index].kind;
+}
+
+static void fill_change(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    static const char *const kinds[CHANGE_KINDS] = {
+        [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
+    const struct step_change *c = &((const struct step_report *)t->source)->changes[index];
+    (void)format;
+    cells[CHANGE_NAME] = cell_text(c->name);
+    cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
+    cells[SLOWEST_NS] = cell_number(c->ns[1]);
+    cells[MEDIAN_NS] = cell_number(c->ns[0]);
+    cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* printed with a sign */
+    if (c->kind == CHANGE_PART)
+        return;
+    cells[SLOWEST_COUNT] = cell_number(c->count[1]);
+    cells[MEDIAN_COUNT] = cell_number(c->count[0]);
+}
+
+static void changes_before(const struct table *t, FILE *out)
+{
+    const struct step_report *r = t->source;
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
+    char *slowest = step_text(r, r->compared[1]), *median = step_text(r, r->compared[0]);
+    fprintf(out, "the slowest, %s (%s), against the median one of its process, %s (%s)\n",
+            slowest ? slowest : "?", time_text(a, step_ns(r->compared[1])), median ? median : "?",
+            time_text(b, step_ns(r->compared[0])));
+    free(slowest);
+    free(median);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+enum {
+    NAME,
+    STEP,
+    RANK,
+    HOST,
+    PID,
+    BEGIN,
+    DURATION,
+    BUSY,
+    PARTS,
+    BATCHES = PARTS + STEP_PARTS,
+    RATE,
+    IS_PARTIAL,
+    MADE_OF,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "step"},
+    [STEP] = {"step", NULL, COLUMN_NUMBER},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2},
+    [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12},
+    [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_KERNELS] = {"kernels_ns", "kernels", COLUMN_NS, 12},
+    [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1},
+    [PARTS + STEP_RUNTIME] = {"runtime_ns", "runtime", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "dataloader", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_OTHER] = {"other_ns", "other", COLUMN_NS, 12, .spare = 1},
+    [BATCHES] = {"batches", "batches", COLUMN_COUNT, 7, .spare = 1},
+    [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
+    [IS_PARTIAL] = {"partial", NULL, COLUMN_BOOL},
+    [MADE_OF] = {"made_of", NULL},
+};
+
+static void steps_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    t->is_there = r && r->steps.count;
+    t->count = t->is_there ? r->steps.count : 0;
+}
+
+static void fill_step(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct step_report *r = t->source;
+    const struct step *step = &r->steps.list[index];
+    char *text = step_text(r, step), *partial = NULL;
+    if (step->is_partial && format == FORMAT_TEXT && text &&
+        asprintf(&partial, "%s, a part", text) >= 0) {
+        free(text);
+        text = partial;
+    }
+    cells[NAME] = cell_owned(text);
+    cells[STEP] = cell_number(step->number);
+    cells[RANK] = cell_text(process_rank(step->process));
+    cells[HOST] = cell_text(step->process->header.host);
+    cells[PID] = cell_number(step->process->header.pid);
+    uint64_t origin_ns = r->walk->survey.origin_ns;
+    cells[BEGIN] = cell_number(step->begin_ns > origin_ns ? step->begin_ns - origin_ns : 0);
+    cells[DURATION] = cell_number(step_ns(step));
+    cells[BUSY] = cell_number(step->parts[STEP_KERNELS] + step->parts[STEP_COPIES] +
+                              step->parts[STEP_COMMUNICATION]);
+    for (unsigned part = 0; part < STEP_PARTS; part++)
+        cells[PARTS + part] = cell_number(step->parts[part]);
+    cells[BATCHES] = cell_number(step->batches);
+    if (!step->is_partial)
+        cells[RATE] = rate_of(r->samples, step_ns(step));
+    cells[IS_PARTIAL] = cell_number(step->is_partial);
+    cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+enum {
+    PHASE_NAME,
+    HOST_TOTAL,
+    HOST_MEAN,
+    HOST_SHARE,
+    GPU_TOTAL,
+    GPU_MEAN,
+    GPU_SHARE,
+    PHASE_STEPS,
+    PHASE_COLUMNS
+};
+
+static const struct column phase_columns[PHASE_COLUMNS] = {
+    [PHASE_NAME] = {"name", "phase"},
+    [HOST_TOTAL] = {"host_ns", "host", COLUMN_NS, 12, .spare = 1},
+    [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12},
+    [HOST_SHARE] = {"host_share", "of host", COLUMN_SHARE, 7},
+    [GPU_TOTAL] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 1},
+    [GPU_MEAN] = {"gpu_mean_ns", "GPU a step", COLUMN_NS, 12},
+    [GPU_SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7},
+    [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT},
+};
+
+static void phases_begin(struct table *t, enum report_format format)
+{
+    const struct step_report *r = t->source;
+    (void)format;
+    t->is_there = r && r->whole;
+    t->count = t->is_there ? PHASES : 0;
+}
+
+static void fill_phase(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    static const struct {
+        enum step_phase phase;
+        const char *name;
+    } rows[PHASES] = {{PHASE_DATA, "data"},           {PHASE_FORWARD, "forward"},
+                      {PHASE_BACKWARD, "backward"},   {PHASE_OPTIMIZER, "optimizer"},
+                      {PHASE_ZERO_GRAD, "zero_grad"}, {PHASE_NONE, "other"}};
+    const struct step_report *r = t->source;
+    enum step_phase phase = rows[index].phase;
+    uint64_t gpu_ns = 0;
+    (void)format;
+    for (unsigned i = 0; i < PHASES; i++)
+        gpu_ns += r->gpu_ns[i];
+    cells[PHASE_NAME] = cell_text(rows[index].name);
+    cells[HOST_TOTAL] = cell_number(r->host_ns[phase]);
+    cells[HOST_MEAN] = cell_number(r->host_ns[phase] / r->whole);
+    cells[HOST_SHARE] = cell_share(r->host_ns[phase], r->total_ns);
+    cells[GPU_TOTAL] = cell_number(r->gpu_ns[phase]);
+    cells[GPU_MEAN] = cell_number(r->gpu_ns[phase] / r->whole);
+    cells[GPU_SHARE] = cell_share(r->gpu_ns[phase], gpu_ns);
+    cells[PHASE_STEPS] = cell_number(r->whole);
+}
+
+static void phases_before(const struct table *t, FILE *out)
+{
+    say_definition(t->source, out);
+}
+
+const struct table_info step_tables[STEP_TABLES] = {
+    {.name = "steps",
+     .key = "step_stats",
+     .title = "steps",
+     .columns = stat_columns,
+     .column_count = STAT_COLUMNS,
+     .text = {STAT_NS, STAT_RATE},
+     .is_bare = true,
+     .csv = {{CSV_STEP_STAT, "host", 0, 0, {[FIELD_TOTAL] = STAT_NS}}},
+     .csv_count = 1,
+     .begin = stats_begin,
+     .row = fill_stat,
+     .text_before = stats_before,
+     .json_before = stats_json},
+    {.name = "steps",
+     .key = "step_parts",
+     .columns = part_columns,
+     .column_count = PART_COLUMNS,
+     .text = {PART_SHARE, PART_MEAN, PART_TOTAL},
+     .csv = {{CSV_STEP_PART, "host", 0, 0, {PART_STEPS, PART_TOTAL, PART_MEAN}}},
+     .csv_count = 1,
+     .is_further = true,
+     .begin = parts_begin,
+     .row = fill_part},
+    {.name = "steps",
+     .key = "slowest_step",
+     .columns = change_columns,
+     .column_count = CHANGE_COLUMNS,
+     .text = {CHANGE_KIND, SLOWEST_NS, MEDIAN_NS, SLOWEST_COUNT, MEDIAN_COUNT},
+     .is_further = true,
+     .begin = changes_begin,
+     .has = has_change,
+     .row = fill_change,
+     .text_before = changes_before},
+    {.name = "steps",
+     .key = "steps",
+     .columns = columns,
+     .column_count = COLUMNS,
+     .text = {BEGIN, DURATION, BUSY, PARTS + STEP_KERNELS, PARTS + STEP_COPIES,
+              PARTS + STEP_COMMUNICATION, PARTS + STEP_RUNTIME, PARTS + STEP_LOADER_WAIT,
+              PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES},
+     .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
+             {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
+     .csv_count = 2,
+     .text_limit = 100,
+     .more = "... and %s more steps; --limit=N shows more of them",
+     .is_further = true,
+     .begin = steps_begin,
+     .row = fill_step},
+    {.name = "phases",
+     .key = "phases",
+     .title = "phases of the steps",
+     .columns = phase_columns,
+     .column_count = PHASE_COLUMNS,
+     .text = {HOST_SHARE, HOST_MEAN, HOST_TOTAL, GPU_SHARE, GPU_MEAN, GPU_TOTAL},
+     .csv = {{CSV_PHASE, "host", 0, 0, {PHASE_STEPS, HOST_TOTAL, HOST_MEAN}},
+             {CSV_PHASE_GPU, "gpu", 0, 0, {PHASE_STEPS, GPU_TOTAL, GPU_MEAN}}},
+     .csv_count = 2,
+     .begin = phases_begin,
+     .row = fill_phase,
+     .text_before = phases_before},
+};

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tables of steps must have, from the records and the guide's definitions alone: each
+moment is looked at by itself, and all that is around it is looked for each time."""
+
+import bisect
+import collections
+import dataclasses
+import math
+import re
+
+import pytest
+import stream_reader
+from stream_reader import CALL, OP_BEGIN, OP_END, PAUSE, STEP, TYPE_NUMBERS
+
+LABEL, BACKWARD = 7, 1
+KERNEL, COPY, SET, GRAPH = (TYPE_NUMBERS[name] for name in ("kernel", "copy", "set", "graph"))
+WORK = (KERNEL, COPY, SET, GRAPH)
+PARTS = ("kernels", "copies", "communication", "runtime", "dataloader", "operators", "other")
+PHASES = ("backward", "optimizer", "zero_grad", "forward", "data")  # the first goes before others
+FACTS = (*range(2, 10), *range(17, 23), *range(31, 37), 39, 40, 41)  # records that only describe
+ENDLESS = 1 << 62
+
+
+@dataclasses.dataclass
+class Op:
+    name: str
+    scope: int
+    traced: bool
+    thread: int
+    begin: int
+    end: int = ENDLESS
+    closed: bool = False  # by an end of its own
+    moved: bool = False
+    phase: str = None
+
+    @property
+    def is_label(self):
+        return self.scope == LABEL
+
+    def named(self, prefix):
+        return self.is_label and self.name.startswith(prefix)
+
+    @property
+    def is_backward(self):
+        return self.scope == BACKWARD or \
+            (not self.is_label and self.name.startswith("autograd::engine::"))
+
+    @property
+    def own_phase(self):
+        return None if self.traced else "backward" if self.is_backward else \
+            "optimizer" if self.named("Optimizer.step#") else \
+            "zero_grad" if self.named("Optimizer.zero_grad#") else \
+            "data" if self.named("enumerate(DataLoader)#") else None
+
+
+@dataclasses.dataclass
+class Step:
+    begin: int
+    end: int
+    number: int
+    made_of: str
+    partial: bool = False
+    parts: dict = None
+    batches: int = 0
+
+
+def read_ops(process):
+    """By begin. An object that begins again ends what it was before."""
+    names = {r.args[0]: r.text.decode("utf-8", "replace")
+             for r in process.of_type(stream_reader.OP_NAME)}
+    ops, open_ops = [], {}
+    for r in sorted((r for r in process.records if r.type in (OP_BEGIN, OP_END)),
+                    key=lambda r: r.begin):
+        before = open_ops.pop(r.args[0], None)
+        if before:
+            before.end, before.closed = r.begin, r.type == OP_END
+            before.moved = r.thread != before.thread
+        if r.type == OP_BEGIN:
+            name = names.get(r.args[1]) if r.args[1] else r.text.decode()
+            op = Op(name, r.code, bool(r.flags & stream_reader.TRACED), r.thread, r.begin)
+            ops.append(op)
+            open_ops[r.args[0]] = op
+    return ops
+
+
+class Busy:
+    """When any of the spans lasts."""
+
+    def __init__(self, spans):
+        self.begins, self.ends = [], []
+        for begin, end in sorted(s for s in spans if s[0] < s[1]):
+            if self.ends and begin <= self.ends[-1]:
+                self.ends[-1] = max(end, self.ends[-1])
+            else:
+                self.begins.append(begin)
+                self.ends.append(end)
+
+    def __call__(self, ns):
+        at = bisect.bisect_right(self.begins, ns)
+        return at > 0 and ns < self.ends[at - 1]
+
+
+class Process:
+    def __init__(self, process, by, pattern=None):
+        self.process = process
+        self.records = [r for r in process.records if r.thread != 0]
+        shown = [r for r in self.records if r.type not in FACTS]
+        self.first, self.last = min(r.begin for r in shown), max(r.end for r in shown)
+        self.ops = read_ops(process)
+        self.calls = {r.correlation: r for r in process.of_type(CALL)}
+        self.find_phases()
+        self.steps = getattr(self, f"by_{by}")(pattern)
+        self.find_pauses()
+        self.split()
+
+    def open_at(self, thread, ns):
+        return [op for op in self.ops if op.thread == thread and op.begin <= ns < op.end]
+
+    def find_phases(self):
+        for op in self.ops:
+            around = [o for o in self.open_at(op.thread, op.begin) if o is not op]
+            op.phase = op.own_phase or (around[-1].phase if around else None) or \
+                (None if op.is_label or op.traced else "forward")
+
+    # ---- definitions ---------------------------------------------------------------------------
+
+    def of_begins(self, marks):
+        """(begin, number, name) of each."""
+        ends = [mark[0] for mark in marks[1:]] + [self.last]
+        return [Step(begin, end, number, name, at == len(marks) - 1)
+                for at, ((begin, number, name), end) in enumerate(zip(marks, ends))]
+
+    def of_spans(self, spans):
+        """(begin, end, number or None, name, whether it ended by itself) of each."""
+        steps = []
+        for begin, end, number, name, ended in sorted(spans, key=lambda span: span[0]):
+            if not steps or begin >= steps[-1].end:
+                steps.append(Step(begin, min(end, self.last), len(steps) if number is None
+                                  else number, name, not ended))
+        return steps
+
+    def by_none(self, _):
+        return []
+
+    def by_range(self, _):
+        marks = sorted((r.begin, r.args[0], None) for r in self.process.of_type(STEP))
+        return self.of_begins(marks)
+
+    def labels(self, prefix):
+        return [op for op in self.ops if op.named(prefix) and not op.traced]
+
+    def by_profiler(self, _):
+        return self.of_spans((op.begin, op.end, int(op.name[13:]), op.name, op.closed)
+                             for op in self.labels("ProfilerStep#"))
+
+    def by_optimizer(self, wanted):
+        ends = []
+        for op in self.labels("Optimizer.step#"):
+            around = [o for o in self.open_at(op.thread, op.begin) if o is not op]
+            is_outermost = not any(o.is_backward or o.named("Optimizer.step#") for o in around)
+            if is_outermost and op.closed and (not wanted or f"#{wanted}.step" in op.name):
+                ends.append(op)
+        ends.sort(key=lambda op: op.end)
+        ends = [op for op in ends if (op.name, op.thread) == (ends[0].name, ends[0].thread)]
+        begins = [self.first, *(op.end for op in ends)]
+        return [Step(begin, op.end, i, op.name, i == 0)
+                for i, (begin, op) in enumerate(zip(begins, ends))]
+
+    def by_dataloader(self, _):
+        outermost = [op for op in self.labels("enumerate(DataLoader)#") if not any(
+            o is not op and o.named("enumerate(DataLoader)#")
+            for o in self.open_at(op.thread, op.begin))]
+        outermost = [op for op in outermost if op.thread == outermost[0].thread]
+        return self.of_begins([(op.begin, i, op.name) for i, op in enumerate(outermost)])
+
+    def by_graph(self, _):
+        launches = [r for r in self.process.of_type(CALL) if r.result == 0 and r.flags & 39 == 0 and
+                    self.process.functions[r.code].symbol.endswith("GraphLaunch")]
+        launches.sort(key=lambda r: r.begin)
+        counts = collections.Counter(r.args[0] for r in launches)  # in the order of the first
+        if not counts or max(counts.values()) < 2:
+            return []
+        graph = counts.most_common(1)[0][0]
+        return self.of_begins([(r.begin, i, None) for i, r in
+                               enumerate(r for r in launches if r.args[0] == graph)])
+
+    def by_name(self, pattern):
+        """Nested ranges of the default domain, and labels."""
+        expression = re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.S)
+        spans, stacks = [], collections.defaultdict(list)
+        for r in sorted(self.records, key=lambda r: r.begin):
+            if r.type == stream_reader.PUSH:
+                stacks[r.thread].append((r.begin, r.text.decode()))
+            elif r.type == stream_reader.POP and stacks[r.thread]:
+                begin, name = stacks[r.thread].pop()
+                spans.append((begin, r.begin, name, True))
+        spans += [(begin, ENDLESS, name, False) for stack in stacks.values()
+                  for begin, name in stack]
+        spans += [(op.begin, op.end, op.name, op.closed) for op in self.labels("")]
+
+        def number(name):
+            digits = re.search(r"\d+$", name)
+            return int(digits[0]) if digits and name != pattern else None
+        return self.of_spans((begin, end, number(name), name, ended)
+                             for begin, end, name, ended in spans if expression.fullmatch(name))
+
+    def find_pauses(self):
+        pauses, begin = [], None
+        for r in sorted(self.process.of_type(PAUSE), key=lambda r: r.begin):
+            if r.args[0] and begin is None:
+                begin = r.begin
+            elif not r.args[0] and begin is not None:
+                pauses.append((begin, r.begin))
+                begin = None
+        if begin is not None:
+            pauses.append((begin, ENDLESS))
+        for step in self.steps:
+            step.partial |= any(begin < step.end and step.begin < end for begin, end in pauses)
+
+    # ---- what the time was spent on ------------------------------------------------------------
+
+    def split(self):
+        kernel_names = {r.args[0]: r.text.decode()
+                        for r in self.process.of_type(TYPE_NUMBERS["kernel_name"])}
+        self.kernel_name = lambda r: kernel_names.get(r.args[3], "(others)")
+        spans = collections.defaultdict(list)
+        for r in self.records:
+            if r.type in WORK:
+                is_nccl = r.type == KERNEL and self.kernel_name(r).startswith("nccl")
+                part = "copies" if r.type in (COPY, SET) else \
+                    "communication" if is_nccl else "kernels"
+                spans[part].append((r.begin, r.end))
+            elif r.type == CALL:
+                spans["runtime"].append((r.begin, r.end))
+        for op in self.ops:
+            if op.named("enumerate(DataLoader)#") and not op.traced:
+                spans["dataloader"].append((op.begin, op.end))
+            elif not op.is_label and not op.traced:
+                spans["operators"].append((op.begin, op.end))
+        self.cuts = sorted({ns for all_spans in spans.values() for span in all_spans
+                            for ns in span} | {ns for op in self.ops for ns in (op.begin, op.end)})
+        busy = {part: Busy(spans[part]) for part in PARTS[:-1]}
+        self.host = collections.Counter()
+        loads = Busy(spans["dataloader"]).begins
+        for step in self.steps:
+            step.parts = dict.fromkeys(PARTS, 0)
+            step.batches = sum(step.begin <= ns < step.end for ns in loads)
+            gap, last = 0, None
+            for begin, end in self.pieces(step):
+                part = next((p for p in PARTS[:-1] if busy[p](begin)), "other")
+                step.parts[part] += end - begin
+                if step.partial:
+                    continue
+                phase = self.phase_at(begin)
+                if not phase:
+                    gap += end - begin
+                    continue
+                self.host["other" if phase != last else phase] += gap
+                self.host[phase] += end - begin
+                gap, last = 0, phase
+            self.host["other"] += gap
+
+    def pieces(self, step):
+        """Pieces of it in which nothing changes."""
+        low, high = (bisect.bisect_right(self.cuts, ns) for ns in (step.begin, step.end))
+        cuts = [step.begin, *(ns for ns in self.cuts[low:high] if ns < step.end), step.end]
+        return [(a, b) for a, b in zip(cuts, cuts[1:]) if a < b]
+
+    def phase_at(self, ns):
+        innermost = {}
+        for op in self.ops:
+            if op.begin > ns:
+                break
+            if ns < op.end:
+                innermost[op.thread] = op
+        phases = {op.phase for op in innermost.values()}
+        return next((phase for phase in PHASES if phase in phases), None)
+
+    def gpu_phases(self):
+        """GPU time by the phase in which the host began the work."""
+        sums = collections.Counter()
+        for r in self.records:
+            if r.type not in WORK:
+                continue
+            call = self.calls.get(r.correlation)
+            at = call.begin if call else r.begin
+            around = self.open_at(call.thread, at) if call else []
+            around = [op for op in reversed(around) if not op.traced]
+            phase = next((op.own_phase for op in around if op.own_phase), None) or \
+                ("forward" if any(not op.is_label for op in around) else "other")
+            if any(s.begin <= at < s.end and not s.partial for s in self.steps):
+                sums[phase] += r.duration
+        return sums
+
+    def kernels_of(self, step):
+        found = collections.defaultdict(lambda: [0, 0])
+        for r in self.records:
+            if r.type == KERNEL and step.begin <= r.begin < step.end:
+                found[self.kernel_name(r)][0] += 1
+                found[self.kernel_name(r)][1] += r.duration
+        return found
+
+    def operators_of(self, step):
+        """How many began in it."""
+        return collections.Counter(op.name for op in self.ops if not op.is_label and not op.traced
+                                   and step.begin <= op.begin < step.end
+                                   and (op.closed or op.end == ENDLESS))
+
+
+def quantile(durations, fraction):
+    """The smallest that is not exceeded by so many."""
+    return sorted(durations)[max(1, math.ceil(fraction * len(durations))) - 1]
+
+
+def check(report, processes, samples=0):
+    """Every number of the tables."""
+    rows, wanted = report["steps"], [step for p in processes for step in p.steps]
+    origin = min(p.first for p in processes)
+    assert len(rows) == len(wanted)
+    for row, step in zip(rows, wanted):
+        assert sum(step.parts.values()) == step.end - step.begin
+        assert {part: row[f"{part}_ns"] for part in PARTS} == step.parts
+        assert (row["step"], row["begin_ns"], row["duration_ns"], row["partial"], row["made_of"],
+                row["batches"]) == (step.number, step.begin - origin, step.end - step.begin,
+                                    step.partial, step.made_of, step.batches)
+        assert row["gpu_busy_ns"] == sum(step.parts[part] for part in PARTS[:3])
+    whole = [step for step in wanted if not step.partial]
+    assert (report["steps_whole"], report["steps_partial"]) == \
+        (len(whole), len(wanted) - len(whole))
+    if whole:
+        check_sums(report, processes, whole, samples)
+    else:
+        assert report["step_stats"] == report["step_parts"] == report["phases"] == []
+
+
+def check_sums(report, processes, whole, samples):
+    durations = [step.end - step.begin for step in whole]
+    stats = {row["name"]: row for row in report["step_stats"] if row["name"] != "slowest"}
+    assert {name: row["duration_ns"] for name, row in stats.items()} == {
+        "mean": sum(durations) // len(whole), "median": quantile(durations, 0.5),
+        "p95": quantile(durations, 0.95), "p99": quantile(durations, 0.99)}
+    slowest = [row for row in report["step_stats"] if row["name"] == "slowest"]
+    assert [row["duration_ns"] for row in slowest] == sorted(durations, reverse=True)[:5]
+    if samples:
+        assert stats["median"]["samples_per_second"] == \
+            pytest.approx(samples * 1e9 / quantile(durations, 0.5))
+    assert {row["name"]: row["total_ns"] for row in report["step_parts"]} == \
+        {part: sum(step.parts[part] for step in whole) for part in PARTS}
+    host, gpu = collections.Counter(), collections.Counter()
+    for process in processes:
+        host.update(process.host)
+        gpu.update(process.gpu_phases())
+    phases = {row["name"]: (row["host_ns"], row["gpu_ns"]) for row in report["phases"]}
+    assert phases == {name: (host[name], gpu[name]) for name in (*PHASES, "other")}
+    assert sum(host.values()) == sum(durations)
+
+
+def check_slowest(report, processes):
+    """What is different in the slowest step."""
+    whole = sorted((-(step.end - step.begin), at, step.begin, p, step)
+                   for at, p in enumerate(processes) for step in p.steps if not step.partial)
+    of_process = [item for item in whole if item[1] == whole[0][1]]
+    if len(of_process) < 2:
+        return False
+    *_, process, slowest = of_process[0]
+    median = of_process[len(of_process) // 2][-1]
+    rows = {(row["kind"], row["name"]): row for row in report["slowest_step"]}
+    for part in PARTS:
+        row = rows["part", part]
+        assert (row["slowest_ns"], row["median_ns"]) == (slowest.parts[part], median.parts[part])
+        assert row["difference_ns"] == slowest.parts[part] - median.parts[part]
+    a, b = process.kernels_of(slowest), process.kernels_of(median)
+    found = {name: (row["slowest_count"], row["slowest_ns"], row["median_count"], row["median_ns"])
+             for (kind, name), row in rows.items() if kind == "kernel"}
+    assert found == {name: (*a[name], *b[name]) for name in a.keys() | b.keys()}
+    a, b = process.operators_of(slowest), process.operators_of(median)
+    found = {name: (row["slowest_count"], row["median_count"])
+             for (kind, name), row in rows.items() if kind == "operator"}
+    assert found == {name: (a[name], b[name]) for name in a.keys() | b.keys()}
+    return True
+

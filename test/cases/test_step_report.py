@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps and phases in reports, held against what the records say (step_truth.py)."""
+
+import csv
+import io
+import itertools
+import json
+import random
+import signal
+
+import pytest
+import step_truth
+import stream_reader
+import toolchain
+from stream_reader import CALL, OP_BEGIN, OP_END, OP_NAME, PAUSE, POP, PUSH, STEP, TYPE_NUMBERS
+
+KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce", "adam")
+SGD, ADAM = "Optimizer.step#SGD.step", "Optimizer.step#Adam.step"
+ZERO = "Optimizer.zero_grad#SGD.zero_grad"
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
+OPERATORS = ("aten::mm", "aten::add", "aten::relu", "aten::copy_")
+MAIN, DEVICE, AUTOGRAD = 1, 2, 3
+
+
+class Stream:
+    """A process's records, as make_records takes them; each at a time of its own."""
+
+    def __init__(self, rank=0):
+        self.rank, self.records, self.names, self.objects = rank, [], {}, 0
+        self.now, self.correlation = 1000, 0
+        for number, name in enumerate(KERNELS, 1):
+            self.add(TYPE_NUMBERS["kernel_name"], DEVICE, args=(number,), text=name)
+
+    def tick(self, ns=1):
+        self.now += ns
+        return self.now
+
+    def add(self, kind, thread, begin=None, duration=0, correlation=0, flags=0, code=0, weight=0,
+            args=(), text=""):
+        begin = self.tick() if begin is None else begin
+        args = ",".join(map(str, args)) or "-"
+        self.records.append((thread, begin, f"{kind} {thread} {begin} {duration} {correlation} "
+                             f"{flags} {code} {weight} {args} {text}"))
+
+    def name(self, text):
+        if text not in self.names:
+            self.names[text] = len(self.names) + 1
+            self.add(OP_NAME, MAIN, args=(self.names[text],), text=text)
+        return self.names[text]
+
+    def begin(self, name, scope=0, thread=MAIN, traced=False, again=None):
+        number = self.name(name)
+        self.objects += again is None
+        address = 4096 + 16 * self.objects if again is None else again
+        self.add(OP_BEGIN, thread, flags=traced * stream_reader.TRACED, code=scope,
+                 args=(address, number, 0, 0, 0))
+        return address
+
+    def end(self, address, thread=MAIN):
+        self.add(OP_END, thread, args=(address,))
+
+    def label(self, name, *inside, thread=MAIN, ns=10):
+        """A label around what the functions do."""
+        address = self.begin(name, 7, thread)
+        for act in inside:
+            act()
+        self.tick(ns)
+        self.end(address, thread)
+
+    def operator(self, name, scope=0, thread=MAIN, ns=10, work=0, inside=()):
+        address = self.begin(name, scope, thread)
+        self.tick(ns)
+        for act in inside:
+            act()
+        if work:
+            self.call(thread, work)
+        self.tick(ns)
+        self.end(address, thread)
+
+    def call(self, thread=MAIN, work=0, kernel=1, function="cudaLaunchKernel", args=(), ns=5,
+             weight=0):
+        self.correlation += 1
+        self.add(CALL, thread, duration=ns, correlation=self.correlation, code=function, args=args,
+                 weight=weight)
+        if work:
+            self.add(TYPE_NUMBERS["kernel"], DEVICE, self.now + 3, work, self.correlation,
+                     args=(0, 1, 7, kernel, 1, 1))
+        self.tick(ns)
+
+    def lines(self):
+        lines = [line for _, _, line in sorted(self.records, key=lambda r: r[:2])]
+        return [f"process {self.rank}", *lines]
+
+    # ---- parts of a training loop ---------------------------------------------------------------
+
+    def forward(self, work=40):
+        for name in OPERATORS[:3]:
+            self.operator(name, work=work)
+            self.tick(7)
+
+    def backward(self, inside=()):
+        self.operator(BACKWARD, 1, AUTOGRAD, 15, 30, inside)
+
+    def batch(self):
+        self.label(LOADER, ns=25)
+
+    def update(self, name=SGD, *inside):
+        self.label(name, lambda: self.operator("aten::add", work=10), *inside)
+
+    def train(self, *update, accumulate=1):
+        for _ in range(accumulate):
+            self.batch()
+            self.forward()
+            self.backward()
+        self.update(*update)
+        self.label(ZERO)
+
+
+class Bench:
+    def __init__(self, run_verb, make_records):
+        self.run_verb, self.make_records = run_verb, make_records
+        self.folder = None
+
+    def make(self, *streams):
+        self.folder = self.make_records(line for stream in streams for line in stream.lines())
+        return self
+
+    def json(self, *options, tables="steps,phases"):
+        return json.loads(self.run_verb("report", "--format=json", f"--table={tables}", *options,
+                                        self.folder).stdout)
+
+    def check(self, by, *options, pattern=None, samples=0, made_of=None):
+        """The steps of the first process, after all that is said of all was found right."""
+        report = self.json(*options)
+        processes = [step_truth.Process(p, by, pattern)
+                     for p in stream_reader.read_folder(self.folder)]
+        assert report["steps_by"] == ("range" if by == "name" else by)
+        step_truth.check(report, processes, samples)
+        step_truth.check_slowest(report, processes)
+        steps = processes[0].steps
+        assert made_of is None or {step.made_of for step in steps} == {made_of}
+        return steps
+
+    def refused(self, *options):
+        done = self.run_verb("report", "--table=steps", *options, self.folder, status=2)
+        assert done.stdout == ""
+        return done.stderr
+
+
+@pytest.fixture(name="tester")
+def fixture_tester(run_verb, make_records):
+    return Bench(run_verb, make_records)
+
+
+# ---- streams at random -------------------------------------------------------------------------
+
+LABELS = {"range": ("my label",), "none": ("my label", ZERO), "graph": ("my label", ZERO),
+          "name": ("train 7", "train 8", "other"), "profiler": ("my label", SGD, LOADER),
+          "optimizer": (SGD, SGD, ADAM, ZERO, LOADER, "my label"), "dataloader": (LOADER, ZERO)}
+
+
+class RandomStream(Stream):
+    def __init__(self, rank, by, count, seed):
+        super().__init__(rank)
+        self.by, self.dice, self.steps = by, random.Random(f"{by} {rank} {seed}"), 0
+        self.open = {MAIN: [], AUTOGRAD: []}
+        for _ in range(count):
+            thread = self.dice.choice((MAIN, MAIN, AUTOGRAD))
+            self.tick(self.dice.randrange(1, 60))
+            self.dice.choice((self.open_one, self.open_one, self.end_one, self.end_one,
+                              self.work, self.rare))(thread)
+
+    def open_one(self, thread):
+        if len(self.open[thread]) > 3:
+            return
+        kind = self.dice.random()
+        traced = self.dice.random() < 0.05
+        if kind < 0.35:
+            name = self.dice.choice(LABELS[self.by])
+            if self.by == "profiler" and kind < 0.1:
+                self.steps += 1
+                name = f"ProfilerStep#{self.steps}"
+            self.open[thread].append(self.begin(name, 7, thread, traced))
+        elif kind < 0.4:
+            name, scope = self.dice.choice(((BACKWARD, 255), ("MmBackward0", 1)))
+            self.open[thread].append(self.begin(name, scope, thread, traced))
+        else:
+            lost = [one for ones in self.open.values() for one in ones if kind > 0.97]
+            again = self.dice.choice(lost) if lost else None  # an end of it is missing
+            if again:
+                self.open[MAIN if again in self.open[MAIN] else AUTOGRAD].remove(again)
+            name = self.dice.choice(OPERATORS)
+            self.open[thread].append(self.begin(name, 0, thread, traced, again))
+
+    def end_one(self, thread):
+        """Usually the innermost, on its own thread."""
+        objects = self.open[thread]
+        if not objects:
+            return
+        at = -1 if self.dice.random() < 0.85 else self.dice.randrange(len(objects))
+        moved = self.dice.random() < 0.04
+        self.end(objects.pop(at), MAIN + AUTOGRAD - thread if moved else thread)
+
+    def work(self, thread):
+        self.correlation += 1
+        begin, end = self.tick(), self.dice.randrange(1, 80)
+        function, args = self.dice.choice((("cudaLaunchKernel", ()), ("cudaMalloc", ()),
+                                           ("cudaMemcpyAsync", ())))
+        if self.by in ("graph", "profiler") and self.dice.random() < 0.3:
+            function, args = "cudaGraphLaunch", (self.dice.choice((64, 64, 128)), 0)
+        self.add(CALL, thread, begin, end, self.correlation, code=function, args=args)
+        for _ in range(self.dice.randrange(3)):
+            kind = self.dice.choice(("kernel", "kernel", "copy", "set", "graph"))
+            self.add(TYPE_NUMBERS[kind], DEVICE, begin + self.dice.randrange(3000),
+                     self.dice.randrange(1, 150), self.correlation,
+                     args=(0, 1, 7, self.dice.randrange(1, len(KERNELS) + 2), 1, 1))
+
+    def rare(self, thread):
+        what = self.dice.random()
+        if self.by == "range" and what < 0.4:
+            self.steps += self.dice.randrange(3)
+            self.add(STEP, thread, args=(self.steps,))
+        elif self.by == "name" and what < 0.4:
+            self.steps += 1
+            name = self.dice.choice((f"train {self.steps}", "trains", "train"))
+            self.add(PUSH, thread, args=(0,) * 6, text=name)
+        elif self.by == "name" and what < 0.8:
+            self.add(POP, thread, args=(0,))
+        elif what > 0.97:
+            self.add(PAUSE, thread, args=(self.dice.randrange(2),))
+
+
+@pytest.mark.parametrize("by,seed", itertools.product(LABELS, range(2)))
+def test_at_random(tester, by, seed):
+    tester.make(*(RandomStream(rank, by, 700, seed) for rank in range(1 + seed)))
+    options = ["--step-range=train *"] if by == "name" else []
+    steps = tester.check(by, *options, pattern="train *" if by == "name" else None)
+    assert (len(steps) > 2) == (by != "none")
+    seen = {part for step in steps for part, ns in step.parts.items() if ns}
+    assert not steps or len(seen) > 4  # all kinds of things come to pass
+
+
+# ---- what a step is ----------------------------------------------------------------------------
+
+def of(stream, times, act):
+    for _ in range(times):
+        act()
+    stream.tick(100)
+    return stream
+
+
+def test_gradient_accumulation(tester):
+    """A step is an update; what is behind the last is none."""
+    stream = Stream()
+    of(stream, 5, lambda: stream.train(SGD, accumulate=4))
+    of(stream, 3, lambda: (stream.batch(), stream.forward()))
+    steps = tester.make(stream).check("optimizer", made_of=SGD)
+    assert [(step.number, step.batches, step.partial) for step in steps] == \
+        [(0, 4, True), *((i, 4, False) for i in range(1, 5))]
+    assert all(a.end == b.begin for a, b in zip(steps, steps[1:]))
+
+
+def test_two_optimizers(tester):
+    """The class of the first one is what counts; of one class each update does."""
+    stream = Stream()
+    of(stream, 6, lambda: (stream.train(ADAM), stream.update(SGD)))
+    steps = tester.make(stream).check("optimizer", made_of=ADAM)
+    assert [step.batches for step in steps] == [1] * 6
+    for wanted in ("SGD", SGD):
+        steps = tester.check("optimizer", f"--step-by={wanted}", pattern="SGD", made_of=SGD)
+        assert len(steps) == 6
+
+
+def test_one_class_twice(tester):
+    stream = Stream()
+    of(stream, 6, lambda: (stream.train(ADAM), stream.forward(), stream.update(ADAM)))
+    steps = tester.make(stream).check("optimizer", made_of=ADAM)
+    assert [step.batches for step in steps] == [1, 0] * 6
+    assert len(tester.check("dataloader", "--step-by=dataloader", made_of=LOADER)) == 6
+
+
+def test_closures(tester):
+    """LBFGS: forward, backward and more inside of the update; an optimizer around another."""
+    stream = Stream()
+    lbfgs = "Optimizer.step#LBFGS.step"
+    of(stream, 4, lambda: (stream.batch(), stream.label(
+        lbfgs, *[stream.forward, stream.backward, lambda: stream.label(ZERO)] * 3,
+        lambda: stream.update(SGD))))
+    steps = tester.make(stream).check("optimizer", made_of=lbfgs)
+    assert len(steps) == 4
+
+
+def test_skipped_update(tester):
+    """AMP: a batch whose gradients overflow has no update."""
+    stream = Stream()
+    of(stream, 3, lambda: stream.train(SGD))
+    of(stream, 1, lambda: (stream.batch(), stream.forward(), stream.backward()))
+    of(stream, 3, lambda: stream.train(SGD))
+    steps = tester.make(stream).check("optimizer", made_of=SGD)
+    assert [step.batches for step in steps] == [1, 1, 1, 2, 1, 1]
+
+
+def test_evaluation(tester):
+    """It is in the step whose update comes next, which is the slowest."""
+    stream = Stream()
+    of(stream, 4, lambda: stream.train(SGD))
+    of(stream, 5, lambda: (stream.batch(), stream.forward()))
+    of(stream, 4, lambda: stream.train(SGD))
+    steps = tester.make(stream).check("optimizer", made_of=SGD)
+    assert [step.batches for step in steps] == [1, 1, 1, 1, 6, 1, 1, 1]
+    text = tester.run_verb("report", "--table=steps", tester.folder).stdout
+    assert "the slowest, step 4 (" in text and "against the median one of its process, step" in text
+    row = next(row for row in tester.json()["slowest_step"] if row["name"] == "aten::mm")
+    assert (row["kind"], row["slowest_count"], row["median_count"]) == ("operator", 6, 1)
+
+
+def test_fused_into_the_backward_pass(tester):
+    """An optimizer for each parameter is none; then the DataLoader tells."""
+    stream = Stream()
+    fused = "Optimizer.step#AdamW.step"
+    of(stream, 5, lambda: (stream.batch(), stream.forward(), *(
+        stream.backward([lambda: stream.label(fused, thread=AUTOGRAD)]) for _ in range(3))))
+    steps = tester.make(stream).check("dataloader", made_of=LOADER)
+    assert [step.partial for step in steps] == [False] * 4 + [True]
+    assert tester.refused("--step-by=optimizer") == \
+        "gpuprof: report: --step-by=optimizer: there is no label Optimizer.step# outside of the " \
+        "backward pass (gpuprof run --pytorch)\n"
+
+
+def test_graphs(tester):
+    """Inference: the graph that is launched most often; what failed or was captured is none."""
+    stream = Stream()
+    stream.call(function="cudaGraphUpload", args=(9, 0))
+    stream.call(function="cudaGraphLaunch", args=(9, 0))
+    of(stream, 6, lambda: [stream.call(function="cudaGraphLaunch", args=(graph, 0), work=30)
+                           for graph in (16, 16, 32)])
+    steps = tester.make(stream).check("graph")
+    assert len(steps) == 12 and steps[-1].partial
+    text = tester.run_verb("report", "--table=steps", tester.folder).stdout
+    assert "a step is from one launch of the graph that is launched most to the next\n" in text
+
+
+def test_graphs_of_which_some_are_passed_by(tester):
+    stream = Stream()
+    of(stream, 6, lambda: stream.call(function="cudaGraphLaunch", args=(16, 0), weight=10))
+    tester.make(stream).check("none")
+
+
+def test_none(tester):
+    stream = Stream()
+    of(stream, 1, lambda: stream.call(function="cudaGraphLaunch", args=(16, 0), work=30))
+    of(stream, 3, stream.forward)
+    tester.make(stream).check("none")
+    text = tester.run_verb("report", "--table=steps,phases", tester.folder).stdout
+    assert "\nsteps\na step is none: there is no gpuprof_step(), " in text
+    assert "\nphases of the steps\n  none\n" in text and text.count("none\n") == 1
+    missing = {"range": "the program has not called gpuprof_step() while it was recorded",
+               "profiler": "there is no label ProfilerStep#, which a profiler of the program's own "
+                           "makes (gpuprof run --pytorch)",
+               "dataloader": "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+               "graph": "no graph was launched twice"}
+    for by, why in missing.items():
+        assert tester.refused(f"--step-by={by}") == f"gpuprof: report: --step-by={by}: {why}\n"
+    assert tester.refused("--step-by=Lion") == \
+        "gpuprof: report: --step-by: no range, label or optimizer has the name 'Lion'\n"
+    assert tester.refused("--step-range=iteration *") == \
+        "gpuprof: report: --step-range: no range or label has the name 'iteration *'\n"
+
+
+def test_the_first_that_applies(tester):
+    stream = Stream()
+
+    def iteration():
+        stream.label(f"ProfilerStep#{next(numbers)}", lambda: stream.train(SGD))
+        stream.call(function="cudaGraphLaunch", args=(16, 0))
+    numbers = itertools.count(7)
+    of(stream, 4, iteration)
+    steps = tester.make(stream).check("profiler")
+    assert [step.number for step in steps] == [7, 8, 9, 10]
+    for by in ("optimizer", "dataloader", "graph"):
+        assert len(tester.check(by, f"--step-by={by}")) == 4
+    for number in (100, 110, 120):
+        stream.add(STEP, MAIN, args=(number,))
+        stream.forward()
+    tester.folder = tester.make_records(stream.lines(), name="more")
+    assert [step.number for step in tester.check("range")] == [100, 110, 120]
+    assert len(tester.check("profiler", "--step-by=profiler")) == 4
+
+
+def test_patterns(tester):
+    """Ranges with numbers in their names keep them; those of one name are counted."""
+    stream = Stream()
+    for i in range(5):
+        stream.add(PUSH, MAIN, args=(0,) * 6, text=f"iteration {17 + 2 * i}")
+        stream.label("part 3", stream.forward)
+        stream.add(POP, MAIN, args=(0,))
+        stream.tick(50)
+    tester.make(stream)
+    steps = tester.check("name", "--step-range=iteration *", pattern="iteration *")
+    assert [step.number for step in steps] == [17, 19, 21, 23, 25]
+    steps = tester.check("name", "--step-by=part 3", pattern="part 3", made_of="part 3")
+    assert [step.number for step in steps] == [0, 1, 2, 3, 4]
+    assert len(tester.check("name", "--step-range=iter?tion 2*", pattern="iter?tion 2*")) == 3
+    assert len(tester.check("name", "--step-range=*", pattern="*")) == 5
+    assert tester.json("--step-range=*")["steps_overlapping"] == 5
+    assert tester.refused("--step-range=iteration") and tester.refused("--step-range=[a-z]*")
+    both = tester.run_verb("report", "--step-range=x", "--step-by=graph", tester.folder, status=2)
+    assert "--step-range names ranges, --step-by=graph something else" in both.stderr
+
+
+# ---- what is said ------------------------------------------------------------------------------
+
+def test_open_steps(tester):
+    """Of a program that was killed: the last step is there, and in no mean."""
+    stream = Stream()
+    for number in range(4):
+        stream.add(STEP, MAIN, args=(number,))
+        stream.forward()
+    stream.begin("aten::mm")
+    steps = tester.make(stream).check("range")
+    assert [step.partial for step in steps] == [False, False, False, True]
+    stream.begin("ProfilerStep#4", 7)
+    stream.call(work=200)
+    tester.folder = tester.make_records(stream.lines(), name="labelled")
+    [step] = tester.check("profiler", "--step-by=profiler")
+    assert step.partial and step.parts["kernels"] >= 200
+
+
+def test_processes(tester):
+    """Rates of processes add up; a process without steps is said."""
+    streams = [Stream(rank) for rank in range(3)]
+    for times, stream in zip((4, 6), streams):
+        of(stream, times, lambda stream=stream: stream.train(SGD))
+    of(streams[2], 3, streams[2].forward)
+    tester.make(*streams).check("optimizer", "--samples-per-step=32", samples=32)
+    report = tester.json("--samples-per-step=32")
+    rates = 0
+    for rank in "01":
+        ns = [row["duration_ns"] for row in report["steps"]
+              if row["rank"] == rank and not row["partial"]]
+        rates += 32 * len(ns) * 1e9 / sum(ns)
+    assert report["samples_per_second"] == pytest.approx(rates, rel=1e-6)
+    text = tester.run_verb("report", "--table=steps", tester.folder).stdout
+    assert f"a step is from the end of one update to that of the next: {SGD}\n" in text
+    assert "8 whole steps in 2 of 3 processes; 2 partial ones, which no mean has\n" in text
+    assert "step 5 of rank 1" in text and "step 0 of rank 0, a part" in text
+
+
+def test_csv(tester):
+    stream = Stream()
+    of(stream, 6, lambda: stream.train(SGD))
+    report = tester.make(stream).json()
+    done = tester.run_verb("report", "--format=csv", "--table=steps,phases", tester.folder)
+    rows = [(row["kind"], row["function"], int(row["calls"]), int(row["total_ns"]),
+             int(row["count"])) for row in csv.DictReader(io.StringIO(done.stdout))
+            if row["kind"].startswith(("step", "phase"))]
+    wanted = [("step_stat", f"slowest: step {row['step']}" if row["name"] == "slowest" else
+               row["name"], 0, row["duration_ns"], 0) for row in report["step_stats"]]
+    wanted += [("step_part", row["name"], 5, row["total_ns"], 0) for row in report["step_parts"]]
+    for row in report["steps"]:
+        wanted += [("step", f"step {row['step']}", 0, row["duration_ns"], row["batches"]),
+                   ("step_gpu", f"step {row['step']}", 0, row["gpu_busy_ns"], 0)]
+    for row in report["phases"]:
+        wanted += [("phase", row["name"], 5, row["host_ns"], 0),
+                   ("phase_gpu", row["name"], 5, row["gpu_ns"], 0)]
+    assert rows == wanted
+
+
+@pytest.mark.parametrize("word", ("0", "-1", "x", "1e99", "8x", "nan"))
+def test_wrong_samples(tester, word):
+    done = tester.run_verb("report", f"--samples-per-step={word}", "nowhere", status=2)
+    assert done.stderr == \
+        f"gpuprof: report: --samples-per-step: '{word}' is not a number of samples\n"
+
+
+def test_only_where_asked_for(tester):
+    """Three times through the recording is only for who wants it; all else is as it was."""
+    stream = Stream()
+    of(stream, 4, lambda: stream.train(SGD))
+    tester.make(stream)
+    plain = json.loads(tester.run_verb("report", "--format=json", tester.folder).stdout)
+    assert not [key for key in plain if key.startswith(("step", "slowest", "phases"))]
+    for option in ("--step-by=optimizer", "--samples-per-step=8"):
+        more = json.loads(tester.run_verb("report", "--format=json", option, tester.folder).stdout)
+        assert {key: more[key] for key in plain} == plain and more["steps_whole"] == 3
+
+
+def test_room(tester):
+    """So many steps and no more, by the size of the files; the others are counted."""
+    stream = Stream()
+    for _ in range(9000):
+        stream.add(STEP, MAIN, args=(1,))
+    tester.make(stream)
+    size = sum(path.stat().st_size for path in tester.folder.iterdir())
+    report = tester.json()
+    assert len(report["steps"]) == 4096 + size // 64
+    assert len(report["steps"]) + report["steps_beyond"] == 9000

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * make_records DIR < SCRIPT: recordings of any records, as the script says, one line each:
+ *
+ *   process RANK    begins one (its file: RANK.gpuprof), with the threads 1 (python), 2 (the device)
+ *                   and 3 (autograd); ended by the next or the end
+ *   TYPE THREAD BEGIN DURATION CORRELATION FLAGS CODE WEIGHT ARGUMENT,... TEXT
+ *                   a record; TYPE by its number, CODE by its number or the name of a function, "-"
+ *                   for no arguments, which are numbers; those of a thread in the order of time
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "stream_builder.h"
+
+#define LINE_BYTES 16384
+
+static unsigned code_of(const char *word)
+{
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        if (strcmp(api_functions[i].symbol, word) == 0)
+            return i;
+    return (unsigned)strtoul(word, NULL, 10);
+}
+
+static void begin_process(struct stream_builder *b, unsigned rank)
+{
+    char text[32];
+    builder_init(b, rank);
+    builder_api(b);
+    snprintf(text, sizeof text, "env.RANK=%u", rank);
+    builder_meta(b, text);
+    builder_meta(b, "gpu_rows=from CUPTI");
+    builder_meta(b, "pytorch=shapes");
+    builder_thread(b, 1, 50, b->header.pid, "python");
+    builder_thread(b, 2, 50, b->header.pid + 500, "gpuprof-gpu");
+    builder_thread(b, 3, 50, b->header.pid + 600, "autograd");
+}
+
+static void add_record(struct stream_builder *b, const char *line)
+{
+    unsigned type, thread, flags;
+    unsigned long long begin, duration, correlation, weight;
+    char code[128], args[512];
+    int at;
+    if (sscanf(line, "%u %u %llu %llu %llu %u %127s %llu %511s%n", &type, &thread, &begin,
+               &duration, &correlation, &flags, code, &weight, args, &at) != 9) {
+        fprintf(stderr, "make_records: %s\n", line);
+        exit(2);
+    }
+    const char *text = line + at + (line[at] == ' ');
+    struct record r = {.type = (uint8_t)type,
+                       .flags = (uint8_t)flags,
+                       .code = (uint16_t)code_of(code),
+                       .begin = begin,
+                       .duration = duration,
+                       .correlation = (uint32_t)correlation,
+                       .weight = (uint32_t)weight,
+                       .bytes = *text ? (const uint8_t *)text : NULL,
+                       .byte_count = (uint32_t)strlen(text)};
+    for (char *word = strtok(args, ",-"); word && r.arg_count < RECORD_ARGS_MAX;
+         word = strtok(NULL, ","))
+        r.args[r.arg_count++] = strtoull(word, NULL, 10);
+    builder_add(b, thread, &r);
+}
+
+int main(int argc, char **argv)
+{
+    struct stream_builder b;
+    char line[LINE_BYTES];
+    unsigned rank = 0, count = 0;
+    if (argc != 2) {
+        fprintf(stderr, "usage: make_records DIR < SCRIPT\n");
+        return 2;
+    }
+    for (bool more = true; more;) {
+        more = fgets(line, sizeof line, stdin) != NULL;
+        line[strcspn(line, "\n")] = '\0';
+        bool begins = more && sscanf(line, "process %u", &rank) == 1;
+        if (count && (begins || !more))
+            builder_finish(&b, "%s/%u.gpuprof", argv[1], count - 1);
+        if (begins) {
+            begin_process(&b, rank);
+            count++;
+        } else if (more) {
+            add_record(&b, line);
+        }
+    }
+    return 0;
+}
