@@ -5,7 +5,8 @@
 
 bool glob_matches(const char *pattern, const char *text)
 {
-    const char *star = NULL, *again = NULL; /* the last star, and where the text goes on behind it */
+    const char *star = NULL,
+               *again = NULL; /* the last star, and where the text goes on behind it */
     const char *p = pattern, *t = text;
     while (*t) {
         if (*p == '*') {

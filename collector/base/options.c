@@ -27,17 +27,6 @@ const struct option_info option_infos[] = {
      "standard: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
-    {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
-     "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
-     "'iteration *' (standard: the calls of gpuprof_step; for what else there may be see the "
-     "guide)"},
-    {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
-     "what a step is, in the tables steps and phases: the calls of gpuprof_step; PyTorch's labels "
-     "ProfilerStep#N, Optimizer.step# (from one update to the next), or enumerate(DataLoader)#; "
-     "launches of one graph; or ranges, labels, or a class of optimizers of that name; standard: "
-     "the first of these that is there"},
-    {OPTION_SAMPLES, 0, "samples-per-step", "N",
-     "samples that a process works on in a step: the tables of steps have its throughput"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
@@ -59,7 +48,8 @@ const struct option_info option_infos[] = {
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
      "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
-     "has cost"},
+     "has cost; steps and phases, which take more time, are there only if they are named, or an "
+     "option says what a step is"},
     {OPTION_SORT, 0, "sort", "COLUMN",
      "rows in the order of this column, as the text or the JSON names it, in the tables that have "
      "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
@@ -67,6 +57,17 @@ const struct option_info option_infos[] = {
      "so many rows of each table at most; how many more there are is said"},
     {OPTION_FULL, 0, "full", NULL,
      "do not fit the text to the terminal's width: leave no column out, cut no name"},
+    {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
+     "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
+     "'iteration *' (standard: the calls of gpuprof_step; in a trace, the whole "
+     "recording is one step without; in a report, see --step-by)"},
+    {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
+     "what a step is, in the tables steps and phases: the calls of gpuprof_step; PyTorch's labels "
+     "ProfilerStep#N, Optimizer.step# (from one update to the next), or enumerate(DataLoader)#; "
+     "launches of one graph; or ranges, labels, or a class of optimizers of that name; standard: "
+     "the first of these that is there"},
+    {OPTION_SAMPLES, 0, "samples-per-step", "N",
+     "samples that a process works on in a step: the tables of steps have its throughput"},
     {OPTION_GRAPH, 'o', "output", "FILE",
      "write the graph there (compressed if the name ends in .gz); standard: standard output"},
     {OPTION_FORM, 0, "format", "folded|speedscope|svg",

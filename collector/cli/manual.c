@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs `help` and `manual`: both are made of the tables of verbs and of settings. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
         if (one.letter)
             one.name = NULL;
         option_words(&one, words, sizeof words);
+        assert((size_t)length + strlen(words) + sizeof "[] " < text_bytes);
         length += snprintf(text + length, text_bytes - (size_t)length, "[%s] ", words);
     }
     snprintf(text + length, text_bytes - (size_t)length, "%s", verb->operands);

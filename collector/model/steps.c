@@ -189,7 +189,8 @@ static int take_range(struct steps *s, const struct slice *slice)
                : 0;
 }
 
-static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e, uint64_t number)
+static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
+                        uint64_t number)
 {
     int64_t place = is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
     if (place > 0)
@@ -284,8 +285,8 @@ static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_
             s->overlapping++;
             continue;
         }
-        error = add_step(s, m, number_of(s, m, number), m->begin_ns, end_ns,
-                         !m->end_ns || m->is_cut);
+        error =
+            add_step(s, m, number_of(s, m, number), m->begin_ns, end_ns, !m->end_ns || m->is_cut);
         free_ns = end_ns;
         number++;
     }
@@ -362,7 +363,8 @@ static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
 
 /* In the pauses of a process nobody knows what came to pass. *at: the first pause of its or of a
  * later process; those of `list` come before those of later ones. */
-static void find_pauses(const struct survey *survey, uint32_t *at, struct step *list, uint32_t count)
+static void find_pauses(const struct survey *survey, uint32_t *at, struct step *list,
+                        uint32_t count)
 {
     const struct surveyed_pause *p = survey->pauses;
     uint32_t process = list->process->index, i = 0;

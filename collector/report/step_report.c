@@ -125,8 +125,8 @@ static int differ(struct step_report *r, enum change_kind kind, int which,
         name = NULL;
         place = key_map_get(&r->change_places, (key = (struct key){kind, 0, 0}));
     }
-    struct step_change *change = place ? &r->changes[place - 1]
-                                       : add_change(r, key, name ? name->shown : "(others)");
+    struct step_change *change =
+        place ? &r->changes[place - 1] : add_change(r, key, name ? name->shown : "(others)");
     if (!change)
         return GPUPROF_NO_MEMORY;
     change->count[which]++;
@@ -217,8 +217,8 @@ static int take_work(struct step_report *r, struct step_sweep *p, const struct e
 {
     const struct record *record = e->record;
     const struct kernel_name *name = NULL;
-    unsigned part = record->type == RECORD_KERNEL || record->type == RECORD_GRAPH ? STEP_KERNELS
-                                                                                  : STEP_COPIES;
+    unsigned part =
+        record->type == RECORD_KERNEL || record->type == RECORD_GRAPH ? STEP_KERNELS : STEP_COPIES;
     if (record->type == RECORD_KERNEL)
         name = walk_kernel(r->walk, e->process, record_arg(record, KERNEL_NAME_INDEX));
     if (is_communication(name))
@@ -268,9 +268,8 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
         const struct op_node *node = survey_op(&r->walk->survey, call, &number, &error);
         if (!node)
             break;
-        const struct kernel_name *text = node->text || !node->name
-                                             ? node->text
-                                             : kernel_name_of(&numbers->names, node->name);
+        const struct kernel_name *text =
+            node->text || !node->name ? node->text : kernel_name_of(&numbers->names, node->name);
         uint8_t phase = phases[op_kind_of(node->scope, text)];
         if (phase != PHASE_NONE)
             return phase;
@@ -431,11 +430,8 @@ static int say(int error)
 static int walk_twice(struct step_report *r, const struct step_wish *wish)
 {
     struct consumer marks = steps_consumer(&r->steps);
-    struct consumer parts = {.context = r,
-                             .needs = WALK_OPS | WALK_WORK,
-                             .take = take,
-                             .tied = tied,
-                             .end = end};
+    struct consumer parts = {
+        .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
     int error = say(start(r, wish));
     if (error == 0)
         error = walk_run(r->walk, NULL, &marks, 1);

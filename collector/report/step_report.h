@@ -2,9 +2,9 @@
 /*
  * What the time of a program's steps (steps.h) was spent on: each step split into parts that add up
  * to it to the nanosecond, the phases of training on the host and on the GPU, and what is different
- * in the slowest step. Two walks more than the report's own: what a step is, is known when all marks
- * are. Memory: that of the steps, 4 bytes more for each; 200 bytes for each process, 1 for each
- * thread; and STEP_CHANGES_MAX rows of what is different.
+ * in the slowest step. Two walks more than the report's own: what a step is, is known when all
+ * marks are. Memory: that of the steps, 4 bytes more for each; 200 bytes for each process, 1 for
+ * each thread; and STEP_CHANGES_MAX rows of what is different.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
@@ -37,11 +37,11 @@ struct step_wish {
 
 /* Where a process is. */
 struct step_sweep {
-    uint64_t at_ns;                       /* until here its time is in some step's parts, or in none */
-    uint64_t until_ns[STEP_RUNTIME + 1];  /* the last end of what has begun of each part */
-    uint64_t gap_ns;                      /* since a phase ended, and no other one has begun */
-    uint32_t operators;                   /* that are open, on all threads */
-    uint32_t loaders;                     /* likewise, labels */
+    uint64_t at_ns; /* until here its time is in some step's parts, or in none */
+    uint64_t until_ns[STEP_RUNTIME + 1]; /* the last end of what has begun of each part */
+    uint64_t gap_ns;                     /* since a phase ended, and no other one has begun */
+    uint32_t operators;                  /* that are open, on all threads */
+    uint32_t loaders;                    /* likewise, labels */
     uint32_t phase_threads[PHASES];
     uint32_t first; /* place of its first step, of the one that it comes to, and behind the last */
     uint32_t next;

@@ -17,11 +17,10 @@ static char *step_text(const struct step_report *r, const struct step *step)
 {
     const char *rank = process_rank(step->process);
     char *text = NULL;
-    int length =
-        r->processes < 2 ? asprintf(&text, "step %" PRIu64, step->number)
-        : rank ? asprintf(&text, "step %" PRIu64 " of rank %s", step->number, rank)
-               : asprintf(&text, "step %" PRIu64 " of process %u", step->number,
-                          step->process->header.pid);
+    int length = r->processes < 2 ? asprintf(&text, "step %" PRIu64, step->number)
+                 : rank ? asprintf(&text, "step %" PRIu64 " of rank %s", step->number, rank)
+                        : asprintf(&text, "step %" PRIu64 " of process %u", step->number,
+                                   step->process->header.pid);
     return length < 0 ? NULL : text;
 }
 
@@ -123,10 +122,11 @@ static void say_definition(const struct step_report *r, FILE *out)
         [STEPS_LOADER] = "from the fetch of one batch to that of the next",
         [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
         [STEPS_NAMED] = "a range or label of the name that was asked for",
-        [STEPS_NONE] = "none: there is no gpuprof_step(), and of PyTorch's labels no ProfilerStep#, "
-                       "no Optimizer.step# outside of the backward pass and no "
-                       "enumerate(DataLoader)# (gpuprof run --pytorch), and no graph was launched "
-                       "twice; --step-range names ranges that are steps",
+        [STEPS_NONE] =
+            "none: there is no gpuprof_step(), and of PyTorch's labels no ProfilerStep#, "
+            "no Optimizer.step# outside of the backward pass and no "
+            "enumerate(DataLoader)# (gpuprof run --pytorch), and no graph was launched "
+            "twice; --step-range names ranges that are steps",
     };
     fprintf(out, "a step is %s", texts[r->steps.kind]);
     if (r->steps.kind != STEPS_CALLED && r->steps.kind != STEPS_GRAPH &&

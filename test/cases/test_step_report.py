@@ -331,7 +331,8 @@ def test_fused_into_the_backward_pass(tester):
 def test_graphs(tester):
     """Inference: the graph that is launched most often; what failed or was captured is none."""
     stream = Stream()
-    stream.call(function="cudaGraphUpload", args=(9, 0))
+    for _ in range(20):
+        stream.call(function="cudaGraphUpload", args=(9, 0))
     stream.call(function="cudaGraphLaunch", args=(9, 0))
     of(stream, 6, lambda: [stream.call(function="cudaGraphLaunch", args=(graph, 0), work=30)
                            for graph in (16, 16, 32)])
@@ -496,3 +497,29 @@ def test_room(tester):
     report = tester.json()
     assert len(report["steps"]) == 4096 + size // 64
     assert len(report["steps"]) + report["steps_beyond"] == 9000
+
+
+@pytest.mark.parametrize("scenario,updates,status", (("train", 8, 0),
+                                                     ("train-killed", 7, -signal.SIGKILL)))
+def test_a_program(library, tmp_path, tester, scenario, updates, status):
+    """Through libgpuprof, with and without an end."""
+    program, path = toolchain.torch_ops()
+    tester.folder = tmp_path / "out"
+    (tmp_path / "live").mkdir()
+    env = toolchain.environment(tester.folder, library, GPUPROF_LIVE=tmp_path / "live",
+                                LD_LIBRARY_PATH=path, SIMTORCH_LAYOUT="2.11",
+                                SIMTORCH_LOG=tmp_path / "log", GPUPROF_PYTORCH="shapes")
+    assert toolchain.run([program, scenario], env, status=status).stderr == ""
+    [log] = tmp_path.glob("log.*")
+    rows = [line.split("\t") for line in log.read_text().splitlines()]
+    assert sum(SGD in row for row in rows) == 8
+    steps = tester.json()["steps"]
+    assert [(row["step"], row["partial"], row["batches"], row["made_of"]) for row in steps] == \
+        [(i, i == 0, 1, SGD) for i in range(updates)]
+    for row in steps:
+        assert sum(row[f"{part}_ns"] for part in step_truth.PARTS) == row["duration_ns"]
+        assert row["operators_ns"] and row["dataloader_ns"] and row["runtime_ns"]
+    phases = {row["name"]: row["host_ns"] for row in tester.json()["phases"]}
+    assert all(phases.values()) and phases.keys() == {*step_truth.PHASES, "other"}
+    loaded = tester.json("--step-by=dataloader")["steps"]
+    assert [row["partial"] for row in loaded] == [False] * 7 + [True]

@@ -19,7 +19,7 @@ NAMES = ("functions", "open_calls", "failures", "calls_by_stack", "calls_by_pyth
          "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
          "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
          "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "ops", "labels",
-         "own_cost")
+         "own_cost", "steps", "phases")
 
 
 @pytest.fixture

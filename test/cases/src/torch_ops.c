@@ -260,15 +260,61 @@ static void wide(void)
     }
 }
 
+/* As autograd does it: on a thread of its own. */
+static void *backward(void *data)
+{
+    struct sim_op *node =
+        sim_op_begin("autograd::engine::evaluate_function: MmBackward0", SIM_BACKWARD, -1, 0, "");
+    leaf("MmBackward0", "");
+    sim_op_end(sim_op_begin("Optimizer.step#Fused.step", SIM_LABEL, -1, 0, ""));
+    sim_op_end(node);
+    return data;
+}
+
+static void train(int is_killed)
+{
+    pthread_t thread;
+    for (int i = 0; i < 8; i++) {
+        struct sim_op *batch = sim_op_begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter."
+                                            "__next__",
+                                            SIM_LABEL, -1, 0, "");
+        leaf("aten::stack", "");
+        sim_op_end(batch);
+        leaf("aten::mm", "T6[3,3] T6[3,3]");
+        call_cuda();
+        if (pthread_create(&thread, NULL, backward, NULL) || pthread_join(thread, NULL))
+            exit(8);
+        struct sim_op *update = sim_op_begin("Optimizer.step#SGD.step", SIM_LABEL, -1, 0, "");
+        leaf("aten::add_", "T6[3]");
+        if (i == 7 && is_killed)
+            raise(SIGKILL);
+        sim_op_end(update);
+        sim_op_end(sim_op_begin("Optimizer.zero_grad#SGD.zero_grad", SIM_LABEL, -1, 0, ""));
+    }
+}
+
+static void trains(void)
+{
+    train(0);
+}
+
+static void is_killed_in_training(void)
+{
+    train(1);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
-    {"values", values},      {"crossing", crossing},  {"threads", threads},
-    {"fork", forks},         {"exit", ends},          {"kill", is_killed},
-    {"traced", traced},      {"variants", variants},  {"labels", many_labels},
-    {"inputs", many_inputs}, {"pause", pause_and_go}, {"governed", governed},
+    {"values", values},      {"crossing", crossing},
+    {"threads", threads},    {"fork", forks},
+    {"exit", ends},          {"kill", is_killed},
+    {"traced", traced},      {"variants", variants},
+    {"labels", many_labels}, {"inputs", many_inputs},
+    {"pause", pause_and_go}, {"governed", governed},
     {"list", long_list},     {"wide", wide},
+    {"train", trains},       {"train-killed", is_killed_in_training},
 };
 
 int main(int argc, char **argv)
