@@ -59,13 +59,11 @@ const struct option_info option_infos[] = {
      "do not fit the text to the terminal's width: leave no column out, cut no name"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
-     "'iteration *' (standard: the calls of gpuprof_step; in a trace, the whole "
-     "recording is one step without; in a report, see --step-by)"},
+     "'iteration *'"},
     {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
-     "what a step is, in the tables steps and phases: the calls of gpuprof_step; PyTorch's labels "
-     "ProfilerStep#N, Optimizer.step# (from one update to the next), or enumerate(DataLoader)#; "
-     "launches of one graph; or ranges, labels, or a class of optimizers of that name; standard: "
-     "the first of these that is there"},
+     "what a step is: the calls of gpuprof_step; PyTorch's labels ProfilerStep#N, Optimizer.step# "
+     "(from one update to the next), or enumerate(DataLoader)#; launches of one graph; or ranges, "
+     "labels, or a class of optimizers of that name; standard: the first of these that is there"},
     {OPTION_SAMPLES, 0, "samples-per-step", "N",
      "samples that a process works on in a step: the tables of steps have its throughput"},
     {OPTION_GRAPH, 'o', "output", "FILE",
@@ -245,6 +243,9 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned 
             o->paths[o->path_count++] = word; /* never ahead of `at` */
         }
     }
+    if (o->step_range && o->step_by && strcmp(o->step_by, "range") != 0)
+        return usage_error("%s: --step-range names ranges, --step-by=%s something else", argv[0],
+                           o->step_by);
     if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
         return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
     return EXIT_OK;

@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/glob.h"
+#include "base/message.h"
 #include "error.h"
 #include "model/op_kind.h"
 #include "record/gpu_record.h"
@@ -28,7 +29,8 @@ const char *step_kind_word(enum step_kind kind)
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
 {
     uint64_t more = recording_bytes(walk->rec) / STEP_FILE_BYTES;
-    *s = (struct steps){.walk = walk, .kind = STEPS_NONE, .wanted = AUTOMATIC, .pattern = pattern};
+    *s = (struct steps){
+        .walk = walk, .kind = STEPS_NONE, .wanted = AUTOMATIC, .by = by, .pattern = pattern};
     s->steps_max = more < STEPS_MAX - STEPS_FREE ? STEPS_FREE + (uint32_t)more : STEPS_MAX;
     if (pattern) {
         s->wanted = 1u << STEPS_NAMED;
@@ -37,18 +39,20 @@ int steps_init(struct steps *s, struct walk *walk, const char *by, const char *p
         for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
             s->wanted |= strcmp(by, words[kind]) == 0 ? 1u << kind : 0;
         if (!s->wanted) {
-            s->by = s->pattern = by;
+            s->class = s->pattern = by;
             s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
         }
     }
     s->first_ns = calloc(walk->rec->count + 1u, sizeof *s->first_ns);
-    return s->first_ns ? 0 : GPUPROF_NO_MEMORY;
+    s->firsts = calloc(walk->rec->count + 1u, sizeof *s->firsts);
+    return s->first_ns && s->firsts ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void steps_release(struct steps *s)
 {
     free(s->marks);
     free(s->first_ns);
+    free(s->firsts);
     free(s->list);
     *s = (struct steps){.kind = STEPS_NONE};
 }
@@ -138,7 +142,7 @@ static int close_optimizer(struct steps *s, const struct slice *slice)
     struct event e = slice->event;
     e.begin_ns = slice->op->end_ns;
     e.thread = slice->op->thread;
-    int64_t place = slice->op->row && (!s->by || has_class(text, s->by))
+    int64_t place = slice->op->row && (!s->class || has_class(text, s->class))
                         ? add_mark(s, STEPS_OPTIMIZER, &e, text)
                         : 0;
     return place < 0 ? (int)place : 0;
@@ -404,6 +408,10 @@ static int end(void *context)
         if (error == 0 && s->count > first)
             find_pauses(&s->walk->survey, &pause, &s->list[first], s->count - first);
     }
+    for (uint32_t i = 0; i < s->count; i++)
+        s->firsts[s->list[i].process->index + 1]++;
+    for (uint32_t i = 0; i < s->walk->rec->count; i++)
+        s->firsts[i + 1] += s->firsts[i];
     if (!s->count)
         s->kind = STEPS_NONE;
     free(s->marks);
@@ -418,9 +426,9 @@ struct consumer steps_consumer(struct steps *s)
         .context = s, .needs = WALK_RANGES | WALK_OPS, .take = take, .end = end};
 }
 
-struct step *steps_at(struct steps *s, uint32_t first, uint32_t end, uint64_t ns)
+const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns)
 {
-    uint32_t low = first;
+    uint32_t first = s->firsts[p->index], low = first, end = s->firsts[p->index + 1];
     while (low < end) {
         uint32_t middle = low + (end - low) / 2;
         if (s->list[middle].begin_ns <= ns)
@@ -429,4 +437,27 @@ struct step *steps_at(struct steps *s, uint32_t first, uint32_t end, uint64_t ns
             end = middle;
     }
     return low > first ? &s->list[low - 1] : NULL;
+}
+
+enum exit_code steps_check(const struct steps *s, const char *verb)
+{
+    static const char *const missing[] = {
+        [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
+        [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
+                           "makes (gpuprof run --pytorch)",
+        [STEPS_OPTIMIZER] = "there is no label Optimizer.step# outside of the backward pass "
+                            "(gpuprof run --pytorch)",
+        [STEPS_LOADER] = "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
+        [STEPS_GRAPH] = "no graph was launched twice",
+    };
+    if (s->count || (!s->by && !s->pattern))
+        return EXIT_OK;
+    if (s->pattern && !s->class)
+        return usage_error("%s: --step-range: no range or label has the name '%s'", verb,
+                           s->pattern);
+    for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
+        if (s->wanted == 1u << kind)
+            return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
+    return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'", verb,
+                       s->by);
 }

@@ -80,7 +80,8 @@ struct step_mark {
 struct steps {
     struct walk *walk;
     unsigned wanted;     /* bits of those that may be taken */
-    const char *by;      /* a class of optimizers or a pattern; NULL: none is wanted */
+    const char *by;      /* as it was given */
+    const char *class;   /* of optimizers; NULL: any */
     const char *pattern; /* of ranges and labels; NULL: none */
     enum step_kind kind; /* of the marks so far; at last, of the steps */
     struct step_mark *marks;
@@ -88,6 +89,7 @@ struct steps {
     uint32_t mark_capacity;
     uint32_t steps_max;
     uint64_t *first_ns; /* owned, by process index: of its first event */
+    uint32_t *firsts;   /* owned, likewise, and one more: places of the first steps */
     bool has_sampled;   /* launches stand for others, too: they are no marks */
     struct step *list;  /* owned; by process, in the order of time */
     uint32_t count;
@@ -109,8 +111,12 @@ struct consumer steps_consumer(struct steps *s);
 /* A word for --step-by, "none" for STEPS_NONE. */
 const char *step_kind_word(enum step_kind kind);
 
+/* Once they are complete: EXIT_OK, or EXIT_USAGE after one line if those that were wanted are not
+ * there. */
+enum exit_code steps_check(const struct steps *s, const char *verb);
+
 /* The last step of the process that begins at that time or before, or NULL; the end is not looked
- * at. `first` and `end` are the places of the process's steps. */
-struct step *steps_at(struct steps *s, uint32_t first, uint32_t end, uint64_t ns);
+ * at. */
+const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns);
 
 #endif

@@ -75,9 +75,6 @@ enum exit_code report_verb(const struct options *options)
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv or "
                            ".json, or say --format",
                            options->output);
-    if (options->step_range && options->step_by && strcmp(options->step_by, "range") != 0)
-        return usage_error("report: --step-range names ranges, --step-by=%s something else",
-                           options->step_by);
     enum exit_code code = report_view_check(&view, format);
     if (code != EXIT_OK)
         return code;
@@ -98,7 +95,7 @@ enum exit_code report_verb(const struct options *options)
                     "and 95th percentiles are those of the others");
         code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
         if (code == EXIT_OK && report.steps)
-            code = step_report_check(report.steps, &steps);
+            code = steps_check(&report.steps->steps, "report");
         if (code == EXIT_OK)
             code = report_print(&report, &view, options->output, format);
         if (code == EXIT_OK)

@@ -237,7 +237,7 @@ static int take(void *context, const struct slice *s)
     const struct event *e = &s->event;
     struct step_sweep *p = &r->sweeps[e->process->index];
     unsigned type = e->record->type;
-    if (p->first == p->end)
+    if (r->steps.firsts[e->process->index] == p->end) /* it has none */
         return 0;
     if (s->op_change == OP_LEFT) {
         pass_time(r, p, s->op->end_ns);
@@ -284,11 +284,10 @@ static int tied(void *context, const struct slice *s)
 {
     struct step_report *r = context;
     const struct event *e = &s->event;
-    const struct step_sweep *p = &r->sweeps[e->process->index];
     if (!is_stream_work(e->record->type))
         return 0;
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
-    const struct step *step = steps_at(&r->steps, p->first, p->end, at_ns);
+    const struct step *step = steps_at(&r->steps, e->process, at_ns);
     if (!step || step->is_partial || step->end_ns <= at_ns)
         return 0;
     int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
@@ -395,11 +394,12 @@ static int order_steps(struct step_report *r)
     r->order = calloc(r->steps.count + 1u, sizeof *r->order);
     if (!r->order)
         return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++) {
+        r->sweeps[i].next = r->steps.firsts[i];
+        r->sweeps[i].end = r->steps.firsts[i + 1];
+        r->processes += r->sweeps[i].end > r->sweeps[i].next;
+    }
     for (uint32_t i = 0; i < r->steps.count; i++) {
-        struct step_sweep *p = &r->sweeps[list[i].process->index];
-        r->processes += p->end == 0;
-        p->first = p->next = p->end ? p->first : i;
-        p->end = i + 1;
         if (list[i].is_partial)
             continue;
         r->order[r->whole++] = i;
@@ -449,27 +449,4 @@ int step_report_make(struct step_report *r, struct walk *walk, const struct step
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
     return error;
-}
-
-enum exit_code step_report_check(const struct step_report *r, const struct step_wish *wish)
-{
-    static const char *const missing[] = {
-        [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
-        [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
-                           "makes (gpuprof run --pytorch)",
-        [STEPS_OPTIMIZER] = "there is no label Optimizer.step# outside of the backward pass "
-                            "(gpuprof run --pytorch)",
-        [STEPS_LOADER] = "there is no label enumerate(DataLoader)# (gpuprof run --pytorch)",
-        [STEPS_GRAPH] = "no graph was launched twice",
-    };
-    if (r->steps.count || (!wish->by && !wish->pattern))
-        return EXIT_OK;
-    if (wish->pattern)
-        return usage_error("report: --step-range: no range or label has the name '%s'",
-                           wish->pattern);
-    for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
-        if (strcmp(wish->by, step_kind_word((enum step_kind)kind)) == 0)
-            return usage_error("report: --step-by=%s: %s", wish->by, missing[kind]);
-    return usage_error("report: --step-by: no range, label or optimizer has the name '%s'",
-                       wish->by);
 }

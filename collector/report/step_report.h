@@ -9,7 +9,6 @@
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
-#include "base/exit_code.h"
 #include "model/steps.h"
 #include "table/table.h"
 
@@ -43,8 +42,7 @@ struct step_sweep {
     uint32_t operators;                  /* that are open, on all threads */
     uint32_t loaders;                    /* likewise, labels */
     uint32_t phase_threads[PHASES];
-    uint32_t first; /* place of its first step, of the one that it comes to, and behind the last */
-    uint32_t next;
+    uint32_t next; /* place of the step that it is in, or comes to, and behind its last one */
     uint32_t end;
     uint8_t phase; /* the last one that it was in, in this step */
 };
@@ -84,9 +82,6 @@ struct step_report {
  */
 int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish);
 void step_report_release(struct step_report *r);
-
-/* EXIT_OK; EXIT_USAGE after one line: there are no steps of the kind that is wanted. */
-enum exit_code step_report_check(const struct step_report *r, const struct step_wish *wish);
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);

@@ -36,7 +36,7 @@ static double rate_of_all(const struct step_report *r)
     double rate = 0;
     for (uint32_t i = 0; i < r->walk->rec->count; i++) {
         uint64_t ns = 0, count = 0;
-        for (uint32_t k = r->sweeps[i].first; k < r->sweeps[i].end; k++) {
+        for (uint32_t k = r->steps.firsts[i]; k < r->steps.firsts[i + 1]; k++) {
             const struct step *step = &r->steps.list[k];
             ns += step->is_partial ? 0 : step_ns(step);
             count += !step->is_partial;

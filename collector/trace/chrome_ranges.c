@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/glob.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "model/nccl_call.h"
@@ -172,7 +171,7 @@ static int take_step(struct trace_writer *w, const struct event *e)
     struct process_span *span = chrome_span(w, e->process);
     uint64_t now_ns = chrome_time(w, e->begin_ns);
     int error = 0;
-    if (w->scope.step_range)
+    if (w->scope.steps)
         return 0;
     /* The end is 1 ns before: steps that touch are taken for one by some viewers. */
     if (span->stepping && now_ns > span->step_begin_ns)
@@ -184,13 +183,28 @@ static int take_step(struct trace_writer *w, const struct event *e)
     return error;
 }
 
-/* ---- ranges of threads ----------------------------------------------------------------------- */
-
-static bool is_step_range(const struct trace_writer *w, const struct range *range)
+/* Steps of other kinds: all are known before. A profiler's labels are in the trace already. */
+static int put_known_steps(struct trace_writer *w, struct process *p)
 {
-    return w->scope.step_range && range->text &&
-           glob_matches(w->scope.step_range, range->text->shown);
+    const struct steps *steps = w->scope.steps;
+    uint32_t end = steps->firsts[p->index + 1];
+    int error = 0;
+    for (uint32_t i = steps->firsts[p->index]; error == 0 && i < end; i++) {
+        const struct step *step = &steps->list[i];
+        bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
+        if (steps->kind == STEPS_PROFILER)
+            chrome_span(w, p)->steps++;
+        else if (step->end_ns > step->begin_ns)
+            error = put_step(w, p, step->number, chrome_time(w, step->begin_ns),
+                             chrome_time(w, step->end_ns) - touches,
+                             step->made_of                 ? step->made_of->shown
+                             : steps->kind == STEPS_CALLED ? "gpuprof_step"
+                                                           : "launches of a graph");
+    }
+    return error;
 }
+
+/* ---- ranges of threads ----------------------------------------------------------------------- */
 
 /* Its begin and end are as they are shown, and so is the place. */
 static void put_range(struct trace_writer *w, const struct range *range, const char *ids,
@@ -235,14 +249,7 @@ static int close_range(struct trace_writer *w, const struct range *closed, bool 
     struct trace_row *thread_row = chrome_row(w, range->thread->index);
     uint64_t begin_ns = chrome_time(w, range->begin_ns);
     uint64_t end_ns = chrome_time(w, range->end_ns);
-    int error = 0;
-    if (is_step_range(w, range)) {
-        *w->scope.has_step_range = true;
-        error = put_step(w, range->process, chrome_span(w, range->process)->steps, begin_ns, end_ns,
-                         w->scope.step_range);
-    }
-    if (error < 0)
-        return error;
+    int error;
     bool innermost = range->nested && is_innermost(w, range);
     range->begin_ns = begin_ns;
     range->end_ns = end_ns;
@@ -383,6 +390,8 @@ int chrome_ranges_end(struct trace_writer *w)
     for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
         struct process_span *span = &w->spans[i];
         struct process *p = w->processes[i];
+        if (w->scope.steps && (error = put_known_steps(w, p)) < 0)
+            return error;
         if (span->stepping)
             error =
                 put_step(w, p, span->step, span->step_begin_ns,

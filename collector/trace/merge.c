@@ -28,8 +28,8 @@ struct merge {
     struct call_tree tree;
     bool has_stacks;
     bool split; /* a file per rank */
-    const char *step_range;
-    bool has_step_range;
+    struct steps steps;
+    bool has_steps;
     bool sync_streams;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
@@ -70,8 +70,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
                                 .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
     scope->tree = m->has_stacks ? &m->tree : NULL;
-    scope->step_range = m->step_range;
-    scope->has_step_range = &m->has_step_range;
+    scope->steps = m->has_steps ? &m->steps : NULL;
     scope->sync_streams = m->sync_streams;
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
@@ -213,6 +212,21 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
+/* Where there may be others than those of gpuprof_step(), one more walk tells what a step is. */
+static enum exit_code find_steps(struct merge *m, const struct options *options)
+{
+    struct consumer marks = steps_consumer(&m->steps);
+    m->has_steps =
+        recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
+    if (!m->has_steps)
+        return EXIT_OK;
+    if (steps_init(&m->steps, &m->walk, options->step_by, options->step_range) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (walk_run(&m->walk, NULL, &marks, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    return steps_check(&m->steps, "merge");
+}
+
 static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
     m->split = options->per_rank || is_archive_name(options->output);
@@ -226,6 +240,9 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
      * name, a stack or a device is met that was needed for it. */
     if ((m->split || learns) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
+    enum exit_code code = find_steps(m, options);
+    if (code != EXIT_OK)
+        return code;
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
@@ -233,9 +250,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(
         &m->rec, m->format->rank_ending ? m->format->rank_ending : m->format->ending);
-    enum exit_code code = EXIT_ENVIRONMENT;
     if (!files)
-        verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+        code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
         code = write_folder(m, options->output, files);
     else
@@ -255,9 +271,7 @@ static const struct trace_format *format_of(const struct options *options)
 enum exit_code merge_verb(const struct options *options)
 {
     char names[TRACE_FORMAT_NAMES_BYTES];
-    struct merge m = {.format = format_of(options),
-                      .step_range = options->step_range,
-                      .sync_streams = options->sync_streams};
+    struct merge m = {.format = format_of(options), .sync_streams = options->sync_streams};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
@@ -271,8 +285,6 @@ enum exit_code merge_verb(const struct options *options)
             "it compresses, .zip is an archive ('gpuprof report -o' writes .csv, "
             "'gpuprof flame -o' .svg)",
             options->output, trace_format_names(names));
-    if (options->step_range && strlen(options->step_range) > RECORD_BYTES_MAX)
-        return usage_error("merge: --step-range: no range has so long a name");
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");
@@ -280,14 +292,14 @@ enum exit_code merge_verb(const struct options *options)
     enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = merge_write(&m, options);
-    if (code == EXIT_OK && m.step_range && !m.has_step_range)
-        code = usage_error("merge: --step-range: no range has the name '%s'", m.step_range);
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
     if (m.has_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
+    if (m.has_steps)
+        steps_release(&m.steps);
     if (m.walk.rec)
         walk_release(&m.walk);
     recording_release(&m.rec);

@@ -8,6 +8,7 @@
 
 #include "model/call_tree.h"
 #include "model/event_walk.h"
+#include "model/steps.h"
 #include "output/output.h"
 
 struct trace_writer;
@@ -18,8 +19,7 @@ struct trace_scope {
     struct call_tree *tree;     /* NULL: no stacks are shown */
     const struct process *only; /* NULL: all of the recording */
     bool sync_streams;          /* synchronisations have the stream that they waited for */
-    const char *step_range;     /* the range that is a step of the program; NULL: none is named */
-    bool *has_step_range;       /* is set when there is one of that name */
+    const struct steps *steps;  /* of the program; NULL: those of gpuprof_step() as they come */
     const char *name;           /* of the trace, NULL: none */
     uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
 };

@@ -2,6 +2,7 @@
 """Steps and phases in reports, held against what the records say (step_truth.py)."""
 
 import csv
+import gzip
 import io
 import itertools
 import json
@@ -523,3 +524,63 @@ def test_a_program(library, tmp_path, tester, scenario, updates, status):
     assert all(phases.values()) and phases.keys() == {*step_truth.PHASES, "other"}
     loaded = tester.json("--step-by=dataloader")["steps"]
     assert [row["partial"] for row in loaded] == [False] * 7 + [True]
+
+
+# ---- in traces ---------------------------------------------------------------------------------
+
+def traced_steps(tester, *options):
+    trace = json.loads(tester.run_verb("merge", *options, tester.folder).stdout)
+    rows = [(round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"], e["args"].get("made of"))
+            for e in trace["traceEvents"] if e["name"].startswith("ProfilerStep#")]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("by,made_of", (("optimizer", SGD), ("dataloader", LOADER),
+                                        ("graph", "launches of a graph"), ("range", "gpuprof_step"),
+                                        ("iteration *", None)))
+def test_trace(tester, by, made_of):
+    """The same steps as in the report; those that touch are 1 ns apart."""
+    stream = Stream()
+
+    def iteration():
+        number = next(numbers)
+        stream.add(STEP, MAIN, args=(number,))
+        stream.label(f"iteration {number}", lambda: stream.train(SGD))
+        stream.call(function="cudaGraphLaunch", args=(16, 0))
+    numbers = itertools.count(7)
+    of(stream, 5, iteration)
+    rows = tester.make(stream).json(f"--step-by={by}")["steps"]
+    assert len(rows) == 5
+    touching = {row["begin_ns"] for row in rows}
+    assert traced_steps(tester, f"--step-by={by}") == [
+        (row["begin_ns"], row["duration_ns"] - (row["begin_ns"] + row["duration_ns"] in touching),
+         f"ProfilerStep#{row['step']}", made_of or f"iteration {row['step']}") for row in rows]
+    if by in ("range", "iteration *"):
+        option = "--step-range=iteration *" if made_of is None else "--step-by=range"
+        assert traced_steps(tester, option) == traced_steps(tester, f"--step-by={by}")
+
+
+def test_trace_of_a_profiler(tester):
+    """Its own labels are the steps: no others are made, nor is the whole recording one."""
+    stream = Stream()
+    for number in range(4):
+        stream.label(f"ProfilerStep#{number}", lambda: stream.train(SGD))
+    rows = tester.make(stream).json()["steps"]
+    assert [(name, made_of) for _, _, name, made_of in traced_steps(tester)] == \
+        [(f"ProfilerStep#{row['step']}", None) for row in rows]
+    done = tester.run_verb("merge", "--step-by=graph", tester.folder, status=2)
+    assert (done.stdout, done.stderr) == \
+        ("", "gpuprof: merge: --step-by=graph: no graph was launched twice\n")
+
+
+def test_trace_of_a_rank(tester, tmp_path):
+    """Each file has the steps of its own process."""
+    streams = [Stream(rank) for rank in range(2)]
+    for times, stream in zip((4, 6), streams):
+        of(stream, times, lambda stream=stream: stream.train(SGD))
+    tester.make(*streams).run_verb("merge", "--per-rank", "-o", tmp_path / "ranks", tester.folder)
+    for rank, times in enumerate((4, 6)):
+        with gzip.open(tmp_path / "ranks" / f"rank_{rank}.pt.trace.json.gz") as file:
+            events = json.load(file)["traceEvents"]
+        assert sorted(e["name"] for e in events if e["name"].startswith("ProfilerStep#")) == \
+            [f"ProfilerStep#{number}" for number in range(times)]

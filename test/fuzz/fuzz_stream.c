@@ -91,7 +91,7 @@ static int end(void *context)
 static void write_narrowly(struct recording *rec, struct output *out)
 {
     struct narrow n = {.begun = false};
-    struct trace_scope scope = {.rank = RANK_NONE, .step_range = "step"};
+    struct trace_scope scope = {.rank = RANK_NONE};
     struct call_tree tree = {0};
     struct consumer consumer = {
         .context = &n, .needs = chrome_format.needs, .take = take_slice, .end = end};
