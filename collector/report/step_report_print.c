@@ -293,8 +293,8 @@ enum {
 };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {NULL, "step"},
-    [STEP] = {"step", NULL, COLUMN_NUMBER},
+    [NAME] = {NULL, "which"},
+    [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
     [RANK] = {"rank", NULL},
     [HOST] = {"host", NULL},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
