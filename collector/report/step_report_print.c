@@ -117,7 +117,7 @@ static void say_definition(const struct step_report *r, FILE *out)
 {
     static const char *const texts[] = {
         [STEPS_CALLED] = "from one gpuprof_step() to the next",
-        [STEPS_PROFILER] = "a label of the program's own profiler",
+        [STEPS_PROFILER] = "a label ProfilerStep# of the program's own profiler",
         [STEPS_OPTIMIZER] = "from the end of one update to that of the next",
         [STEPS_LOADER] = "from the fetch of one batch to that of the next",
         [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
@@ -128,9 +128,9 @@ static void say_definition(const struct step_report *r, FILE *out)
             "enumerate(DataLoader)# (gpuprof run --pytorch), and no graph was launched "
             "twice; --step-range names ranges that are steps",
     };
-    fprintf(out, "a step is %s", texts[r->steps.kind]);
-    if (r->steps.kind != STEPS_CALLED && r->steps.kind != STEPS_GRAPH &&
-        r->steps.kind != STEPS_NONE)
+    enum step_kind kind = r->steps.kind;
+    fprintf(out, "a step is %s", texts[kind]);
+    if (kind == STEPS_OPTIMIZER || kind == STEPS_LOADER || kind == STEPS_NAMED)
         say_name(r, out);
     fprintf(out, "\n");
 }
@@ -423,6 +423,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .column_count = STAT_COLUMNS,
      .text = {STAT_NS, STAT_RATE},
      .is_bare = true,
+     .is_summary = true,
      .csv = {{CSV_STEP_STAT, "host", 0, 0, {[FIELD_TOTAL] = STAT_NS}}},
      .csv_count = 1,
      .begin = stats_begin,
@@ -436,6 +437,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .text = {PART_SHARE, PART_MEAN, PART_TOTAL},
      .csv = {{CSV_STEP_PART, "host", 0, 0, {PART_STEPS, PART_TOTAL, PART_MEAN}}},
      .csv_count = 1,
+     .is_summary = true,
      .is_further = true,
      .begin = parts_begin,
      .row = fill_part},
@@ -473,6 +475,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .csv = {{CSV_PHASE, "host", 0, 0, {PHASE_STEPS, HOST_TOTAL, HOST_MEAN}},
              {CSV_PHASE_GPU, "gpu", 0, 0, {PHASE_STEPS, GPU_TOTAL, GPU_MEAN}}},
      .csv_count = 2,
+     .is_summary = true,
      .begin = phases_begin,
      .row = fill_phase,
      .text_before = phases_before},

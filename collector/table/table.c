@@ -120,11 +120,11 @@ int table_begin(struct table *t, const struct table_view *view, enum report_form
     for (uint32_t i = 0; i < t->count; i++)
         if (!t->info->has || t->info->has(t, i, format))
             t->order[t->rows++] = i;
-    uint64_t limit = view->limit;
+    uint64_t limit = t->info->is_summary ? ROWS_UNLIMITED : view->limit;
     if (limit == ROWS_UNLIMITED && format == FORMAT_TEXT && t->info->text_limit)
         limit = t->info->text_limit;
     t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
-    int column = view->sort ? table_column(t->info, view->sort) : -1;
+    int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;
     return column >= 0 ? sort_rows(t, column, format) : 0;
 }
 

@@ -101,6 +101,7 @@ struct table_info {
     bool is_bare;           /* the text has no line of labels */
     bool is_joined;         /* the text goes on from the table before it, without an empty line */
     bool is_urgent;         /* the text begins with it */
+    bool is_summary;        /* a few rows that --limit and --sort leave alone */
     bool is_further;        /* of several of one name; only the first says that it is empty */
     enum report_by by;      /* other than BY_NAME: is there with this --by only */
     uint32_t text_limit;    /* rows that the text shows unless told; 0: all */

@@ -469,6 +469,21 @@ def test_csv(tester):
     assert rows == wanted
 
 
+def test_limit_and_order(tester):
+    """Of steps, not of what sums them up."""
+    stream = Stream()
+    for i in range(12):
+        stream.add(STEP, MAIN, args=(i,))
+        stream.operator("aten::mm", ns=100 - 7 * i)
+    whole = tester.make(stream).json()
+    made = tester.json("--limit=4", "--sort=step")
+    assert [row["step"] for row in made["steps"]] == [0, 1, 2, 3] and made["steps_left_out"] == 8
+    made = tester.json("--limit=4", "--sort=duration")
+    assert [row["step"] for row in made["steps"]] == [0, 1, 2, 3]
+    for key in ("step_stats", "step_parts", "phases"):
+        assert made[key] == whole[key] and len(whole[key]) > 4
+
+
 @pytest.mark.parametrize("word", ("0", "-1", "x", "1e99", "8x", "nan"))
 def test_wrong_samples(tester, word):
     done = tester.run_verb("report", f"--samples-per-step={word}", "nowhere", status=2)
