@@ -286,6 +286,15 @@ static const struct section sections[] = {
      "still have the recorded build id, in their debug files (.gnu_debuglink, .build\\-id), in "
      "what \\-\\-symbols names, and from debuginfod if DEBUGINFOD_URLS says where. What is not "
      "found is shown as module+offset."},
+    {"STEPS",
+     "gpuprof report \\-\\-table=steps,phases says what the time of each step of a program was "
+     "spent "
+     "on, and what the slowest one does otherwise. A step is the first of these that is recorded, "
+     "or what \\-\\-step\\-by and \\-\\-step\\-range say: from one gpuprof_step() to the next; "
+     "PyTorch\\(aqs label ProfilerStep#N; from one update of an optimizer to the next "
+     "(Optimizer.step#); from one fetch of a batch to the next (enumerate(DataLoader)#); from one "
+     "launch of a CUDA graph to its next. PyTorch\\(aqs labels are there with gpuprof run "
+     "\\-\\-pytorch=names. Traces have the same steps."},
     {"TRACES OF RANKS",
      "gpuprof merge \\-\\-per\\-rank \\-o DIR writes rank_N.pt.trace.json.gz for each rank, as HTA "
      "and TensorBoard want them. Processes that share a rank with the one that has GPU work, or "

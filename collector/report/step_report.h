@@ -3,7 +3,7 @@
  * What the time of a program's steps (steps.h) was spent on: each step split into parts that add up
  * to it to the nanosecond, the phases of training on the host and on the GPU, and what is different
  * in the slowest step. Two walks more than the report's own: what a step is, is known when all
- * marks are. Memory: that of the steps, 4 bytes more for each; 200 bytes for each process, 1 for
+ * marks are. Memory: that of the steps, 4 bytes more for each; 100 bytes for each process, 1 for
  * each thread; and STEP_CHANGES_MAX rows of what is different.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H

@@ -404,6 +404,7 @@ def test_patterns(tester):
     steps = tester.check("name", "--step-by=part 3", pattern="part 3", made_of="part 3")
     assert [step.number for step in steps] == [0, 1, 2, 3, 4]
     assert len(tester.check("name", "--step-range=iter?tion 2*", pattern="iter?tion 2*")) == 3
+    assert len(tester.check("name", "--step-range=*t*n 1?", pattern="*t*n 1?")) == 2
     assert len(tester.check("name", "--step-range=*", pattern="*")) == 5
     assert tester.json("--step-range=*")["steps_overlapping"] == 5
     assert tester.refused("--step-range=iteration") and tester.refused("--step-range=[a-z]*")
