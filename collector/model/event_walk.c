@@ -174,8 +174,9 @@ static int take_op(const struct pass *p, struct slice *s)
     uint32_t *sequence = &w->ranges.sequences[process - w->ranges.first_process];
     int change = ops_take(&w->ops, &s->event, &w->names[process].ops, sequence, &s->op);
     int error = change < 0 ? change : 0;
-    if (p->surveys && error == 0 && w->ops.is_replaced)
-        error = survey_take_op_end(&w->survey, &w->ops.result);
+    s->replaced = w->ops.is_replaced ? &w->ops.result : NULL;
+    if (p->surveys && error == 0 && s->replaced)
+        error = survey_take_op_end(&w->survey, s->replaced);
     s->op_change = error < 0 ? OP_SAME : (enum op_change)change;
     return p->surveys && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
 }
@@ -355,6 +356,7 @@ static int walk(const struct pass *p)
             *last_ns = s.event.end_ns;
         s.change = RANGE_NONE;
         s.op_change = OP_SAME;
+        s.replaced = NULL;
         s.is_called = s.is_pending = false;
         int done = assemble(p, &s);
         if (done == 0)

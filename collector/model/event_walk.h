@@ -44,6 +44,7 @@ struct slice {
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
+    const struct op *replaced; /* that was open, and whose end is missing; NULL: none */
     struct correlated_call call;
     struct memory_totals memory; /* of the device of a MEMORY or POOL record, after it */
 };

@@ -219,9 +219,8 @@ static int take(void *context, const struct slice *slice)
     uint64_t *first_ns = &s->first_ns[e->process->index];
     if (!*first_ns && event_is_visible(e->record->type))
         *first_ns = e->begin_ns;
-    if (e->record->type == RECORD_OP_BEGIN && s->walk->ops.is_replaced &&
-        op_is_label(&s->walk->ops.result))
-        close_label(s, &s->walk->ops.result, true);
+    if (slice->replaced && op_is_label(slice->replaced))
+        close_label(s, slice->replaced, true);
     if (slice->op_change != OP_SAME)
         return op_is_label(slice->op) && !slice->op->is_traced ? take_label(s, slice) : 0;
     if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)

@@ -189,9 +189,9 @@ static int take_op(struct step_report *r, const struct slice *s)
     struct op *op = s->op;
     struct step_sweep *p = &r->sweeps[s->event.process->index];
     uint32_t loaders = p->loaders;
-    if (s->event.record->type == RECORD_OP_BEGIN && r->walk->ops.is_replaced) {
-        count_op(r, p, &r->walk->ops.result, UINT32_MAX);
-        set_phase(r, p, r->walk->ops.result.thread);
+    if (s->replaced) {
+        count_op(r, p, s->replaced, UINT32_MAX);
+        set_phase(r, p, s->replaced->thread);
     }
     if (s->op_change == OP_SAME)
         return 0;
@@ -243,11 +243,11 @@ static int take(void *context, const struct slice *s)
         pass_time(r, p, s->op->end_ns);
         return take_op(r, s);
     }
-    if (type != RECORD_CALL && type != RECORD_OP_BEGIN && type != RECORD_OP_END &&
-        !is_stream_work((uint8_t)type))
+    bool is_op = s->op_change != OP_SAME || s->replaced;
+    if (!is_op && type != RECORD_CALL && !is_stream_work((uint8_t)type))
         return 0;
     pass_time(r, p, e->begin_ns);
-    if (type == RECORD_OP_BEGIN || type == RECORD_OP_END)
+    if (is_op)
         return take_op(r, s);
     if (type != RECORD_CALL)
         return take_work(r, p, e);
