@@ -8,6 +8,7 @@
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
+#include "model/op_pairs.h"
 #include "model/projection.h"
 #include "trace/gpu_rows.h"
 #include "trace/trace_row.h"
@@ -36,17 +37,10 @@ struct launch_text {
     char text[LAUNCH_TEXT_BYTES];
 };
 
-/* An operator that a backward one may belong to. */
-#define FORWARD_OPS_MAX (1u << 16)
-
-struct forward_op {
-    uint32_t process;
-    uint32_t number; /* struct op; 0: free */
-    uint64_t thread; /* PyTorch's number of it */
-    uint64_t sequence;
-    uint64_t begin_ns; /* as shown */
-    uint32_t ids_bytes;
-    char ids[48]; /* struct trace_row */
+/* Where a forward operator is shown, by its slot of struct op_pairs. */
+struct forward_ids {
+    uint32_t bytes;
+    char text[48]; /* struct trace_row */
 };
 
 struct trace_writer {
@@ -71,7 +65,8 @@ struct trace_writer {
     struct gpu_rows gpu_rows;
     struct key_map named_pids; /* of devices, whose names are written */
     struct projections projections;
-    struct forward_op *forward_ops; /* owned, FORWARD_OPS_MAX; NULL: there was none yet */
+    struct op_pairs op_pairs;
+    struct forward_ids *forward_ids; /* owned, OP_PAIRS_MAX; NULL: there was none yet */
     uint64_t flows;
     uint64_t gpu_events;
     bool *stacks_used; /* owned, by node of the call tree - 1 */

@@ -12,8 +12,6 @@
 #include "error.h"
 #include "trace/chrome.h"
 
-#define EVALUATES "autograd::engine::evaluate_function"
-
 _Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 2 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
                    OUTPUT_BUFFER_BYTES,
                "an operator fits into the buffer");
@@ -27,37 +25,19 @@ static void open_op(struct trace_writer *w, struct op *op)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-/* The sequence numbers of a thread go up: the last so many of all threads are known. */
-static struct forward_op *forward_slot(const struct trace_writer *w, const struct forward_op *key)
-{
-    uint64_t hash = (key->process * 31ull + key->thread) * 0x9E3779B97F4A7C15u;
-    return &w->forward_ops[((hash >> 40) + key->sequence) % FORWARD_OPS_MAX];
-}
-
-static bool is_same(const struct forward_op *a, const struct forward_op *b)
-{
-    return a->number && a->process == b->process && a->thread == b->thread &&
-           a->sequence == b->sequence;
-}
-
-/* Of those that share a sequence number the last to begin is the forward operator. */
+/* Of a forward operator its place is kept, too. */
 static int keep_forward(struct trace_writer *w, const struct op *op, const struct trace_row *row)
 {
-    struct forward_op made = {.process = op->process->index,
-                              .thread = w->walk->op_threads[op->thread->index],
-                              .sequence = op->sequence,
-                              .number = op->number,
-                              .begin_ns = op->begin_ns};
-    if (!w->forward_ops)
-        w->forward_ops = calloc(FORWARD_OPS_MAX, sizeof *w->forward_ops);
-    if (!w->forward_ops)
+    uint32_t slot;
+    int kept = op_pairs_keep(&w->op_pairs, op, w->walk->op_threads[op->thread->index], &slot);
+    if (kept <= 0)
+        return kept;
+    if (!w->forward_ids)
+        w->forward_ids = calloc(OP_PAIRS_MAX, sizeof *w->forward_ids);
+    if (!w->forward_ids)
         return GPUPROF_NO_MEMORY;
-    struct forward_op *slot = forward_slot(w, &made);
-    if (!made.thread || (is_same(slot, &made) && slot->number > made.number))
-        return 0;
-    memcpy(made.ids, row->ids, row->ids_bytes);
-    made.ids_bytes = row->ids_bytes;
-    *slot = made;
+    memcpy(w->forward_ids[slot].text, row->ids, row->ids_bytes);
+    w->forward_ids[slot].bytes = row->ids_bytes;
     return 0;
 }
 
@@ -70,34 +50,24 @@ static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes
 
 static void put_arrow(struct trace_writer *w, const struct op *op, const struct trace_row *row)
 {
-    struct forward_op key = {
-        .process = op->process->index, .thread = op->forward_thread, .sequence = op->sequence};
-    const struct forward_op *forward = w->forward_ops ? forward_slot(w, &key) : NULL;
-    if (!forward || !is_same(forward, &key) || forward->begin_ns > op->begin_ns)
+    const struct forward_op *forward = op_pairs_find(&w->op_pairs, op, walk_op_name(w->walk, op));
+    if (!forward)
         return;
+    const struct forward_ids *ids = &w->forward_ids[forward - w->op_pairs.slots];
     uint64_t id = chrome_flow_id(w, op->process);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = PUT(out, ",\n{\"ph\":\"s\",");
-    out = put_end(out, id, forward->ids, forward->ids_bytes, forward->begin_ns);
+    out = put_end(out, id, ids->text, ids->bytes, forward->begin_ns);
     out = PUT(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",");
     out = put_end(out, id, row->ids, row->ids_bytes, op->begin_ns);
     output_advance(w->out, out);
 }
 
-/* What evaluates a backward operator has its numbers, too; PyTorch's arrows lead to the operator.
- */
 static int connect(struct trace_writer *w, const struct op *op, const struct trace_row *row,
                    bool ended)
 {
-    const struct kernel_name *name = walk_op_name(w->walk, op);
-    if (!op->sequence || op_is_label(op) || op->is_traced)
-        return 0;
-    if (!op->forward_thread)
-        return ended ? keep_forward(w, op, row) : 0;
-    if (op->scope == OP_SCOPE_BACKWARD &&
-        !(name && strncmp(name->shown, EVALUATES, sizeof EVALUATES - 1) == 0))
-        put_arrow(w, op, row);
-    return 0;
+    put_arrow(w, op, row);
+    return ended ? keep_forward(w, op, row) : 0;
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */

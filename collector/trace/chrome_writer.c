@@ -57,7 +57,8 @@ static void chrome_free(struct trace_writer *w)
     free(w->rows);
     free(w->spans);
     free(w->stacks_used);
-    free(w->forward_ops);
+    op_pairs_release(&w->op_pairs);
+    free(w->forward_ids);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
     key_map_release(&w->named_pids);
