@@ -98,8 +98,8 @@ void gpu_report_free(struct gpu_report *g)
 static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
-    struct device_use *last = &g->devices[g->last_use];
-    if (g->device_count && last->process == p && last->device == device)
+    struct device_use *last = g->device_count ? &g->devices[g->last_use] : NULL;
+    if (last && last->process == p && last->device == device)
         return last;
     uint64_t place = key_map_get(&g->device_places, key);
     if (place) {
