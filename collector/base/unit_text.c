@@ -46,3 +46,18 @@ const char *count_text(char *text, uint64_t count)
     *out = '\0';
     return text;
 }
+
+const char *amount_text(char *text, uint64_t amount)
+{
+    static const char units[] = "kMGTPE";
+    double value = (double)amount / 1e3;
+    unsigned unit = 0;
+    if (amount < 1000) {
+        snprintf(text, UNIT_TEXT_BYTES, "%u", (unsigned)amount);
+        return text;
+    }
+    for (; value >= 999.9995 && units[unit + 1]; unit++)
+        value /= 1e3;
+    snprintf(text, UNIT_TEXT_BYTES, "%.3f %c", value, units[unit]);
+    return text;
+}

@@ -8,8 +8,9 @@
 
 #define UNIT_TEXT_BYTES 32
 
-const char *time_text(char *text, uint64_t ns);     /* "1.500 ms" */
-const char *bytes_text(char *text, uint64_t bytes); /* "1.5 MiB" */
-const char *count_text(char *text, uint64_t count); /* "1,234,567" */
+const char *time_text(char *text, uint64_t ns);       /* "1.500 ms" */
+const char *bytes_text(char *text, uint64_t bytes);   /* "1.5 MiB" */
+const char *count_text(char *text, uint64_t count);   /* "1,234,567" */
+const char *amount_text(char *text, uint64_t amount); /* "1.235 M" */
 
 #endif

@@ -15,8 +15,8 @@
 #include "table/csv_kind.h"
 
 #define TABLE_COLUMNS_MAX 28
-#define TABLE_TEXT_MAX    12 /* columns that the text shows */
-#define TABLE_FORMS_MAX   4  /* rows of csv that a row can become */
+#define TABLE_TEXT_MAX    16 /* columns that the text shows, and a 0 */
+#define TABLE_FORMS_MAX   8  /* rows of csv that a row can become */
 
 /* What the numbers of a column are, and with that how each form writes them. */
 enum column_type {
@@ -25,6 +25,7 @@ enum column_type {
     COLUMN_COUNT,      /* 1,234 */
     COLUMN_NS,         /* 1.234 us */
     COLUMN_BYTES,      /* 1.2 KiB */
+    COLUMN_AMOUNT,     /* 1.234 G */
     COLUMN_SHARE,      /* of 1: 12.3% */
     COLUMN_FINE_SHARE, /* 12.34% */
     COLUMN_RATE,       /* bytes a nanosecond, which are GB/s */
@@ -41,6 +42,7 @@ struct column {
     uint8_t width;  /* in the text, without the space before it */
     bool ascending; /* sorted by this, the smallest comes first, as texts do; others: the largest */
     uint8_t spare;  /* a narrow terminal can do without: those of 1 go first; 0: never */
+    bool is_filled; /* the text has it only if a row that is shown has something there */
 };
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
@@ -50,6 +52,7 @@ enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
 struct cell {
     enum cell_kind kind;
     bool estimated; /* "~" before it in the text */
+    bool at_least;  /* likewise ">" */
     uint64_t number;
     double real;
     double percent; /* of a real one, which is rounded once, not twice */

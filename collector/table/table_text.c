@@ -40,13 +40,32 @@ static void leave_out(struct layout *l, unsigned at)
     memmove(l->shown + at, l->shown + at + 1, --l->count - at);
 }
 
-static struct layout lay_out(const struct table_info *info, uint32_t width)
+/* Which columns have something in a row that is shown. */
+static uint32_t find_filled(const struct table *t)
 {
-    struct layout l = {.columns = info->columns};
-    while (info->text[l.count]) {
-        l.shown[l.count] = info->text[l.count];
-        l.count++;
+    uint32_t filled = 0, wanted = 0;
+    for (unsigned i = 0; t->info->text[i]; i++)
+        wanted |= (uint32_t)t->info->columns[t->info->text[i]].is_filled << t->info->text[i];
+    for (uint32_t i = 0; wanted & ~filled && i < t->shown; i++) {
+        struct cell cells[TABLE_COLUMNS_MAX];
+        table_row(t, i, FORMAT_TEXT, cells);
+        for (unsigned c = 0; c < t->info->column_count; c++)
+            filled |= (uint32_t)(cells[c].kind > CELL_NULL) << c;
+        cells_release(cells);
     }
+    return filled | ~wanted;
+}
+
+_Static_assert(TABLE_COLUMNS_MAX <= 32, "a bit for each column");
+
+static struct layout lay_out(const struct table *t, uint32_t width)
+{
+    const struct table_info *info = t->info;
+    struct layout l = {.columns = info->columns};
+    uint32_t filled = find_filled(t);
+    for (unsigned i = 0; info->text[i]; i++)
+        if (filled >> info->text[i] & 1)
+            l.shown[l.count++] = info->text[i];
     for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
         for (unsigned i = l.count; i-- > 0 && measure(&l) + NAME_WIDTH_MIN > width;)
             if (info->columns[l.shown[i]].spare == spare)
@@ -85,8 +104,8 @@ static void print_lines(const struct layout *l, const struct cell *cell, enum co
 
 static void print_cell(const struct column *c, const struct cell *cell, bool is_first, FILE *out)
 {
-    char text[UNIT_TEXT_BYTES + 1] = "~";
-    char *number = text + cell->estimated;
+    char text[UNIT_TEXT_BYTES + 1] = {cell->estimated ? '~' : '>'};
+    char *number = text + (cell->estimated || cell->at_least);
     const char *shown = text;
     if (cell->kind == CELL_TEXT)
         shown = cell->text;
@@ -102,6 +121,8 @@ static void print_cell(const struct column *c, const struct cell *cell, bool is_
         time_text(number, cell->number);
     else if (c->type == COLUMN_BYTES)
         bytes_text(number, cell->number);
+    else if (c->type == COLUMN_AMOUNT)
+        amount_text(number, cell->number);
     else
         count_text(number, cell->number);
     fprintf(out, "%s%*s", is_first ? "" : " ", c->width, shown);
@@ -139,7 +160,7 @@ static void print_more(const struct table *t, const struct table_view *view, con
 static void print_table(const struct table *t, const struct table_view *view, FILE *out)
 {
     const struct table_info *info = t->info;
-    struct layout l = lay_out(info, view->width);
+    struct layout l = lay_out(t, view->width);
     if (!info->is_joined)
         fputc('\n', out);
     if (info->title)
