@@ -35,11 +35,12 @@ const struct option_info option_infos[] = {
     {OPTION_FORMAT, 0, "format", "text|json|csv",
      "how the tables are written; standard: as the name of the file ends: .json or .csv, or else "
      "text"},
-    {OPTION_BY, 0, "by", "name|grid|shape|stack|python-line",
+    {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block, "
-     "and "
-     "of the table of operators: with shape, a name with the sizes of its inputs; or "
-     "in place of the tables (in json and csv: beside them) one of the calls' stacks, or of the "
+     "and of the table of operators: a name with the sizes of its inputs (shape), with the label "
+     "or "
+     "range that it is in, or with the operators around it (stack); or in place of the tables (in "
+     "json and csv: beside them) one of the calls' stacks, or of the "
      "lines of Python that made them; standard: name"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "

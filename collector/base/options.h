@@ -27,7 +27,7 @@ enum option_set {
     OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
     OPTION_PER_RANK = 2048,       /* --per-rank */
     OPTION_STEP_RANGE = 4096,     /* --step-range PATTERN */
-    OPTION_BY = 8192,             /* --by name|grid|shape|stack|python-line */
+    OPTION_BY = 8192,             /* --by name|grid|shape|range|stack|python-line */
     OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
     OPTION_FORM = 32768,          /* --format of one */
     OPTION_WEIGHT = 65536,        /* --weight */
@@ -73,6 +73,7 @@ enum report_by {
     BY_NAME,
     BY_GRID,
     BY_SHAPE,
+    BY_RANGE,
     BY_STACK,
     BY_PYTHON_LINE
 }; /* in the order of the table */

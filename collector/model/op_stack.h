@@ -36,11 +36,14 @@ struct op {
     struct thread *thread; /* that it began on */
     uint32_t number;       /* in its process, shared with ranges: the same in every pass */
     uint32_t node;         /* the survey's number of it, 0: no call was made in it */
-    uint32_t row;          /* for its user */
+    uint32_t row;          /* for its user, and so the next two */
+    uint32_t inside;       /* how many began directly in it */
+    uint32_t twin;         /* the last of them with its own name */
     uint16_t scope;        /* enum op_scope */
     bool is_traced;        /* torch.compile looks at it: it does no work */
     bool is_moved;         /* it ended on another thread */
-    bool is_nvtx; /* of emit_nvtx: no types, no forward thread; `object` is its number there */
+    bool is_nvtx;     /* of emit_nvtx: no types, no forward thread; `object` is its number there */
+    bool is_captured; /* for its user */
 };
 
 struct op_stack {

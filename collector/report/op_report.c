@@ -7,25 +7,42 @@
 #include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "report/range_rows.h"
 
-void op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups)
+#define CHAINS_MAX     (1u << 22) /* words */
+#define CHAIN_IS_FIRST (1u << 31) /* beside an entry: of the operator's captured calls */
+
+/* What an entry's key has of an operator, beside its process, name and inputs. */
+enum context_bits { CONTEXT_KIND = 3, CONTEXT_OWN = 4, CONTEXT_COVERED = 8, CONTEXT_COUNT = 16 };
+
+int op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups)
 {
     uint64_t more = recording_bytes(walk->rec) / OP_ROW_BYTES;
-    *o = (struct op_report){.walk = walk, .by_shape = by == BY_SHAPE, .groups = groups};
+    *o = (struct op_report){.walk = walk, .by = by, .groups = groups};
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
+    o->contexts.count_max = o->rows_max;
+    graph_origins_init(&o->graphs, walk);
+    return op_none_init(&o->none, walk);
 }
 
 void op_report_release(struct op_report *o)
 {
     free(o->rows);
-    key_map_release(&o->places);
+    free(o->entries);
+    free(o->chains);
+    free(o->places);
+    key_map_release(&o->row_places);
+    key_map_release(&o->entry_places);
+    key_map_release(&o->contexts);
+    op_pairs_release(&o->pairs);
+    graph_origins_release(&o->graphs);
+    op_none_release(&o->none);
 }
 
-/* The place of the row with that key, which may be a new one like `made`; or an error. */
-static int64_t place_of(struct op_report *o, struct key key, const struct op_row *made)
+/* ---- rows and entries ------------------------------------------------------------------------ */
+
+int64_t op_row_place(struct op_report *o, struct key key, const struct op_row *made)
 {
-    uint64_t place = key_map_get(&o->places, key);
+    uint64_t place = key_map_get(&o->row_places, key);
     if (place)
         return (int64_t)place - 1;
     struct op_row *rows = array_room(o->rows, o->count, &o->capacity, sizeof *rows, 64);
@@ -33,193 +50,345 @@ static int64_t place_of(struct op_report *o, struct key key, const struct op_row
         return GPUPROF_NO_MEMORY;
     o->rows = rows;
     rows[o->count] = *made;
-    if (key_map_set(&o->places, key, ++o->count) < 0)
+    rows[o->count].number = o->count + 1;
+    if (key_map_set(&o->row_places, key, ++o->count) < 0)
         return GPUPROF_NO_MEMORY; /* there are fewer rows than a map has room for */
     return o->count - 1;
 }
 
-static int open_op(struct op_report *o, struct op *op)
+static const struct op_formula *formula_of(struct op_report *o, const struct kernel_name *text)
 {
-    uint64_t kind = op_is_label(op) ? OP_ROW_LABEL : OP_ROW_OPERATOR;
-    struct op_row made = {.kind = (enum op_row_kind)kind,
-                          .text = op->text,
-                          .process = op->process,
-                          .name = op->name,
-                          .inputs = o->by_shape ? op->inputs : 0};
-    bool is_own = op->text && !op->name;
-    struct key key = {(uint64_t)op->process->index << 3 | is_own << 2 | kind,
-                      is_own ? (uintptr_t)op->text : op->name, made.inputs};
-    if (o->count >= o->rows_max && !key_map_get(&o->places, key)) {
-        key = (struct key){UINT64_MAX, kind, 0};
-        made = (struct op_row){.kind = made.kind, .is_others = true};
+    uint64_t slot = ((uintptr_t)text * 0x9E3779B97F4A7C15u >> 40) % OP_FORMULA_SLOTS;
+    if (o->formulae[slot].text != text) {
+        o->formulae[slot].text = text;
+        o->formulae[slot].formula = op_formula_of(text->shown);
     }
-    int64_t place = place_of(o, key, &made);
-    op->row = place < 0 ? 0 : (uint32_t)place;
-    return place < 0 ? (int)place : 0;
+    return o->formulae[slot].formula;
 }
 
-static void close_op(struct op_report *o, const struct op *op)
+/* All that is known of an operator as it opens. */
+struct opening {
+    struct op_row row;
+    struct op_entry entry;
+    struct key row_key;
+    unsigned context; /* enum context_bits */
+    bool is_lost;     /* there is no room for what is around it */
+};
+
+/* The innermost around it that does something; NULL: there is none. */
+static struct op *around(const struct op_report *o, const struct op *op)
 {
-    struct op_row *row = &o->rows[op->row];
+    const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (&stack->open[i] != op && !stack->open[i].is_traced)
+            return &stack->open[i];
+    return NULL;
+}
+
+/* The innermost label or range around an operator, which have numbers of one sequence. */
+static void find_range(const struct op_report *o, const struct op *op, struct op_row *row)
+{
+    const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
+    const struct range_stack *ranges = ranges_stack(&o->walk->ranges, op->thread->index);
+    const struct range *range = NULL;
+    const struct op *label = NULL;
+    for (uint32_t i = ranges->count; !range && i-- > 0;)
+        if (!ranges->open[i].is_op) /* those of emit_nvtx are in the other stack */
+            range = &ranges->open[i];
+    for (uint32_t i = stack->count; !label && i-- > 0;)
+        if (op_is_label(&stack->open[i]) && !stack->open[i].is_traced)
+            label = &stack->open[i];
+    if (range && (!label || range->sequence > label->number)) {
+        row->range = range->text;
+    } else if (label) {
+        row->range = label->text;
+        row->range_name = label->text ? 0 : label->name;
+    }
+}
+
+static bool is_compiled(const struct kernel_name *text)
+{
+    return text && (strstr(text->shown, "CompiledFxGraph") || strstr(text->shown, "inductor_") ||
+                    strstr(text->shown, "Torch-Compiled Region"));
+}
+
+static void describe(struct op_report *o, const struct op *op, const struct op *outer,
+                     struct opening *d)
+{
+    bool is_label = op_is_label(op), is_own = op->text && !op->name;
+    const struct op_entry *outer_entry = outer ? &o->entries[outer->row] : NULL;
+    const struct op_formula *formula = is_label || !op->text ? NULL : formula_of(o, op->text);
+    const struct forward_op *forward = op_pairs_find(&o->pairs, op, op->text);
+    *d = (struct opening){.row = {.kind = is_label ? OP_ROW_LABEL : OP_ROW_OPERATOR,
+                                  .text = op->text,
+                                  .process = op->process,
+                                  .name = op->name,
+                                  .inputs = o->by == BY_SHAPE ? op->inputs : 0},
+                          .entry = {.forward = forward ? o->entries[forward->row].row + 1 : 0,
+                                    .formula = formula,
+                                    .inputs = formula ? op->inputs : 0,
+                                    .is_covered = outer_entry && outer_entry->counts,
+                                    .is_compiled = is_label && is_compiled(op->text)}};
+    d->entry.counts = d->entry.is_covered || (formula && op_formula_is_counted(formula));
+    if (o->by == BY_STACK && outer)
+        d->row.parent = o->entries[outer->row].row + 1;
+    if (o->by == BY_RANGE && !is_label)
+        find_range(o, op, &d->row);
+    d->context = (unsigned)d->row.kind | (is_own ? CONTEXT_OWN : 0);
+    d->row_key = (struct key){(uint64_t)op->process->index, is_own ? (uintptr_t)op->text : op->name,
+                              d->row.inputs};
+}
+
+/* The number of a context that few operators have: the same for the same words. 0: no room. */
+static int64_t context_number(struct op_report *o, struct key key)
+{
+    uint64_t number = key_map_get(&o->contexts, key);
+    if (number)
+        return (int64_t)number;
+    int error = key_map_set(&o->contexts, key, o->contexts.count + 1ull);
+    return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : (int64_t)o->contexts.count;
+}
+
+/* Of a row: what is around it, by stack or by range. */
+static int64_t row_context(struct op_report *o, const struct op_row *row)
+{
+    if (!row->parent && !row->range_name && !row->range)
+        return 0;
+    if (row->parent)
+        return context_number(o, (struct key){1, row->parent, 0});
+    if (row->range)
+        return context_number(o, (struct key){2, (uintptr_t)row->range, 0});
+    return context_number(o, (struct key){3, row->range_name, row->process->index});
+}
+
+static struct key with_context(struct key key, unsigned bits, int64_t number)
+{
+    key.a |= ((uint64_t)number * CONTEXT_COUNT + bits) << 32;
+    return key;
+}
+
+/* The entry of that key, a new one like `made` perhaps, for the row of `row_key`. */
+static int64_t entry_place(struct op_report *o, struct key key, struct key row_key,
+                           const struct opening *d)
+{
+    uint64_t place = key_map_get(&o->entry_places, key);
+    if (place)
+        return (int64_t)place - 1;
+    struct op_row others = {.kind = d->row.kind, .is_others = true};
+    bool is_full = d->is_lost || (o->count >= o->rows_max && !key_map_get(&o->row_places, row_key));
+    if (is_full) /* all of these are one */
+        key = row_key = (struct key){UINT64_MAX, (uint64_t)d->row.kind, 0};
+    if (is_full && (place = key_map_get(&o->entry_places, key)))
+        return (int64_t)place - 1;
+    int64_t row = op_row_place(o, row_key, is_full ? &others : &d->row);
+    struct op_entry *entries =
+        row < 0 ? NULL
+                : array_room(o->entries, o->entry_count, &o->entry_capacity, sizeof *entries, 64);
+    if (!entries)
+        return GPUPROF_NO_MEMORY;
+    o->entries = entries;
+    entries[o->entry_count] = is_full ? (struct op_entry){0} : d->entry;
+    entries[o->entry_count].row = (uint32_t)row;
+    if (key_map_set(&o->entry_places, key, ++o->entry_count) < 0)
+        return GPUPROF_NO_MEMORY; /* as above */
+    return o->entry_count - 1;
+}
+
+/* Where there is no room for more, an operator has its row still, and counts there as one whose
+ * FLOPs and forward operator are not known. */
+static int open_op(struct op_report *o, struct op *op)
+{
+    struct opening d;
+    struct op *outer = around(o, op);
+    describe(o, op, outer, &d);
+    op_none_sees(&o->none, op->thread);
+    int64_t group = row_context(o, &d.row);
+    if (group < 0)
+        return (int)group;
+    d.is_lost = !group && (d.row.parent || d.row.range || d.row.range_name);
+    unsigned covered = d.context | (d.entry.is_covered ? CONTEXT_COVERED : 0);
+    struct key row_key = with_context(d.row_key, d.context, group);
+    struct key key = with_context(d.row_key, covered, group);
+    int64_t number = group;
+    if (d.entry.forward)
+        number = context_number(o, (struct key){4, (uint64_t)group, d.entry.forward});
+    if (number < 0)
+        return (int)number;
+    if (o->entry_count >= o->rows_max || (d.entry.forward && !number)) {
+        d.entry.forward = 0;
+        d.entry.inputs = 0;
+    } else if (d.entry.forward || d.entry.inputs) {
+        key = with_context(d.row_key, covered, number);
+        key.c = d.entry.inputs ? d.entry.inputs : key.c;
+    }
+    int64_t place = entry_place(o, key, row_key, &d);
+    if (place < 0)
+        return (int)place;
+    op->row = (uint32_t)place;
+    if (outer) {
+        outer->inside++;
+        outer->twin = op->text && op->text == outer->text ? op->row + 1 : 0;
+    }
+    return 0;
+}
+
+static int close_op(struct op_report *o, const struct op *op, bool has_ended)
+{
+    struct op_entry *entry = &o->entries[op->row];
+    struct op_row *row = &o->rows[entry->row];
     uint64_t ns = op->end_ns - op->begin_ns;
+    uint32_t slot;
+    entry->calls++;
     row->calls++;
     row->total_ns += ns;
     if (!op->is_moved && ns > op->inner_ns)
         row->self_ns += ns - op->inner_ns;
+    if (entry->forward)
+        o->rows[entry->forward - 1].backward_ns += ns;
+    if (op->inside == 1 && op->twin)
+        o->entries[op->twin - 1].twins++;
+    if (!has_ended)
+        return 0;
+    int kept = op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index], &slot);
+    return kept < 0 ? kept : 0;
 }
 
-static int take_slice(void *context, const struct slice *s)
+/* ---- work ------------------------------------------------------------------------------------ */
+
+/* Work, as it goes from the innermost of what it is in to the outermost. */
+struct credit {
+    uint64_t ns;
+    uint64_t device;
+    bool is_in_op;
+    bool is_in_label;
+    bool is_found;                   /* in one with a formula */
+    const struct kernel_name *label; /* of compiled code */
+};
+
+static void credit(struct op_report *o, struct credit *c, struct op_entry *entry)
 {
-    struct op_report *o = context;
-    if (s->op_change == OP_SAME || s->op->is_traced)
-        return 0;
-    if (s->op_change == OP_OPENED)
-        return open_op(o, s->op);
-    close_op(o, s->op);
-    return 0;
+    struct op_row *row = &o->rows[entry->row];
+    bool is_label = row->kind == OP_ROW_LABEL;
+    row->gpu_ns += c->ns;
+    row->gpu_self_ns += c->is_in_op || (is_label && c->is_in_label) ? 0 : c->ns;
+    if (entry->forward)
+        o->rows[entry->forward - 1].backward_gpu_ns += c->ns;
+    entry->is_mixed |= entry->has_device && entry->device != c->device;
+    entry->device = c->device;
+    entry->has_device = true;
+    entry->gpu_ns += c->ns;
+    if (entry->formula && !c->is_found)
+        entry->found_ns += c->ns;
+    c->is_found |= entry->formula != NULL;
+    c->is_in_op |= !is_label;
+    c->is_in_label = true;
+    if (entry->is_compiled && !c->label)
+        c->label = row->text;
 }
 
 /* GPU work is that of all operators and labels that were open when its call began. */
 static int tied(void *context, const struct slice *s)
 {
     struct op_report *o = context;
-    uint64_t ns = s->event.end_ns - s->event.begin_ns;
+    struct credit c = {.ns = s->event.end_ns - s->event.begin_ns,
+                       .device = record_arg(s->event.record, KERNEL_DEVICE)};
     uint32_t number = s->is_called ? s->call.op : 0;
-    bool is_in_label = false, is_in_op = false;
     int error = 0;
     if (!is_stream_work(s->event.record->type))
         return 0;
-    o->gpu_ns += ns;
+    o->gpu_ns += c.ns;
     for (unsigned depth = 0; depth < OPS_DEPTH_MAX; depth++) {
         const struct op_node *node = survey_op(&o->walk->survey, &s->call, &number, &error);
         if (!node)
             break;
-        struct op_row *row = &o->rows[node->row];
-        row->gpu_ns += ns;
-        row->gpu_self_ns += is_in_op || (node->is_label && is_in_label) ? 0 : ns;
-        is_in_label = true;
-        is_in_op |= !node->is_label;
+        credit(o, &c, &o->entries[node->row]);
         number = node->parent;
     }
-    o->gpu_none_ns += is_in_op ? 0 : ns;
-    return error;
-}
-
-/* ---- when all is known ----------------------------------------------------------------------- */
-
-static int find_dims(struct op_report *o, struct op_row *row)
-{
-    const struct kernel_name *inputs =
-        row->inputs ? walk_op_inputs(o->walk, row->process, row->inputs) : NULL;
-    if (!inputs)
+    if (error < 0 || c.is_in_op)
+        return error;
+    int taken = graph_origins_work(&o->graphs, s);
+    if (taken > 0) /* whose it is, is known at the end */
         return 0;
-    char *text = malloc(OP_TEXT_BYTES(inputs->raw_bytes));
-    if (!text)
-        return GPUPROF_NO_MEMORY;
-    size_t length = (size_t)(op_put_dims(text, inputs->raw, inputs->raw_bytes) - text);
-    int error = kernel_name_intern(&o->walk->texts, (const uint8_t *)text, length, &row->dims);
-    free(text);
-    return error;
+    o->gpu_none_ns += c.ns;
+    return taken < 0 ? taken : op_none_add(&o->none, s, c.label);
 }
 
-static void find_text(const struct op_report *o, struct op_row *row)
-{
-    if (!row->text && row->name)
-        row->text = kernel_name_of(&o->walk->names[row->process->index].ops.names, row->name);
-}
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
-static int group_labels(struct op_report *o)
+/* Keeps the entries of all that is open: a call is captured in them. */
+static int keep_chain(struct op_report *o, const struct slice *s)
 {
-    const struct kernel_name **names = calloc(o->count + 1u, sizeof *names);
-    if (!names)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < o->count; i++) {
-        find_text(o, &o->rows[i]);
-        names[i] = o->rows[i].kind == OP_ROW_LABEL ? o->rows[i].text : NULL;
+    struct op_stack *stack = ops_stack(&o->walk->ops, s->event.thread->index);
+    uint32_t at = o->chain_count, count = 0;
+    if (at + stack->count + 1 > CHAINS_MAX)
+        return 0; /* the nodes will be others than those of the calls that are kept */
+    for (uint32_t i = stack->count + 1; i-- > 0;) {
+        struct op *op = i < stack->count ? &stack->open[i] : NULL;
+        if (op && (op->is_traced || op_is_label(op)))
+            continue;
+        uint32_t *chains =
+            array_room(o->chains, o->chain_count, &o->chain_capacity, sizeof *chains, 256);
+        if (!chains)
+            return GPUPROF_NO_MEMORY;
+        o->chains = chains;
+        chains[o->chain_count++] = !op ? 0 : op->row | (op->is_captured ? 0 : CHAIN_IS_FIRST);
+        if (op && !op->is_captured)
+            o->entries[op->row].captured++;
+        if (op)
+            op->is_captured = true;
+        count += op != NULL;
     }
-    int64_t grouped = range_names_group(&o->walk->texts, names, o->count);
-    for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
-        o->rows[i].text = names[i] ? names[i] : o->rows[i].text;
-    o->has_groups = grouped > 0;
-    free(names);
-    return grouped < 0 ? (int)grouped : 0;
+    o->chains[at] = count;
+    return graph_origins_capture(&o->graphs, s, at);
 }
 
-/* A name or a set of sizes has many numbers: one in each process, and others with other types. */
-static int join_rows(struct op_report *o)
+static int tell_node(void *context, const struct graph_node *node, enum graph_origin origin,
+                     uint32_t chain)
 {
-    uint32_t count = o->count;
-    key_map_release(&o->places);
-    o->count = 0;
+    struct op_report *o = context;
+    struct credit c = {.ns = node->ns, .device = node->device};
+    uint32_t count = origin == GRAPH_KNOWN ? o->chains[chain] : 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct op_row row = o->rows[i];
-        if (!row.calls && !row.gpu_ns) /* it began, and its end is missing */
-            continue;
-        find_text(o, &row);
-        int error = find_dims(o, &row);
-        uint64_t process = row.process ? row.process->index : 0;
-        struct key key = {process << 3 | row.is_others << 2 | row.kind, row.name, 0};
-        if (row.text)
-            key = (struct key){UINT64_MAX - row.kind, (uintptr_t)row.text, 0};
-        key.c = (uintptr_t)row.dims;
-        uint32_t before = o->count;
-        int64_t place = error < 0 ? error : place_of(o, key, &row);
-        if (place < 0)
-            return (int)place;
-        if (o->count > before) /* it is new */
-            continue;
-        struct op_row *into = &o->rows[place];
-        into->calls += row.calls;
-        into->total_ns += row.total_ns;
-        into->self_ns += row.self_ns;
-        into->gpu_ns += row.gpu_ns;
-        into->gpu_self_ns += row.gpu_self_ns;
+        uint32_t word = o->chains[chain + 1 + i];
+        struct op_entry *entry = &o->entries[word & ~CHAIN_IS_FIRST];
+        entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;
+        o->rows[entry->row].graph_ns += i == 0 ? node->ns : 0;
+        credit(o, &c, entry);
     }
-    return 0;
+    o->graph_ns += count ? node->ns : 0;
+    o->gpu_none_ns += count ? 0 : node->ns;
+    return count ? 0 : op_none_add_node(&o->none, node, origin);
 }
 
-static int compare_texts(const struct kernel_name *a, const struct kernel_name *b)
-{
-    return strcmp(a ? a->shown : "", b ? b->shown : "");
-}
+/* ---- as a consumer --------------------------------------------------------------------------- */
 
-static int compare_rows(const void *left, const void *right)
+static int take_slice(void *context, const struct slice *s)
 {
-    const struct op_row *a = left;
-    const struct op_row *b = right;
-    if ((a->kind == OP_ROW_LABEL) != (b->kind == OP_ROW_LABEL))
-        return a->kind == OP_ROW_LABEL ? 1 : -1;
-    if (a->gpu_self_ns != b->gpu_self_ns)
-        return a->gpu_self_ns > b->gpu_self_ns ? -1 : 1;
-    if (a->self_ns != b->self_ns)
-        return a->self_ns > b->self_ns ? -1 : 1;
-    if (a->total_ns != b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    int order = compare_texts(a->text, b->text);
-    return order ? order : compare_texts(a->dims, b->dims);
+    struct op_report *o = context;
+    if (s->event.record->type == RECORD_CALL) {
+        int error = graph_origins_wants(s) ? keep_chain(o, s) : 0;
+        return error < 0 ? error : graph_origins_take(&o->graphs, s);
+    }
+    if (s->op_change == OP_SAME || s->op->is_traced)
+        return 0;
+    return s->op_change == OP_OPENED ? open_op(o, s->op)
+                                     : close_op(o, s->op, s->op_change == OP_CLOSED);
 }
 
 static int end(void *context)
 {
     struct op_report *o = context;
-    struct op_row none = {
-        .kind = OP_ROW_NONE, .gpu_ns = o->gpu_none_ns, .gpu_self_ns = o->gpu_none_ns};
-    int64_t error = o->groups ? group_labels(o) : 0;
+    int error = graph_origins_tell(&o->graphs, tell_node, o);
     if (error == 0)
-        error = join_rows(o);
-    if (error == 0 && o->count && o->gpu_none_ns)
-        error = place_of(o, (struct key){UINT64_MAX, UINT64_MAX, UINT64_MAX}, &none);
-    for (uint32_t i = 0; i < o->count; i++)
-        o->self_ns += o->rows[i].kind == OP_ROW_OPERATOR ? o->rows[i].self_ns : 0;
-    if (o->count)
-        qsort(o->rows, o->count, sizeof *o->rows, compare_rows);
-    return error < 0 ? (int)error : 0;
+        error = op_none_complete(&o->none);
+    return error < 0 ? error : op_report_complete(o);
 }
 
 struct consumer op_report_consumer(struct op_report *o, bool has_work)
 {
     return (struct consumer){.context = o,
-                             .needs = WALK_OPS | (has_work ? (unsigned)WALK_WORK : 0),
+                             .needs = WALK_OPS | (o->by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
+                                      (has_work ? (unsigned)WALK_WORK : 0),
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

@@ -152,8 +152,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
         has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
-    if (r->ops)
-        op_report_init(r->ops, &r->walk, by, wish->groups);
+    if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
+        return GPUPROF_NO_MEMORY;
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
 }
 

@@ -24,7 +24,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
     } lists[] = {
         {&functions_table, 1, r},           {&open_calls_table, 1, &r->open},
         {&failures_table, 1, &r->failures}, {stack_tables, 2, r->stacks},
-        {gpu_tables, TABLE_COUNT, r->gpu},  {op_tables, 2, r->ops},
+        {gpu_tables, TABLE_COUNT, r->gpu},  {op_tables, OP_TABLES, r->ops},
         {cost_tables, 2, &r->cost},         {step_tables, STEP_TABLES, r->steps},
     };
     unsigned count = 0;
@@ -65,7 +65,7 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
         return is_in(v->tables, info->name);
     if (info->by != BY_NAME)
         return info->by == v->by;
-    return format != FORMAT_TEXT || info->is_urgent || v->by <= BY_SHAPE;
+    return format != FORMAT_TEXT || info->is_urgent || v->by <= BY_RANGE;
 }
 
 /* Adds `name` to `names`, a,b,c, unless it is there. */

@@ -16,6 +16,14 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_OP_GPU_SELF] = {"op_gpu_self",
                          "the same without that of the operators inside of it; and what was begun "
                          "in none"},
+    [CSV_OP_BACKWARD] = {"op_backward", "each operator: time of its backward ones on the host"},
+    [CSV_OP_BACKWARD_GPU] = {"op_backward_gpu",
+                             "the same of the work on the GPU that was begun in these"},
+    [CSV_OP_FLOPS] = {"op_flops", "each operator: count is its floating point operations as "
+                                  "torch.profiler counts them, calls those that they are known of"},
+    [CSV_OP_COUNTER_FLOPS] = {"op_counter_flops", "the same as torch.utils.flop_counter does"},
+    [CSV_OP_NONE] = {"op_none", "each cause of GPU time under no operator; count is how much work "
+                                "that was"},
     [CSV_LABEL] = {"label", "each of PyTorch's labels: time on the host"},
     [CSV_LABEL_GPU] = {"label_gpu", "each label: time of the work on the GPU that was begun in it"},
     [CSV_STEP_STAT] = {"step_stat", "the mean, median, p95 and p99 of the steps, and the slowest "

@@ -33,9 +33,13 @@ def dims_of(inputs):
 class Sums:
     def __init__(self):
         self.calls = self.self_cpu = self.cpu = self.self_gpu = self.gpu = 0
+        self.backward_cpu = self.backward_gpu = 0
 
     def values(self):
         return (self.calls, self.self_cpu, self.cpu, self.self_gpu, self.gpu)
+
+    def all_values(self):
+        return (*self.values(), self.backward_cpu, self.backward_gpu)
 
 
 def last_time(process):
@@ -60,21 +64,54 @@ def covered(spans):
     return total
 
 
+def find_around(ops):
+    """By id: the last that began on its thread before it and was open then, and the last label."""
+    around, labels = {}, {}
+    for thread in {op.thread for op in ops}:
+        stack = []
+        for op in sorted((op for op in ops if op.thread == thread), key=lambda op: op.begin):
+            stack = [before for before in stack if before.end > op.begin]
+            around[id(op)] = innermost(stack)
+            labels[id(op)] = innermost(o for o in stack if o.scope == LABEL)
+            stack.append(op)
+    return around, labels
+
+
+def forward_of(op, ops, last):
+    """Of those over by then, the last forward operator with that number on that thread."""
+    if op.scope != 1 or not op.forward_thread or op.sequence is None or \
+            op.name.startswith("autograd::engine::evaluate_function"):
+        return None
+    return max((o for o in ops if o.sequence == op.sequence and o.scope != LABEL and
+                not o.forward_thread and o.own_thread == op.forward_thread and
+                o.end <= op.begin and o.end < last), key=lambda o: o.begin, default=None)
+
+
 class Expected:
     """The tables, from the definition: all that is around is looked for each time."""
 
-    def __init__(self, processes, by_shape=False):
-        self.rows = collections.defaultdict(Sums)  # by kind, name and sizes
+    def __init__(self, processes, by="name"):
+        self.rows = collections.defaultdict(Sums)  # by kind, name and what `by` adds
         self.under_none = self.gpu = self.traced = 0
-        self.by_shape = by_shape
+        self.by = by
+        self.around, self.labels, self.forward = {}, {}, {}  # of one process, by id
         for process in processes:
             self.add(process)
 
     def row(self, op):
-        dims = None
-        if self.by_shape and op.scope != LABEL and op.inputs is not None:
-            dims = json.dumps(dims_of(op.inputs))
-        return self.rows[op.scope == LABEL, op.name, dims]
+        more = None
+        if self.by == "shape" and op.scope != LABEL and op.inputs is not None:
+            more = json.dumps(dims_of(op.inputs))
+        if self.by == "stack":
+            names, around = [], self.around[id(op)]
+            while around:
+                names.append(around.name)
+                around = self.around[id(around)]
+            more = json.dumps(names)
+        label = self.labels[id(op)]
+        if self.by == "range" and op.scope != LABEL and label:
+            more = json.dumps(label.name)
+        return self.rows[op.scope == LABEL, op.name, more]
 
     def add(self, process):
         last = last_time(process)
@@ -83,6 +120,8 @@ class Expected:
         ops = [op for op in ops if not op.traced]
         for op in ops:
             op.end = op.end or last
+        self.around, self.labels = find_around(ops)
+        forward = self.forward = {id(op): forward_of(op, ops, last) for op in ops}
         inside = collections.defaultdict(list)
         before = collections.defaultdict(list)  # those that began on the same thread
         for op in ops:
@@ -96,6 +135,8 @@ class Expected:
             row.cpu += op.end - op.begin
             if op.end_thread in (None, op.thread):
                 row.self_cpu += op.end - op.begin - covered(inside[id(op)])
+            if forward[id(op)]:
+                self.row(forward[id(op)]).backward_cpu += op.end - op.begin
         calls = {r.correlation: r for r in process.of_type(stream_reader.CALL)}
         for work in process.records:
             if work.type in GPU_WORK:
@@ -107,6 +148,8 @@ class Expected:
         self.gpu += work.duration
         for op in around:
             self.row(op).gpu += work.duration
+            if self.forward[id(op)]:
+                self.row(self.forward[id(op)]).backward_gpu += work.duration
         own = innermost(op for op in around if op.scope != LABEL)
         if own:
             self.row(own).self_gpu += work.duration
@@ -117,7 +160,8 @@ class Expected:
             self.row(label).self_gpu += work.duration
 
 
-KEYS = ("calls", "self_cpu_ns", "cpu_ns", "self_gpu_ns", "gpu_ns")
+KEYS = ("calls", "self_cpu_ns", "cpu_ns", "self_gpu_ns", "gpu_ns", "backward_cpu_ns",
+        "backward_gpu_ns")
 
 
 def check_tables(report, expected, ns_per_call=0):
@@ -129,14 +173,17 @@ def check_tables(report, expected, ns_per_call=0):
         order = [(-row["self_gpu_ns"], -row.get("self_cpu_ns", 0)) for row in rows]
         assert order == sorted(order)
         for row in rows:
-            dims = row.get("input_dims")
-            identity = (is_label, row["name"], None if dims is None else json.dumps(dims))
+            more = row.get({"shape": "input_dims"}.get(expected.by, expected.by))
+            if expected.by == "name":
+                assert not row.keys() & {"input_dims", "stack", "range"}
+                more = None
+            identity = (is_label, row["name"], None if more is None else json.dumps(more))
             assert identity not in found
             found[identity] = tuple(row.get(key, 0) for key in KEYS)
-    wanted = {key: sums.values() for key, sums in expected.rows.items()}
+    wanted = {key: sums.all_values() for key, sums in expected.rows.items()}
     if expected.under_none:
         wanted[False, "(under no operator)", None] = \
-            (0, 0, 0, expected.under_none, expected.under_none)
+            (0, 0, 0, expected.under_none, expected.under_none, 0, 0)
     assert found.keys() == wanted.keys()
     wrong = {key: (found[key], wanted[key]) for key in found
              if any(abs(a - b) > ns_per_call * wanted[key][0] + (b / 1000 if ns_per_call else 0)
@@ -149,7 +196,7 @@ def check_tables(report, expected, ns_per_call=0):
         assert sum(row["self_gpu_ns"] for row in report["ops"]) == expected.gpu
         assert abs(sum(row["gpu_share"] for row in report["ops"]) - 1) < 0.01
     assert report["losses"].get("traced_ops", 0) == expected.traced
-    assert ("input_dims" in report["ops"][0]) <= expected.by_shape
+    assert sum(row["gpu_ns"] for row in report.get("ops_under_none", [])) == expected.under_none
 
 
 # ---- traces ------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from op_truth import Expected, check_arrows, check_owners, check_tables, check_t
 SEEDS = (1, 2, 3)
 
 
-@pytest.mark.parametrize("by,seed", itertools.product(("name", "shape"), SEEDS))
+@pytest.mark.parametrize("by,seed", itertools.product(("name", "shape", "stack", "range"), SEEDS))
 def test_tables(make_ops, run_verb, by, seed):
     folder = make_ops(1 + seed % 3, 700, seed)
-    expected = Expected(stream_reader.read_folder(folder), by == "shape")
+    expected = Expected(stream_reader.read_folder(folder), by)
     assert expected.under_none and expected.traced and len(expected.rows) > 12
+    assert any(sums.backward_gpu for sums in expected.rows.values())
     report = json.loads(run_verb("report", "--format=json", f"--by={by}", folder).stdout)
     check_tables(report, expected)
     assert report["losses"]["unmatched_ops"] > 0
@@ -31,8 +32,12 @@ def test_text(make_ops, run_verb):
     title = lines.index("PyTorch's operators")
     share = 100 * expected.under_none / expected.gpu
     assert lines[title + 1].startswith(f"GPU time under no operator: {share:.1f}% (")
-    assert lines[title + 2].split() == "of GPU self GPU GPU of CPU self CPU CPU calls name".split()
-    assert any(line.endswith("  (under no operator)") for line in lines[title + 3:])
+    assert lines[title + 2].startswith("FLOPs known for ")
+    assert lines[title + 3].split() == \
+        ("of GPU self GPU GPU of CPU self CPU CPU calls backward GPU backward CPU FLOPs "
+         "FLOPs (fc) TFLOP/s name").split()
+    assert any(line.endswith("  (under no operator)") for line in lines[title + 4:])
+    assert "GPU time under no operator" in lines[title + 4:]
     assert "PyTorch's labels (operators inside of them are in the table above, too)" not in lines
 
 
@@ -42,14 +47,20 @@ def test_csv(make_ops, run_verb):
     rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", folder).stdout))
     found = {(row["kind"], row["function"]): (int(row["calls"]), int(row["total_ns"]))
              for row in rows if row["kind"].startswith(("op", "label"))}
+    causes = [ns for (kind, _), (_, ns) in found.items() if kind == "op_none"]
+    assert sum(causes) == expected.under_none
+    assert found["op_flops", "aten::mm"][0] > 0
+    found = {key: sums for key, sums in found.items()
+             if key[0] not in ("op_none", "op_flops", "op_counter_flops")}
     wanted = {("op_gpu", "(under no operator)"): (0, expected.under_none),
               ("op_gpu_self", "(under no operator)"): (0, expected.under_none)}
     for (is_label, name, _), sums in expected.rows.items():
-        calls, self_cpu, cpu, self_gpu, gpu = sums.values()
+        calls, self_cpu, cpu, self_gpu, gpu, backward_cpu, backward_gpu = sums.all_values()
         kinds = {"label": cpu, "label_gpu": gpu} if is_label else \
-            {"op": cpu, "op_self": self_cpu, "op_gpu": gpu, "op_gpu_self": self_gpu}
+            {"op": cpu, "op_self": self_cpu, "op_gpu": gpu, "op_gpu_self": self_gpu,
+             "op_backward": backward_cpu, "op_backward_gpu": backward_gpu}
         wanted.update({(kind, name): (calls, ns) for kind, ns in kinds.items()
-                       if ns or "gpu" not in kind})
+                       if ns or kind in ("op", "op_self", "label")})
     assert found == wanted
 
 

@@ -113,7 +113,7 @@ def fixture_emit_nvtx(make_ranges, monkeypatch):
 @pytest.mark.parametrize("seed,by,domain", [(1, "name", 0), (2, "shape", 0), (3, "shape", 1)])
 def test_operators(emit_nvtx, run_verb, seed, by, domain):
     folder, process, ops = emit_nvtx(seed, by == "shape", domain)
-    expected = op_truth.Expected([process], by == "shape")
+    expected = op_truth.Expected([process], by)
     assert len(ops) > 100 and expected.under_none and expected.traced
     report = json.loads(run_verb("report", "--format=json", f"--by={by}", folder).stdout)
     op_truth.check_tables(report, expected)

@@ -32,7 +32,7 @@ static const struct {
     {report_verb, NULL, {.format = FORMAT_TEXT, .by = BY_STACK, .tables = "steps,phases"}},
     {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_STACK}},
     {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_PYTHON_LINE}},
-    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_GRID, .step_range = "*"}},
+    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_RANGE, .step_range = "*"}},
     {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true, .step_samples = 8}},
     {recover_verb, NOWHERE, {.strict = true}},
 };

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU time under no operator, by what it is: compiled code by the names of its kernels, replays of
+ * graphs, calls of threads that have no operators, work whose call is not known, and what was begun
+ * between operators. Memory: 150 bytes a row, of which there are OP_NONE_ROWS_MAX and one for all
+ * others; 1 byte for each thread.
+ */
+#ifndef GPUPROF_COLLECTOR_OP_NONE_H
+#define GPUPROF_COLLECTOR_OP_NONE_H
+
+#include "model/event_walk.h"
+#include "model/graph_origins.h"
+
+#define OP_NONE_ROWS_MAX 16384
+
+enum op_none_cause {
+    NONE_COMPILED,
+    NONE_GRAPH,
+    NONE_THREAD, /* without operators */
+    NONE_CALL,   /* that is not known */
+    NONE_BETWEEN,
+    NONE_CAUSES
+};
+
+struct op_none_row {
+    enum op_none_cause cause;
+    enum graph_origin origin;       /* of NONE_GRAPH: why it is in none */
+    const struct kernel_name *name; /* of a kernel or label of compiled code; NULL: none */
+    const struct process *process;  /* of a kernel whose name is not known yet */
+    uint64_t kernel;                /* its number; 0: none */
+    uint32_t thread;                /* one that had no operators yet: its index + 1; 0: none */
+    uint64_t count;
+    uint64_t ns;
+};
+
+struct op_none {
+    struct walk *walk;
+    struct op_none_row *rows; /* owned; complete: the longest first */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map places; /* of rows + 1 */
+    bool *has_ops;         /* owned, by thread index: operators began on it */
+    uint64_t cause_ns[NONE_CAUSES];
+};
+
+/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; op_none_release in both cases. */
+int op_none_init(struct op_none *n, struct walk *walk);
+void op_none_release(struct op_none *n);
+
+/* An operator begins on that thread. */
+static inline void op_none_sees(struct op_none *n, const struct thread *thread)
+{
+    n->has_ops[thread->index] = true;
+}
+
+/* Tied work in no operator; `label` is that of compiled code around it, or NULL. 0 or an error. */
+int op_none_add(struct op_none *n, const struct slice *s, const struct kernel_name *label);
+
+/* All replays of a node whose operators are not known, `origin` says why. 0 or an error. */
+int op_none_add_node(struct op_none *n, const struct graph_node *node, enum graph_origin origin);
+
+/* Behind the walk: rows are complete. 0 or GPUPROF_NO_MEMORY. */
+int op_none_complete(struct op_none *n);
+
+/* One word, as the JSON has it, and words for people; of a cause, and why a graph's. */
+const char *op_none_word(enum op_none_cause cause);
+const char *op_none_text(const struct op_none_row *row);
+
+#endif
