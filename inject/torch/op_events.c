@@ -20,7 +20,7 @@
 #define ARGUMENTS_MAX     5
 #define SCOPE_UNKNOWN     255
 
-enum { MARK_TRACES = 1 }; /* of a name */
+enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* of a name */
 
 struct begin {
     const void *function; /* at::RecordFunction */
@@ -38,13 +38,14 @@ static bool ends_with(const char *text, uint32_t byte_count, const char *end, ui
     return byte_count >= end_bytes && memcmp(text + byte_count - end_bytes, end, end_bytes) == 0;
 }
 
-/* What runs inside such an operator is no work, but torch.compile's look at it. */
+/* What runs inside such an operator is no work, but torch.compile's look at it. The numbers of a
+ * convolution are its form, from which its FLOPs follow, however many sizes it meets. */
 static uint32_t mark_name(const uint8_t *bytes, uint32_t byte_count)
 {
     const char *text = (const char *)bytes;
     bool traces = strcmp(text, "PythonDispatchMode") == 0 || strcmp(text, "PythonSubclass") == 0 ||
                   ends_with(text, byte_count, "(dynamo_timed)", 14);
-    return traces ? MARK_TRACES : 0;
+    return traces ? MARK_TRACES : strstr(text, "conv") ? MARK_NUMBERED : 0;
 }
 
 static struct op_table names = {.record_type = RECORD_OP_NAME,
@@ -235,7 +236,8 @@ static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const 
 {
     uint8_t bytes[OP_VALUES_BYTES_MAX];
     bool has_numbers =
-        of && atomic_load_explicit(&of->variants, memory_order_relaxed) < VARIANTS_MAX;
+        of && (atomic_load_explicit(&of->variants, memory_order_relaxed) < VARIANTS_MAX ||
+               of->mark & MARK_NUMBERED);
     uint32_t byte_count = op_values_write(bytes, values, count, has_numbers);
     uint64_t hash = op_hash(bytes, byte_count);
     uint32_t number = op_table_find(&inputs, bytes, byte_count, hash);
@@ -248,7 +250,7 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
     b->text = torch_library.name(b->function);
     b->name = name_number(t, b->text);
     struct op_entry *entry = b->name ? op_table_entry(&names, b->name) : NULL;
-    bool begins_trace = entry && entry->mark;
+    bool begins_trace = entry && entry->mark & MARK_TRACES;
     b->is_traced = own.tracing || begins_trace;
     const struct op_layout *l = has_layout ? op_layout_of(b->function, b->text) : NULL;
     if (l) {

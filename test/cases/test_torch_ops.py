@@ -236,7 +236,8 @@ def test_numbers_fill_no_table(torch):
     process = torch("variants").process
     inputs = [text_of(op.inputs) for op in stream_reader.read_ops(process)]
     assert inputs == [f"T6[3] I{i}" for i in range(VARIANTS)] + \
-        ["T6[3] S"] * (400 - VARIANTS) + ["T6[3] I399"]
+        ["T6[3] S"] * (400 - VARIANTS) + [f"T6[1,{i}] ( I{i} )" for i in range(400)] + \
+        ["T6[3] I399"]
 
 
 def test_list_that_is_too_long(torch):
@@ -321,12 +322,12 @@ def test_dump_says_what_is_traced(torch, run_collector):
 
 
 @pytest.mark.parametrize("scenario", ("values", "crossing", "threads", "traced", "pause"))
-@pytest.mark.parametrize("by", ("name", "shape"))
+@pytest.mark.parametrize("by", ("name", "shape", "stack"))
 def test_report(torch, run_collector, scenario, by):
     torch(scenario)
     report = run_collector("report", "--format=json", f"--by={by}", torch.out)
     assert report.returncode == 0
-    check_tables(json.loads(report.stdout), Expected(torch.processes, by == "shape"), 3)
+    check_tables(json.loads(report.stdout), Expected(torch.processes, by), 3)
 
 
 @pytest.mark.parametrize("scenario", ("values", "crossing", "traced"))

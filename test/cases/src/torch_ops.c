@@ -185,6 +185,10 @@ static void variants(void)
         snprintf(inputs, sizeof inputs, "T6[3] I%d", i);
         leaf("aten::add", inputs);
     }
+    for (int i = 0; i < 400; i++) {
+        snprintf(inputs, sizeof inputs, "T6[1,%d] ( I%d )", i, i);
+        leaf("aten::convolution", inputs);
+    }
     leaf("aten::mul", "T6[3] I399");
 }
 
