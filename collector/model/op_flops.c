@@ -286,7 +286,8 @@ static bool convolution_backward(const struct inputs *all, uint64_t *flops)
     return !__builtin_add_overflow(of_input, of_filter, flops);
 }
 
-/* 2 * b * h * sq * sk * (so many times the size of a key, so many that of a value). */
+/* 2 * b * h * sq * sk * (so many times the size of a key, so many that of a value). Several heads
+ * of a query may share one of keys and values. */
 static bool attention(const struct inputs *all, unsigned at, unsigned keys, unsigned values,
                       uint64_t *flops)
 {
@@ -294,9 +295,9 @@ static bool attention(const struct inputs *all, unsigned at, unsigned keys, unsi
     const struct input *v = tensor(all, at + 2, 4);
     if (!q || !k || !v || q->values[3] != k->values[3] || k->values[2] != v->values[2])
         return false;
-    for (unsigned i = 0; i < 2; i++)
-        if (q->values[i] != k->values[i] || q->values[i] != v->values[i])
-            return false;
+    if (q->values[0] != k->values[0] || q->values[0] != v->values[0] ||
+        k->values[1] != v->values[1] || !k->values[1] || q->values[1] % k->values[1])
+        return false;
     *flops = 2;
     return times(flops, q->values[0]) && times(flops, q->values[1]) && times(flops, q->values[2]) &&
            times(flops, k->values[2]) && times(flops, keys * q->values[3] + values * v->values[3]);

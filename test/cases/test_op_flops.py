@@ -96,9 +96,15 @@ KNOWN = [
       [True, True, False]), "no", BACK3 + 2 * BACK3),
     ("aten::_scaled_dot_product_flash_attention", (Q, K, V, 0.0, True, False), "no", ATTENTION),
     ("aten::_scaled_dot_product_efficient_attention", (Q, K, V, None, True), "no", ATTENTION),
+    ("aten::_scaled_dot_product_flash_attention_for_cpu", (Q, K, V, 0.0, True), "no", ATTENTION),
+    # Several heads of the query share one of keys and values.
+    ("aten::_scaled_dot_product_flash_attention", (Q, T((2, 1, 12, 16)), T((2, 1, 12, 8))), "no",
+     ATTENTION),
     ("aten::_scaled_dot_product_cudnn_attention", (Q, K, V, None, True), "no", ATTENTION),
     ("aten::_scaled_dot_product_flash_attention_backward", (G, Q, K, V, G), "no", ATTENTION_BACK),
     ("aten::_scaled_dot_product_efficient_attention_backward", (G, Q, K, V, None), "no",
+     ATTENTION_BACK),
+    ("aten::_scaled_dot_product_flash_attention_for_cpu_backward", (G, Q, K, V, G), "no",
      ATTENTION_BACK),
     ("aten::_scaled_dot_product_cudnn_attention_backward", (G, Q, K, V, G), "no", ATTENTION_BACK),
 ]
@@ -117,6 +123,7 @@ UNKNOWN = [
     ("aten::convolution", (X, W, None, [1, 1], [1, 0], [1, 2], "number", [0, 0], 2)),
     ("aten::convolution_backward", (GRAD1, X1, W1, [6], [2], [0], [1], False, [0], 1)),
     ("aten::_scaled_dot_product_flash_attention", (Q, T((2, 1, 12, 16)), V)),
+    ("aten::_scaled_dot_product_flash_attention", (Q, T((2, 2, 12, 16)), T((2, 2, 12, 8)))),
     ("aten::_scaled_dot_product_flash_attention_backward", (Q, Q, K, V, G)),
     ("aten::_flash_attention_forward", (Q, K, V, T((3,)), T((3,)), 5, 5)),
 ]
