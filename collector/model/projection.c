@@ -87,43 +87,100 @@ static int find(struct projections *s, struct process *process, uint64_t device,
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-/* The ranges that the call was in, the outermost first; their count, or an error. */
-static int ranges_around(struct projections *s, const struct correlated_call *call,
-                         struct projected_range *around, uint64_t *valid_until_ns)
+/* ---- what a call was in ---------------------------------------------------------------------- */
+
+/* The next range that was open when the call began, outwards from *number on, or the next label. 1;
+ * 0: there is none, or an error. */
+static int next_range(struct projections *s, const struct correlated_call *call, uint32_t *number,
+                      struct projected_range *found, uint64_t *end_ns)
 {
-    struct projected_range found[PROJECTION_DEPTH_MAX];
-    uint32_t count = 0;
     int error = 0;
-    *valid_until_ns = UINT64_MAX;
-    for (uint32_t number = call->range; number && count < PROJECTION_DEPTH_MAX;) {
-        const struct range_node *node = survey_range(s->survey, number, &error);
+    while (*number) {
+        const struct range_node *node = survey_range(s->survey, *number, &error);
         if (!node)
             return error;
-        /* A free range may end before one that began inside it. */
-        if (node->end_ns > call->begin_ns) {
-            found[count++] = (struct projected_range){
-                .number = number, .sequence = node->sequence, .text = node->text};
-            if (node->end_ns < *valid_until_ns)
-                *valid_until_ns = node->end_ns;
-        }
-        number = node->parent;
+        *number = node->parent;
+        *end_ns = node->end_ns;
+        *found = (struct projected_range){.sequence = node->sequence, .text = node->text};
+        if (node->end_ns > call->begin_ns) /* a free one may end before one that began inside it */
+            return 1;
     }
+    return 0;
+}
+
+/* The innermost label from *number on, which is made its number. */
+static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
+                                        uint32_t *number, int *error)
+{
+    /* Those whose ends are missing count as open: a file may have any number of them. */
+    for (unsigned i = 0; i < OPS_DEPTH_MAX; i++) {
+        const struct op_node *node = survey_op(s->survey, call, number, error);
+        if (!node || node->is_label)
+            return node;
+        *number = node->parent;
+    }
+    return NULL;
+}
+
+static int next_label(struct projections *s, const struct correlated_call *call, uint32_t *number,
+                      struct projected_range *found, uint64_t *end_ns)
+{
+    int error = 0;
+    const struct op_node *node = find_label(s, call, number, &error);
+    if (!node)
+        return error;
+    *number = node->parent;
+    *end_ns = node->end_ns;
+    *found =
+        (struct projected_range){.sequence = node->number, .text = node->text, .name = node->name};
+    return 1;
+}
+
+/* The ranges and labels that the call was in, the outermost first; their count, or an error. Which
+ * is around which is told by the numbers that they share. */
+static int ranges_around(struct projections *s, const struct correlated_call *call,
+                         uint32_t label_number, struct projected_range *around,
+                         uint64_t *valid_until_ns)
+{
+    struct projected_range found[PROJECTION_DEPTH_MAX], range, label;
+    uint64_t range_end_ns = 0, label_end_ns = 0;
+    uint32_t range_number = call->range, count = 0;
+    int has_range = next_range(s, call, &range_number, &range, &range_end_ns);
+    int has_label = next_label(s, call, &label_number, &label, &label_end_ns);
+    *valid_until_ns = UINT64_MAX;
+    while (has_range + has_label > 0 && has_range >= 0 && has_label >= 0 &&
+           count < PROJECTION_DEPTH_MAX) {
+        bool is_label = has_label && (!has_range || label.sequence > range.sequence);
+        uint64_t end_ns = is_label ? label_end_ns : range_end_ns;
+        found[count++] = is_label ? label : range;
+        if (end_ns < *valid_until_ns)
+            *valid_until_ns = end_ns;
+        if (is_label)
+            has_label = next_label(s, call, &label_number, &label, &label_end_ns);
+        else
+            has_range = next_range(s, call, &range_number, &range, &range_end_ns);
+    }
+    if (has_range < 0 || has_label < 0)
+        return has_range < 0 ? has_range : has_label;
     for (uint32_t i = 0; i < count; i++)
         around[i] = found[count - 1 - i];
     return (int)count;
 }
 
+/* ---- work ------------------------------------------------------------------------------------ */
+
 /* Closes the ranges that this work is not in and opens those that it is the first of. */
 static int change(struct projections *s, struct projection *p, uint64_t begin_ns, uint64_t end_ns,
-                  const struct correlated_call *call)
+                  const struct correlated_call *call, uint32_t label)
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
     uint32_t same = 0;
-    int count = call ? ranges_around(s, call, around, &p->valid_until_ns) : 0;
+    int count = ranges_around(s, call, label, around, &p->valid_until_ns);
     int error = 0;
     if (count < 0)
         return count;
-    while (same < p->count && same < (uint32_t)count && p->open[same].number == around[same].number)
+    while (same < p->count && same < (uint32_t)count &&
+           p->open[same].sequence == around[same].sequence)
         same++;
     while (p->count > same && error == 0)
         error = close_innermost(s, p, begin_ns);
@@ -139,7 +196,8 @@ static int change(struct projections *s, struct projection *p, uint64_t begin_ns
     }
     if (p->count && p->open[p->count - 1].end_ns < end_ns)
         p->open[p->count - 1].end_ns = end_ns;
-    p->innermost = call ? call->range : 0;
+    p->innermost = call->range;
+    p->label = label;
     return error;
 }
 
@@ -147,19 +205,24 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
                     uint64_t stream, uint64_t begin_ns, uint64_t end_ns,
                     const struct correlated_call *call)
 {
-    struct projection *p;
-    bool inside = call && call->range;
+    struct projection *p = NULL;
+    int error = 0;
     if (!call)
         return 0;
-    int error = find(s, process, device, stream, call->thread, inside, &p);
+    uint32_t label = call->op;
+    label = find_label(s, call, &label, &error) ? label : 0;
+    bool inside = call->range || label;
+    if (error == 0)
+        error = find(s, process, device, stream, call->thread, inside, &p);
     if (error < 0 || !p)
         return error;
-    if (inside && p->count && p->innermost == call->range && call->begin_ns < p->valid_until_ns) {
+    if (inside && p->count && p->innermost == call->range && p->label == label &&
+        call->begin_ns < p->valid_until_ns) {
         if (end_ns > p->open[p->count - 1].end_ns)
             p->open[p->count - 1].end_ns = end_ns;
         return 0;
     }
-    return change(s, p, begin_ns, end_ns, inside ? call : NULL);
+    return change(s, p, begin_ns, end_ns, call, label);
 }
 
 int projections_end(struct projections *s)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges of a program projected on the streams of its devices: from the first work that was
- * launched inside a range to the end of the last. Work is given in the order of its begin; a range
- * is told when work comes that its thread launched on that stream outside of it: a stream does work
- * in the order of its launches. So a stack for each thread on a stream is all that is kept, however
- * many ranges there are. Ranges of different threads on one stream overlap as they like, and each
- * thread has a lane of its own there; beyond PROJECTION_LANES_MAX threads share one, whose ranges
- * are told in parts.
+ * Ranges of a program, PyTorch's labels among them, projected on the streams of its devices: from
+ * the first work that was launched inside a range to the end of the last. Work is given in the
+ * order of its begin; a range is told when work comes that its thread launched on that stream
+ * outside of it: a stream does work in the order of its launches. So a stack for each thread on a
+ * stream is all that is kept, however many ranges there are. Ranges of different threads on one
+ * stream overlap as they like, and each thread has a lane of its own there; beyond
+ * PROJECTION_LANES_MAX threads share one, whose ranges are told in parts.
  */
 #ifndef GPUPROF_COLLECTOR_PROJECTION_H
 #define GPUPROF_COLLECTOR_PROJECTION_H
@@ -19,9 +19,9 @@
 #define PROJECTIONS_MAX      16384
 
 struct projected_range {
-    uint32_t number;   /* survey.h */
-    uint32_t sequence; /* struct range */
-    const struct kernel_name *text;
+    uint32_t sequence;              /* struct range, or a label's number, struct op */
+    const struct kernel_name *text; /* NULL: it has none, or it is that of the number `name` */
+    uint64_t name;                  /* of a label: struct op */
     uint64_t begin_ns;
     uint64_t end_ns;
 };
@@ -33,7 +33,8 @@ struct projection {
     uint64_t stream;
     uint32_t thread;    /* struct thread index: of the first that is in this lane */
     uint32_t lane;      /* number among those of its stream, from 0 on */
-    uint32_t innermost; /* number of the range that the last work was launched in */
+    uint32_t innermost; /* numbers (survey.h) of the range that the last work was launched in ... */
+    uint32_t label;     /* ... and of the label; 0 = none */
     uint32_t count;
     uint64_t valid_until_ns; /* a call that begins before is in the same ranges */
     uint64_t free_from_ns;   /* behind what was told last */

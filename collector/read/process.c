@@ -201,6 +201,10 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
             error = function_describe(&l->reader->functions, &p->codes, r->code, r->bytes,
                                       r->byte_count);
         break;
+    case RECORD_CALLBACK:
+        function_set_callback(&l->reader->functions, &p->codes, r->code,
+                              record_arg(r, CALLBACK_ID));
+        break;
     case RECORD_NOTE: take_note(p, r); break;
     case RECORD_COST:
     case RECORD_COST_SUM:

@@ -294,6 +294,13 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
     return error;
 }
 
+void function_set_callback(struct function_table *t, const struct function_codes *codes,
+                           unsigned code, uint64_t callback)
+{
+    if (code < codes->count && codes->functions[code] && callback <= UINT32_MAX)
+        t->functions[codes->functions[code]->index]->callback = (uint32_t)callback;
+}
+
 int function_builtin(struct function_table *t, struct function_codes *codes)
 {
     for (unsigned code = 0; code < API_FUNCTION_COUNT; code++) {

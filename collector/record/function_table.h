@@ -55,6 +55,7 @@ struct function {
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
     uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
+    uint32_t callback;  /* CUPTI's number of it, 0: not known */
     const char *symbol; /* a view of text */
     const char *name;   /* as people know it: of this build's own table, else the symbol */
     char *text;         /* owned: the description, cut into strings */
@@ -95,6 +96,11 @@ void function_table_release(struct function_table *t);
  */
 int function_describe(struct function_table *t, struct function_codes *codes, unsigned code,
                       const uint8_t *text, size_t length);
+
+/* CUPTI's number of the function of `code`, which has been described, and in other processes, too:
+ * it never gives a number to another one. */
+void function_set_callback(struct function_table *t, const struct function_codes *codes,
+                           unsigned code, uint64_t callback);
 
 /* Fills `codes` from the table of this build. 0 or GPUPROF_NO_MEMORY. */
 int function_builtin(struct function_table *t, struct function_codes *codes);

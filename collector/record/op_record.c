@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/op_record.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "error.h"
+
+#define PRINTED_WHOLE_MAX 1e10 /* from there on all numbers have their digits and an exponent */
 
 void op_values_init(struct op_values *v, const struct record *r)
 {
@@ -102,28 +105,43 @@ const char *op_type_text(unsigned type)
 
 /* ---- as PyTorch's traces have them ----------------------------------------------------------- */
 
-static char *put_sizes(char *out, const struct op_value *value)
+static char *put_text(char *out, const char *text)
 {
-    *out++ = '[';
-    for (uint32_t i = 0; value->kind == OP_TENSOR && i < value->count; i++) {
-        if (i) {
-            *out++ = ',';
-            *out++ = ' ';
-        }
-        out = json_decimal(out, value->sizes[i]);
-    }
-    *out++ = ']';
-    return out;
+    size_t length = strlen(text);
+    memcpy(out, text, length);
+    return out + length;
 }
 
+/* A list's end, where `separator` is what would stand before one more. */
+static char *put_end(char *out, const char *separator)
+{
+    return put_text(out, *separator == '[' ? "[]" : "]");
+}
+
+static char *put_sizes(char *out, const struct op_value *value)
+{
+    const char *separator = "[";
+    for (uint32_t i = 0; value->kind == OP_TENSOR && i < value->count; i++) {
+        out = json_decimal(put_text(out, separator), value->sizes[i]);
+        separator = ", ";
+    }
+    return put_end(out, separator);
+}
+
+/* What a list may be made of. Of what is cut off nothing is known. */
 static bool is_tensor(enum op_value_kind kind)
 {
-    return kind == OP_TENSOR || kind == OP_UNDEFINED || kind == OP_UNREAD;
+    return kind == OP_TENSOR || kind == OP_UNDEFINED || kind == OP_UNREAD || kind == OP_CUT;
+}
+
+static bool is_kept(enum op_value_kind kind)
+{
+    return kind == OP_INT || kind == OP_DOUBLE || kind == OP_BOOL;
 }
 
 static bool is_number(enum op_value_kind kind)
 {
-    return kind == OP_INT || kind == OP_DOUBLE || kind == OP_BOOL || kind == OP_SCALAR;
+    return is_kept(kind) || kind == OP_SCALAR || kind == OP_CUT;
 }
 
 /* Are all further values of the list `v` is in of one sort? (A copy of it goes through them.) */
@@ -131,12 +149,12 @@ static bool is_all(struct op_values v, bool (*is_one)(enum op_value_kind kind))
 {
     struct op_value value;
     while (v.list_left && op_values_next(&v, &value) > 0)
-        if (value.kind != OP_CUT && !is_one(value.kind))
+        if (!is_one(value.kind))
             return false;
     return true;
 }
 
-static char *put_type(char *out, const struct op_values *v, const struct op_value *value)
+static char *put_type(char *out, struct op_values *v, const struct op_value *value)
 {
     const char *type = "";
     if (value->kind == OP_TENSOR)
@@ -145,67 +163,88 @@ static char *put_type(char *out, const struct op_values *v, const struct op_valu
         type = "Scalar";
     else if (value->kind == OP_LIST)
         type = is_all(*v, is_number) ? "ScalarList" : is_all(*v, is_tensor) ? "TensorList" : "";
-    size_t length = type ? strlen(type) : 0;
     *out++ = '"';
-    if (length)
-        memcpy(out, type, length);
-    out[length] = '"';
-    return out + length + 1;
+    return put_text(put_text(out, type ? type : ""), "\"");
 }
 
-/* The list's values, or with none of them to be shown, an empty one. */
-static char *put_list(char *out, struct op_values *v, bool is_shown)
+/* Whole numbers that are no integers have a point behind them, as PyTorch prints them. */
+static char *put_number(char *out, const struct op_value *value)
 {
-    struct op_value value;
-    const char *separator = "[";
-    while (v->list_left && op_values_next(v, &value) > 0) {
-        if (!is_shown || value.kind == OP_CUT)
-            continue;
-        while (*separator)
-            *out++ = *separator++;
-        out = put_sizes(out, &value);
-        separator = ", ";
+    if (value->kind == OP_BOOL)
+        return put_text(out, value->number ? "True" : "False");
+    if (value->kind == OP_INT) {
+        uint64_t number = (uint64_t)value->number;
+        return json_decimal(value->number < 0 ? put_text(out, "-") : out,
+                            value->number < 0 ? -number : number);
     }
-    if (*separator == '[')
-        *out++ = '[';
-    *out++ = ']';
+    if (fabs(value->fraction) < PRINTED_WHOLE_MAX && trunc(value->fraction) == value->fraction)
+        return out + sprintf(out, "%.0f.", value->fraction);
+    return out + sprintf(out, "%.17g", value->fraction);
+}
+
+/* A list of which not all is known is told as if nothing were. */
+static char *put_numbers(char *out, struct op_values *v, const struct op_value *value)
+{
+    const char *separator = "[";
+    struct op_value part;
+    *out++ = '"';
+    if (value->kind == OP_LIST && is_all(*v, is_kept)) {
+        for (; v->list_left && op_values_next(v, &part) > 0; separator = ", ")
+            out = put_number(put_text(out, separator), &part);
+        out = put_end(out, separator);
+    } else if (is_kept(value->kind)) {
+        out = put_number(out, value);
+    }
+    *out++ = '"';
     return out;
 }
 
-static char *put_values(char *out, const char *bytes, uint32_t byte_count, bool has_types)
+/* The sizes of a tensor, or of those in a list; a list of other things is as an empty one. */
+static char *put_dims(char *out, struct op_values *v, const struct op_value *value)
+{
+    struct op_value part;
+    const char *separator = "[";
+    if (value->kind != OP_LIST)
+        return put_sizes(out, value);
+    bool is_shown = is_all(*v, is_tensor);
+    while (v->list_left && op_values_next(v, &part) > 0) {
+        if (!is_shown || part.kind == OP_CUT)
+            continue;
+        out = put_sizes(put_text(out, separator), &part);
+        separator = ", ";
+    }
+    return put_end(out, separator);
+}
+
+/* `put` may leave the values of a list to us. */
+static char *put_values(char *out, const char *bytes, uint32_t byte_count,
+                        char *(*put)(char *out, struct op_values *v, const struct op_value *value))
 {
     struct op_values v = {.bytes = byte_reader((const uint8_t *)bytes, byte_count)};
     struct op_value value;
-    bool is_first = true;
-    *out++ = '[';
+    const char *separator = "[";
     while (op_values_next(&v, &value) > 0 && value.kind != OP_CUT) {
-        if (!is_first) {
-            *out++ = ',';
-            *out++ = ' ';
-        }
-        is_first = false;
-        if (has_types)
-            out = put_type(out, &v, &value);
-        if (value.kind == OP_LIST && has_types)
-            while (v.list_left && op_values_next(&v, &value) > 0)
-                ;
-        else if (value.kind == OP_LIST)
-            out = put_list(out, &v, is_all(v, is_tensor));
-        else if (!has_types)
-            out = put_sizes(out, &value);
+        out = put(put_text(out, separator), &v, &value);
+        while (v.list_left && op_values_next(&v, &value) > 0)
+            ;
+        separator = ", ";
     }
-    *out++ = ']';
-    return out;
+    return put_end(out, separator);
 }
 
 char *op_put_dims(char *out, const char *bytes, uint32_t byte_count)
 {
-    return put_values(out, bytes, byte_count, false);
+    return put_values(out, bytes, byte_count, put_dims);
 }
 
 char *op_put_types(char *out, const char *bytes, uint32_t byte_count)
 {
-    return put_values(out, bytes, byte_count, true);
+    return put_values(out, bytes, byte_count, put_type);
+}
+
+char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count)
+{
+    return put_values(out, bytes, byte_count, put_numbers);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */

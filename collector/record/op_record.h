@@ -54,13 +54,14 @@ int op_values_next(struct op_values *v, struct op_value *out);
 const char *op_type_text(unsigned type);
 
 /*
- * The sizes, or the types, of the inputs in the bytes of an OP_INPUTS record as a JSON list, as
- * PyTorch's own traces have them: what is no tensor has no sizes. At most OP_TEXT_BYTES(count);
- * the end.
+ * The sizes, the types or the numbers of the inputs in the bytes of an OP_INPUTS record as a JSON
+ * list, as PyTorch's own traces have them: what is no tensor has no sizes, what is no number, or
+ * not kept, is "". At most OP_TEXT_BYTES(count); the end.
  */
 #define OP_TEXT_BYTES(byte_count) (12ull * (byte_count) + 64)
 char *op_put_dims(char *out, const char *bytes, uint32_t byte_count);
 char *op_put_types(char *out, const char *bytes, uint32_t byte_count);
+char *op_put_numbers(char *out, const char *bytes, uint32_t byte_count);
 
 /* Prints the values for people: "float[4,16], 5, (1, 1), none". */
 void op_values_print(const struct record *r, FILE *out);

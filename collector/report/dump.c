@@ -200,7 +200,7 @@ static void print_other(const struct dump *d, const struct record *r)
     fprintf(out, " begin=%llu", (unsigned long long)r->begin);
     if (r->duration)
         fprintf(out, " dur=%llu", (unsigned long long)r->duration);
-    if (r->code || r->type == RECORD_API)
+    if (r->code || r->type == RECORD_API || r->type == RECORD_CALLBACK)
         fprintf(out, " code=%u", r->code);
     for (unsigned i = 0; i < r->arg_count; i++) {
         bool known = info && i < info->arg_count;

@@ -49,7 +49,8 @@ static int put_metadata(struct trace_writer *w, const char *what, uint32_t pid, 
     cJSON_AddNumberToObject(object, "tid", tid);
     cJSON_AddNumberToObject(object, "ts", 0);
     cJSON *args = cJSON_AddObjectToObject(object, "args");
-    bool ok = name ? add_text(args, "name", name)
+    const char *key = strcmp(what, "process_labels") == 0 ? "labels" : "name";
+    bool ok = name ? add_text(args, key, name)
                    : cJSON_AddNumberToObject(args, "sort_index", sort_index) != NULL;
     if (!ok) {
         cJSON_Delete(object);
@@ -90,6 +91,9 @@ static int name_device(struct trace_writer *w, const struct gpu_row *row)
     snprintf(title, sizeof title, "GPU %llu%s%s: %s", (unsigned long long)row->device,
              d && d->name[0] ? " " : "", d ? d->name : "", process);
     int error = put_metadata(w, "process_name", row->pid, row->pid, title, 0);
+    snprintf(title, sizeof title, "GPU %llu", (unsigned long long)row->device);
+    if (error == 0)
+        error = put_metadata(w, "process_labels", row->pid, row->pid, title, 0);
     return error < 0 ? error
                      : put_metadata(w, "process_sort_index", row->pid, row->pid, NULL,
                                     DEVICE_SORT_INDEX + 64 * row->process->index +
@@ -145,6 +149,8 @@ static int put_process(struct trace_writer *w, const struct process *p)
     char title[1024];
     process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
     int error = put_metadata(w, "process_name", p->shown_pid, p->shown_pid, title, 0);
+    if (error == 0 && w->scope.survey)
+        error = put_metadata(w, "process_labels", p->shown_pid, p->shown_pid, "CPU", 0);
     if (error == 0)
         error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL, p->index);
     for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
@@ -237,6 +243,56 @@ static bool devices_are_there(const struct trace_writer *w, const struct process
     return true;
 }
 
+/* As hexadecimal digits; returns `text`. */
+#define PROCESS_ID_BYTES (2 * sizeof((struct process *)0)->header.process_id + 1)
+static char *process_id(const struct process *p, char *text)
+{
+    for (size_t i = 0; i < sizeof p->header.process_id; i++)
+        snprintf(text + 2 * i, 3, "%02x", p->header.process_id[i]);
+    return text;
+}
+
+/* The number that stands behind `before` in what the first process says that says so; 0: none. */
+static unsigned long meta_number(const struct trace_writer *w, const char *key, const char *before)
+{
+    unsigned long number = 0;
+    for (uint32_t i = 0; i < w->process_count && !number; i++) {
+        const char *text = process_meta(w->processes[i], key);
+        if (text && strncmp(text, before, strlen(before)) == 0)
+            number = strtoul(text + strlen(before), NULL, 10);
+    }
+    return number <= UINT32_MAX ? number : 0;
+}
+
+static bool has_shapes(const struct trace_writer *w)
+{
+    for (uint32_t i = 0; i < w->process_count; i++) {
+        const char *recorded = process_meta(w->processes[i], "pytorch");
+        if (recorded && strcmp(recorded, "shapes") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What torch.profiler says of its traces, where it is so of this one. */
+static void torch_head(struct trace_writer *w)
+{
+    char text[192], id[PROCESS_ID_BYTES];
+    int at = 0;
+    unsigned long cupti = meta_number(w, "gpu_rows", "from CUPTI ");
+    unsigned long driver = meta_number(w, "cuda_driver", "");
+    if (w->process_count == 1)
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"trace_id\":\"%s\",",
+                       process_id(w->processes[0], id));
+    if (has_shapes(w))
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"record_shapes\":1,");
+    if (cupti)
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"cupti_version\":%lu,", cupti);
+    if (driver)
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"cuda_driver_version\":%lu,", driver);
+    output_write(w->out, text, (size_t)at);
+}
+
 static uint64_t shown_rank(const struct trace_writer *w)
 {
     if (w->scope.rank != RANK_NONE)
@@ -257,6 +313,7 @@ static int kineto_head(struct trace_writer *w)
     int length = snprintf(text, sizeof text, "\"distributedInfo\":{\"rank\": %llu},",
                           (unsigned long long)shown_rank(w));
     output_write(w->out, text, (size_t)length);
+    torch_head(w);
     if (w->scope.name) {
         char *name = json_string(w->scope.name, strlen(w->scope.name));
         if (!name)
@@ -409,10 +466,8 @@ static cJSON *cost_object(const struct cost_table *costs)
 
 static cJSON *process_object(const struct process *p, const struct losses *losses)
 {
-    char id[2 * sizeof p->header.process_id + 1];
+    char id[PROCESS_ID_BYTES];
     char title[1024];
-    for (size_t i = 0; i < sizeof p->header.process_id; i++)
-        snprintf(id + 2 * i, 3, "%02x", p->header.process_id[i]);
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "pid", p->shown_pid);
     cJSON_AddNumberToObject(object, "real_pid", p->header.pid);
@@ -421,7 +476,7 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     add_text(object, "title", process_title(p, true, title, sizeof title));
     if (process_rank(p))
         add_text(object, "rank", process_rank(p));
-    cJSON_AddStringToObject(object, "process_id", id);
+    cJSON_AddStringToObject(object, "process_id", process_id(p, id));
     cJSON_AddItemToObject(object, "meta", meta_object(p));
     cJSON *notes = cJSON_AddArrayToObject(object, "notes");
     for (uint32_t i = 0; i < p->note_count; i++) {

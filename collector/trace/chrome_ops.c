@@ -12,7 +12,7 @@
 #include "error.h"
 #include "trace/chrome.h"
 
-_Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 2 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
+_Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 3 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
                    OUTPUT_BUFFER_BYTES,
                "an operator fits into the buffer");
 
@@ -79,7 +79,8 @@ static char *put_inputs(char *out, const struct kernel_name *inputs, bool has_ty
     out = op_put_dims(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes);
     if (!has_types)
         return out;
-    return op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
+    out = op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
+    return op_put_numbers(PUT(out, ",\"Concrete Inputs\":"), inputs->raw, inputs->raw_bytes);
 }
 
 /* Its begin and end are as they are shown. */
@@ -92,7 +93,7 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     char unnamed[48];
     snprintf(unnamed, sizeof unnamed, "\"operator %llu\"", (unsigned long long)op->name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
-                                        (inputs ? 2 * OP_TEXT_BYTES(inputs->raw_bytes) : 0));
+                                        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0));
     out = chrome_put_start(out, op_is_label(op) ? "user_annotation" : "cpu_op");
     out = name ? chrome_put(out, name->json, name->json_bytes)
                : chrome_put(out, unnamed, strlen(unnamed));
@@ -157,10 +158,15 @@ int chrome_op(struct trace_writer *w, const struct slice *s)
 int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *external_id)
 {
     uint32_t number = s->is_called ? s->call.op : 0;
-    const struct op_node *node;
     int error = 0;
-    while ((node = survey_op(w->scope.survey, &s->call, &number, &error)) && node->is_label)
+    *external_id = 0;
+    for (unsigned i = 0; i < OPS_DEPTH_MAX; i++) {
+        const struct op_node *node = survey_op(w->scope.survey, &s->call, &number, &error);
+        if (node && !node->is_label)
+            *external_id = node->number;
+        if (!node || !node->is_label)
+            break;
         number = node->parent;
-    *external_id = node ? node->number : 0;
+    }
     return error;
 }

@@ -371,12 +371,15 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->thread = p->thread;
+    const struct kernel_name *text = range->text;
+    if (!text && range->name)
+        text = kernel_name_of(&w->walk->names[p->process->index].ops.names, range->name);
     /* Kineto's readers take a step on a device for work. */
-    if (range->text && strncmp(range->text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
+    if (text && strncmp(text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
         return 0;
     int error = row->named ? 0 : chrome_name_row(w, row);
-    char *out = room(w, range->text);
-    out = put_name(chrome_put_start(out, "gpu_user_annotation"), range->text);
+    char *out = room(w, text);
+    out = put_name(chrome_put_start(out, "gpu_user_annotation"), text);
     out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
     out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
     out = PUT(out, "}}");

@@ -32,6 +32,7 @@ struct function_pieces {
     struct piece head;                    /* up to the pid */
     struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
     struct piece symbol;                  /* ,"symbol":"..." where the name does not say it */
+    uint32_t callback;                    /* struct function */
     uint8_t kinds[RECORD_ARGS_MAX];       /* enum arg_kind of each argument, described or not */
     uint32_t bytes_max;                   /* of a call, written out */
 };
@@ -136,6 +137,7 @@ static struct function_pieces *pieces_make(const struct function *f)
     bool ok = piece_make(&made->head, before, f->name, ",\"pid\":");
     if (ok && strcmp(f->symbol, f->name) != 0)
         ok = piece_make(&made->symbol, ",\"symbol\":", f->symbol, "");
+    made->callback = f->callback;
     made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->symbol.length;
     unsigned kernels = 0;
     for (unsigned i = 0; ok && i < RECORD_ARGS_MAX; i++) {
@@ -285,6 +287,8 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     out = put_flags(out, e);
     if (w->scope.survey && e->record->correlation)
         out = put_external_id(out, s);
+    if (pieces->callback)
+        out = json_decimal(PUT(out, ",\"cbid\":"), pieces->callback);
     if (pieces->symbol.length)
         out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
     if (stack)

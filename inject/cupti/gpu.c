@@ -46,14 +46,14 @@ static int visit_driver(const struct object *o, void *data)
 }
 
 /* 0 if it cannot be told. */
-static unsigned driver_major(void)
+static unsigned driver_version(void)
 {
     void *get_version = NULL;
     int version = 0;
     objects_each(visit_driver, &get_version);
     if (!get_version || ((CUresult(*)(int *))get_version)(&version) != CUDA_SUCCESS)
         return 0;
-    return (unsigned)version / 1000;
+    return (unsigned)version;
 }
 
 static bool is_held(CUptiResult result)
@@ -108,9 +108,10 @@ static bool find_and_subscribe(void)
     char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
     char refused[CUPTI_PATH_BYTES_MAX] = "";
     dlsym_find_real(); /* nobody may have asked our dlsym yet, or ever will */
+    gpu.driver_version = driver_version();
     struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
                                   .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
-                                  .driver_major = driver_major(),
+                                  .driver_major = gpu.driver_version / 1000,
                                   .find_symbol = real_dlsym};
     CUptiResult result = CUPTI_SUCCESS;
     for (int i = 0; i < SEARCHES_MAX; i++) {

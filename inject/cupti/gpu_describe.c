@@ -25,12 +25,50 @@ static void append_kinds(struct thread *t)
     meta_append_with(t, "gpu_kinds", words, strlen(words), text, sizeof text);
 }
 
+/* CUPTI's numbers of the functions, as its own traces have them. Of one with several, for its
+ * versions, which it was is not known. */
+static void append_callbacks(struct thread *writer)
+{
+    uint32_t ids[API_FUNCTION_COUNT] = {0};
+    bool is_ambiguous[API_FUNCTION_COUNT] = {0};
+    for (unsigned domain = 0; domain < CUPTI_API_DOMAINS; domain++)
+        for (uint32_t id = 1; id < CUPTI_CBID_MAX; id++) {
+            unsigned row = gpu.callbacks.codes[domain][id];
+            if (!row)
+                continue;
+            is_ambiguous[row - 1] = ids[row - 1] != 0;
+            ids[row - 1] = id;
+        }
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        if (ids[i] && !is_ambiguous[i]) {
+            struct record r = {RECORD_WITH(CALLBACK, [CALLBACK_ID] = ids[i]), .code = (uint16_t)i,
+                               .begin = gp.header.scale.ticks_zero};
+            thread_append(writer, &r);
+        }
+}
+
+/* Once in a recording, when CUPTI has been found, or has not. */
+static void describe_cupti(struct thread *writer)
+{
+    static uint64_t epoch;
+    char text[16];
+    uint32_t phase = atomic_load(&gpu.phase);
+    if (epoch == writer->epoch || phase == GPU_OFF || phase == GPU_STARTING)
+        return;
+    epoch = writer->epoch;
+    append_callbacks(writer);
+    snprintf(text, sizeof text, "%u", gpu.driver_version);
+    if (gpu.driver_version)
+        meta_append_text(writer, "cuda_driver", text);
+}
+
 void gpu_describe(struct thread *writer, bool is_last)
 {
     (void)is_last;
     static uint32_t written;
     static uint64_t epoch;
     char text[STATUS_BYTES_MAX];
+    describe_cupti(writer);
     if (!status_copy(&gpu.status, &written, epoch != writer->epoch, text))
         return;
     if (epoch != writer->epoch)

@@ -40,6 +40,7 @@ struct gpu {
     _Atomic uint32_t cuda_pid; /* the process in which cuInit has succeeded */
     bool past_hooks;           /* gpu_watch: only callbacks show the program's calls */
     _Atomic uint64_t epoch;    /* of the recording that it was started in */
+    unsigned driver_version;   /* 13000 = 13.0; 0: not known */
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */

@@ -4,10 +4,12 @@
 import collections
 import itertools
 import json
+import math
 
 import stream_reader
 
 LABEL = 7
+REALTIME_ZERO = 1700000000000000000  # of the recordings that test/unit makes
 GPU_WORK = [stream_reader.TYPE_NUMBERS[name] for name in ("kernel", "set")]
 
 
@@ -217,6 +219,26 @@ def type_of(value):
     return ""
 
 
+def number_text(value):
+    """A number as PyTorch prints it."""
+    kind, number = value
+    if kind != "double":
+        return str(number)
+    if math.isfinite(number) and abs(number) < 1e10 and number == int(number):
+        return f"{'-' if math.copysign(1, number) < 0 else ''}{abs(int(number))}."
+    return "%.17g" % number
+
+
+def concrete_of(value):
+    """What is known of the numbers among the inputs; "" stands for everything else."""
+    known = ("int", "double", "bool")
+    if value[0] in known:
+        return number_text(value)
+    if value[0] == "list" and all(one[0] in known for one in value[1]):
+        return f"[{', '.join(map(number_text, value[1]))}]"
+    return ""
+
+
 def arguments_of(op):
     """What the slice of an operator must have among its args."""
     args = {}
@@ -224,7 +246,8 @@ def arguments_of(op):
         args |= {"Sequence number": op.sequence, "Fwd thread id": op.forward_thread}
     if op.inputs is not None:
         values = list(itertools.takewhile(lambda value: value[0] != "cut", op.inputs))
-        args |= {"Input Dims": dims_of(values), "Input type": list(map(type_of, values))}
+        args |= {"Input Dims": dims_of(values), "Input type": list(map(type_of, values)),
+                 "Concrete Inputs": list(map(concrete_of, values))}
     if op.traced:
         args["traced"] = True
     if op.end is None:
@@ -301,4 +324,50 @@ def check_arrows(trace, ops, ids, slices):
             pair = (slices[ids[id(forward)]], slices[ids[id(op)]])
             wanted.append([(e["pid"], e["tid"], e["ts"]) for e in pair])
     assert sorted(map(list, ((starts[i], ends[i]) for i in starts))) == sorted(wanted)
+    return len(wanted)
+
+
+def spans_of(ops, process):
+    """The labels and the ranges of a process: number -> (thread, begin, end, name). They and the
+    operators are numbered together, in the order of their begins."""
+    last = last_time(process)
+    records = sorted((r for r in process.records
+                      if r.type in (stream_reader.PUSH, stream_reader.POP)), key=lambda r: r.begin)
+    begins = sorted([op.begin for op in ops] +
+                    [r.begin for r in records if r.type == stream_reader.PUSH])
+    numbers = {begin: number for number, begin in enumerate(begins, 1)}
+    spans = {numbers[op.begin]: (op.thread, op.begin, op.end or last, op.name)
+             for op in ops if op.scope == LABEL and not op.traced}
+    stacks = collections.defaultdict(list)
+    for r in records:
+        if r.type == stream_reader.PUSH:
+            stacks[r.thread].append(r)
+            spans[numbers[r.begin]] = (r.thread, r.begin, last, r.text.decode())
+        elif stacks[r.thread]:
+            begun = stacks[r.thread].pop()
+            spans[numbers[begun.begin]] = (r.thread, begun.begin, r.begin, begun.text.decode())
+    return spans
+
+
+def check_projected(trace, process):
+    """Each label or range is on the device from the first to the last work begun in it: not one in
+    the row of its thread overlaps another, so inner ones begin and end some ns apart."""
+    ops = stream_reader.read_ops(process)
+    calls = {r.correlation: r for r in process.of_type(stream_reader.CALL)}
+    origin = trace["baseTimeNanoseconds"] - REALTIME_ZERO
+    wanted = {}
+    for number, (thread, begin, end, name) in spans_of(ops, process).items():
+        work = [r for r in process.records if r.type in GPU_WORK and
+                (call := calls.get(r.correlation)) and call.thread == thread and
+                begin <= call.begin < end]
+        if work and not name.startswith("ProfilerStep#"):
+            wanted[number] = (name, min(r.begin for r in work),
+                              max(r.begin + r.duration for r in work))
+    found = [e for e in trace["traceEvents"] if e.get("cat") == "gpu_user_annotation"]
+    assert sorted(e["args"]["External id"] for e in found) == sorted(wanted)
+    for e in found:
+        name, begin, end = wanted[e["args"]["External id"]]
+        shown = origin + round(e["ts"] * 1000)
+        assert e["name"] == name and 0 <= shown - begin < 100
+        assert abs(shown + round(e["dur"] * 1000) - end) < 100
     return len(wanted)

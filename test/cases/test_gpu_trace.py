@@ -657,6 +657,13 @@ def test_without_gpu_work_nothing_changes(run_collector, tmp_path):
     assert {e["cat"] for e in trace["traceEvents"] if e["ph"] == "X"} == {"cuda_runtime"}
 
 
+def callback_names(domain):
+    """The simulated CUPTI's numbers, which are the real one's, and the symbols they stand for."""
+    text = (HERE.parent / "sim" / f"sim_cupti_{domain}_cbids.def").read_text()
+    return {int(number): re.sub(r"_v\d{4,}$", "", name)
+            for number, name in re.findall(r"^\w+\((\d+), (\w+)", text, re.MULTILINE)}
+
+
 def test_recorded(run_collector, program, library):
     """What the library records of the simulated CUPTI comes out whole and tied together."""
     assert library.exists()
@@ -674,6 +681,10 @@ def test_recorded(run_collector, program, library):
     flows = [e for e in trace["traceEvents"] if e["ph"] == "f"]
     assert len(kernels) > 1000 and len(flows) >= len(kernels)
     assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}
+    names_of = {f"cuda_{domain}": callback_names(domain) for domain in ("runtime", "driver")}
+    assert all(names_of[e["cat"]][e["args"]["cbid"]] == e["args"].get("symbol", e["name"])
+               for e in calls)
+    assert trace["cuda_driver_version"] == trace["cupti_version"] // 10000 * 1000
     devices = {(e["pid"], e["args"]["device"]) for e in kernels}
     assert len(devices) == 2 and {device for _, device in devices} == {0, 1}
 

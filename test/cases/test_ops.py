@@ -9,7 +9,8 @@ import json
 import pytest
 import stream_reader
 
-from op_truth import Expected, check_arrows, check_owners, check_tables, check_trace
+from op_truth import (Expected, check_arrows, check_owners, check_projected,
+                      check_tables, check_trace)
 
 SEEDS = (1, 2, 3)
 
@@ -83,3 +84,37 @@ def test_trace(make_ops, run_verb, seed):
     events, ops, ids, slices = check_trace(trace, process)
     assert check_owners(events, ops, ids, process) > 100
     assert check_arrows(trace, ops, ids, slices)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_labels_on_the_device(make_ops, run_verb, seed):
+    """From the first to the last work begun in it, with ranges of NVTX between them."""
+    folder = make_ops(1, 1500, seed, "tidy")
+    [process] = stream_reader.read_folder(folder)
+    trace = json.loads(run_verb("merge", folder).stdout)
+    check_trace(trace, process)
+    assert check_projected(trace, process) > 50
+
+
+def test_head(make_ops, run_verb):
+    """What torch.profiler says of a trace, where it is so of ours."""
+    folder = make_ops(2, 100, 1)
+    both = json.loads(run_verb("merge", folder).stdout)
+    one = json.loads(run_verb("merge", folder / "0.gpuprof").stdout)
+    for trace in both, one:
+        assert trace["record_shapes"] == 1
+        assert trace["cupti_version"] == 130001 and trace["cuda_driver_version"] == 13000
+        assert not {"with_flops", "with_modules", "with_stack", "profile_memory",
+                    "cuda_runtime_version"} & set(trace)
+    # A trace of two processes has no id: each of them has one.
+    process = stream_reader.read_stream(folder / "0.gpuprof")
+    assert "trace_id" not in both and one["trace_id"] == process.header.process_id.hex()
+    labels = {e["pid"]: e["args"]["labels"] for e in one["traceEvents"]
+              if e["name"] == "process_labels"}
+    named = {e["pid"] for e in one["traceEvents"] if e["name"] == "process_name"}
+    assert set(labels) == named and sorted(labels.values()) == ["CPU", "GPU 0"]
+
+
+def test_head_without_inputs(make_gpu, run_verb):
+    trace = json.loads(run_verb("merge", make_gpu("train", 1, 1)).stdout)
+    assert not {"record_shapes", "cupti_version", "cuda_driver_version"} & set(trace)

@@ -70,6 +70,13 @@ def test_file(run_collector, name, code, strict, calls, text):
         assert json.loads(result.stdout)["calls"] == int(calls)
 
 
+def test_callbacks(run_collector):
+    """CUPTI's number of a function, where a file has one that can be."""
+    trace = json.loads(run_collector("merge", HERE / "api-unknown.gpuprof").stdout)
+    numbers = {e["name"]: e["args"].get("cbid") for e in trace["traceEvents"] if e["ph"] == "X"}
+    assert numbers == {"function_4": None, "function_5": None, "x": 2**32 - 1, "function_7": None}
+
+
 def test_texts(run_collector):
     trace = json.loads(run_collector("merge", HERE / "texts.gpuprof", encoding="utf-8").stdout)
     launch, odd, many = [e for e in trace["traceEvents"] if e["ph"] == "X"]

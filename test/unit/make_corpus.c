@@ -350,6 +350,13 @@ static void save_texts(void)
     builder_text(&b, RECORD_API, 5, "no bars");
     builder_text(&b, RECORD_API, 65535, "far|runtime|alloc|");
     builder_text(&b, RECORD_API, 6, "x|new domain|new class|new kind:a,bytes:b");
+    for (unsigned i = 4; i < 9; i++) {
+        struct record r = {.type = RECORD_CALLBACK,
+                           .code = (uint16_t)(i == 8 ? 65535 : i),
+                           .arg_count = i != 5,
+                           .args = {i == 6 ? UINT32_MAX : 1ull << 63}};
+        builder_add(&b, 0, &r);
+    }
     for (unsigned i = 4; i < 8; i++)
         builder_call(&b, 1, i, 1000 * i, 5, 0, 3, args);
     save(&b, "api-unknown.gpuprof");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make_ops DIR PROCESSES EVENTS SEED: recordings with operators and labels at random, on two
+ * make_ops DIR PROCESSES EVENTS SEED [tidy]: recordings with operators and labels at random, on two
  * threads: nested, crossing, moved to the other thread, traced, begun and not ended or the other
  * way round; calls in and between them, and work of those, in PyTorch's way and in none. Names and
- * inputs stand before and behind their use. No two events of a process have one time.
+ * inputs stand before and behind their use. No two events of a process have one time. A tidy one
+ * has ranges, too; all nest, and the device does its work one after another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,10 @@
 #define DEVICE    2 /* the thread that stands for the device */
 #define OPEN_MAX  40
 #define NAMES     9
-#define INPUTS    8
+#define INPUTS    12
 #define LABEL     7
-#define NO_INPUTS 9 /* a number that no record explains */
+#define NO_INPUTS (INPUTS + 1) /* a number that no record explains */
+#define RANGE     1            /* in place of an object, which is a multiple of 8 */
 
 struct maker {
     struct stream_builder b;
@@ -27,6 +29,8 @@ struct maker {
     uint64_t open[2][OPEN_MAX]; /* by thread */
     uint32_t count[2];
     uint32_t calls;
+    bool is_tidy;
+    uint64_t free_ns; /* then: when the device has done its work */
 };
 
 static const uint32_t threads[2] = {1, 3};
@@ -34,7 +38,7 @@ static const char *const names[NAMES] = {"aten::linear",   "aten::mm",         "
                                          "AddmmBackward0", "aten::\"quoted\"", "aten::copy_",
                                          "ProfilerStep#1", "Optimizer.step",   "late\xc3\xa4 name"};
 static const struct {
-    uint8_t bytes[24];
+    uint8_t bytes[64];
     uint32_t count;
 } inputs[INPUTS] = {
     {{1, 6, 2, 4, 16, 1, 6, 2, 16, 32}, 10},                /* float[4,16] float[16,32] */
@@ -45,6 +49,20 @@ static const struct {
     {{6, 0, 8, 9, 7}, 5},                                   /* () unread number other */
     {{6, 3, 1, 6, 1, 3, 10}, 7},                            /* (float[3] ... */
     {{4, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 9},                 /* 1.5 */
+    /* (1 -2), (-300 ... */
+    {{6, 2, 3, 2, 3, 3, 6, 2, 3, 0xd7, 4, 10}, 12},
+    /* (true false), (1 number), (0.1 -0.0), 2e9, 1e10 */
+    {{6,    2,    5,    1,    5,    0,    6, 2, 3, 2, 9,    6,    2,    4,    0x9a, 0x99, 0x99,
+      0x99, 0x99, 0x99, 0xb9, 0x3f, 4,    0, 0, 0, 0, 0,    0,    0,    0x80, 4,    0,    0,
+      0,    0,    0x65, 0xcd, 0xdd, 0x41, 4, 0, 0, 0, 0x20, 0x5f, 0xa0, 2,    0x42},
+     49},
+    /* infinity, one below nought, not a number */
+    {{4, 0, 0,    0,    0, 0, 0, 0xf0, 0x7f, 4, 0, 0,    0,   0,
+      0, 0, 0xf0, 0xff, 4, 0, 0, 0,    0,    0, 0, 0xf8, 0x7f},
+     27},
+    /* the smallest of all integers and of numbers */
+    {{3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 4, 1, 0, 0, 0, 0, 0, 0, 0x80},
+     20},
 };
 
 static uint64_t at_random(struct maker *m, uint64_t below)
@@ -78,7 +96,7 @@ static void explain_inputs(struct maker *m, unsigned first, unsigned end)
 
 static void begin_op(struct maker *m, unsigned t)
 {
-    uint64_t kind = at_random(m, 20), name = 1 + at_random(m, NAMES);
+    uint64_t kind = at_random(m, m->is_tidy ? 8 : 20), name = 1 + at_random(m, NAMES);
     bool is_label = kind < 3, is_backward = kind == 3, is_own = kind == 4;
     if (m->count[t] == OPEN_MAX)
         return;
@@ -99,14 +117,28 @@ static void begin_op(struct maker *m, unsigned t)
     m->open[t][m->count[t]++] = r.args[0];
 }
 
+static void push_range(struct maker *m, unsigned t)
+{
+    if (m->count[t] == OPEN_MAX)
+        return;
+    add(m, threads[t], RECORD_PUSH, 0, at_random(m, 2) ? "forward" : "backward");
+    m->open[t][m->count[t]++] = RANGE;
+}
+
 /* Usually the innermost, where it began. */
 static void end_op(struct maker *m, unsigned t)
 {
     if (!m->count[t])
         return;
-    uint32_t at = at_random(m, 8) ? m->count[t] - 1 : (uint32_t)at_random(m, m->count[t]);
+    bool is_last = m->is_tidy || at_random(m, 8);
+    uint32_t at = is_last ? m->count[t] - 1 : (uint32_t)at_random(m, m->count[t]);
     uint64_t object = m->open[t][at];
     memmove(&m->open[t][at], &m->open[t][at + 1], (--m->count[t] - at) * sizeof object);
+    if (m->is_tidy) {
+        add(m, threads[t], object == RANGE ? RECORD_POP : RECORD_OP_END,
+            object == RANGE ? 0 : object, NULL);
+        return;
+    }
     if (at_random(m, 40) == 0) /* lost */
         object += 8;
     add(m, threads[at_random(m, 25) ? t : !t], RECORD_OP_END, object, NULL);
@@ -116,11 +148,13 @@ static void work(struct maker *m, uint32_t id, uint64_t begin)
 {
     uint64_t kernel[13] = {0, 1, 7, 1, 1, 1};
     uint64_t set[6] = {0, 1, 7, 64, 0, 1};
-    if (at_random(m, 4))
-        builder_record(&m->b, DEVICE, RECORD_KERNEL, begin, 5 + at_random(m, 300), id, 13, kernel,
-                       NULL);
-    else
-        builder_record(&m->b, DEVICE, RECORD_SET, begin, 5 + at_random(m, 30), id, 6, set, NULL);
+    bool is_kernel = at_random(m, 4);
+    uint64_t duration = 5 + at_random(m, is_kernel ? 300 : 30);
+    if (m->is_tidy)
+        begin = m->now + 40 > m->free_ns ? m->now + 40 : m->free_ns + at_random(m, 300);
+    m->free_ns = begin + duration + 100; /* and a place for the ends of all ranges */
+    builder_record(&m->b, DEVICE, is_kernel ? RECORD_KERNEL : RECORD_SET, begin, duration, id,
+                   is_kernel ? 13 : 6, is_kernel ? kernel : set, NULL);
 }
 
 static void call(struct maker *m, unsigned t)
@@ -133,18 +167,20 @@ static void call(struct maker *m, unsigned t)
         work(m, m->calls, begin + 40 + at_random(m, 5000));
 }
 
-static void make(const char *folder, unsigned process, unsigned events, uint64_t seed)
+static void make(const char *folder, unsigned process, unsigned events, uint64_t seed, bool is_tidy)
 {
     struct maker *m = calloc(1, sizeof *m);
     char text[32];
     if (!m)
         abort();
     m->seed = seed + 77 * process;
+    m->is_tidy = is_tidy;
     builder_init(&m->b, process);
     builder_api(&m->b);
     snprintf(text, sizeof text, "env.RANK=%u", process);
     builder_meta(&m->b, text);
-    builder_meta(&m->b, "gpu_rows=from CUPTI");
+    builder_meta(&m->b, "gpu_rows=from CUPTI 130001, /libcupti.so.13");
+    builder_meta(&m->b, "cuda_driver=13000");
     builder_meta(&m->b, "pytorch=shapes");
     builder_thread(&m->b, threads[0], 50, m->b.header.pid, "python");
     builder_thread(&m->b, DEVICE, 50, m->b.header.pid + 500, "gpuprof-gpu");
@@ -164,7 +200,12 @@ static void make(const char *folder, unsigned process, unsigned events, uint64_t
         case 3:
         case 4:
         case 5: end_op(m, t); break;
-        case 6: add(m, threads[t], RECORD_OP_END, 0x10 + i, NULL); break;
+        case 6:
+            if (is_tidy)
+                push_range(m, t);
+            else
+                add(m, threads[t], RECORD_OP_END, 0x10 + i, NULL);
+            break;
         default: call(m, t); break;
         }
     }
@@ -177,11 +218,11 @@ static void make(const char *folder, unsigned process, unsigned events, uint64_t
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: make_ops DIR PROCESSES EVENTS SEED\n");
+    if (argc != 5 && (argc != 6 || strcmp(argv[5], "tidy") != 0)) {
+        fprintf(stderr, "usage: make_ops DIR PROCESSES EVENTS SEED [tidy]\n");
         return 2;
     }
     for (unsigned i = 0; i < (unsigned)atoi(argv[2]); i++)
-        make(argv[1], i, (unsigned)atoi(argv[3]), (uint64_t)atoi(argv[4]));
+        make(argv[1], i, (unsigned)atoi(argv[3]), (uint64_t)atoi(argv[4]), argc == 6);
     return 0;
 }
