@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make check-consumers`: Holistic Trace Analysis, TensorBoard's profiler plugin and Perfetto (in
-Chromium) on our traces of a made-up recording, whose numbers are known, and of the demo.
+Chromium) on our traces of a made-up recording, whose numbers are known, and of the demo; and, where
+`make check-torch` has fetched PyTorch, on one of its operators beside torch.profiler's.
 
 They come from PyPI into a virtual environment in the build folder; what cannot be had is reported
 as not run. Exit status 1: a reader found something else than what is in the trace."""
@@ -13,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+
+from check_operators import check_operators
 
 HERE = pathlib.Path(__file__).resolve().parent
 # HTA 0.5 fails with pandas 3.
@@ -236,8 +239,10 @@ def check_recording(check, name, data, options, made):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1])
+    build, torch = map(pathlib.Path, sys.argv[1:])
     check = Check(build)
+    fresh(check.folder / "operators")
+    check_operators(check, torch)
     made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
     fresh(check.folder / "made")
     fresh(check.folder / "demo")

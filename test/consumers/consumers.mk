@@ -2,4 +2,4 @@
 # `make check-consumers`: other people's readers on our traces. By hand: it fetches them from PyPI.
 
 check-consumers: all programs $(BUILD)/make_gpu
-	$(Q)/usr/bin/python3 test/consumers/check_traces.py $(BUILD)
+	$(Q)/usr/bin/python3 test/consumers/check_traces.py $(BUILD) $(TORCH_AT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """read_hta.py FOLDER: what Holistic Trace Analysis finds in a folder of traces, as JSON; with
---critical-path that analysis alone."""
+--critical-path that analysis alone, with --operators the operators as it nests them."""
 
 import collections
 import json
@@ -10,7 +10,14 @@ import warnings
 
 warnings.filterwarnings("ignore")
 
+from hta.common.trace_call_graph import CallGraph  # noqa: E402
+from hta.configs.parser_config import AVAILABLE_ARGS, ParserConfig  # noqa: E402
 from hta.trace_analysis import TraceAnalysis  # noqa: E402
+
+OPERATOR_ARGS = ("input_dims", "input_type", "concrete_inputs", "sequence_number", "fwd_thread")
+OPERATOR_COLUMNS = ["s_name", "s_cat", "depth", "height", "input_dims", "input_type",
+                    "concrete_inputs", "sequence", "fwd_thread_id", "num_kernels",
+                    "kernel_dur_sum"]
 
 
 def rows(frame):
@@ -24,7 +31,25 @@ def kernels_of(analysis, rank):
     return int((frame["cat"].map(lambda index: names[index]) == "kernel").sum())
 
 
+def operators(folder):
+    """Of each thread of rank 0, in the order of begins, the outer one first."""
+    config = ParserConfig.get_default_cfg()
+    config.set_args(ParserConfig.get_default_args() +
+                    [AVAILABLE_ARGS[f"cpu_op::{name}"] for name in OPERATOR_ARGS])
+    ParserConfig.set_default_cfg(config)
+    analysis = TraceAnalysis(trace_dir=folder)
+    CallGraph(analysis.t)
+    frame = analysis.t.get_trace(0)
+    analysis.t.symbol_table.decode_df(frame, create_new_columns=True)
+    frame = frame[frame["s_cat"].isin(["cpu_op", "user_annotation"])]
+    frame = frame.assign(length=-frame["dur"]).sort_values(["ts", "length"])
+    return [rows(part[OPERATOR_COLUMNS]) for _, part in frame.groupby("tid", sort=False)]
+
+
 def main(folder, critical_path):
+    if "--operators" in sys.argv:
+        print(json.dumps(operators(folder)))
+        return
     analysis = TraceAnalysis(trace_dir=folder)
     ranks = sorted(analysis.t.traces)
     graph, success = analysis.critical_path_analysis(rank=ranks[0], annotation="ProfilerStep",

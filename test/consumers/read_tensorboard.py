@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""read_tensorboard.py FOLDER: what TensorBoard's profiler plugin makes of a run, as JSON."""
+"""read_tensorboard.py FOLDER: what TensorBoard's profiler plugin makes of a run, as JSON; with
+--operators its operator view and that of kernels by operator; with --calls it takes "cuda_runtime"
+and "cuda_driver" for calls, as it did "runtime", which PyTorch wrote up to 1.12: without, no kernel
+is an operator's."""
 
 import json
 import sys
@@ -9,10 +12,22 @@ import warnings
 warnings.filterwarnings("ignore")
 
 from torch_tb_profiler.io.cache import Cache  # noqa: E402
+from torch_tb_profiler.profiler import trace  # noqa: E402
 from torch_tb_profiler.profiler.loader import RunLoader  # noqa: E402
 
+if "--calls" in sys.argv:  # here, since it starts processes that read this file again
+    trace.EventTypeMap.update(cuda_runtime=trace.EventTypes.RUNTIME,
+                              cuda_driver=trace.EventTypes.RUNTIME)
 
-def describe(profile):
+
+def operators(profile):
+    kernels = getattr(profile, "kernel_op_table", None)
+    return {"name": profile.operation_table_by_name["data"],
+            "shape": profile.operation_table_by_name_input["data"],
+            "kernels": kernels["data"]["rows"] if kernels else []}
+
+
+def whole(profile):
     table = profile.kernel_table["data"]
     column = [item["name"] for item in table["columns"]]
     curve = profile.get_memory_curve(time_metric="ms", memory_metric="B")
@@ -35,7 +50,7 @@ def describe(profile):
     }
 
 
-def main(folder):
+def main(folder, describe):
     with Cache(tempfile.mkdtemp()) as cache:
         run = RunLoader("run", folder, cache).load()
         profiles = {profile.worker: describe(profile) for profile in run.profiles.values()
@@ -44,4 +59,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], operators if "--operators" in sys.argv else whole)

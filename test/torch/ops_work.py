@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of many kinds, all of it inside torch.profiler: ops_work.py TRACE. What runs between
-the begin and the end of the label "window" is compared."""
+"""Operators of many kinds: ops_work.py [TRACE [KEYS]]. With a TRACE, all of it inside
+torch.profiler, whose trace that becomes; without, nothing is profiled. What runs between the begin
+and the end of the label "window" is compared; inside of "eager" are no plain threads and nothing is
+traced. With KEYS, which gets torch.profiler's key_averages(), there is nothing else, and gpuprof
+records nothing outside of torch.profiler's time."""
 
+import contextlib
+import ctypes
+import json
 import sys
 import threading
 
@@ -84,23 +90,49 @@ def compiled():
         function(torch.ones(size, size))
 
 
+def key_averages(profiler, by_shape):
+    """name, shapes, calls, self and total CPU time in us, of each row."""
+    return [[row.key, row.input_shapes, row.count, row.self_cpu_time_total, row.cpu_time_total]
+            for row in profiler.key_averages(group_by_input_shape=by_shape)]
+
+
+def tell_gpuprof(what):
+    """gpuprof_start() or gpuprof_stop(), if it is there."""
+    function = getattr(ctypes.CDLL(None), f"gpuprof_{what}", None)
+    if function:
+        function()
+
+
 def main():
     torch.manual_seed(0)
     torch.cuda.init()
     torch.zeros(1, device="cuda").cpu()
-    torch.ones(2, 3).add_(1)  # gpuprof attaches a moment after the first call
-    threading.Event().wait(1.5)
+    torch.ones(2, 3).add_(1)
+    trace, keys = (sys.argv[1:] + ["", ""])[:2]
+    if keys:
+        tell_gpuprof("stop")
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+    if keys:
+        tell_gpuprof("start")
+    threading.Event().wait(1.5)  # gpuprof attaches a moment after the first call
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) \
+            if trace else contextlib.nullcontext() as profiler:
         with record_function("window"):
-            train(net, optimizer, False)
-            train(net, optimizer, True)
-            others()
-            on_device()
-            in_threads()
-            compiled()
-    profiler.export_chrome_trace(sys.argv[1])
+            with record_function("eager"):
+                train(net, optimizer, False)
+                train(net, optimizer, True)
+                others()
+                on_device()
+            if not keys:
+                in_threads()
+                compiled()
+    if keys:
+        tell_gpuprof("stop")
+        with open(keys, "w", encoding="utf-8") as file:
+            json.dump([key_averages(profiler, by_shape) for by_shape in (False, True)], file)
+    if trace:
+        profiler.export_chrome_trace(trace)
     print("done")
 
 
