@@ -113,10 +113,10 @@ def record(check, torch, folder, *arguments):
 class Readings:
     """How far the two clocks' readings are apart, and what of it is in a cell."""
 
-    def __init__(self, ours, theirs):
-        mine = by_thread(slices(ours, {"cpu_op"}))
+    def __init__(self, ours, theirs, categories=("cpu_op",)):
+        mine = by_thread(slices(ours, categories))
         pairs = {tid: list(zip(mine[tid], events))
-                 for tid, events in by_thread(slices(theirs, {"cpu_op"})).items()}
+                 for tid, events in by_thread(slices(theirs, categories)).items()}
         ends = [other["ts"] + other["dur"] - one["ts"] - one["dur"]
                 for its in pairs.values() for one, other in its]
         base = statistics.median(ends)  # both count from somewhere
@@ -160,7 +160,9 @@ class Readings:
 
 def keys(event):
     """Of its rows in the two tables."""
-    return event["name"], (event["name"], str(event["args"].get("Input Dims", [])))
+    name = event["name"]
+    sizes = [] if name in OPTIONAL_LISTS else event["args"].get("Input Dims", [])
+    return name, (name, str(sizes))
 
 
 # ---- TensorBoard -------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """read_tensorboard.py FOLDER: what TensorBoard's profiler plugin makes of a run, as JSON; with
 --operators its operator view and that of kernels by operator; with --calls it takes "cuda_runtime"
-and "cuda_driver" for calls, as it did "runtime", which PyTorch wrote up to 1.12: without, no kernel
-is an operator's."""
+and "cuda_driver" for calls, too: it knows "runtime" alone, which no PyTorch of today writes, and
+without calls no kernel is an operator's."""
 
 import json
 import sys

@@ -4,10 +4,15 @@ run: `make check-torch`."""
 
 import collections
 import json
+import sys
 
 import check_torch
 import pytest
 import stream_reader
+
+sys.path.insert(0, str(check_torch.ROOT / "test" / "consumers"))
+
+import check_operators  # pylint: disable=wrong-import-position
 
 WORK = check_torch.HERE / "ops_work.py"
 FLOPS_WORK = check_torch.HERE / "flops_work.py"
@@ -157,6 +162,127 @@ def test_operators(tmp_path):
     print(dict(kinds))
     assert kinds["compared"] > 1000
     assert is_coarse(trace) or (kinds["engine"] > 50 and kinds["traced"] > 20)
+
+
+# ---- key_averages ------------------------------------------------------------------------------
+
+def children_of(trace, categories):
+    """Events, and what is inside of each, by their places, for each thread."""
+    for events in check_operators.by_thread(check_operators.slices(trace, categories)).values():
+        inside, around = [[] for _ in events], []
+        for i, e in enumerate(events):
+            while around and events[around[-1]]["ts"] + events[around[-1]]["dur"] <= e["ts"]:
+                around.pop()
+            if around:
+                inside[around[-1]].append(i)
+            around.append(i)
+        yield events, inside
+
+
+def averages(trace, merges, key_of):
+    """key -> [calls, self, total, in CUDA]. `merges`: one whose only child has its name is one with
+    it, as key_averages() has it; calls of CUDA are children, too, but their time is told apart."""
+    rows = collections.defaultdict(lambda: [0, 0.0, 0.0, 0.0])
+    calls = check_operators.slices(trace, check_operators.CALLS)
+    for events, inside in children_of(trace, check_operators.HOST | check_operators.CALLS):
+        merged = set()
+        for i, e in enumerate(events):
+            while merges and len(inside[i]) == 1 and events[inside[i][0]]["name"] == e["name"]:
+                merged.add(inside[i][0])
+                inside[i] = inside[inside[i][0]]
+            if i in merged or e["cat"] not in check_operators.HOST:
+                continue
+            row = rows[key_of(e["name"], e["args"].get("Input Dims"))]
+            row[0] += 1
+            row[1] += e["dur"] - sum(events[k]["dur"] for k in inside[i]
+                                     if events[k]["cat"] in check_operators.HOST)
+            row[2] += e["dur"]
+            row[3] += sum(c["dur"] for c in calls if e["ts"] <= c["ts"] < e["ts"] + e["dur"])
+    return rows
+
+
+def check_averages(trace, keys, key_of):
+    """torch.profiler's table is as its trace says, but that a call whose operator it does not know
+    may count for what is open then on another thread, and a label on the device for one more."""
+    rows = averages(trace, True, key_of)
+    for event in check_operators.slices(trace, {"gpu_user_annotation"}):
+        rows[key_of(event["name"], None)][0] += 1
+    found = collections.defaultdict(lambda: [0, 0.0, 0.0])
+    for name, sizes, *cells in keys:
+        key = key_of(name, sizes)
+        found[key] = [a + b for a, b in zip(found[key], cells)]
+    for key, (count, own, total, in_cuda) in rows.items():
+        near = 0.01 * count + 1e-6 * total  # it is in nanoseconds, and rounded
+        assert found[key][0] == count and abs(found[key][2] - total) <= near, key
+        assert own - in_cuda - near <= found[key][1] <= own + near, key
+
+
+def name_key(name, dims):
+    del dims
+    return name
+
+
+def shape_key(name, dims):
+    """As TensorBoard's rows and the report's."""
+    return name, str([] if dims is None or name in check_operators.OPTIONAL_LISTS else dims)
+
+
+def flat_key(name, dims):
+    """key_averages() has no sizes of lists of tensors."""
+    return name, str([[] if any(isinstance(d, list) for d in one) else one for one in dims or []])
+
+
+def reported(folder, by):
+    done = check_torch.run([check_torch.GPUPROF, "report", "--format=json", f"--by={by}", folder],
+                           check_torch.environment())
+    report = json.loads(done.stdout)
+    rows = collections.defaultdict(lambda: [0, 0.0, 0.0])
+    for one in report["ops"] + report["labels"]:
+        key = one["name"] if by == "name" else shape_key(one["name"], one.get("input_dims"))
+        for i, cell in enumerate(("calls", "self_cpu_ns", "cpu_ns")):
+            rows[key][i] += one.get(cell, 0) / (1000 if i else 1)
+    rows.pop("(under no operator)" if by == "name" else ("(under no operator)", "[]"), None)
+    return rows
+
+
+def add_unseen(rows, process, tids, key_of):
+    """torch.profiler does not see all threads."""
+    threads = {r.thread: r.args[0] for r in process.of_type(stream_reader.THREAD)}
+    for op in stream_reader.read_ops(process):
+        if threads[op.thread] not in tids:
+            row = rows[key_of(op.name, [dims(value) for value in op.inputs])]
+            row[0] += 1
+            row[1] += (op.end - op.begin) / 1000  # they have nothing inside of them
+            row[2] += (op.end - op.begin) / 1000
+
+
+def test_key_averages(tmp_path):
+    """The report's tables against key_averages() of the same run, by way of torch.profiler's own
+    trace, since key_averages() makes one of operators that the trace and we count twice."""
+    env = check_torch.environment()
+    path, out = tmp_path / "trace.json", tmp_path / "out"
+    check_torch.run([check_torch.GPUPROF, "run", "-o", out, "--pytorch=shapes", "--",
+                     check_torch.PYTHON, WORK, path, tmp_path / "keys.json"], env)
+    check_torch.run([check_torch.GPUPROF, "merge", out, "-o", tmp_path / "ours.json"], env)
+    if is_coarse(path):
+        pytest.skip("torch.profiler has whole microseconds")
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    for keys, key_of in zip(json.loads((tmp_path / "keys.json").read_text()), (name_key, flat_key)):
+        check_averages(trace, keys, key_of)
+    tids = set(check_operators.by_thread(check_operators.slices(trace, check_operators.HOST)))
+    ours = json.loads((tmp_path / "ours.json").read_text(encoding="utf-8"))
+    readings = check_operators.Readings(ours, trace, check_operators.HOST)
+    [process] = stream_reader.read_folder(out)
+    for by, key_of in (("name", name_key), ("shape", shape_key)):
+        rows, mine = averages(trace, False, key_of), reported(out, by)
+        add_unseen(rows, process, tids, key_of)
+        assert {key: row[0] for key, row in mine.items()} == \
+            {key: row[0] for key, row in rows.items()}
+        far = {(which, key): (mine[key][i], row[i]) for key, row in rows.items()
+               for i, which in ((1, "self"), (2, "total"))
+               if not readings.is_close(which, key, mine[key][i], row[i])}
+        assert not far
+        print(by, len(rows))
 
 
 @pytest.mark.parametrize("pytorch", ("off", "names", "shapes"))

@@ -104,17 +104,18 @@ def tell_gpuprof(what):
 
 
 def main():
+    trace, keys = (sys.argv[1:] + ["", ""])[:2]
+    if keys:
+        tell_gpuprof("stop")
     torch.manual_seed(0)
     torch.cuda.init()
     torch.zeros(1, device="cuda").cpu()
     torch.ones(2, 3).add_(1)
-    trace, keys = (sys.argv[1:] + ["", ""])[:2]
-    if keys:
-        tell_gpuprof("stop")
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
     if keys:
         tell_gpuprof("start")
+    torch.cuda.synchronize()
     threading.Event().wait(1.5)  # gpuprof attaches a moment after the first call
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) \
             if trace else contextlib.nullcontext() as profiler:
