@@ -209,12 +209,12 @@ install: all $(BUILD)/gpuprof.1
 	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$D$(parts)/"
 	$(Q)install -m 755 $(DEMO_FILES) "$D$(parts)/demo/"
 	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$D$(docdir)/"
-	$(Q)install -m 644 $(PUBLIC_H) "$D$(includedir)/gpuprof.h"
+	$(Q)install -m 644 $(PUBLIC_H) $(PUBLIC_H:.h=.py) "$D$(includedir)/"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$D$(mandir)/man1/gpuprof.1"
 
 uninstall:
 	$(Q)rm -rf "$D$(bindir)/gpuprof" "$D$(parts)" "$D$(docdir)" "$D$(mandir)/man1/gpuprof.1" \
-		"$D$(includedir)/gpuprof.h"
+		"$D$(includedir)/gpuprof.h" "$D$(includedir)/gpuprof.py"
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@

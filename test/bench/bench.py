@@ -165,6 +165,38 @@ def bench_range():
     value, spread = cost.over_floor(wall=False)
     tell("range.cpu", value, "x floor", spread=spread)
     tell("range.ns", cost.call_ns(), "ns (push and pop)")
+    bench_range_python()
+
+
+PYTHON_RANGES = """
+import ctypes, gpuprof, timeit
+def bare(): pass
+def ranged():
+    with gpuprof.range("forward"): pass
+decorated = gpuprof.range("forward")(bare)
+cuda = ctypes.CDLL("libcudart.so.12")
+cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(64))
+for _ in range(15):
+    print("round", *(timeit.timeit(f, number=20000) / 20000 * 1e9
+                     for f in (bare, ranged, decorated)))
+"""
+
+
+def bench_range_python():
+    """The same of gpuprof.py, above a Python function that does nothing."""
+    folder = os.path.join(BENCH_DIR, "..", "..", "inject", "range")
+    command = ["/usr/bin/python3", "-B", "-c", PYTHON_RANGES]
+    rounds = {False: [], True: []}
+    for _ in range(4):
+        for preload, lines in rounds.items():
+            lines += rounds_of(run(command, preload, PYTHONPATH=folder, LD_LIBRARY_PATH=BENCH,
+                                   GPUPROF_GPU="off", GPUPROF_SEAL="50ms"))
+            drop_output()
+    for preload, suffix in ((False, ".absent"), (True, "")):
+        for column, name in ((1, "with"), (2, "decorated")):
+            values = [r[column] - r[0] for r in rounds[preload]]
+            tell(f"range.python.{name}{suffix}", statistics.median(values), "ns",
+                 spread=quartiles(values))
 
 
 def bench_operators():

@@ -256,7 +256,8 @@ def test_install_and_uninstall(build, installed, program):
                 if (build / name).exists()]
     files = sorted(str(path.relative_to(installed)) for path in installed.rglob("*")
                    if path.is_file())
-    assert files == ["bin/gpuprof", "include/gpuprof.h", "lib/gpuprof/demo/demo",
+    assert files == ["bin/gpuprof", "include/gpuprof.h", "include/gpuprof.py",
+                     "lib/gpuprof/demo/demo",
                      "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
                      "lib/gpuprof/demo/libcupti.so.13",
                      "lib/gpuprof/gpuprof-collector", *unwinder, "lib/gpuprof/libgpuprof.so",

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuprof.h: in C and C++, with the library and without, and what its calls record."""
+"""gpuprof.h and gpuprof.py: with the library and without, and what their calls record."""
 
+import ast
+import collections
+import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +16,8 @@ import toolchain
 from stream_reader import CALL, MARK, PAUSE, POP, PUSH, STEP
 
 HEADER = conftest.source("inject", "gpuprof.h")
+PYTHONS = {"system": "/usr/bin/python3",
+           **{v: str(conftest.BUILD / "python" / v / "python") for v in ("3.12", "3.13", "3.14")}}
 LANGUAGES = {
     "c": ("gcc", "-x", "c", "-std=gnu11"), "c99": ("gcc", "-x", "c", "-std=gnu99"),
     "clang": ("clang", "-x", "c"), "c++98": ("g++", "-x", "c++", "-std=gnu++98"),
@@ -152,21 +158,104 @@ def test_start_paused(library, tmp_path, run_collector):
     assert said(process) == [("call", 2)]
 
 
-def test_python(library, tmp_path):
-    """By ctypes, without any module of ours."""
-    tiny, _ = toolchain.tiny()
-    text = ("import ctypes\n"
-            "us = ctypes.CDLL(None)\n"
-            "us.gpuprof_step.argtypes = [ctypes.c_uint64]\n"
-            "cuda = ctypes.CDLL('libcudart.so.12')\n"
-            "us.gpuprof_step(2**40)\n"
-            "us.gpuprof_range_push(b'python')\n"
-            "cuda.cudaMemset(None, 0, 5)\n"
-            "us.gpuprof_range_pop()\n")
-    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=tiny)
-    toolchain.run([sys.executable, "-c", text], env)
-    [process] = stream_reader.read_folder(tmp_path / "out")
-    assert said(process) == [("step", 2**40), ("push", "python"), ("call", 5), ("pop",)]
+def ranges(*names):
+    """Ranges that hold nothing but a call each, where a size stands behind the name."""
+    return [event for name, *size in names
+            for event in (("push", name), *(("call", n) for n in size), ("pop",))]
+
+
+TASK = [("push", "task"), ("mark", "a"), ("pop",), ("push", "task"), ("mark", "b"), ("pop",)]
+PYTHON = {
+    "calls": [("step", 7), ("push", "outer"), ("push", "inner \u00e4"),
+              ("mark", "here"), ("pop",), ("pop",), ("step", 8), ("push", "lone ?"), ("mark", "5"),
+              ("pop",), ("pause", 1), ("pause", 0), ("call", 3), ("step", 2**64 - 1)],
+    "decorated": ranges(("named", 20), ("unnamed", 21), ("Thing.method", 22), ("static", 23),
+                        ("partial", 24), ("builtin",)),
+    "fails": [("push", "around"), *ranges(("named",)), ("pop",), ("push", "around"),
+              *ranges(("fails",)), ("pop",), *[("push", "again")] * 3, *[("pop",)] * 3,
+              ("call", 30)],
+    "generators": ranges(("generator",), ("generator", 40), ("generator",), ("generator", 42),
+                         *[("generator",)] * 5, ("generator", 40), ("generator", 41)),
+    "coroutines": [*TASK, *TASK, *ranges(("task",), ("task",)), ("push", "task"),
+                   ("mark", "cancelled"), ("pop",), *ranges(("task",))],
+}
+
+
+def run_python(library, folder, python, scene):
+    """The processes of public_python.py, which prints what it prints without gpuprof."""
+    if not os.path.exists(python):
+        pytest.skip(f"not run: no {python} (make fetch-python)")
+    command = [python, "-W", "ignore", toolchain.SOURCES / "public_python.py", scene]
+    env = {"LD_LIBRARY_PATH": toolchain.tiny()[0], "PYTHONPATH": HEADER.parent,
+           "PYTHONDONTWRITEBYTECODE": 1}
+    bare = toolchain.run(command, toolchain.environment(None, **env))
+    done = toolchain.run(command, toolchain.environment(folder, library, GPUPROF_PYTHON="off",
+                                                        **env))
+    assert (done.stdout, done.stderr) == (bare.stdout, bare.stderr)
+    processes = stream_reader.read_folder(folder)
+    assert not any(process.losses for process in processes)
+    return processes, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("scene", PYTHON)
+@pytest.mark.parametrize("python", PYTHONS)
+def test_python(library, tmp_path, python, scene):
+    [process], printed = run_python(library, tmp_path / "out", PYTHONS[python], scene)
+    assert said(process) == [("call", 1), *PYTHON[scene]]
+    if scene == "generators":
+        assert printed == ["True numbers", "0 1 2", "['sent', \"KeyError('thrown')\", 'last']", "0",
+                           "['closed']", "ValueError('through')", "[0, 1]"]
+    if scene == "decorated":
+        assert printed[0] == "20 ('b',) 4 named named Its words. (first, *rest, key: int = 3) -> " \
+            "str __main__ True"
+        assert len(printed) == 8 and all(line.startswith("gpuprof.range takes")
+                                         for line in printed[1:])
+
+
+def test_python_threads(library, tmp_path):
+    [process], _ = run_python(library, tmp_path / "out", PYTHONS["system"], "threads")
+    threads = collections.defaultdict(list)
+    for record in process.records:
+        if record.type in (CALL, PUSH, POP):
+            threads[record.thread].append(record)
+    names = set()
+    for records in threads.values():
+        if len(records) == 1:
+            continue  # the main one's
+        events = said(dataclasses.replace(process, records=records))
+        number = events[2][1].split(".")[0]
+        names.add(number)
+        inner = [event for i in range(50) for event in (
+            ("push", "shared"), ("push", f"{number}.{i}"), ("call", 100 * int(number) + i),
+            ("pop",), ("pop",))]
+        assert events == [("push", "task"), *inner, ("pop",)]
+    assert names == set("01234567")
+
+
+def test_python_fork(library, tmp_path):
+    processes, _ = run_python(library, tmp_path / "out", PYTHONS["system"], "fork")
+    child, parent = sorted(map(said, processes), key=lambda events: events[0] == ("call", 1))
+    assert parent == [("call", 1), ("push", "across"), *ranges(("parent", 2)), ("pop",),
+                      ("step", 0)]
+    assert child == [*ranges(("child", 3)), ("step", 0)]
+
+
+def test_python_of_old(tmp_path):
+    """The oldest version that it is for; and where ctypes is missing, or has no such function."""
+    source = HEADER.with_suffix(".py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 8))
+    (tmp_path / "ctypes.py").write_text("raise ImportError\n", encoding="utf-8")
+    text = ("import gpuprof\n"
+            "def f(): return 5\n"
+            "assert gpuprof.range(f) is f and gpuprof.range('x')(f) is f\n"
+            "assert gpuprof.range('x') is gpuprof.range('y')\n"
+            "with gpuprof.range('x'): gpuprof.step(); gpuprof.mark('x'); gpuprof.start()\n"
+            "from gpuprof import *\n"
+            "print(list(range(3)), gpuprof.stop())\n")
+    for path in (tmp_path, HEADER.parent):
+        done = toolchain.run([sys.executable, "-c", text], toolchain.environment(
+            None, PYTHONPATH=f"{path}:{HEADER.parent}", PYTHONDONTWRITEBYTECODE=1))
+        assert done.stdout == "[0, 1, 2] None\n"
 
 
 def test_header_and_library_agree(library):
