@@ -76,6 +76,7 @@ static int fill(const struct ops *o, const struct event *e, const struct op_numb
                       .end_ns = e->begin_ns,
                       .process = e->process,
                       .thread = e->thread,
+                      .stack = r->stack_id,
                       .scope = r->code,
                       .is_traced = r->flags & RECORD_TRACED};
     if (!op->name && r->byte_count)

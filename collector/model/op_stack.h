@@ -36,6 +36,7 @@ struct op {
     struct thread *thread; /* that it began on */
     uint32_t number;       /* in its process, shared with ranges: the same in every pass */
     uint32_t node;         /* the survey's number of it, 0: no call was made in it */
+    uint32_t stack;        /* number of a STACK record; 0: none: it is not its thread's outermost */
     uint32_t row;          /* for its user, and so the next two */
     uint32_t inside;       /* how many began directly in it */
     uint32_t twin;         /* the last of them with its own name */

@@ -2,8 +2,8 @@
 /*
  * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
- * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_stacks.c the
- * stacks of calls.
+ * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_stacks.c
+ * stacks.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -142,10 +142,11 @@ int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *extern
 #define STACK_TEXT_BYTES   4096 /* of a stack's text; what is deeper is left out: "..." */
 
 /*
- * The node of the call's stack, 0: it has none to show. It will be among the stackFrames. 0 or
- * GPUPROF_NO_MEMORY.
+ * The node of a process's stack in a range (NULL: in none), 0: it has none to show. It will be
+ * among the stackFrames. 0 or GPUPROF_NO_MEMORY.
  */
-int chrome_stack(struct trace_writer *w, const struct slice *s, uint32_t *node);
+int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
+                 const struct range *range, uint32_t *node);
 
 /* Its member of args, innermost frame first; at most CHROME_STACK_BYTES. */
 char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node);

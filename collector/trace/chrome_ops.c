@@ -12,7 +12,8 @@
 #include "error.h"
 #include "trace/chrome.h"
 
-_Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 3 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
+_Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 3 * OP_TEXT_BYTES(RECORD_BYTES_MAX) +
+                       CHROME_STACK_BYTES <
                    OUTPUT_BUFFER_BYTES,
                "an operator fits into the buffer");
 
@@ -85,7 +86,7 @@ static char *put_inputs(char *out, const struct kernel_name *inputs, bool has_ty
 
 /* Its begin and end are as they are shown. */
 static void put_op(struct trace_writer *w, const struct op *op, const struct trace_row *row,
-                   bool ended)
+                   uint32_t stack, bool ended)
 {
     const struct kernel_name *name = walk_op_name(w->walk, op);
     const struct kernel_name *inputs =
@@ -93,7 +94,8 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     char unnamed[48];
     snprintf(unnamed, sizeof unnamed, "\"operator %llu\"", (unsigned long long)op->name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
-                                        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0));
+                                        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0) +
+                                        (stack ? CHROME_STACK_BYTES : 0));
     out = chrome_put_start(out, op_is_label(op) ? "user_annotation" : "cpu_op");
     out = name ? chrome_put(out, name->json, name->json_bytes)
                : chrome_put(out, unnamed, strlen(unnamed));
@@ -112,7 +114,12 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
         out = PUT(out, ",\"traced\":true");
     if (!ended)
         out = PUT(out, ",\"open\":true");
-    out = PUT(out, "}}");
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
+    *out++ = '}';
+    if (stack)
+        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+    *out++ = '}';
     output_advance(w->out, out);
 }
 
@@ -143,7 +150,10 @@ static int close_op(struct trace_writer *w, const struct op *closed, bool ended)
         row = &beside->row;
     }
     chrome_reach(w, op->process, op->begin_ns, op->end_ns);
-    put_op(w, op, row, ended);
+    uint32_t stack;
+    if (chrome_stack(w, op->process, op->stack, NULL, &stack) < 0)
+        return GPUPROF_NO_MEMORY;
+    put_op(w, op, row, stack, ended);
     return connect(w, op, row, ended);
 }
 

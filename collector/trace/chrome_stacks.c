@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of calls in a Chrome trace: the event names a stack frame, which names its parent, and so
- * on. Perfetto does not read those, so each stack is a text among the arguments, too.
+ * Stacks of calls and operators in a Chrome trace: the event names a stack frame, which names its
+ * parent, and so on. Perfetto does not read those, so each stack is a text among the arguments,
+ * too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +30,14 @@ static int use(struct trace_writer *w, uint32_t node)
     return 0;
 }
 
-int chrome_stack(struct trace_writer *w, const struct slice *s, uint32_t *node)
+int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
+                 const struct range *range, uint32_t *node)
 {
-    const struct event *e = &s->event;
     *node = 0;
-    if (!w->scope.tree || !e->record->stack_id)
+    if (!w->scope.tree || !stack)
         return 0;
-    const struct range *range = walk_range(s, false);
-    int error = call_tree_stack(w->scope.tree, 0, e->process->index, e->record->stack_id,
-                                range ? range->text : NULL, node);
+    int error =
+        call_tree_stack(w->scope.tree, 0, p->index, stack, range ? range->text : NULL, node);
     return error < 0 || !*node ? error : use(w, *node);
 }
 

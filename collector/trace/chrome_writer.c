@@ -262,7 +262,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     uint64_t begin_ns = chrome_time(w, e->begin_ns);
     uint64_t end_ns = chrome_time(w, e->end_ns);
     uint32_t stack;
-    int error = chrome_stack(w, s, &stack);
+    int error = chrome_stack(w, e->process, e->record->stack_id, walk_range(s, false), &stack);
     if (error < 0)
         return error;
     trace_row_fit(row, &begin_ns, &end_ns);

@@ -21,6 +21,7 @@ const char *ladder_step_text(unsigned step)
         [LADDER_BOTTOM] = "budget not attainable",
         [LADDER_SHAPES] = "inputs of operators off",
         [LADDER_OPERATORS] = "operators off",
+        [LADDER_OP_STACKS] = "stacks of operators off",
     };
     return step < LADDER_CODE_COUNT ? texts[step] : NULL;
 }

@@ -37,6 +37,7 @@ enum ladder_step {
         LADDER_STEP_COUNT, /* nothing is left to give up: the budget is not attainable */
     LADDER_SHAPES,         /* of PyTorch's operators */
     LADDER_OPERATORS,
+    LADDER_OP_STACKS, /* of those */
     LADDER_CODE_COUNT,
 };
 

@@ -299,6 +299,7 @@ static void add_window(struct ladder_window *out, const double *ns, const struct
     raise_to(&out->saves[LADDER_STACKS], per_million(ns[COST_STACK], its->wall_ns));
     raise_to(&out->saves[LADDER_QUERIES], per_million(ns[COST_QUERY], its->wall_ns));
     raise_to(&out->saves[LADDER_CALLBACKS], per_million(ns[COST_CALLBACK], its->wall_ns));
+    raise_to(&out->saves[LADDER_OP_STACKS], per_million(ns[COST_OPERATOR_STACK], its->wall_ns));
     raise_to(&out->saves[LADDER_SHAPES], per_million(ns[COST_OPERATOR], its->wall_ns));
     raise_to(&out->saves[LADDER_OPERATORS], per_million(ns[COST_OPERATOR], its->wall_ns));
     raise_to(&out->saves[LADDER_TENTH], calls);

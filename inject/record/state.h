@@ -48,6 +48,7 @@ enum off_bits {
     OFF_CUPTI = 256,      /* CUPTI as a whole, for good */
     OFF_SHAPES = 512,     /* what PyTorch's operators are called with ... */
     OFF_OPERATORS = 1024, /* ... and they themselves, but for labels */
+    OFF_OP_STACKS = 2048, /* who called them */
 };
 
 #define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() means */

@@ -63,6 +63,7 @@ static _Atomic uint32_t stack_count;   /* slots claimed */
 static _Atomic uint32_t failure_count; /* stack_of_failure */
 static _Atomic uint32_t last_stack;    /* the newest number */
 static const char *absent;             /* why there are none */
+static bool of_calls;                  /* theirs are wanted, not only those of operators */
 
 /* Of addresses with the age of what they mean, and of frames with none. */
 static uint64_t hash_of(const struct walk *w, uint32_t age)
@@ -147,10 +148,10 @@ static bool define(struct thread *t, uint32_t stack, const struct walk *w)
     return false;
 }
 
-/* The number of what the addresses mean, which are frames then. 0: no room. */
-static uint32_t number_of(struct thread *t, struct walk *w)
+/* 0: no room. */
+static uint32_t number_of(struct thread *t, const struct walk *w)
 {
-    struct slot *s = modules_frames(t, w->frames, w->count) ? slot_of(hash_of(w, 0)) : NULL;
+    struct slot *s = slot_of(hash_of(w, 0));
     uint32_t stack = s ? atomic_load_explicit(&s->stack, memory_order_acquire) : 0;
     if (stack || !s)
         return stack;
@@ -158,6 +159,16 @@ static uint32_t number_of(struct thread *t, struct walk *w)
     if (!define(t, stack, w))
         return 0;
     atomic_store_explicit(&s->stack, stack, memory_order_release);
+    return stack;
+}
+
+/* The number of frames that were not known: they are defined, and kept by `key`. */
+static uint32_t keep_stack(uint64_t key, uint32_t stack)
+{
+    if (stack)
+        add_recent(key, stack);
+    else
+        counter_add(COUNTER_STACKS_DROPPED, 1);
     return stack;
 }
 
@@ -188,12 +199,36 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
         if (age == atomic_load(&modules_age))
             break;
     }
-    uint32_t stack = number_of(t, w);
-    if (stack)
-        add_recent(key, stack);
-    else
-        counter_add(COUNTER_STACKS_DROPPED, 1);
-    return stack;
+    return keep_stack(key, modules_frames(t, w->frames, w->count) ? number_of(t, w) : 0);
+}
+
+/* Of what the frames have at hand: that of a place that is known needs no look at its names. */
+static uint64_t hash_of_python(const struct walk *w, const struct splice *s)
+{
+    uint64_t hash = hash_mix(1, w->is_borrowed * 2u + w->is_cut);
+    for (unsigned i = 0; i < s->count; i++)
+        hash = hash_mix(hash_mix(hash_mix(hash, s->frames[i].code), s->frames[i].instruction),
+                        s->frames[i].check);
+    return hash;
+}
+
+static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
+{
+    unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+    max = max < PYTHON_FRAMES_MAX ? max : PYTHON_FRAMES_MAX;
+    s->count = python_frames(s->frames, max, &w->is_cut, &w->is_borrowed);
+    uint64_t key = hash_of_python(w, s);
+    uint32_t stack = s->count ? find_recent(key) : 0;
+    if (likely(stack) || !s->count)
+        return stack;
+    w->count = 0;
+    for (unsigned i = 0; i < s->count; i++) {
+        uint32_t location = python_location(t, &s->frames[i]);
+        if (!location)
+            return keep_stack(key, 0);
+        w->frames[w->count++] = frame_in_python(location);
+    }
+    return keep_stack(key, number_of(t, w));
 }
 
 /* One that the thread has left by longjmp is its own still. NULL: all are taken. */
@@ -215,23 +250,35 @@ static void leave_room(struct thread *t, struct room *r)
     atomic_store_explicit(&r->is_taken, 0, memory_order_release);
 }
 
+typedef uint32_t (*take_fn)(struct thread *t, struct walk *w, struct splice *s);
+
 /* Where more threads than there are rooms take one. */
-static __attribute__((noinline)) uint32_t take_here(struct thread *t)
+static __attribute__((noinline)) uint32_t take_here(struct thread *t, take_fn how)
 {
     struct walk w;
     struct splice s;
-    return take_walk(t, &w, &s);
+    return how(t, &w, &s);
 }
 
-uint32_t stack_take(struct thread *t)
+static uint32_t take_by(struct thread *t, take_fn how)
 {
     int saved = errno;
     struct room *r = take_room(t);
-    uint32_t stack = r ? take_walk(t, &r->walk, &r->splice) : take_here(t);
+    uint32_t stack = r ? how(t, &r->walk, &r->splice) : take_here(t, how);
     if (r)
         leave_room(t, r);
     errno = saved;
     return stack;
+}
+
+uint32_t stack_take(struct thread *t)
+{
+    return take_by(t, take_walk);
+}
+
+uint32_t stack_take_python(struct thread *t)
+{
+    return table && python_is_here() ? take_by(t, take_python) : 0;
 }
 
 bool stack_of_failure(unsigned class)
@@ -259,11 +306,19 @@ void stacks_turn(void)
         set_slow((uint64_t)(((unsigned __int128)ns << 32) / gp.header.scale.mult), always);
 }
 
+static void look_for_python(void)
+{
+    if (table)
+        python_look();
+}
+
 void stacks_start(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
-    if (!absent && !table && (always || ns != SETTING_OFF)) {
+    of_calls = always || ns != SETTING_OFF;
+    bool of_operators = gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_STACKS;
+    if (!absent && !table && (of_calls || of_operators)) {
         table = pages_map(sizeof *table);
         if (!table) {
             absent = "absent: no memory";
@@ -271,8 +326,7 @@ void stacks_start(void)
         }
     }
     stacks_turn();
-    if (stacks_are_on())
-        python_look();
+    look_for_python();
 }
 
 void stacks_load(void)
@@ -298,14 +352,13 @@ void stacks_reset(void)
 
 bool stacks_are_on(void)
 {
-    return !absent && table;
+    return !absent && table && of_calls;
 }
 
 void stacks_look(struct thread *writer)
 {
     (void)writer;
-    if (stacks_are_on())
-        python_look();
+    look_for_python();
 }
 
 /* "absent: " and why, if there are none; in `text`, if it takes more than a constant. */
@@ -314,6 +367,8 @@ static const char *source(char *text, size_t bytes)
     const char *state = unwinder_state();
     if (absent || !table)
         return absent ? absent : "absent: switched off";
+    if (!of_calls)
+        return "of operators only, Python frames";
     if (python_is_here())
         return "call frame information (Python's frames want it)";
     if (strcmp(state, UNWINDER_READY) == 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of slow calls: walked, looked up, and written at first sight. A process has each stack
- * once, known by a 64-bit hash of its frames: of the 65,536 that a table holds, two that are not
- * the same are taken for one with a chance of 1 in 8 thousand million. Frames are what return
- * addresses mean; what a stack's addresses meant is kept until something is unloaded, so that the
- * usual one is found without asking for the modules that they are in.
+ * The stacks of slow calls, and of operators: walked, looked up, and written at first sight. A
+ * process has each stack once, known by a 64-bit hash of its frames: of the 65,536 that a table
+ * holds, two that are not the same are taken for one with a chance of 1 in 8 thousand million.
+ * Frames are what return addresses mean; what a stack's addresses meant is kept until something is
+ * unloaded, so that the usual one is found without asking for the modules that they are in.
  *
  * A known stack costs no write. The definition of a new one is in the stream before its number is
  * in the table, so that no kill leaves a number without a meaning; two threads that meet it at the
@@ -27,6 +27,12 @@ struct thread;
 uint32_t stack_take(struct thread *t);
 
 /*
+ * The same of its Python frames alone: for one of PyTorch's operators. 0 is not counted: threads
+ * without Python have none.
+ */
+uint32_t stack_take_python(struct thread *t);
+
+/*
  * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,
  * those of the first STACK_FAILURES_MAX of a process: some programs probe, or go on after an error
  * that all further calls return.
@@ -46,7 +52,7 @@ void stacks_reset(void);
 /* None is taken any more, or some are again; recorded.h. */
 void stacks_turn(void);
 
-/* Are there any? From the start of a recording on. */
+/* Are there any of calls? From the start of a recording on. */
 bool stacks_are_on(void);
 
 /* Once a second: looks for an interpreter, if there are any. */

@@ -5,6 +5,7 @@
 #include "hook/call.h"
 #include "range/user_ranges.h"
 #include "record/thread.h"
+#include "stack/stack.h"
 #include "torch/op_layout.h"
 #include "torch/op_table.h"
 #include "torch/op_values.h"
@@ -26,8 +27,11 @@ struct begin {
     const void *function; /* at::RecordFunction */
     uint32_t name;        /* 0: `text` */
     uint32_t inputs;      /* 0: none known */
+    uint32_t stack;       /* 0: none */
     uint8_t scope;
     bool is_traced;
+    bool is_outermost; /* and stacks are wanted */
+    uint64_t stack_ticks;
     uint64_t sequence; /* 1 more than it; 0: none */
     uint64_t forward;
     const char *text;
@@ -58,10 +62,15 @@ static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be com
 
 /* What each thread remembers. */
 static __thread struct {
-    uint64_t epoch;   /* the thread's when it was last looked at */
-    uint32_t tracing; /* operators that trace and are open */
-    uint32_t burst;   /* begins and ends to be timed yet: apart from calls', which are fewer */
+    uint64_t epoch;        /* the thread's when it was last looked at */
+    uint32_t tracing;      /* operators that trace and are open */
+    uint32_t burst;        /* begins and ends to be timed yet: apart from calls', which are fewer */
+    uint32_t moved;        /* `moved_count` when it was last looked at */
+    const void *outermost; /* the open operator inside of which none has a stack; NULL: none */
 } own;
+
+/* Outermost operators that ended on another thread than they began on. */
+static _Atomic uint32_t moved_count;
 
 /* ---- What a start hands to its end ----------------------------------------------------------- */
 
@@ -74,6 +83,7 @@ static void destroy(struct torch_context *context)
 static void (*const context_functions[])(struct torch_context *) = {NULL, NULL, destroy, destroy};
 static struct torch_context recorded = {&context_functions[2]};
 static struct torch_context traces = {&context_functions[2]};
+static struct torch_context outermost = {&context_functions[2]};
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
@@ -145,18 +155,19 @@ static inline bool append(struct thread *t, unsigned type, unsigned flags, unsig
     return true;
 }
 
-/* With its text: its name found no room in the table. */
-static __attribute__((noinline)) bool append_named(struct thread *t, const struct begin *b,
-                                                   unsigned flags, const uint64_t *args,
-                                                   unsigned count)
+/* With its text, if its name found no room in the table, or with its stack. */
+static __attribute__((noinline)) bool append_more(struct thread *t, const struct begin *b,
+                                                  unsigned flags, const uint64_t *args,
+                                                  unsigned count)
 {
     struct record r = {.type = RECORD_OP_BEGIN,
                        .flags = (uint8_t)flags,
                        .code = b->scope,
                        .begin = ticks_now(),
+                       .stack_id = b->stack,
                        .arg_count = (uint8_t)count,
-                       .bytes = (const uint8_t *)b->text,
-                       .byte_count = range_text_bytes(b->text)};
+                       .bytes = b->name ? NULL : (const uint8_t *)b->text,
+                       .byte_count = b->name ? 0 : range_text_bytes(b->text)};
     return append_slowly(t, &r, args);
 }
 
@@ -166,8 +177,8 @@ static inline bool append_begin(struct thread *t, const struct begin *b)
                                     b->forward};
     unsigned count = b->forward ? 5 : b->sequence ? 4 : b->inputs ? 3 : 2;
     unsigned flags = b->is_traced ? RECORD_TRACED : 0;
-    if (unlikely(!b->name))
-        return append_named(t, b, flags, args, count);
+    if (unlikely(!b->name || b->stack))
+        return append_more(t, b, flags, args, count);
     return append(t, RECORD_OP_BEGIN, flags, b->scope, ticks_now(), args, count);
 }
 
@@ -244,8 +255,38 @@ static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const 
     return likely(number) ? number : meet_inputs(t, bytes, byte_count, hash, of);
 }
 
+/*
+ * Is it in no other operator of this thread? One that is remembered may be over: it ended on
+ * another thread, or its object is this one's now.
+ */
+static bool is_outermost(const void *function)
+{
+    uint32_t moved = atomic_load_explicit(&moved_count, memory_order_relaxed);
+    if (own.moved != moved || own.outermost == function)
+        own.outermost = NULL;
+    own.moved = moved;
+    return !own.outermost;
+}
+
+/* It has a row of its own among what gpuprof costs. */
+static __attribute__((noinline)) void take_stack(struct thread *t, struct begin *b)
+{
+    uint64_t begin = ticks_now();
+    b->stack = stack_take_python(t);
+    b->stack_ticks = ticks_now() - begin;
+    thread_cost_time(t->cost, COST_OPERATOR_STACK, b->stack_ticks);
+}
+
+static void end_outermost(const void *function)
+{
+    if (own.outermost == function)
+        own.outermost = NULL;
+    else
+        atomic_fetch_add_explicit(&moved_count, 1, memory_order_relaxed);
+}
+
 static inline struct torch_context *begin_one(struct thread *t, struct begin *b, bool has_layout,
-                                              bool has_inputs)
+                                              bool has_inputs, bool has_stack)
 {
     b->text = torch_library.name(b->function);
     b->name = name_number(t, b->text);
@@ -262,14 +303,19 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
             b->inputs = inputs_number(t, (const void *)(uintptr_t)op_word(b->function, l->inputs),
                                       count, entry);
     }
+    b->is_outermost = has_stack && !b->is_traced && is_outermost(b->function);
+    if (b->is_outermost)
+        take_stack(t, b);
     if (!append_begin(t, b))
         return NULL;
     own.tracing += begins_trace;
-    return begins_trace ? &traces : &recorded;
+    if (b->is_outermost)
+        own.outermost = b->function;
+    return begins_trace ? &traces : b->is_outermost ? &outermost : &recorded;
 }
 
 static inline struct torch_context *begin(const void *function, uint8_t scope, bool has_layout,
-                                          bool has_inputs)
+                                          bool has_inputs, bool has_stack)
 {
     struct thread *t = &this_thread;
     struct call c;
@@ -279,9 +325,9 @@ static inline struct torch_context *begin(const void *function, uint8_t scope, b
     if (unlikely(own.epoch != t->epoch))
         renew(t);
     uint64_t now = unlikely(own.burst) ? ticks_now() : 0;
-    struct torch_context *context = begin_one(t, &b, has_layout, has_inputs);
+    struct torch_context *context = begin_one(t, &b, has_layout, has_inputs, has_stack);
     if (unlikely(now))
-        time_one(t, now);
+        time_one(t, now + b.stack_ticks);
     call_leave(t);
     return context;
 }
@@ -295,6 +341,8 @@ static void end(const void *function, struct torch_context *context)
     uint64_t args[] = {(uintptr_t)function};
     if (context == &traces && own.tracing)
         own.tracing--;
+    if (context == &outermost)
+        end_outermost(function);
     if (!context || !enter(t, &c, true))
         return;
     append(t, RECORD_OP_END, 0, 0, now, args, 1);
@@ -336,17 +384,22 @@ static void end(const void *function, struct torch_context *context)
 
 START(op_start_mark)
 {
-    return begin(function, TORCH_SCOPE_USER, false, false);
+    return begin(function, TORCH_SCOPE_USER, false, false, false);
 }
 
 START(op_start_plain)
 {
-    return begin(function, SCOPE_UNKNOWN, true, false);
+    return begin(function, SCOPE_UNKNOWN, true, false, false);
 }
 
 START(op_start_full)
 {
-    return begin(function, SCOPE_UNKNOWN, true, true);
+    return begin(function, SCOPE_UNKNOWN, true, true, false);
+}
+
+START(op_start_stacks)
+{
+    return begin(function, SCOPE_UNKNOWN, true, true, true);
 }
 
 #undef START

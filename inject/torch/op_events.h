@@ -13,11 +13,13 @@
 
 #include <stdint.h>
 
-/* What PyTorch is given as starts and end of a callback: of labels, of operators, and of operators
- * with their inputs. */
+/* What PyTorch is given as starts and end of a callback: of labels, of operators, of operators with
+ * their inputs, and of those of which each thread's outermost ones have a stack of Python's, too.
+ */
 uintptr_t op_start_mark(void);
 uintptr_t op_start_plain(void);
 uintptr_t op_start_full(void);
+uintptr_t op_start_stacks(void);
 uintptr_t op_end(void);
 
 /* In the child of a fork: its file has no names yet. */

@@ -32,5 +32,6 @@
     start op_start_mark
     start op_start_plain
     start op_start_full
+    start op_start_stacks
 #endif
     .section .note.GNU-stack,"",%progbits

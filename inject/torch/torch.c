@@ -33,6 +33,7 @@ static struct {
     struct switched mark;
     struct switched plain;
     struct switched full;
+    struct switched stacks;
     uint64_t loaded;     /* the writer's, as is the rest: objects, when it was last looked for */
     const char *absence; /* why it is not here, as it stands in the stream */
     const char *told;    /* the last META record */
@@ -41,11 +42,12 @@ static struct {
 
 static enum torch_detail detail_of(uint32_t off)
 {
-    bool has_shapes = gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_SHAPES;
-    return off & OFF_CALLS                   ? TORCH_NOTHING
-           : off & OFF_OPERATORS             ? TORCH_LABELS
-           : off & OFF_SHAPES || !has_shapes ? TORCH_NAMES
-                                             : TORCH_SHAPES;
+    uint64_t wanted = gp.settings.numbers[SETTING_PYTORCH];
+    return off & OFF_CALLS                                  ? TORCH_NOTHING
+           : off & OFF_OPERATORS                            ? TORCH_LABELS
+           : off & OFF_SHAPES || wanted < PYTORCH_SHAPES    ? TORCH_NAMES
+           : off & OFF_OP_STACKS || wanted < PYTORCH_STACKS ? TORCH_SHAPES
+                                                            : TORCH_STACKS;
 }
 
 static struct torch_callback callback(uintptr_t start, bool is_mark, bool has_inputs)
@@ -79,16 +81,15 @@ static void turn(struct switched *s, bool on, uintptr_t start, bool is_mark, boo
 /* What goes off goes first: no operator is recorded twice. */
 static void follow(enum torch_detail detail)
 {
-    bool plain = detail == TORCH_NAMES, full = detail == TORCH_SHAPES;
     turn(&torch.mark, detail != TORCH_NOTHING, op_start_mark(), true, false);
-    if (!plain)
-        turn(&torch.plain, false, op_start_plain(), false, false);
-    if (!full)
-        turn(&torch.full, false, op_start_full(), false, true);
-    if (plain)
-        turn(&torch.plain, true, op_start_plain(), false, false);
-    if (full)
-        turn(&torch.full, true, op_start_full(), false, true);
+    for (unsigned on = 0; on < 2; on++) {
+        if ((detail == TORCH_NAMES) == on)
+            turn(&torch.plain, on, op_start_plain(), false, false);
+        if ((detail == TORCH_SHAPES) == on)
+            turn(&torch.full, on, op_start_full(), false, true);
+        if ((detail == TORCH_STACKS) == on)
+            turn(&torch.stacks, on, op_start_stacks(), false, true);
+    }
 }
 
 /* Who comes late finds what was asked for last; who cannot wait leaves it to the writer. */
@@ -106,7 +107,7 @@ void torch_turn(void)
 static void find(void)
 {
     torch.absence = torch_library_find();
-    torch.mark = torch.plain = torch.full = (struct switched){0};
+    torch.mark = torch.plain = torch.full = torch.stacks = (struct switched){0};
     atomic_store(&torch.is_here, !torch.absence);
 }
 
@@ -133,14 +134,14 @@ enum torch_detail torch_detail_now(void)
 /* As it stands in the stream; a view that lasts. */
 static const char *status(void)
 {
-    static const char *const details[] = {"", "labels", "names", "shapes"};
+    static const char *const details[] = {"", "labels", "names", "shapes", "stacks"};
     if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF)
         return NULL;
     if (!atomic_load(&torch.is_here))
         return torch.absence;
     if (op_layout_is_refused())
         return "names only: this version's operators are laid out as none that is known";
-    if (torch_detail_now() == TORCH_SHAPES && op_values_are_refused())
+    if (torch_detail_now() >= TORCH_SHAPES && op_values_are_refused())
         return "names: this version's tensors are laid out as none that is known";
     return details[torch_detail_now()];
 }

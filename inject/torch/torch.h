@@ -2,8 +2,9 @@
 /*
  * PyTorch's operators, recorded without an edit of the program: callbacks of PyTorch's own, global
  * ones, registered by the writer once libtorch_cpu is loaded and the process records. What ran
- * before is not recorded. Three of them: labels (the program's, the optimiser's, the data
- * loader's), operators, and operators with their inputs; of the latter two one at most is on.
+ * before is not recorded. Four of them: labels (the program's, the optimiser's, the data
+ * loader's), operators, operators with their inputs, and those with stacks, too; of the latter
+ * three one at most is on.
  */
 #ifndef GPUPROF_INJECT_TORCH_H
 #define GPUPROF_INJECT_TORCH_H
@@ -12,7 +13,7 @@
 
 struct thread;
 
-enum torch_detail { TORCH_NOTHING, TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES };
+enum torch_detail { TORCH_NOTHING, TORCH_LABELS, TORCH_NAMES, TORCH_SHAPES, TORCH_STACKS };
 
 /* By the writer: registers them when there is PyTorch. */
 void torch_look(struct thread *writer);

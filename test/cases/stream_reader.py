@@ -273,6 +273,7 @@ class Op:
     thread: int
     own_thread: int  # PyTorch's number of its thread; None: no record says it
     begin: int
+    stack: int = 0  # number of its record; 0: none
     end: int = None  # None: it did not end
     end_thread: int = None
 
@@ -345,7 +346,8 @@ def read_ops(process):
         address, name, its, sequence, forward = (*record.args, 0, 0, 0)[:5]
         text = names.get(name) if name else record.text.decode("utf-8", "replace")
         op = Op(text, record.code, bool(record.flags & TRACED), sequence - 1 if sequence else None,
-                forward, inputs.get(its), record.thread, threads.get(record.thread), record.begin)
+                forward, inputs.get(its), record.thread, threads.get(record.thread), record.begin,
+                record.stack)
         ops.append(op)
         open_ops[address] = op
     return sorted(ops, key=lambda op: (op.thread, op.begin))

@@ -4,7 +4,9 @@
 import collections
 import dataclasses
 import json
+import pathlib
 import signal
+import struct
 
 import pytest
 import stream_reader
@@ -16,6 +18,7 @@ LAYOUTS = ("2.1", "2.1-old", "2.4-old", "2.11", "2.15")
 LABEL_SCOPE, UNKNOWN_SCOPE = 7, 255
 NAMES_MAX, INPUTS_MAX, VARIANTS = (1 << 16) - 1, (1 << 18) - 1, 256
 BYTES_MAX = 4096
+SYSTEM_PYTHON = "/usr/bin/python3"
 VALUES = 40 * 13  # operators of the scenario
 
 
@@ -186,8 +189,9 @@ def test_crossing(torch):
         assert a.begin < b.begin < a.end < b.end
 
 
-def test_threads(torch):
-    process = torch("threads").process
+@pytest.mark.parametrize("pytorch", ("shapes", "stacks"))
+def test_threads(torch, pytorch):
+    process = torch("threads", pytorch=pytorch).process
     assert compare(process, torch.logged(process)) == 64 * 300
     assert not process.losses
     # One record of each name and each set of inputs, whoever met it first.
@@ -274,6 +278,115 @@ def test_given_up(torch):
     assert [op.name for op in ops[-99:]] == ["step ()"] * 99  # they end amid the round before
     kinds = [op.inputs is not None for op in ops if op.scope != LABEL_SCOPE]
     assert kinds[0] and not kinds[-1] and kinds == sorted(kinds, reverse=True)
+
+
+class Frames:
+    """The Python frames of a process's stacks, and whether they are borrowed."""
+
+    def __init__(self, process):
+        self.places = {}
+        for r in process.of_type(stream_reader.TYPE_NUMBERS["python"]):
+            file, function = r.text.split(b"\0")
+            self.places[r.args[0]] = [file.decode(), r.args[1], function.decode()]
+        self.stacks = {r.args[0]: r for r in process.of_type(stream_reader.TYPE_NUMBERS["stack"])}
+
+    def of(self, number):
+        record = self.stacks[number]
+        frames = struct.unpack(f"<{len(record.text) // 8}Q", record.text)
+        assert all(frame >> 60 == 2 for frame in frames), "Python's alone"
+        return [self.places[frame & 0xFFFFFFFF] for frame in frames], record.args[1]
+
+
+def run_python(torch, scene, pytorch="stacks", **settings):
+    """Each process, its operators' stacks, and what Python said of them."""
+    env = toolchain.environment(
+        torch.out, torch.library, GPUPROF_LIVE=torch.live, LD_LIBRARY_PATH=torch.path,
+        GPUPROF_PYTORCH=pytorch, **{"GPUPROF_BACKTRACE_THRESHOLD": "off", **settings})
+    told = torch.folder / "told"
+    done = toolchain.run([SYSTEM_PYTHON, toolchain.SOURCES / "torch_python.py", scene, told], env)
+    assert done.stderr.count("\n") == (scene == "governed")
+    return [(process, json.loads((torch.folder / f"told.{process.header.pid}").read_text()))
+            for process in torch.processes]
+
+
+def check_stacks(process, told, flags=0):
+    frames = Frames(process)
+    ops = stream_reader.read_ops(process)
+    assert [op.name for op in ops] == [name for name, _ in told]
+    for op, (name, stack) in zip(ops, told):
+        if stack is None:
+            assert op.stack == 0, name
+        else:
+            assert frames.of(op.stack) == (stack, flags if name == "Backward" else 0), name
+    return frames
+
+
+@pytest.mark.parametrize("scene", ("kinds", "moved", "native", "borrowed"))
+def test_stacks(torch, scene):
+    [(process, told)] = run_python(torch, scene)
+    frames = check_stacks(process, told, flags=2)
+    different = {repr(stack) for _, stack in told if stack}
+    assert len(frames.stacks) == len(different) > 0
+    assert process.meta["pytorch"] == "stacks"
+    assert process.meta["stacks"] == "of operators only, Python frames" and not process.losses
+    calls = process.of_type(stream_reader.CALL)
+    assert calls and not any(call.stack for call in calls)
+    costs = {r.text: r.args for r in process.of_type(stream_reader.TYPE_NUMBERS["cost"])}
+    outermost = sum(op.stack > 0 for op in stream_reader.read_ops(process))
+    assert costs[b"operator_stack"][0] == outermost + 3 * (scene == "native")
+
+
+def test_stacks_in_a_child(torch):
+    """The operator around the fork is open there, too; what is in it has no stack."""
+    for process, told in run_python(torch, "fork"):
+        check_stacks(process, [line for line in told if line[0] != "aten::around" or
+                               told[0][0] == "aten::first"])
+
+
+def test_stacks_are_asked_for(torch):
+    [(process, told)] = run_python(torch, "kinds", pytorch="shapes")
+    assert len(stream_reader.read_ops(process)) == len(told)
+    assert not process.of_type(stream_reader.TYPE_NUMBERS["stack"])
+    assert process.meta["stacks"] == "absent: switched off"
+
+
+def test_stacks_beside_those_of_calls(torch):
+    [(process, told)] = run_python(torch, "kinds", GPUPROF_BACKTRACE_THRESHOLD="0")
+    check_stacks(process, told)
+    assert all(call.stack for call in process.of_type(stream_reader.CALL))
+
+
+def test_stacks_are_given_up_first(torch):
+    [(process, _)] = run_python(torch, "governed", GPUPROF_OVERHEAD_MAX="0.0001%")
+    steps = [(s.code, s.text.decode()) for s in process.of_type(stream_reader.STEP_DOWN)]
+    assert [s for s in steps if s[0] >= 7] == [(9, "stacks of operators off"),
+                                               (7, "inputs of operators off"), (8, "operators off")]
+    assert [text for key, text in process.metas if key == "pytorch"] == \
+        ["stacks", "shapes", "names", "labels"]
+    ops = [op for op in stream_reader.read_ops(process) if op.name == "aten::linear0"]
+    has_stack = [op.stack > 0 for op in ops]
+    assert has_stack[0] and not has_stack[-1] and has_stack == sorted(has_stack, reverse=True)
+
+
+def test_stacks_in_a_trace(torch, run_collector):
+    [(process, told)] = run_python(torch, "kinds")
+    trace = json.loads(run_collector("merge", torch.out).stdout)
+    ops = [e for e in trace["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation")]
+    by_number = {op["args"]["External id"]: op for op in ops}
+    frames = trace["stackFrames"]
+    for number, (name, stack) in enumerate(told, 1):
+        op = by_number[number]
+        assert op["name"] == name and ("stack" in op["args"]) == (stack is not None)
+        if stack is None:
+            assert "sf" not in op
+            continue
+        shown, at = [], op["sf"]
+        while at:
+            shown.append(frames[str(at)]["name"])
+            at = frames[str(at)].get("parent")
+        assert shown == [f"{function} ({pathlib.Path(file).name}:{line})"
+                         for file, line, function in stack]
+        assert op["args"]["stack"] == " | ".join(shown)
 
 
 @pytest.mark.parametrize("pytorch", ("off", None))

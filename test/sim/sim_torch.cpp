@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <variant>
@@ -550,11 +551,25 @@ VISIBLE void sim_op_end(sim_op *op)
     delete op;
 }
 
+VISIBLE void sim_op_native(const char *name, unsigned long count)
+{
+    std::thread([=] {
+        for (unsigned long i = 0; i < count; i++)
+            sim_op_end(sim_op_begin(name, SIM_BACKWARD, -1, 0, ""));
+    }).join();
+}
+
 VISIBLE int sim_callbacks(void)
 {
     std::lock_guard<std::mutex> guard(registry);
     return static_cast<int>(std::count_if(registered.begin(), registered.end(),
                                           [](const Registered &r) { return r.is_on; }));
+}
+
+VISIBLE int sim_registered(void)
+{
+    std::lock_guard<std::mutex> guard(registry);
+    return static_cast<int>(registered.size());
 }
 
 VISIBLE unsigned long sim_thread(void)

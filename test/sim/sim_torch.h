@@ -27,8 +27,13 @@ struct sim_op *sim_op_begin(const char *name, int scope, long sequence, unsigned
 /* It ends, perhaps on another thread. */
 void sim_op_end(struct sim_op *op);
 
-/* Callbacks that are on. */
+/* `count` operators, one after another, on a thread of its own, which knows nothing of Python;
+ * waits for it. */
+void sim_op_native(const char *name, unsigned long count);
+
+/* Callbacks that are on; and all that were ever registered. */
 int sim_callbacks(void);
+int sim_registered(void);
 
 /* This thread's number, as backward operators are told it. */
 unsigned long sim_thread(void);

@@ -5,7 +5,7 @@
 #include "cost/ladder.h"
 
 #define ALL       ((1u << LADDER_STEP_COUNT) - 1)
-#define OPERATORS (1u << LADDER_SHAPES | 1u << LADDER_OPERATORS)
+#define OPERATORS (1u << LADDER_SHAPES | 1u << LADDER_OPERATORS | 1u << LADDER_OP_STACKS)
 
 static struct ladder ladder;
 static struct ladder_window window;
@@ -42,10 +42,13 @@ static void operators_have_their_place(void **state)
 {
     (void)state;
     start(ALL | OPERATORS, 20001);
-    assert_string_equal(looks(20), ".0.7.1.8.2.3.4.5.6..");
+    assert_string_equal(looks(22), ".9.0.7.1.8.2.3.4.5.6..");
     assert_int_equal(ladder.taken, ALL | OPERATORS);
     start(OPERATORS, 20001);
-    assert_string_equal(looks(8), ".7.8.6..");
+    assert_string_equal(looks(10), ".9.7.8.6..");
+    window.saves[LADDER_OP_STACKS] = 0; /* threads without Python have none */
+    ladder = (struct ladder){0};
+    assert_string_equal(looks(4), ".7.8");
 }
 
 static void within_the_budget_nothing_is(void **state)

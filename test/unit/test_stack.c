@@ -33,6 +33,11 @@ static const struct walk *walked; /* where the last walk was left */
 static jmp_buf *leaves_to;        /* a signal handler leaves it, to there */
 static bool unloads_in_walk;      /* the next check finds that something was unloaded */
 
+static struct python_frame python[PYTHON_FRAMES_MAX + 1];
+static unsigned python_count;
+static unsigned location_count; /* so far */
+static bool python_is_there, python_is_borrowed;
+
 _Atomic uint32_t modules_age;
 
 void walk_stack(struct thread *t, struct walk *w, unsigned max)
@@ -76,7 +81,23 @@ bool modules_reset(void)
 
 bool python_is_here(void)
 {
-    return false;
+    return python_is_there;
+}
+
+unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)
+{
+    unsigned count = python_count < max ? python_count : max;
+    memcpy(frames, python, count * sizeof *frames);
+    *is_cut = count < python_count;
+    *is_borrowed = python_is_borrowed;
+    return count;
+}
+
+uint32_t python_location(struct thread *t, const struct python_frame *frame)
+{
+    (void)t;
+    location_count++;
+    return (uint32_t)frame->instruction % 1000;
 }
 
 void python_look(void)
@@ -356,6 +377,67 @@ static void errno_stays(void **state)
     assert_int_equal(errno, 4242);
 }
 
+/* ---- Python's alone ---- */
+
+/* Frames at the places number, number + 1, ... */
+static uint32_t take_python(uint64_t number, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        python[i] = (struct python_frame){
+            .code = ADDRESS + number + i, .instruction = 1000 * i + number + i, .check = 1};
+    python_count = count;
+    return stack_take_python(&own);
+}
+
+static void of_python(void **state)
+{
+    (void)state;
+    assert_int_equal(take_python(7, 3), 0); /* no interpreter */
+    python_is_there = true;
+    assert_int_equal(take_python(7, 0), 0);
+    location_count = 0;
+    assert_int_equal(take_python(7, 3), 1);
+    assert_int_equal(take_python(9, 2), 2);
+    assert_int_equal(location_count, 5);
+    assert_int_equal(take_python(7, 3), 1); /* known, and not looked up */
+    assert_int_equal(location_count, 5);
+    python[0].check = 2; /* another code object, at the address of one, with the same places */
+    assert_int_equal(stack_take_python(&own), 1);
+    assert_int_equal(location_count, 8);
+    const struct record *r = append_find(RECORD_STACK, 1);
+    assert_int_equal(r->byte_count, 3 * 8);
+    assert_int_equal(r->args[STACK_FLAGS], 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(((const uint64_t *)(const void *)r->bytes)[i], frame_in_python(7 + i));
+    python_is_borrowed = true;
+    assert_int_equal(take_python(7, 3), 3);
+    assert_int_equal(append_find(RECORD_STACK, 3)->args[STACK_FLAGS], STACK_BORROWED);
+    python_is_borrowed = false;
+    assert_int_equal(take_python(1, PYTHON_FRAMES_MAX), 4); /* 64 are kept */
+    assert_int_equal(append_find(RECORD_STACK, 4)->args[STACK_FLAGS], STACK_CUT);
+    assert_int_equal(append_find(RECORD_STACK, 4)->byte_count, 64 * 8);
+    assert_int_equal(append_counter(COUNTER_STACKS_DROPPED), 0);
+    assert_int_equal(take_python(999, 3), 0); /* its second place finds no room */
+    assert_int_equal(append_counter(COUNTER_STACKS_DROPPED), 1);
+    python_is_there = false;
+}
+
+/* Wanted for operators only. */
+static void of_operators(void **state)
+{
+    (void)state;
+    stacks_reset();
+    gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD] = SETTING_OFF;
+    gp.settings.numbers[SETTING_PYTORCH] = PYTORCH_STACKS;
+    stacks_start();
+    python_is_there = true;
+    assert_false(stacks_are_on());
+    assert_int_equal(take_python(7, 3), 1);
+    python_is_there = false;
+    gp.settings.numbers[SETTING_PYTORCH] = PYTORCH_SHAPES;
+    gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD] = 0;
+}
+
 /* ---- threads ---- */
 
 #define THREADS 8
@@ -413,6 +495,8 @@ int main(void)
         cmocka_unit_test_setup(forked, start),
         cmocka_unit_test_setup(left, start),
         cmocka_unit_test_setup(errno_stays, start),
+        cmocka_unit_test_setup(of_python, start),
+        cmocka_unit_test_setup(of_operators, start),
         cmocka_unit_test_setup(in_parallel, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
