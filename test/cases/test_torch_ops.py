@@ -280,6 +280,25 @@ def test_given_up(torch):
     assert kinds[0] and not kinds[-1] and kinds == sorted(kinds, reverse=True)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("budget", (2, 0.2))
+def test_a_budget_holds(torch, budget):
+    """200,000 operators a second. What they cost is measured by the program, too, by its thread's
+    clock: gpuprof says no less, and what is left is within a quarter of the budget."""
+    env = toolchain.environment(
+        torch.out, torch.library, GPUPROF_LIVE=torch.live, LD_LIBRARY_PATH=torch.path,
+        GPUPROF_PYTORCH="shapes", GPUPROF_OVERHEAD_MAX=f"{budget}%")
+    done = toolchain.run([torch.program, "rate", 5], env)
+    spent_ns, share, callbacks = map(float, done.stdout.split())
+    process = torch.process
+    assert 100 * share <= 1.25 * budget
+    steps = [s.code for s in process.of_type(stream_reader.STEP_DOWN)]
+    assert (8 in steps) == (callbacks == 1) and (7 in steps) >= (8 in steps)
+    assert bool(steps) == done.stderr.startswith("gpuprof: ")
+    costs = {r.text: r.args for r in process.of_type(stream_reader.TYPE_NUMBERS["cost"])}
+    assert costs[b"operator"][3] >= 0.4 * spent_ns > 0
+
+
 class Frames:
     """The Python frames of a process's stacks, and whether they are borrowed."""
 

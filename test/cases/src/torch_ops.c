@@ -246,6 +246,51 @@ static void governed(void)
         exit(9);
 }
 
+static double ns_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* 200,000 operators a second, as far as the machine has turns for them. */
+static struct spent {
+    double cpu_ns; /* of this thread, for the operators alone */
+    double wall_ns;
+    double count;
+} paced(double seconds)
+{
+    struct spent s = {0, 0, 0};
+    double begin = ns_of(CLOCK_MONOTONIC);
+    while (s.wall_ns < seconds * 1e9) {
+        double before = ns_of(CLOCK_THREAD_CPUTIME_ID);
+        sim_op_repeat("aten::view", "T6[8,16,64] ( I128 I64 )", 200);
+        s.cpu_ns += ns_of(CLOCK_THREAD_CPUTIME_ID) - before;
+        s.count += 200;
+        s.wall_ns = ns_of(CLOCK_MONOTONIC) - begin;
+        if (s.wall_ns < s.count * 5000)
+            usleep((useconds_t)((s.count * 5000 - s.wall_ns) / 1000));
+    }
+    return s;
+}
+
+/*
+ * Prints what is spent on telling of operators, by this thread's clock: in all, in ns, and at last,
+ * as a share of the time; and whether there is anybody yet who is told. Bare comes first.
+ */
+static void rate(double seconds)
+{
+    struct spent bare = paced(0.3);
+    double bare_ns = bare.cpu_ns / bare.count;
+    call_cuda();
+    wait_for(2);
+    struct spent first = paced(seconds), last = paced(1);
+    double last_ns = last.cpu_ns - bare_ns * last.count;
+    printf("%.0f %.6f %d\n", first.cpu_ns - bare_ns * first.count + last_ns, last_ns / last.wall_ns,
+           sim_callbacks());
+    exit(0);
+}
+
 static void long_list(void)
 {
     static char inputs[8000];
@@ -335,6 +380,8 @@ int main(int argc, char **argv)
         values();
         return sim_callbacks();
     }
+    if (strcmp(wanted, "rate") == 0 && argc > 2)
+        rate(atof(argv[2]));
     call_cuda();
     wait_for(callbacks);
     if (callbacks == 0) /* it would have taken them by then */
