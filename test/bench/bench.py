@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range walks peers
-bytes sort gpu collector devices stacks python.
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range operators
+torch walks peers bytes sort gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -219,6 +219,88 @@ def bench_operators():
         values = [value - empty for value in rounds[what]]
         tell(f"operator.{what}", statistics.median(values), "ns above that", 150,
              spread=quartiles(values))
+
+
+    bench_operator_stacks()
+    bench_operator_step()
+
+
+OPERATORS_IN_PYTHON = """
+import ctypes, os, sys, time
+torch, cuda = ctypes.CDLL("libtorch_cpu.so"), ctypes.CDLL("libcudart.so.12")
+cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(64))
+while torch.sim_callbacks() < int(sys.argv[1]): time.sleep(0.001)
+def run(depth):
+    if depth: return run(depth - 1)
+    begin = time.thread_time_ns()
+    torch.sim_op_repeat(b"aten::view", b"T6[8,16,64] ( I128 I64 )", ctypes.c_ulong(20000))
+    return (time.thread_time_ns() - begin) / 20000
+for _ in range(10): print("round", run(8))
+"""
+
+
+def bench_operator_stacks():
+    """Each is the outermost one on its thread, under 10 frames of Python."""
+    rounds = {"off": [], "shapes": [], "stacks": []}
+    for _ in range(5):
+        for what, values in rounds.items():
+            lines = run(["/usr/bin/python3", "-B", "-c", OPERATORS_IN_PYTHON,
+                         "0" if what == "off" else "2"], preload=True, GPUPROF_PYTORCH=what,
+                        GPUPROF_SEAL="50ms", GPUPROF_GPU="off", LD_LIBRARY_PATH=BENCH)
+            values += [r[0] for r in rounds_of(lines)]
+            drop_output()
+    shapes = statistics.median(rounds["shapes"])
+    values = [value - shapes for value in rounds["stacks"]]
+    tell("operator.stacks", statistics.median(values), "ns above its inputs (10 frames)", 1000,
+         spread=quartiles(values))
+
+
+def bench_operator_step():
+    """A step of 12 layers, whose operators and launches are the doubles': with --pytorch, beside
+    gpuprof without it."""
+    rounds = {"off": [], "names": [], "shapes": []}
+    for _ in range(5):
+        for what, values in rounds.items():
+            lines = run([program("op_cost"), "step-bare" if what == "off" else "step-recorded",
+                         "50", "10"], preload=True, GPUPROF_PYTORCH=what, GPUPROF_SEAL="50ms",
+                        GPUPROF_GPU="off")
+            values += [r[0] for r in rounds_of(lines)]
+            drop_output()
+    without = statistics.median(rounds.pop("off"))
+    tell("operator.step", without / 1000, "us (12 layers; gpuprof without --pytorch)")
+    for what, values in rounds.items():
+        values = [value / without for value in values]
+        tell(f"operator.step.{what}", statistics.median(values), "x that", 1.15,
+             spread=quartiles(values))
+
+
+def bench_torch():
+    """A real PyTorch, if `make check-torch` has fetched one: operators on CPU tensors, and a step
+    of 12 layers, beside emit_nvtx (recorded by nobody) and torch.profiler."""
+    place = os.path.join(BUILD, "torch", os.environ.get("TORCH", "2.11.0"))
+    python = os.path.join(place, "venv", "bin", "python")
+    if not os.path.exists(python) or not os.path.isdir(os.path.join(place, "driver")):
+        not_run("torch", f"no PyTorch in {place} (make check-torch)")
+        return
+    ours = {f"gpuprof.{what}": what for what in ("off", "names", "shapes", "stacks")}
+    theirs = ("bare", "emit_nvtx", "emit_nvtx.shapes", "profiler", "profiler.shapes",
+              "profiler.stacks")
+    rounds = {what: [] for what in (*theirs, *ours)}
+    for _ in range(3):
+        for what, lines in rounds.items():
+            lines += rounds_of(run(
+                [python, os.path.join(BENCH_DIR, "torch_cost.py"), what], preload=what in ours,
+                GPUPROF_PYTORCH=ours.get(what, "off"), GPUPROF_GPU="off",
+                LD_LIBRARY_PATH=os.path.join(place, "driver")))
+            drop_output()
+    for column, name in enumerate(("view", "linear", "step")):
+        for what, lines in rounds.items():
+            values = [r[column] for r in lines]
+            tell(f"torch.{name}.{what}", statistics.median(values), "us", spread=quartiles(values))
+    step = {what: statistics.median(r[2] for r in rounds[what]) for what in ours}
+    for what in ("names", "shapes", "stacks"):
+        tell(f"torch.step.{what}", step[f"gpuprof.{what}"] / step["gpuprof.off"],
+             "x gpuprof without", None if what == "stacks" else 1.15)
 
 
 def call_rounds(function, calls, rounds, preload, **settings):
@@ -539,7 +621,7 @@ def bench_python():
 
 def main():
     parts = {"call": bench_call, "range": bench_range,
-             "operators": bench_operators, "walks": bench_walks,
+             "operators": bench_operators, "torch": bench_torch, "walks": bench_walks,
              "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks, "python": bench_python}
