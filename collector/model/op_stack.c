@@ -21,6 +21,8 @@ int ops_init(struct ops *o, struct recording *rec, const struct process *only,
                       .losses = losses,
                       .first_thread = only ? only->first_thread : 0,
                       .thread_count = only ? only->thread_count : rec->thread_count};
+    uint64_t open_max = OPS_OPEN_FREE + recording_bytes(rec) / OPS_OPEN_BYTES;
+    o->begun.count_max = open_max < KEY_MAP_MAX ? (uint32_t)open_max : KEY_MAP_MAX;
     o->stacks = calloc(o->thread_count + 1u, sizeof *o->stacks);
     return o->stacks ? 0 : GPUPROF_NO_MEMORY;
 }

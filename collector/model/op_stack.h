@@ -4,10 +4,10 @@
  * open on each thread, what belongs to their numbers, and how much of their time is their own. A
  * begin is tied to the next end with the same object, on any thread. They nest as a rule, but may
  * cross: one is taken out wherever it is in its thread's stack, and what ends is inside of those
- * that are still open. At most OPS_DEPTH_MAX are followed on a thread; deeper ones are counted,
- * and, like ends without a begin and begins that another one with the same object follows, noted
- * in the process's losses. Those of emit_nvtx, which are ranges (range_stack.h), are followed in
- * the same stacks.
+ * that are still open. At most OPS_DEPTH_MAX are followed on a thread, and in all as many as the
+ * files bear out (some 300 bytes each); further ones are counted, and, like ends without a begin
+ * and begins that another one with the same object follows, noted in the process's losses. Those of
+ * emit_nvtx, which are ranges (range_stack.h), are followed in the same stacks.
  */
 #ifndef GPUPROF_COLLECTOR_OP_STACK_H
 #define GPUPROF_COLLECTOR_OP_STACK_H
@@ -19,7 +19,9 @@
 #include "record/op_record.h"
 #include "symbol/kernel_names.h"
 
-#define OPS_DEPTH_MAX 512
+#define OPS_DEPTH_MAX  512
+#define OPS_OPEN_FREE  (1u << 15) /* operators that are open at a time, in all threads together; */
+#define OPS_OPEN_BYTES 32         /* and one more for so many of the files, KEY_MAP_MAX at most */
 
 struct op {
     const struct kernel_name *text; /* its name; NULL: not known (yet), see ops_name */

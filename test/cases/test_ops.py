@@ -5,6 +5,9 @@ import csv
 import io
 import itertools
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import stream_reader
@@ -63,6 +66,35 @@ def test_csv(make_ops, run_verb):
         wanted.update({(kind, name): (calls, ns) for kind, ns in kinds.items()
                        if ns or kind in ("op", "op_self", "label")})
     assert found == wanted
+
+
+def peak_mib(collector, *arguments):
+    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+              "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    done = subprocess.run([sys.executable, "-c", script, collector, *map(str, arguments)],
+                          check=True, capture_output=True, text=True, timeout=200)
+    return int(done.stdout) / 1024
+
+
+@pytest.mark.parametrize("kind,count,most", (
+    ("deep", 300_000, 40), ("open", 300_000, 40), ("names", 100_000, 40), ("inputs", 20_000, 60),
+    ("numbers", 100_000, 20), ("crossing", 100_000, 20)))
+def test_memory_of_a_hostile_file(make_ops, collector, kind, count, most):
+    """A file of less than a MiB that is made for it; GUIDE has the bounds of larger ones."""
+    folder = make_ops("hostile", kind, count)
+    assert peak_mib(collector, "report", "--by=shape", folder) < most
+    assert peak_mib(collector, "merge", "-o", os.devnull, folder) < most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind,count", (
+    ("deep", 4_000_000), ("open", 3_000_000), ("names", 6_000_000), ("inputs", 500_000)))
+def test_memory_of_a_large_hostile_file(make_ops, collector, kind, count):
+    folder = make_ops("hostile", kind, count)
+    most = 300 + 8 * sum(path.stat().st_size for path in folder.iterdir()) / (1 << 20)
+    assert peak_mib(collector, "report", "--by=shape", folder) < most
+    assert peak_mib(collector, "merge", "-o", os.devnull, folder) < most
 
 
 def test_none(make_gpu, run_verb):

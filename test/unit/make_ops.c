@@ -5,6 +5,10 @@
  * way round; calls in and between them, and work of those, in PyTorch's way and in none. Names and
  * inputs stand before and behind their use. No two events of a process have one time. A tidy one
  * has ranges, too; all nest, and the device does its work one after another.
+ *
+ * make_ops DIR hostile KIND COUNT: one that is to take a reader's memory: operators that are open
+ * for ever (on a thread, "deep", or on many, "open"), of which each has a "name", "inputs" or
+ * numbers ("numbers") of its own, or that cross ("crossing").
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,10 +220,70 @@ static void make(const char *folder, unsigned process, unsigned events, uint64_t
     free(m);
 }
 
+#define OPEN_THREADS 4000
+#define CROSSING     500
+
+static void hostile_op(struct maker *m, unsigned thread, const uint64_t *args, const char *text)
+{
+    builder_record(&m->b, thread, RECORD_OP_BEGIN, ++m->now, 0, 0, 3, args, text);
+}
+
+static void explain_hostile(struct maker *m, uint64_t number)
+{
+    uint8_t bytes[4000]; /* undefined tensors, then a number that tells them from all others */
+    memset(bytes, 2, sizeof bytes);
+    memcpy(bytes + sizeof bytes - 9, (uint8_t[]){4}, 1);
+    memcpy(bytes + sizeof bytes - 8, &number, 8);
+    struct record r = {.type = RECORD_OP_INPUTS,
+                       .begin = ++m->now,
+                       .arg_count = 1,
+                       .args = {number},
+                       .bytes = bytes,
+                       .byte_count = sizeof bytes};
+    builder_add(&m->b, 1, &r);
+}
+
+static void make_hostile(const char *folder, const char *kind, uint64_t count)
+{
+    struct maker *m = calloc(1, sizeof *m);
+    char text[32];
+    if (!m)
+        abort();
+    builder_init(&m->b, 0);
+    builder_api(&m->b);
+    builder_meta(&m->b, "pytorch=shapes");
+    bool is_open = strcmp(kind, "open") == 0, is_deep = strcmp(kind, "deep") == 0;
+    bool is_crossing = strcmp(kind, "crossing") == 0, has_name = strcmp(kind, "names") == 0;
+    bool has_inputs = strcmp(kind, "inputs") == 0, has_numbers = strcmp(kind, "numbers") == 0;
+    for (uint64_t i = 1; i <= count; i++) {
+        uint64_t args[3] = {i,
+                            has_name      ? 0
+                            : has_numbers ? i
+                                          : 1,
+                            has_inputs || has_numbers ? i : 0};
+        unsigned thread = is_open ? 1 + (unsigned)(i * OPEN_THREADS / (count + 1)) : 1;
+        snprintf(text, sizeof text, "%llx", (unsigned long long)(i * 0x9E3779B97F4A7C15u));
+        if (has_inputs)
+            explain_hostile(m, i);
+        hostile_op(m, thread, args, has_name ? text : NULL);
+        if (is_crossing && i > CROSSING)
+            args[0] = i - CROSSING;
+        if (!is_open && !is_deep && (!is_crossing || i > CROSSING))
+            builder_record(&m->b, thread, RECORD_OP_END, ++m->now, 0, 0, 1, args, NULL);
+    }
+    builder_finish(&m->b, "%s/0.gpuprof", folder);
+    free(m);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[2], "hostile") == 0) {
+        make_hostile(argv[1], argv[3], strtoull(argv[4], NULL, 10));
+        return 0;
+    }
     if (argc != 5 && (argc != 6 || strcmp(argv[5], "tidy") != 0)) {
-        fprintf(stderr, "usage: make_ops DIR PROCESSES EVENTS SEED [tidy]\n");
+        fprintf(stderr, "usage: make_ops DIR PROCESSES EVENTS SEED [tidy], "
+                        "or DIR hostile KIND COUNT\n");
         return 2;
     }
     for (unsigned i = 0; i < (unsigned)atoi(argv[2]); i++)
