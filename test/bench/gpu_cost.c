@@ -229,8 +229,8 @@ int main(int argc, char **argv)
         name_define(0x1000 + 16 * i, name, true, 0x77);
     }
     hooked(0, 0);
-    gpu.callbacks.api[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_CODE_cuLaunchKernel + 1;
-    gpu.callbacks.api[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_CODE_cudaLaunchKernel + 1;
+    gpu.callbacks.codes[CUPTI_CB_DOMAIN_DRIVER_API][CBID] = API_CODE_cuLaunchKernel + 1;
+    gpu.callbacks.codes[CUPTI_CB_DOMAIN_RUNTIME_API][CBID] = API_CODE_cudaLaunchKernel + 1;
     gpu.is_called_back[API_CODE_cuLaunchKernel] = true;
     gpu.is_called_back[API_CODE_cudaLaunchKernel] = true;
     atomic_store(&gpu.epoch, epoch_now());
