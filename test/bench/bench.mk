@@ -16,7 +16,7 @@ endif
 
 # Only where there is a C++ compiler; bench.py says so where there is none.
 ifneq ($(shell command -v $(CXX) 2>/dev/null),)
-BENCH_PROGRAMS += $(BENCH)/op_cost
+BENCH_PROGRAMS += $(BENCH)/op_cost $(BENCH)/torch_ops
 endif
 
 # Only where the headers of Python are; bench.py says so where they are not.
@@ -83,6 +83,11 @@ $(BENCH)/libtorch_cpu.so: $(SIM_DIR)/sim_torch.cpp $(SIM_DIR)/sim_torch.h
 		-fvisibility=hidden -Wl,-soname,$(@F) $< -o $@
 
 $(BENCH)/op_cost: $(BENCH_DIR)/op_cost.c $(SIM_DIR)/sim_torch.h $(BENCH)/libtorch_cpu.so \
+		$(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -I$(SIM_DIR) $< $(BENCH)/libtorch_cpu.so $(BENCH_LINK) \
+		-o $@
+
+$(BENCH)/torch_ops: test/cases/src/torch_ops.c $(SIM_DIR)/sim_torch.h $(BENCH)/libtorch_cpu.so \
 		$(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -I$(SIM_DIR) $< $(BENCH)/libtorch_cpu.so $(BENCH_LINK) \
 		-o $@
