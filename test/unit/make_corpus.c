@@ -490,6 +490,15 @@ static void save_stacks(void)
                            .arg_count = 2,
                            .args = {i, 64}};
         builder_add(&b, 1, &r);
+        uint64_t object = 0x7000 + i;
+        r.type = RECORD_OP_BEGIN;
+        r.begin += 60;
+        r.duration = r.code = 0;
+        r.arg_count = 1;
+        r.args[0] = object;
+        builder_add(&b, 1, &r);
+        if (i % 4)
+            builder_record(&b, 1, RECORD_OP_END, r.begin + 20, 0, 0, 1, &object, NULL);
     }
     save(&b, "stacks-wild.gpuprof");
     builder_release(&b);

@@ -96,6 +96,19 @@ def borrowed():
                                *frames]]] * 3)
 
 
+def threads():
+    def work(number):
+        for _ in range(30):
+            nested(number % 3)
+            with Op(f"aten::of{number}"):
+                pass
+    all_of_them = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for one in all_of_them:
+        one.start()
+    for one in all_of_them:
+        one.join()
+
+
 def fork():
     with Op("aten::around"):
         child = os.fork()
@@ -110,10 +123,12 @@ def fork():
 
 
 def governed():
-    """Until they are given up: labels, stacks, inputs and names had their callbacks."""
+    """Until there is a third callback, besides that of labels and the one with stacks; and on."""
     end = time.monotonic() + 100
-    while torch.sim_registered() != 4 or torch.sim_callbacks() != 1:
+    while torch.sim_registered() != 3:
         assert time.monotonic() < end
+        nested(1)
+    for _ in range(100):
         nested(1)
 
 
@@ -123,6 +138,7 @@ while torch.sim_callbacks() != 2:
     time.sleep(0.001)
 for _ in range(20):  # looked at before they are believed
     Op("aten::first").end()
-{f.__name__: f for f in (kinds, moved, native, borrowed, fork, governed)}[sys.argv[1]]()
+{f.__name__: f for f in (kinds, moved, native, borrowed, threads, fork,
+                         governed)}[sys.argv[1]]()
 with open(f"{sys.argv[2]}.{os.getpid()}", "w", encoding="utf-8") as file:
     json.dump(told, file)
