@@ -30,7 +30,7 @@
 #define OP_ROWS_MAX      (1u << 18)
 #define OP_FORMULA_SLOTS 1024
 
-enum op_row_kind { OP_ROW_OPERATOR, OP_ROW_NONE, OP_ROW_LABEL };
+enum op_row_kind { OP_ROW_OPERATOR, OP_ROW_NONE, OP_ROW_LABEL, OP_ROW_KINDS };
 
 /* As one of PyTorch's two ways has them. */
 struct op_sum {

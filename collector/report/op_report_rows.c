@@ -151,6 +151,17 @@ static struct key text_key(const struct op_row *row)
     return key;
 }
 
+/* What is around a row is told by names alone: the first row of one stands for a label, too, that is
+ * called as an operator is. */
+static int64_t outer_of(struct op_report *o, const struct op_row *row, uint32_t number)
+{
+    struct key key = text_key(row);
+    key.a = row->text ? UINT64_MAX - OP_ROW_KINDS : key.a | OP_ROW_KINDS;
+    uint64_t first = key_map_get(&o->row_places, key);
+    int error = first ? 0 : key_map_set(&o->row_places, key, number);
+    return error < 0 ? error : first ? (int64_t)first : number;
+}
+
 /* A name or a set of sizes has many numbers: one in each process, and others with other types. What
  * is around a row has been joined before it. `joined` has the new number of each old one. */
 static int join_rows(struct op_report *o, uint32_t *joined)
@@ -167,9 +178,12 @@ static int join_rows(struct op_report *o, uint32_t *joined)
         int64_t place = error < 0 ? error : op_row_place(o, text_key(&row), &row);
         if (place < 0)
             return (int)place;
-        joined[i] = (uint32_t)place + 1;
         if (o->count == before) /* it is not new */
             add_row(&o->rows[place], &row);
+        int64_t outer = outer_of(o, &row, (uint32_t)place + 1);
+        if (outer < 0)
+            return (int)outer;
+        joined[i] = (uint32_t)outer;
     }
     return 0;
 }

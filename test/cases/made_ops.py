@@ -68,8 +68,9 @@ class Recording:
             result=0):
         self.now += 1000
         data = text.encode() if isinstance(text, str) else text
-        self.lines.append(f"{thread} {what} {flags} {code} {self.now if begin is None else begin} "
-                          f"{ns} {result} {call} {','.join(map(str, args)) or '-'} {data.hex() or '-'}")
+        at = self.now if begin is None else begin
+        self.lines.append(f"{thread} {what} {flags} {code} {at} {ns} {result} {call} "
+                          f"{','.join(map(str, args)) or '-'} {data.hex() or '-'}")
 
     def number(self, table, kind, thread, text):
         if text not in table:

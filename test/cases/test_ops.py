@@ -30,7 +30,7 @@ def test_tables(make_ops, run_verb, by, seed):
 
 
 def test_text(make_ops, run_verb):
-    folder = make_ops(1, 700, 1)
+    folder = make_ops(1, 700, 2)
     expected = Expected(stream_reader.read_folder(folder))
     lines = run_verb("report", "--table=ops", folder).stdout.splitlines()
     title = lines.index("PyTorch's operators")
