@@ -151,8 +151,8 @@ static struct key text_key(const struct op_row *row)
     return key;
 }
 
-/* What is around a row is told by names alone: the first row of one stands for a label, too, that is
- * called as an operator is. */
+/* What is around a row is told by names alone: the first row of one stands for a label, too, that
+ * is called as an operator is. */
 static int64_t outer_of(struct op_report *o, const struct op_row *row, uint32_t number)
 {
     struct key key = text_key(row);
