@@ -11,6 +11,7 @@ enum exit_code {
     EXIT_ENVIRONMENT = 1, /* input or output failed, memory ran out */
     EXIT_USAGE = 2,       /* a wrong option, a file that is not ours, nothing to read */
     EXIT_DAMAGED = 3,     /* something recorded is missing; what is whole was used */
+    EXIT_UNFIT = 4,       /* doctor: nothing, or nothing that matters, would be recorded here */
 };
 
 #endif

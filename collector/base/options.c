@@ -84,6 +84,7 @@ const struct option_info option_infos[] = {
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
     {OPTION_KEEP_LIVE, 0, "keep-live", NULL,
      "leave the live files of ended processes where they are"},
+    {OPTION_JSON, 0, "json", NULL, "print JSON instead of lines"},
     {OPTION_HELP, 'h', "help", NULL, "print this help"},
     {0, 0, NULL, NULL, NULL},
 };

@@ -43,7 +43,8 @@ enum option_set {
     OPTION_STEP_BY = 1 << 26,     /* --step-by range|...|NAME */
     OPTION_SAMPLES = 1 << 27,     /* --samples-per-step N */
     OPTION_GROUP = 1 << 28,       /* --group */
-    OPTION_NO_GROUP = 1 << 29     /* --no-group */
+    OPTION_NO_GROUP = 1 << 29,    /* --no-group */
+    OPTION_JSON = 1 << 30         /* --json */
 };
 
 struct option_info {

@@ -321,6 +321,8 @@ static void roff_sections(void)
     roff_item("3",
               "something is damaged, or, with --strict, anything at all was lost; what is whole "
               "was used");
+    roff_item("4", "doctor alone: something is broken, so that nothing, or nothing that matters, "
+                   "would be recorded");
 }
 
 enum exit_code manual_verb(const struct options *options)

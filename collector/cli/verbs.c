@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs.h"
 
+#include "doctor/doctor.h"
 #include "flame/flame_verb.h"
 #include "report/dump.h"
 #include "report/report_verb.h"
@@ -28,6 +29,8 @@ const struct verb verbs[] = {
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
+    {"doctor", NULL, doctor_verb, OPTION_JSON | OPTION_HELP, "[[--] PROGRAM [ARGUMENTS]]",
+     "say what would be recorded here, of a program, and what not, and what to do about it"},
     {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",
      "make whole files of what killed processes have left (merge and report need no such thing)"},
     {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},

@@ -20,10 +20,10 @@
 #include "read/rank.h"
 #include "report/report_verb.h"
 #include "run/child.h"
+#include "run/environment.h"
 #include "run/program.h"
 #include "settings.h"
 
-#define LAUNCH_LIBRARY         "libgpuprof.so"
 #define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
 #define LAUNCH_FOLDERS_MAX     1000 /* that begin in the same second */
 #define LAUNCH_ADOPT_SECONDS   30
@@ -138,20 +138,6 @@ static const char *rank_text(void)
         rank = text;
     }
     return rank;
-}
-
-/* The folder where this executable is, with a final slash. 0 or an errno. */
-static int own_folder(char *folder, size_t capacity)
-{
-    ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
-    if (length < 0)
-        return errno;
-    folder[length] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (!slash || (size_t)length >= capacity - 1)
-        return ENAMETOOLONG;
-    slash[1] = '\0';
-    return 0;
 }
 
 static enum exit_code make_absolute(const char *path, char *out, size_t capacity)
@@ -272,82 +258,6 @@ static void find_new(struct launch *l)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
-static enum exit_code export_tool(const char *library, enum setting_index setting,
-                                  const char *variable)
-{
-    const char *text = getenv(setting_infos[setting].variable);
-    struct settings settings;
-    char reason[160];
-    settings_init(&settings);
-    if (text && *text) /* what is wrong in it the library says */
-        settings_set(&settings, setting, text, reason, sizeof reason);
-    if (settings.numbers[setting] && setenv(variable, library, 0) != 0)
-        return usage_error("run: %s: %s", variable, strerror(errno));
-    return EXIT_OK;
-}
-
-static enum exit_code export_text(const char *variable, const char *text)
-{
-    return setenv(variable, text, 1) == 0 ? EXIT_OK
-                                          : usage_error("run: %s: %s", variable, strerror(errno));
-}
-
-static enum exit_code export_library(void)
-{
-    char library[PATH_MAX + sizeof LAUNCH_LIBRARY];
-    int error = own_folder(library, PATH_MAX);
-    if (error)
-        return usage_error("run: /proc/self/exe: %s", strerror(error));
-    strcat(library, LAUNCH_LIBRARY);
-    if (access(library, R_OK) != 0)
-        return usage_error("run: %s: %s", library, strerror(errno));
-    if (strpbrk(library, " :"))
-        return usage_error("run: %s: the loader cannot preload from a folder with a space or a "
-                           "colon in its name; move gpuprof",
-                           library);
-    if (export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH") ||
-        export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH"))
-        return EXIT_USAGE;
-    const char *others = getenv("LD_PRELOAD");
-    if (!others || !*others)
-        return export_text("LD_PRELOAD", library);
-    size_t length = strlen(library);
-    if (strncmp(others, library, length) == 0 && strchr(" :", others[length]))
-        return EXIT_OK; /* inside another gpuprof run; strchr finds the end of the text, too */
-    char *list;
-    if (asprintf(&list, "%s:%s", library, others) < 0)
-        return usage_error("run: LD_PRELOAD: %s", strerror(errno));
-    enum exit_code code = export_text("LD_PRELOAD", list);
-    free(list);
-    return code;
-}
-
-/*
- * ASan's library ends a program in which another one comes first, unless told not to look. (Were
- * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
- * The library says the same, but a program may have default options of its own.
- */
-static const char *const asan_options[] = {"ASAN_OPTIONS", "verify_asan_link_order=0"};
-
-/*
- * ThreadSanitizer ends a forked child that starts a thread, if its parent had several: gpuprof's is
- * one. Where clang has linked it in, no library of ours can tell it.
- */
-static const char *const tsan_options[] = {"TSAN_OPTIONS", "die_after_fork=0"};
-
-/* The program's user has the last word. */
-static enum exit_code export_options(const char *const options[2])
-{
-    const char *own = getenv(options[0]);
-    char *text;
-    if (asprintf(&text, "%s%s%s", options[1], own && *own ? ":" : "", own ? own : "") < 0)
-        return usage_error("run: %s: %s", options[0], strerror(errno));
-    enum exit_code code = export_text(options[0], text);
-    free(text);
-    return code;
-}
-
 /* Options win over variables. Paths are made absolute: the program may change its folder. */
 static enum exit_code export_settings(struct launch *l)
 {
@@ -369,10 +279,16 @@ static enum exit_code export_settings(struct launch *l)
         }
         if (code)
             return code;
-        if (value && (code = export_text(info->variable, value)) != EXIT_OK)
-            return code;
+        if (value && setenv(info->variable, value, 1) != 0)
+            return usage_error("run: %s: %s", info->variable, strerror(errno));
     }
     return EXIT_OK;
+}
+
+static enum exit_code prepare_environment(const struct launch *l)
+{
+    char reason[ENVIRONMENT_REASON_BYTES];
+    return environment_prepare(&l->program, reason) ? EXIT_OK : usage_error("run: %s", reason);
 }
 
 /* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
@@ -477,11 +393,7 @@ static enum exit_code prepare(struct launch *l)
     if (code == EXIT_OK)
         code = check_folder(l);
     if (code == EXIT_OK)
-        code = export_library();
-    if (code == EXIT_OK && l->program.needs_asan)
-        code = export_options(asan_options);
-    if (code == EXIT_OK && l->program.has_tsan)
-        code = export_options(tsan_options);
+        code = prepare_environment(l);
     if (code == EXIT_OK)
         warn_of_variables();
     if (code == EXIT_OK && l->program.obstacle)

@@ -49,8 +49,8 @@ static bool has_symbol(int fd, uint64_t offset, uint64_t bytes, const char *name
     return found;
 }
 
-static void find_sanitizers(int fd, const Elf64_Phdr *segments, unsigned count,
-                            const Elf64_Phdr *dynamic, struct program *program)
+static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
+                           const Elf64_Phdr *dynamic, struct program *program)
 {
     Elf64_Dyn entries[PROGRAM_DYNAMIC_MAX];
     size_t bytes = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
@@ -70,6 +70,8 @@ static void find_sanitizers(int fd, const Elf64_Phdr *segments, unsigned count,
         read_name(fd, strings + entries[i].d_un.d_val, name);
         if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
             program->needs_asan = true;
+        if (strncmp(name, "libcuda", 7) == 0)
+            program->needs_cuda = true;
     }
     program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
 }
@@ -92,7 +94,7 @@ static const char *elf_obstacle(int fd, struct program *program)
     for (unsigned i = 0; i < elf.e_phnum; i++) {
         char name[PROGRAM_NAME_BYTES];
         if (segments[i].p_type == PT_DYNAMIC)
-            find_sanitizers(fd, segments, elf.e_phnum, &segments[i], program);
+            find_libraries(fd, segments, elf.e_phnum, &segments[i], program);
         if (segments[i].p_type != PT_INTERP)
             continue;
         read_name(fd, segments[i].p_offset, name);
@@ -115,6 +117,15 @@ static const char *find_obstacle(struct program *program, const struct stat *st)
     const char *obstacle = elf_obstacle(fd, program);
     close(fd);
     return obstacle;
+}
+
+void program_look(struct program *program, const char *path)
+{
+    struct stat st;
+    *program = (struct program){.obstacle = NULL};
+    snprintf(program->path, sizeof program->path, "%s", path);
+    if (stat(program->path, &st) == 0)
+        program->obstacle = find_obstacle(program, &st);
 }
 
 /* 0 if program->path can be executed, else an errno. */

@@ -15,9 +15,13 @@ struct program {
         *obstacle;   /* why nothing can be recorded in it (static text); NULL = nothing known */
     bool needs_asan; /* it is linked with AddressSanitizer's library */
     bool has_tsan;   /* ThreadSanitizer is in it, or in a library that it is linked with */
+    bool needs_cuda; /* it is linked with libcuda or libcudart */
 };
 
 /* Looks `name` up as execvp would. 0, or the errno that execvp would fail with. */
 int program_find(struct program *program, const char *name);
+
+/* The same of a file that is known to be a program; of what cannot be read nothing is known. */
+void program_look(struct program *program, const char *path);
 
 #endif

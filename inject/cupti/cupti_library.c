@@ -6,56 +6,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/objects.h"
 
-#define RUNTIME_MAX       4 /* libcudart mapped at once that are looked around */
-#define SONAME_MAX        3
 #define FAILURE_BYTES_MAX 400
-
-/* One per major version, newest first; 11.8 is the oldest with the functions that are needed. */
-static const struct {
-    unsigned major;
-    const char *name;
-} sonames[SONAME_MAX] = {
-    {13, "libcupti.so.13"},
-    {12, "libcupti.so.12"},
-    {11, "libcupti.so.11.8"},
-};
-
-/*
- * From the folder of libcudart: beside it (conda, CUDA 13's wheels, a toolkit's lib64); the wheel
- * of CUPTI beside that of the runtime; both wheels from torch/lib; the toolkit's extras, from lib64
- * and from targets/<machine>/lib.
- */
-static const char *const around_runtime[] = {
-    "",
-    "../../cuda_cupti/lib/",
-    "../../nvidia/cuda_cupti/lib/",
-    "../../nvidia/cu13/lib/",
-    "../extras/CUPTI/lib64/",
-    "../../../extras/CUPTI/lib64/",
-};
-
-static const char *const below_home[] = {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"};
-
-struct runtime {
-    char folder[CUPTI_PATH_BYTES_MAX]; /* with its last '/' */
-    unsigned major;
-};
-
-/* What dl_iterate_phdr shows; copied, since nothing may be opened during that walk. */
-struct mapped {
-    char cupti[CUPTI_PATH_BYTES_MAX];
-    struct runtime runtimes[RUNTIME_MAX];
-    unsigned runtime_count;
-};
 
 struct finder {
     struct cupti_library *library;
     const struct cupti_search *search;
-    struct mapped mapped;
+    struct cupti_places places;
     char failure[FAILURE_BYTES_MAX]; /* of the first that was there and could not be used */
     unsigned failure_count;
 };
@@ -92,31 +51,9 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct finder *f, const
     return false;
 }
 
-/* "libcudart.so.12", or "libcudart-0123abcd.so.12" as some wheels rename it. */
-static bool soname_is(const char *soname, const char *stem)
-{
-    size_t length = strlen(stem);
-    return strncmp(soname, stem, length) == 0 && (soname[length] == '.' || soname[length] == '-');
-}
-
 static int visit_mapped(const struct object *o, void *data)
 {
-    struct mapped *m = data;
-    const char *soname = object_soname(o);
-    size_t length = strlen(o->path);
-    if (length >= CUPTI_PATH_BYTES_MAX)
-        return 0;
-    if (soname_is(soname, "libcupti") && !m->cupti[0])
-        memcpy(m->cupti, o->path, length + 1);
-    if (soname_is(soname, "libcudart") && m->runtime_count < RUNTIME_MAX) {
-        struct runtime *r = &m->runtimes[m->runtime_count++];
-        const char *slash = strrchr(o->path, '/');
-        const char *number = strstr(soname, ".so.");
-        size_t folder = slash ? (size_t)(slash - o->path) + 1 : 0;
-        memcpy(r->folder, o->path, folder);
-        r->folder[folder] = '\0';
-        r->major = number ? (unsigned)strtoul(number + 4, NULL, 10) : 0;
-    }
+    cupti_places_add(data, o->path, object_soname(o));
     return 0;
 }
 
@@ -170,52 +107,16 @@ static bool try_name(struct finder *f, const char *name, int flags, bool is_ther
     return is_there ? refuse(f, "%s", why ? why : name) : false;
 }
 
-/* The sonames in one folder (none: the loader's search): `first` before the others. */
-static bool try_sonames(struct finder *f, const char *root, const char *folder, unsigned first)
+static bool try_place(void *context, const char *name, enum cupti_place place)
 {
-    unsigned newest = f->search->driver_major;
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (unsigned i = 0; i < SONAME_MAX; i++) {
-            char path[CUPTI_PATH_BYTES_MAX];
-            bool is_first = sonames[i].major == first;
-            if (is_first != (pass == 0) || (newest && sonames[i].major > newest))
-                continue;
-            if (!folder) {
-                if (try_name(f, sonames[i].name, 0, false))
-                    return true;
-                continue;
-            }
-            int length = snprintf(path, sizeof path, "%s%s%s", root, folder, sonames[i].name);
-            if (length > 0 && (size_t)length < sizeof path && access(path, R_OK) == 0 &&
-                try_name(f, path, 0, true))
-                return true;
-        }
-    return false;
-}
-
-static bool try_all(struct finder *f)
-{
-    const struct mapped *m = &f->mapped;
-    unsigned first = m->runtime_count ? m->runtimes[0].major : 0;
-    if (m->cupti[0] && try_name(f, m->cupti, RTLD_NOLOAD, true))
-        return true;
-    for (unsigned i = 0; i < m->runtime_count; i++)
-        for (size_t j = 0; j < sizeof around_runtime / sizeof around_runtime[0]; j++)
-            if (try_sonames(f, m->runtimes[i].folder, around_runtime[j], m->runtimes[i].major))
-                return true;
-    for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
-        for (size_t j = 0; j < sizeof below_home / sizeof below_home[0]; j++) {
-            const char *home = f->search->homes[i];
-            if (home && home[0] && try_sonames(f, home, below_home[j], first))
-                return true;
-        }
-    return try_sonames(f, NULL, NULL, first);
+    return try_name(context, name, place == CUPTI_PLACE_MAPPED ? RTLD_NOLOAD : 0,
+                    place != CUPTI_PLACE_SONAME);
 }
 
 /* What the user can do comes before the list of places, which may be cut. */
 static void write_reason(const struct finder *f, struct line *line)
 {
-    const struct mapped *m = &f->mapped;
+    const struct cupti_places *p = &f->places;
     if (f->failure_count)
         add(line, "no libcupti can be used: %s", f->failure);
     else
@@ -225,14 +126,14 @@ static void write_reason(const struct finder *f, struct line *line)
         return;
     }
     add(line, "; set GPUPROF_CUPTI; looked at ");
-    for (unsigned i = 0; i < m->runtime_count; i++)
-        add(line, "%s (libcudart), ", m->runtimes[i].folder);
+    for (unsigned i = 0; i < p->runtime_count; i++)
+        add(line, "%s (libcudart), ", p->runtimes[i].folder);
     for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
-        if (f->search->homes[i] && f->search->homes[i][0])
-            add(line, "%s, ", f->search->homes[i]);
+        if (p->homes[i] && p->homes[i][0])
+            add(line, "%s, ", p->homes[i]);
     add(line, "the loader's folders");
-    if (f->search->driver_major)
-        add(line, ", for none newer than the driver's CUDA %u", f->search->driver_major);
+    if (p->driver_major)
+        add(line, ", for none newer than the driver's CUDA %u", p->driver_major);
 }
 
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
@@ -246,8 +147,10 @@ bool cupti_library_load(struct cupti_library *library, const struct cupti_search
     if (search->setting && search->setting[0]) {
         found = try_name(&finder, search->setting, 0, true);
     } else {
-        objects_each(visit_mapped, &finder.mapped);
-        found = try_all(&finder);
+        memcpy(finder.places.homes, search->homes, sizeof search->homes);
+        finder.places.driver_major = search->driver_major;
+        objects_each(visit_mapped, &finder.places);
+        found = cupti_places_each(&finder.places, try_place, &finder);
     }
     if (!found) {
         *library = (struct cupti_library){0};

@@ -12,10 +12,9 @@
 #include "base/real_dlsym.h"
 #include "cupti/cupti_abi.h"
 #include "cupti/cupti_record.h"
+#include "cupti_places.h"
 
-#define CUPTI_PATH_BYTES_MAX   1024 /* what is longer is passed over */
 #define CUPTI_REASON_BYTES_MAX 1024
-#define CUPTI_HOME_MAX         2
 
 /* What is known before the search; strings are views, NULL or empty where there is nothing. */
 struct cupti_search {
@@ -36,15 +35,10 @@ struct cupti_library {
 };
 
 /*
- * Looks in this order, and takes the first libcupti that has the functions, tells its version and
- * walks its own records:
- *   1. the setting, and nothing else if there is one
- *   2. a libcupti that is mapped already
- *   3. around each mapped libcudart: its folder, the folders of wheels, the toolkit's extras
- *   4. the roots of toolkits
- *   5. the loader's own search, by soname
- * The major version of the mapped libcudart is tried first, then others, newest first, but none
- * above the driver's. A minor version newer than the driver is found out only by cuptiSubscribe: a
+ * Looks for the one that the setting names, and for nothing else if there is one; or in the order
+ * of cupti_places.h. Takes the first libcupti that has the functions, tells its version and walks
+ * its own records.
+ * A minor version newer than the driver is found out only by cuptiSubscribe: a
  * second search then passes over that path. False: nothing to use, and reason[0 .. reason_bytes)
  * says why in one line.
  *

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "known_versions.h"
+
 #define COOKIE     "xdebugpy"
 #define OFFSET_MAX 65536u /* in any structure */
 
@@ -197,7 +199,7 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
     }
     const struct parts *p = find_parts(version);
     if (!p || (version >> 4 & 0xf) < 0xc) /* alphas and betas of theirs are another thing */
-        return "this version is not known (3.11 to 3.14 are)";
+        return "this version is not known (" KNOWN_PYTHON_TEXT " are)";
     if (runtime_bytes < 8 * (size_t)p->end || memcmp(runtime, COOKIE, 8) != 0 ||
         word_at(runtime, WORD_VERSION) != version)
         return "its debug offsets are not what they should be";

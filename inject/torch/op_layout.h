@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where at::RecordFunction has what it does not tell by an exported function: a table of what is
- * known (2.1 to 2.15), and a look at the first operators, through the kernel, whether they are laid
- * out as one of its rows. What fits none is not read: operators have names only then.
+ * known (known_versions.h), and a look at the first operators, through the kernel, whether they
+ * are laid out as one of its rows. What fits none is not read: operators have names only then.
  */
 #ifndef GPUPROF_INJECT_OP_LAYOUT_H
 #define GPUPROF_INJECT_OP_LAYOUT_H

@@ -305,8 +305,8 @@ def test_manual_page_has_no_faults(run_collector, tmp_path):
 def test_help(run_collector):
     text = run_collector("help").stdout
     verbs = re.findall(r"^  (\w+) ", text, re.MULTILINE)
-    assert {"run", "merge", "report", "flame", "dump", "demo", "manual", "help"} <= set(verbs)
-    for verb in ("run", "merge", "report", "flame", "dump", "demo", "manual", "help"):
+    assert {"run", "merge", "report", "flame", "dump", "doctor", "demo", "manual", "help"} <= set(verbs)
+    for verb in verbs:
         one = run_collector("help", verb)
         assert one.returncode == 0 and one.stdout.startswith(f"usage: gpuprof {verb}")
         assert all(len(line) <= 92 for line in one.stdout.splitlines())
@@ -314,7 +314,8 @@ def test_help(run_collector):
         assert all(line.startswith(" " * len(f"usage: gpuprof {verb} ")) for line in usage)
 
 
-@pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "dump", "manual", "help"])
+@pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "dump", "doctor", "manual",
+                                  "help"])
 @pytest.mark.parametrize("words", [["-h"], ["--help"], ["-h", "not-there", "--nonesuch"]],
                          ids=" ".join)
 def test_help_of_a_verb(run_collector, verb, words):

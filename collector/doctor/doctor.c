@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/message.h"
+#include "base/options.h"
+#include "doctor/checks.h"
+#include "output/standard_files.h"
+
+#define DOCTOR_OPTIONS (OPTION_JSON | OPTION_HELP)
+
+static const char *const state_names[] = {"ok", "limited", "broken"};
+
+/* In the order in which they are printed. */
+static const struct check {
+    const char *id;
+    check_fn *look;
+    const char *what;
+} checks[] = {
+    {"library", check_library, "gpuprof's own library"},
+    {"settings", check_settings, "settings in the environment"},
+    {"kernel", check_kernel, "the kernel's version"},
+    {"libc", check_libc, "the C library"},
+    {"memory", check_memory, "reading Python's frames"},
+    {"live", check_live_folder, "room for events that are not yet stored"},
+    {"container", check_container, "what the container lets in"},
+    {"driver", check_driver, "CUDA's driver"},
+    {"cupti", check_cupti, "the libcupti that will be used"},
+    {"client", check_client, "other profilers"},
+    {"counters", check_counters, "who may read hardware counters"},
+    {"program", check_program, "the program's file"},
+    {"preload", check_preload, "whether the library arrives in the program"},
+    {"runtime", check_runtime, "a CUDA runtime that is linked in"},
+    {"sanitizer", check_sanitizer, "a sanitizer in the program"},
+    {"python", check_python, "the Python that runs it"},
+    {"pytorch", check_torch, "the PyTorch that it would import"},
+};
+
+#define CHECK_COUNT (sizeof checks / sizeof checks[0])
+
+struct doctor {
+    bool json;
+    bool help;
+    struct patient patient;
+    struct finding findings[CHECK_COUNT];
+    bool has_finding[CHECK_COUNT];
+    enum finding_state worst;
+};
+
+static enum exit_code read_options(struct doctor *d, char **argv)
+{
+    int at = 1;
+    for (; argv[at] && argv[at][0] == '-'; at++) {
+        char *value;
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        const struct option_info *info = option_take(DOCTOR_OPTIONS, argv, &at, &value);
+        if (!info)
+            return option_unknown("doctor", DOCTOR_OPTIONS, argv[at]);
+        if (info->bit == OPTION_HELP)
+            d->help = true;
+        else
+            d->json = true;
+    }
+    d->patient.argv = argv[at] ? argv + at : NULL;
+    return EXIT_OK;
+}
+
+/* As the library will take them. */
+static void read_settings(struct patient *p)
+{
+    settings_init(&p->settings);
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const char *text = getenv(setting_infos[i].variable);
+        char reason[160];
+        if (text && *text &&
+            settings_set(&p->settings, (enum setting_index)i, text, reason, sizeof reason) != 0 &&
+            !p->wrong_setting[0])
+            snprintf(p->wrong_setting, sizeof p->wrong_setting, "%s: %s", setting_infos[i].variable,
+                     reason);
+    }
+}
+
+/* What Python the program is: as it was called, by its own first line, or as it was seen. */
+static void find_packages(struct patient *p)
+{
+    char path[PATH_MAX];
+    struct start_sight *s = &p->start;
+    const char *slash = strrchr(p->program.path, '/');
+    if (strncmp(slash ? slash + 1 : p->program.path, "python", 6) == 0)
+        snprintf(path, sizeof path, "%s", p->program.path);
+    else if (!script_python(p->program.path, path))
+        snprintf(path, sizeof path, "%s", s->path);
+    if (s->python_minor)
+        python_packages_find(&p->packages, &s->places, path, s->python_minor);
+}
+
+static void gather(struct patient *p)
+{
+    const char *root = getenv(DOCTOR_ROOT_VARIABLE);
+    p->root = root ? root : "";
+    read_settings(p);
+    if (environment_library(p->library, p->library_reason))
+        p->library_reason[0] = '\0';
+    p->find_error = p->argv ? program_find(&p->program, p->argv[0]) : 0;
+    if (p->argv && !p->find_error && !p->program.obstacle && !p->library_reason[0]) {
+        start_sight_take(&p->start, &p->program, p->argv);
+        find_packages(p);
+    }
+    p->start.places.homes[0] = getenv("CUDA_HOME");
+    p->start.places.homes[1] = "/usr/local/cuda";
+    gpu_sight_take(&p->gpu, &p->start.places, p->settings.texts[SETTING_CUPTI]);
+}
+
+static void examine(struct doctor *d)
+{
+    for (size_t i = 0; i < CHECK_COUNT; i++) {
+        d->has_finding[i] = checks[i].look(&d->patient, &d->findings[i]);
+        if (d->has_finding[i] && d->findings[i].state > d->worst)
+            d->worst = d->findings[i].state;
+    }
+}
+
+static void print_text(const struct doctor *d)
+{
+    unsigned counts[3] = {0};
+    for (size_t i = 0; i < CHECK_COUNT; i++) {
+        const struct finding *f = &d->findings[i];
+        if (!d->has_finding[i])
+            continue;
+        counts[f->state]++;
+        char *text = json_line(f->text); /* paths and variables are anybody's */
+        printf("%-8s %-10s %s\n", state_names[f->state], checks[i].id, text ? text : f->text);
+        if (f->advice[0])
+            printf("%-19s do: %s\n", "", f->advice);
+        free(text);
+    }
+    printf("\n%u ok, %u limited, %u broken\n", counts[FINDING_OK], counts[FINDING_LIMITED],
+           counts[FINDING_BROKEN]);
+}
+
+static void print_string(const char *before, const char *text)
+{
+    char *string = json_string(text, strlen(text));
+    printf("%s%s", before, string ? string : "null");
+    free(string);
+}
+
+static void print_json(const struct doctor *d)
+{
+    const char *between = "";
+    printf("{\"state\": \"%s\", \"checks\": [", state_names[d->worst]);
+    for (size_t i = 0; i < CHECK_COUNT; i++) {
+        const struct finding *f = &d->findings[i];
+        if (!d->has_finding[i])
+            continue;
+        printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", between, checks[i].id,
+               state_names[f->state]);
+        print_string(", \"what\": ", checks[i].what);
+        print_string(",\n  \"text\": ", f->text);
+        if (f->advice[0])
+            print_string(",\n  \"advice\": ", f->advice);
+        else
+            printf(", \"advice\": null");
+        printf("}");
+        between = ",";
+    }
+    printf("\n]}\n");
+}
+
+int doctor_verb(const char *command, char **argv, bool *help)
+{
+    (void)command;
+    struct doctor *d = calloc(1, sizeof *d);
+    if (!d) {
+        message("doctor: out of memory");
+        return EXIT_ENVIRONMENT;
+    }
+    enum exit_code code = read_options(d, argv);
+    *help = d->help;
+    if (code == EXIT_OK && !d->help && standard_files_fill() < 0)
+        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK && !d->help) {
+        gather(&d->patient);
+        examine(d);
+        (d->json ? print_json : print_text)(d);
+        code = standard_output_end();
+        if (code == EXIT_OK && d->worst == FINDING_BROKEN)
+            code = EXIT_UNFIT;
+    }
+    free(d);
+    return code;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor/finding.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool finding_set(struct finding *f, enum finding_state state, const char *advice,
+                 const char *format, ...)
+{
+    va_list list;
+    f->state = state;
+    va_start(list, format);
+    vsnprintf(f->text, sizeof f->text, format, list);
+    va_end(list);
+    snprintf(f->advice, sizeof f->advice, "%s", advice ? advice : "");
+    return true;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor/start_sight.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "doctor/aside.h"
+#include "doctor/program_text.h"
+#include "run/environment.h"
+
+#define PENDING_MAX 64 /* programs between their exec and their begin, at a time */
+#define OPTIONS                                                                                    \
+    (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |           \
+     PTRACE_O_TRACECLONE)
+
+#if defined(__x86_64__)
+#define BREAK_MASK 0xfful
+#define BREAK_CODE 0xccul
+#else
+#define BREAK_MASK 0xfffffffful
+#define BREAK_CODE 0xd4200000ul
+#endif
+
+/* One that is to be looked at where it begins. */
+struct pending {
+    pid_t pid; /* 0: a free place */
+    uintptr_t entry;
+    long word; /* what was there */
+};
+
+struct tracer {
+    struct start_sight *sight;
+    pid_t target;
+    bool target_is_starter; /* what the process was, before its last exec, or before its first */
+    const char *library;
+    char reason[ENVIRONMENT_REASON_BYTES];
+    struct pending pending[PENDING_MAX];
+};
+
+struct start_request {
+    const struct program *program;
+    char **argv;
+};
+
+/* ---- what a process is ---------------------------------------------------------------------- */
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What starts other programs, and is not one to be recorded itself. */
+static bool is_starter(const char *name)
+{
+    static const char *const starters[] = {
+        "sh",     "bash",    "dash",    "zsh",    "ksh",     "fish",    "busybox",  "env",
+        "nice",   "ionice",  "taskset", "chrt",   "numactl", "time",    "timeout",  "stdbuf",
+        "setsid", "nohup",   "xargs",   "chroot", "setpriv", "unshare", "prlimit",  "catchsegv",
+        "mpirun", "mpiexec", "srun",    "flock",  "setarch", "tini",    "dumb-init"};
+    for (size_t i = 0; i < sizeof starters / sizeof starters[0]; i++)
+        if (strcmp(name, starters[i]) == 0)
+            return true;
+    return false;
+}
+
+static FILE *open_of(pid_t pid, const char *file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    return fopen(path, "re");
+}
+
+static uint64_t auxiliary(pid_t pid, uint64_t type)
+{
+    Elf64_auxv_t entry;
+    uint64_t value = 0;
+    FILE *file = open_of(pid, "auxv");
+    while (file && fread(&entry, sizeof entry, 1, file) == 1)
+        if (entry.a_type == type)
+            value = entry.a_un.a_val;
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* Is the library in its LD_PRELOAD? */
+static bool has_preload(pid_t pid, const char *library)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    bool found = false;
+    FILE *file = open_of(pid, "environ");
+    while (file && !found && getdelim(&text, &bytes, '\0', file) > 0)
+        found = strncmp(text, "LD_PRELOAD=", 11) == 0 && strstr(text + 11, library) != NULL;
+    free(text);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Reads what it has mapped: is the library there? CUDA's and Python's libraries go to the sight. */
+static bool has_library(struct tracer *t, pid_t pid)
+{
+    char *line = NULL, last[PATH_MAX] = "";
+    size_t bytes = 0;
+    bool found = false;
+    FILE *file = open_of(pid, "maps");
+    while (file && getline(&line, &bytes, file) > 0) {
+        char *path = strchr(line, '/');
+        if (!path)
+            continue;
+        path[strcspn(path, "\n")] = '\0';
+        if (strcmp(path, last) == 0)
+            continue;
+        snprintf(last, sizeof last, "%s", path);
+        found |= strcmp(path, t->library) == 0;
+        cupti_places_add(&t->sight->places, path, last_part(path));
+        program_python_version(last_part(path), &t->sight->python_minor,
+                               &t->sight->is_free_threaded);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void set_path(struct start_sight *s, pid_t pid)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(link, s->path, sizeof s->path - 1);
+    s->path[length > 0 ? length : 0] = '\0';
+    snprintf(s->name, sizeof s->name, "%.255s", last_part(s->path));
+}
+
+static void add_via(struct start_sight *s, const char *name)
+{
+    size_t length = strlen(s->via), name_length = strlen(name);
+    for (const char *at = s->via; *at; at += strspn(at, ", ")) { /* each once */
+        size_t word = strcspn(at, ",");
+        if (word == name_length && memcmp(at, name, word) == 0)
+            return;
+        at += word;
+    }
+    snprintf(s->via + length, sizeof s->via - length, "%s%s", length ? ", " : "", name);
+}
+
+/* ---- the tracing ---------------------------------------------------------------------------- */
+
+/* Stops it where the loader hands over to it. Without that it is not looked at. */
+static void set_break(struct tracer *t, pid_t pid)
+{
+    struct pending *place = t->pending;
+    uintptr_t entry = auxiliary(pid, AT_ENTRY);
+    while (place < t->pending + PENDING_MAX && place->pid)
+        place++;
+    if (!entry || place == t->pending + PENDING_MAX)
+        return;
+    errno = 0;
+    long word = ptrace(PTRACE_PEEKTEXT, pid, entry, NULL);
+    long broken = (long)(((unsigned long)word & ~BREAK_MASK) | BREAK_CODE);
+    if (errno == 0 && ptrace(PTRACE_POKETEXT, pid, entry, broken) == 0)
+        *place = (struct pending){pid, entry, word};
+}
+
+static bool end_break(struct tracer *t, pid_t pid)
+{
+    for (struct pending *p = t->pending; p < t->pending + PENDING_MAX; p++) {
+        if (p->pid != pid)
+            continue;
+        ptrace(PTRACE_POKETEXT, pid, p->entry, p->word);
+#if defined(__x86_64__)
+        ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), p->entry);
+#endif
+        p->pid = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool is_done(struct start_sight *s, enum start_answer answer, const char *reason)
+{
+    s->answer = answer;
+    snprintf(s->reason, sizeof s->reason, "%s", reason);
+    return true;
+}
+
+/* True: it is known what was to be known. */
+static bool at_exec(struct tracer *t, pid_t pid)
+{
+    struct start_sight *s = t->sight;
+    struct program program;
+    set_path(s, pid);
+    program_look(&program, s->path);
+    bool is_target = pid == t->target && t->target_is_starter;
+    if (pid == t->target)
+        t->target_is_starter = is_starter(s->name);
+    if (program.obstacle && is_target && !t->target_is_starter)
+        return is_done(s, START_LOST, program.obstacle);
+    if (program.obstacle) /* a small tool may be static, and whoever started it goes on */
+        is_done(s, START_IN_HELPER, program.obstacle);
+    else
+        set_break(t, pid);
+    return false;
+}
+
+/* In the process `pid`, before its main. True: likewise. */
+static bool at_begin(struct tracer *t, pid_t pid)
+{
+    struct start_sight *s = t->sight;
+    set_path(s, pid);
+    bool is_the_program = (pid == t->target && !t->target_is_starter) ||
+                          (!is_starter(s->name) && program_uses_cuda(s->path));
+    if (has_library(t, pid)) {
+        if (is_the_program)
+            return is_done(s, START_LOADED, "");
+        add_via(s, s->name);
+        return false;
+    }
+    if (!has_preload(pid, t->library))
+        return is_done(s, START_LOST, "LD_PRELOAD does not name gpuprof in its environment");
+    if (auxiliary(pid, AT_SECURE))
+        return is_done(s, START_LOST, "it has more rights than its caller");
+    return is_done(s, START_LOST, "the loader did not load it");
+}
+
+/* Looks at what has happened to `pid`, and lets it go on. True: likewise. */
+static bool follow(struct tracer *t, pid_t pid, int status)
+{
+    int event = status >> 16, number = WSTOPSIG(status);
+    if (!WIFSTOPPED(status))
+        return false;
+    if (event == PTRACE_EVENT_EXEC && at_exec(t, pid))
+        return true;
+    if (!event && number == SIGTRAP && end_break(t, pid)) {
+        if (at_begin(t, pid))
+            return true;
+        number = 0;
+    }
+    ptrace(PTRACE_CONT, pid, NULL, event ? 0 : number);
+    return false;
+}
+
+static _Noreturn void become_program(const struct start_request *request, int go)
+{
+    char byte, reason[ENVIRONMENT_REASON_BYTES];
+    /* No folder can be there: what CUDA calls a starter makes are not recorded anywhere. */
+    if (!environment_prepare(request->program, reason) ||
+        setenv("GPUPROF_OUT", "/dev/null/doctor", 1) != 0 || read(go, &byte, 1) != 1)
+        _exit(127);
+    execvp(request->program->path, request->argv);
+    _exit(127);
+}
+
+/* In a process of its own: when that ends, the kernel ends all that it traces. */
+static void trace(void *result, void *context)
+{
+    struct start_sight *s = result;
+    char library[ENVIRONMENT_PATH_BYTES];
+    struct tracer t = {.sight = s, .library = library, .target_is_starter = true};
+    int go[2], status;
+    if (!environment_library(library, t.reason) || pipe2(go, O_CLOEXEC) != 0)
+        return;
+    t.target = fork();
+    if (t.target == 0)
+        become_program(context, go[0]);
+    if (t.target < 0)
+        return;
+    if (ptrace(PTRACE_SEIZE, t.target, NULL, OPTIONS) != 0) {
+        snprintf(s->reason, sizeof s->reason, "ptrace: %s", strerror(errno));
+        kill(t.target, SIGKILL);
+        return;
+    }
+    s->answer = START_NO_MORE;
+    if (write(go[1], "", 1) != 1)
+        return;
+    for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;)
+        if (follow(&t, pid, status))
+            return;
+}
+
+void start_sight_take(struct start_sight *sight, const struct program *program, char **argv)
+{
+    struct start_request request = {program, argv};
+    *sight = (struct start_sight){.reason = "no process could be started"};
+    bool is_whole = aside_run(trace, sight, sizeof *sight, &request, START_SECONDS);
+    sight->is_cut = !is_whole && sight->answer != START_NOT_SEEN;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The versions of what the library looks into without being told how: CPython 3.FIRST to 3.LAST
+ * (inject/python/python_layout.c) and PyTorch 2.FIRST to 2.LAST (inject/torch/op_layout.c). Whoever
+ * adds a row there moves the number here; `gpuprof doctor` goes by it.
+ */
+#ifndef GPUPROF_FORMATS_KNOWN_VERSIONS_H
+#define GPUPROF_FORMATS_KNOWN_VERSIONS_H
+
+#define KNOWN_PYTHON_FIRST 11
+#define KNOWN_PYTHON_LAST  14
+#define KNOWN_TORCH_FIRST  1
+#define KNOWN_TORCH_LAST   15
+
+#define KNOWN_DIGITS(number)         #number
+#define KNOWN_TEXT(number)           KNOWN_DIGITS(number)
+#define KNOWN_RANGE(major, from, to) major "." KNOWN_TEXT(from) " to " major "." KNOWN_TEXT(to)
+#define KNOWN_PYTHON_TEXT            KNOWN_RANGE("3", KNOWN_PYTHON_FIRST, KNOWN_PYTHON_LAST)
+#define KNOWN_TORCH_TEXT             KNOWN_RANGE("2", KNOWN_TORCH_FIRST, KNOWN_TORCH_LAST)
+
+#endif
