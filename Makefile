@@ -6,7 +6,8 @@
 #   SANITIZE=list  address,undefined or thread: builds into build/<list>
 #   CC, CFLAGS     as usual; CROSS=aarch64-linux-gnu- cross-builds into build/<triplet>
 #   ZSTD_A, ZSTD_CFLAGS  libzstd.a and where its zstd.h is, if the compiler does not find them
-#   prefix, bindir, libdir, docdir, mandir, includedir, DESTDIR  for install
+#   prefix, bindir, libdir, docdir, mandir, includedir, bashcompdir, zshcompdir, fishcompdir,
+#   DESTDIR        for install
 
 VERSION := 0.1.0
 prefix ?= /usr/local
@@ -195,13 +196,17 @@ libdir ?= $(prefix)/lib
 docdir ?= $(prefix)/share/doc/gpuprof
 mandir ?= $(prefix)/share/man
 includedir ?= $(prefix)/include
+bashcompdir ?= $(prefix)/share/bash-completion/completions
+zshcompdir ?= $(prefix)/share/zsh/site-functions
+fishcompdir ?= $(prefix)/share/fish/vendor_completions.d
 parts := $(libdir)/gpuprof
 D := $(DESTDIR)
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
-install: all $(BUILD)/gpuprof.1
+COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
+install: all $(BUILD)/gpuprof.1 $(COMPLETIONS)
 	$(Q)install -d "$D$(bindir)" "$D$(parts)/demo" "$D$(docdir)" "$D$(mandir)/man1" \
-		"$D$(includedir)"
+		"$D$(includedir)" "$D$(bashcompdir)" "$D$(zshcompdir)" "$D$(fishcompdir)"
 	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \
 		scripts/gpuprof > $(BUILD)/gpuprof.front
 	$(Q)install -m 755 $(BUILD)/gpuprof.front "$D$(bindir)/gpuprof"
@@ -211,10 +216,17 @@ install: all $(BUILD)/gpuprof.1
 	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$D$(docdir)/"
 	$(Q)install -m 644 $(PUBLIC_H) $(PUBLIC_H:.h=.py) "$D$(includedir)/"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$D$(mandir)/man1/gpuprof.1"
+	$(Q)install -m 644 $(BUILD)/completion.bash "$D$(bashcompdir)/gpuprof"
+	$(Q)install -m 644 $(BUILD)/completion.zsh "$D$(zshcompdir)/_gpuprof"
+	$(Q)install -m 644 $(BUILD)/completion.fish "$D$(fishcompdir)/gpuprof.fish"
 
 uninstall:
 	$(Q)rm -rf "$D$(bindir)/gpuprof" "$D$(parts)" "$D$(docdir)" "$D$(mandir)/man1/gpuprof.1" \
-		"$D$(includedir)/gpuprof.h" "$D$(includedir)/gpuprof.py"
+		"$D$(includedir)/gpuprof.h" "$D$(includedir)/gpuprof.py" \
+		"$D$(bashcompdir)/gpuprof" "$D$(zshcompdir)/_gpuprof" "$D$(fishcompdir)/gpuprof.fish"
+
+$(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
+	$(call say,SHELL,$@) $(BUILD)/gpuprof-collector completion $* > $@
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@

@@ -16,12 +16,6 @@
 #define HELP_WIDTH     92
 #define SYNOPSIS_BYTES 1024
 
-/* What is not a verb of the collector: the front command adds it. */
-static const struct verb front_verbs[] = {
-    {"demo", NULL, NULL, OPTION_HELP, "[DIR]",
-     "record a small program on the simulated CUDA, merge it and report"},
-};
-
 static const char intro[] =
     "gpuprof records the CUDA calls of a program, in all its processes and threads, and makes a "
     "timeline and tables of them. The program is not changed, and no root rights are needed.";
@@ -135,7 +129,7 @@ static void help_all(void)
            "  gpuprof report DIR\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
     for (size_t i = 0; i < verb_count; i++)
         print_row(verbs[i].name, verbs[i].help);
-    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
+    for (size_t i = 0; i < front_verb_count; i++) {
         snprintf(name, sizeof name, "%s %s", front_verbs[i].name, front_verbs[i].operands);
         print_row(name, front_verbs[i].help);
     }
@@ -165,7 +159,7 @@ static const struct verb *find_verb(const char *name)
         if (strcmp(verbs[i].name, name) == 0)
             return &verbs[i];
     }
-    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++) {
+    for (size_t i = 0; i < front_verb_count; i++) {
         if (strcmp(front_verbs[i].name, name) == 0)
             return &front_verbs[i];
     }
@@ -179,7 +173,7 @@ enum exit_code verb_unknown(const char *before, const char *name)
     nearest_offer(&nearest, "--version");
     for (size_t i = 0; i < verb_count; i++)
         nearest_offer(&nearest, verbs[i].name);
-    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++)
+    for (size_t i = 0; i < front_verb_count; i++)
         nearest_offer(&nearest, front_verbs[i].name);
     return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
                        name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
@@ -340,7 +334,7 @@ enum exit_code manual_verb(const struct options *options)
     printf(".SH VERBS\n");
     for (size_t i = 0; i < verb_count; i++)
         roff_verb(&verbs[i]);
-    for (size_t i = 0; i < sizeof front_verbs / sizeof front_verbs[0]; i++)
+    for (size_t i = 0; i < front_verb_count; i++)
         roff_verb(&front_verbs[i]);
     roff_settings();
     roff_sections();

@@ -34,6 +34,14 @@ const struct verb verbs[] = {
     {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",
      "make whole files of what killed processes have left (merge and report need no such thing)"},
     {"manual", manual_verb, NULL, OPTION_HELP, "", "print the manual page"},
+    {"completion", completion_verb, NULL, OPTION_HELP, "bash|zsh|fish",
+     "print what a shell needs to complete gpuprof's command lines"},
     {"help", help_verb, NULL, OPTION_HELP, "[VERB]", "print what a verb does and its options"},
 };
 const size_t verb_count = sizeof verbs / sizeof verbs[0];
+
+const struct verb front_verbs[] = {
+    {"demo", NULL, NULL, OPTION_HELP, "[DIR]",
+     "record a small program on the simulated CUDA, merge it and report"},
+};
+const size_t front_verb_count = sizeof front_verbs / sizeof front_verbs[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs of gpuprof-collector, as one table (verbs.c): main.c dispatches by it, help and manual
- * print it.
+ * The verbs of gpuprof-collector, as one table (verbs.c): main.c dispatches by it; help, manual and
+ * completion print it.
  */
 #ifndef GPUPROF_COLLECTOR_VERBS_H
 #define GPUPROF_COLLECTOR_VERBS_H
@@ -25,9 +25,16 @@ struct verb {
 extern const struct verb verbs[];
 extern const size_t verb_count;
 
+/* What is not a verb of the collector's: the front command (scripts/gpuprof) has it. */
+extern const struct verb front_verbs[];
+extern const size_t front_verb_count;
+
 /* manual.c: the page, troff, on stdout; `help` and `help VERB`, on stdout. */
 enum exit_code manual_verb(const struct options *options);
 enum exit_code help_verb(const struct options *options);
+
+/* completion.c: for the shell that is named, on stdout. */
+enum exit_code completion_verb(const struct options *options);
 
 /* Prints what the verb of that name does and its options (manual.c). */
 enum exit_code verb_help(const char *name);

@@ -261,10 +261,12 @@ def test_install_and_uninstall(build, installed, program):
                      "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
                      "lib/gpuprof/demo/libcupti.so.13",
                      "lib/gpuprof/gpuprof-collector", *unwinder, "lib/gpuprof/libgpuprof.so",
+                     "share/bash-completion/completions/gpuprof",
                      *(f"share/doc/gpuprof/{name}"
                        for name in ("GUIDE.md", "LICENSE", "README.md", "SECURITY.md",
                                     "event-stream.md")),
-                     "share/man/man1/gpuprof.1"]
+                     "share/fish/vendor_completions.d/gpuprof.fish", "share/man/man1/gpuprof.1",
+                     "share/zsh/site-functions/_gpuprof"]
     assert program("one_call")
     destination = installed.parent.parent
     copy = destination.with_name("to-uninstall")
@@ -302,7 +304,8 @@ def test_manual_page_has_no_faults(run_collector, tmp_path):
                                                                      result.stdout)
 
 
-VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual", "help")
+VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual",
+         "completion", "help")
 
 
 def test_help(run_collector):
