@@ -4,10 +4,12 @@
 #   BUILD=dir      where everything that is built goes (standard: build)
 #   V=1            print the commands
 #   SANITIZE=list  address,undefined or thread: builds into build/<list>
-#   CC, CFLAGS     as usual; CROSS=aarch64-linux-gnu- cross-builds into build/<triplet>
+#   WERROR=        warnings are no errors
+#   CC, CFLAGS, CPPFLAGS, LDFLAGS  as usual
+#   CROSS=aarch64-linux-gnu-  cross-builds into build/<triplet>
 #   ZSTD_A, ZSTD_CFLAGS  libzstd.a and where its zstd.h is, if the compiler does not find them
-#   prefix, bindir, libdir, docdir, mandir, includedir, bashcompdir, zshcompdir, fishcompdir,
-#   DESTDIR        for install
+#   prefix, bindir, libdir, docdir, mandir, includedir, pkgconfigdir, bashcompdir, zshcompdir,
+#   fishcompdir, DESTDIR  for install
 
 VERSION := 0.1.0
 prefix ?= /usr/local
@@ -26,7 +28,8 @@ AR := $(CROSS)ar
 endif
 OPT ?= -O2
 CFLAGS ?= $(OPT) -g
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+WERROR ?= -Werror
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $(WERROR)
 ifneq ($(SANITIZE),)
 # The sanitizers' code makes gcc see overflows that are not there, and ThreadSanitizer does not
 # follow a fence, of which it need not tell each build. clang knows neither of these by name.
@@ -53,7 +56,8 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-fast check-long check-gpu check-consumers check-aarch64 bench fuzz style \
-	format install uninstall clean help fetch-cuda fetch-cupti fetch-python demo-parts unit programs
+	format install uninstall deb tarball clean help fetch-cuda fetch-cupti fetch-python demo-parts \
+	unit programs
 
 all: lib collector-bin demo-parts
 
@@ -100,11 +104,12 @@ INJECT_LDFLAGS := -shared -Wl,-soname,libgpuprof.so -Wl,-Bsymbolic -Wl,-z,now -W
 $(filter %/compress.c.o,$(INJECT_OBJ)): INJECT_CFLAGS += $(ZSTD_CFLAGS)
 $(BUILD)/pic/%.c.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(SAN) $(INJECT_CFLAGS) \
+		-MMD -MP -c $< -o $@
 
 $(BUILD)/pic/%.S.o: %.S
 	@mkdir -p $(@D)
-	$(call say,AS,$<) $(CC) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
+	$(call say,AS,$<) $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
 
 # The same objects for tests and benches: what is tested is what ships. libc stands before them in
 # a link, or the library's own dlsym and _exit, and with them all that hooks a process, would be it.
@@ -115,10 +120,11 @@ with_inject = $(filter %.c %.o,$^) -lc $(filter %.a,$^)
 
 $(BUILD)/exports.map: $(EXPORTS_MAP)
 	@mkdir -p $(@D)
-	$(call say,CPP,$@) $(CC) -E -P -x c -Iformats -MMD -MP -MF $@.d -MT $@ $< -o $@
+	$(call say,CPP,$@) $(CC) $(CPPFLAGS) -E -P -x c -Iformats -MMD -MP -MF $@.d -MT $@ $< -o $@
 
 $(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(BUILD)/exports.map
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(INJECT_LDFLAGS) $(filter %.o %.a,$^) $(ZSTD_USED) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) $(SAN) $(INJECT_LDFLAGS) $(filter %.o %.a,$^) \
+		$(ZSTD_USED) -o $@
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
@@ -133,8 +139,8 @@ $(BUILD)/libgpuprof-unwind.so: $(UNWIND_SO) $(BUILD)/libgpuprof-lzma.so
 
 $(BUILD)/libgpuprof-lzma.so: $(LZMA_SRC) $(LZMA_MAP)
 	@mkdir -p $(@D)
-	$(call say,LD,$@) $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) \
-		-Wl,--version-script=$(LZMA_MAP) $< -o $@
+	$(call say,LD,$@) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(LDFLAGS) -fPIC -shared \
+		-Wl,-soname,$(@F) -Wl,--version-script=$(LZMA_MAP) $< -o $@
 
 # ---- gpuprof-collector --------------------------------------------------------------------
 
@@ -149,15 +155,15 @@ WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFL
 
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(WHOLE) $(SAN) $(ASSERT) $(CJSON_CFLAGS) \
-		-Icollector -Iformats -MMD -MP -c $< -o $@
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(WHOLE) $(SAN) $(ASSERT) \
+		$(CJSON_CFLAGS) -Icollector -Iformats -MMD -MP -c $< -o $@
 
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)
 COLLECTOR_A := $(BUILD)/libcollector.a $(BUILD)/libformats.a
 
 $(BUILD)/gpuprof-collector: $(filter %/main.c.o,$(COLLECTOR_OBJ)) $(COLLECTOR_A)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(WHOLE) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) $(WHOLE) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 # ---- test doubles, programs, unit tests, benches: fragments, same make ------------------------
 
@@ -200,30 +206,51 @@ bashcompdir ?= $(prefix)/share/bash-completion/completions
 zshcompdir ?= $(prefix)/share/zsh/site-functions
 fishcompdir ?= $(prefix)/share/fish/vendor_completions.d
 parts := $(libdir)/gpuprof
-D := $(DESTDIR)
+pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
+DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
 install: all $(BUILD)/gpuprof.1 $(COMPLETIONS)
-	$(Q)install -d "$D$(bindir)" "$D$(parts)/demo" "$D$(docdir)" "$D$(mandir)/man1" \
-		"$D$(includedir)" "$D$(bashcompdir)" "$D$(zshcompdir)" "$D$(fishcompdir)"
+	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" "$(includedir)" \
+		"$(pkgconfigdir)" "$(bashcompdir)" "$(zshcompdir)" "$(fishcompdir)"; do \
+		install -d "$(DESTDIR)$$folder"; done
 	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \
-		scripts/gpuprof > $(BUILD)/gpuprof.front
-	$(Q)install -m 755 $(BUILD)/gpuprof.front "$D$(bindir)/gpuprof"
-	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$D$(parts)/gpuprof-collector"
-	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$D$(parts)/"
-	$(Q)install -m 755 $(DEMO_FILES) "$D$(parts)/demo/"
-	$(Q)install -m 644 README.md GUIDE.md SECURITY.md LICENSE formats/event-stream.md "$D$(docdir)/"
-	$(Q)install -m 644 $(PUBLIC_H) $(PUBLIC_H:.h=.py) "$D$(includedir)/"
-	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$D$(mandir)/man1/gpuprof.1"
-	$(Q)install -m 644 $(BUILD)/completion.bash "$D$(bashcompdir)/gpuprof"
-	$(Q)install -m 644 $(BUILD)/completion.zsh "$D$(zshcompdir)/_gpuprof"
-	$(Q)install -m 644 $(BUILD)/completion.fish "$D$(fishcompdir)/gpuprof.fish"
+		scripts/gpuprof > "$(DESTDIR)$(bindir)/gpuprof"
+	$(Q)chmod 755 "$(DESTDIR)$(bindir)/gpuprof"
+	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(DESTDIR)$(parts)/gpuprof-collector"
+	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$(DESTDIR)$(parts)/"
+	$(Q)install -m 755 $(DEMO_FILES) "$(DESTDIR)$(parts)/demo/"
+	$(Q)install -m 644 $(DOCUMENTS) "$(DESTDIR)$(docdir)/"
+	$(Q)install -m 644 $(PUBLIC_H) $(PUBLIC_H:.h=.py) "$(DESTDIR)$(includedir)/"
+	$(Q)sed 's|@VERSION@|$(VERSION)|; s|@INCLUDEDIR@|$(includedir)|' inject/range/gpuprof.pc.in \
+		> "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
+	$(Q)chmod 644 "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
+	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(DESTDIR)$(mandir)/man1/gpuprof.1"
+	$(Q)install -m 644 $(BUILD)/completion.bash "$(DESTDIR)$(bashcompdir)/gpuprof"
+	$(Q)install -m 644 $(BUILD)/completion.zsh "$(DESTDIR)$(zshcompdir)/_gpuprof"
+	$(Q)install -m 644 $(BUILD)/completion.fish "$(DESTDIR)$(fishcompdir)/gpuprof.fish"
 
 uninstall:
-	$(Q)rm -rf "$D$(bindir)/gpuprof" "$D$(parts)" "$D$(docdir)" "$D$(mandir)/man1/gpuprof.1" \
-		"$D$(includedir)/gpuprof.h" "$D$(includedir)/gpuprof.py" \
-		"$D$(bashcompdir)/gpuprof" "$D$(zshcompdir)/_gpuprof" "$D$(fishcompdir)/gpuprof.fish"
+	$(Q)for path in "$(bindir)/gpuprof" "$(parts)" "$(docdir)" "$(mandir)/man1/gpuprof.1" \
+		"$(includedir)/gpuprof.h" "$(includedir)/gpuprof.py" \
+		"$(pkgconfigdir)/gpuprof.pc" "$(bashcompdir)/gpuprof" \
+		"$(zshcompdir)/_gpuprof" "$(fishcompdir)/gpuprof.fish"; do \
+		rm -rf "$(DESTDIR)$$path"; done
+
+# A package for Debian and its kin, and an archive that runs wherever it is unpacked.
+MAINTAINER ?= gpuprof <gpuprof@packages.invalid>
+PACKAGE := gpuprof_$(VERSION)
+TARBALL := gpuprof-$(VERSION)-$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+deb: all
+	$(Q)rm -rf $(BUILD)/deb
+	$(Q)$(MAKE) -s install DESTDIR=$(CURDIR)/$(BUILD)/deb prefix=/usr \
+		libdir=/usr/lib/$(shell $(CC) -print-multiarch) zshcompdir=/usr/share/zsh/vendor-completions
+	$(Q)MAINTAINER='$(MAINTAINER)' scripts/make-deb $(BUILD)/deb $(VERSION) $(BUILD)/$(PACKAGE).deb
+tarball: all
+	$(Q)rm -rf $(BUILD)/tarball
+	$(Q)$(MAKE) -s install DESTDIR=$(CURDIR)/$(BUILD)/tarball prefix=/$(TARBALL)
+	$(Q)scripts/make-tarball $(BUILD)/tarball $(TARBALL) $(BUILD)/$(TARBALL).tar.gz
 
 $(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
 	$(call say,SHELL,$@) $(BUILD)/gpuprof-collector completion $* > $@
@@ -247,6 +274,8 @@ help:
 	@echo 'bench      figures, one a line, and build/bench.json'
 	@echo 'fuzz       fuzz the readers with libFuzzer (FUZZ_SECONDS=60); fuzz-afl: with AFL++'
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
+	@echo 'deb        a package for Debian and its kin (MAINTAINER="Name <address>")'
+	@echo 'tarball    an archive that runs wherever it is unpacked'
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
 
 -include $(BUILD)/exports.map.d $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d)

@@ -15,8 +15,9 @@ PROGRAM_LDFLAGS := -L$(SIM) -Wl,--as-needed -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../sim
 
 $(PROGRAM_BIN): $(BUILD)/programs/%: test/programs/%.c $(SIM_LIBS)
 	@mkdir -p $(@D)
-	$(call say,CCLD,$@) $(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN) -Itest/sim/include \
-		$(PROGRAM_CFLAGS_$*) -MMD -MP -MF $@.d -MT $@ $< -o $@ $(PROGRAM_LDFLAGS) \
+	$(call say,CCLD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN) \
+		-Itest/sim/include \
+		$(PROGRAM_CFLAGS_$*) -MMD -MP -MF $@.d -MT $@ $< -o $@ $(LDFLAGS) $(PROGRAM_LDFLAGS) \
 		$(or $(PROGRAM_LIBS_$*),$(PROGRAM_LIBS)) -pthread
 
 programs: sim $(PROGRAM_BIN)

@@ -29,6 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define GPUPROF_H_VERSION 1 /* grows with what is declared here */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

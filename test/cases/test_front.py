@@ -263,9 +263,10 @@ def test_install_and_uninstall(build, installed, program):
                      "lib/gpuprof/gpuprof-collector", *unwinder, "lib/gpuprof/libgpuprof.so",
                      "share/bash-completion/completions/gpuprof",
                      *(f"share/doc/gpuprof/{name}"
-                       for name in ("GUIDE.md", "LICENSE", "README.md", "SECURITY.md",
-                                    "event-stream.md")),
+                       for name in ("CHANGELOG.md", "GUIDE.md", "LICENSE", "NOTICE", "README.md",
+                                    "SECURITY.md", "event-stream.md")),
                      "share/fish/vendor_completions.d/gpuprof.fish", "share/man/man1/gpuprof.1",
+                     "share/pkgconfig/gpuprof.pc",
                      "share/zsh/site-functions/_gpuprof"]
     assert program("one_call")
     destination = installed.parent.parent

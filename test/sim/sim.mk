@@ -43,20 +43,20 @@ sim-cuda: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		-MMD -MP -c $< -o $@
 
 $(SIM)/obj/rt12/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		-DSIM_CUDART_MAJOR=12 -MMD -MP -c $< -o $@
 
 $(SIM)/obj/rt13/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		-DSIM_CUDART_MAJOR=13 -MMD -MP -c $< -o $@
 
-cupti_cc = $(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) \
+cupti_cc = $(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) \
 	$(SIM_CFLAGS) -DSIM_CUPTI=$(1) -MMD -MP -c $< -o $@
 
 $(SIM)/obj/cupti118/%.o: $(SIM_DIR)/%.c
@@ -101,7 +101,7 @@ $(SIM)/libcudart.so.13: $(SIM_RUNTIME13_OBJ) $(SIM_DIR)/sim_cudart13.map
 
 $(SIM_NVML): $(SIM_DIR)/sim_nvml.c
 	@mkdir -p $(@D)
-	$(call say,LD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+	$(call say,LD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		$(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $< -o $@
 
 $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
@@ -112,7 +112,7 @@ $(SIM)/libcudart.so: | $(SIM)/libcudart.so.13
 
 $(SIM)/obj/static/%.o: $(SIM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) $(SIM_CFLAGS) \
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		-DSIM_CUDART_MAJOR=13 -DSIM_STATIC -MMD -MP -c $< -o $@
 
 # One object: the API is hidden, the rest local, so that nothing outside can interpose or collide.
@@ -126,7 +126,7 @@ $(SIM)/libcudart_static.a: $(SIM)/obj/cudart_static.o
 
 # The self-test, against each of the three runtimes: `make sim-selftest` builds and runs it.
 SIM_SELFTEST := $(SIM)/sim_selftest12 $(SIM)/sim_selftest13 $(SIM)/sim_selftest_static
-SIM_SELFTEST_FLAGS = -std=gnu11 -Wall -Wextra -Werror $(CFLAGS) -D_GNU_SOURCE -I$(SIM_DIR)/include \
+SIM_SELFTEST_FLAGS = -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) -D_GNU_SOURCE -I$(SIM_DIR)/include \
 	$(SIM_DIR)/sim_selftest.c -o $@ $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -pthread
 
 $(SIM_SELFTEST): $(SIM_DIR)/sim_selftest.c test/programs/kernels.h $(SIM_LIBS)
