@@ -80,8 +80,9 @@ def test_tarball(made, tmp_path, live_folder):
     unpacked, = tmp_path.glob(f"gpuprof-{VERSION}-*/")
     root = unpacked.rename(tmp_path / "moved")
     front = root / "bin/gpuprof"
-    run(front, "run", "--quiet", "-o", "data", root / "lib/gpuprof/demo/demo", cwd=tmp_path,
-        env={**BARE, "GPUPROF_LIVE": str(live_folder)})
+    demo = root / "lib/gpuprof/demo"
+    run(front, "run", "--quiet", "-o", "data", demo / "demo", cwd=tmp_path,
+        env={**BARE, "GPUPROF_LIVE": str(live_folder), "LD_LIBRARY_PATH": str(demo)})
     assert "cudaLaunchKernel" in run(front, "report", tmp_path / "data")
     # Of what it needs, the C library and libstdc++ alone are the machine's.
     needed = re.findall(r"=> (\S+)", run("ldd", root / "lib/gpuprof/gpuprof-collector"))
