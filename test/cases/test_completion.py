@@ -130,8 +130,8 @@ def test_fish(scripts, run_verb):
 
     def offered(line):
         done = subprocess.run(["fish", "--no-config", "-c", "source gpuprof.fish; complete -C "
-                               f"'{line}'"], cwd=scripts, capture_output=True, text=True, check=True,
-                              timeout=60, env={**os.environ, "HOME": str(scripts)})
+                               f"'{line}'"], cwd=scripts, capture_output=True, text=True,
+                              check=True, timeout=60, env={**os.environ, "HOME": str(scripts)})
         assert done.stderr == ""
         return sorted(row.partition("\t")[0] for row in done.stdout.splitlines())
     assert offered("gpuprof ") == sorted(VERBS)

@@ -126,7 +126,8 @@ $(SIM)/libcudart_static.a: $(SIM)/obj/cudart_static.o
 
 # The self-test, against each of the three runtimes: `make sim-selftest` builds and runs it.
 SIM_SELFTEST := $(SIM)/sim_selftest12 $(SIM)/sim_selftest13 $(SIM)/sim_selftest_static
-SIM_SELFTEST_FLAGS = -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) -D_GNU_SOURCE -I$(SIM_DIR)/include \
+SIM_SELFTEST_FLAGS = -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) -D_GNU_SOURCE \
+	-I$(SIM_DIR)/include \
 	$(SIM_DIR)/sim_selftest.c -o $@ $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -pthread
 
 $(SIM_SELFTEST): $(SIM_DIR)/sim_selftest.c test/programs/kernels.h $(SIM_LIBS)
