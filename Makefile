@@ -211,8 +211,8 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
-install: all $(BUILD)/gpuprof.1 $(COMPLETIONS)
-	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" "$(includedir)" \
+install: all $(BUILD)/gpuprof.1 $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
+	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" "$(mandir)/man3" "$(includedir)" \
 		"$(pkgconfigdir)" "$(bashcompdir)" "$(zshcompdir)" "$(fishcompdir)"; do \
 		install -d "$(DESTDIR)$$folder"; done
 	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \
@@ -227,13 +227,14 @@ install: all $(BUILD)/gpuprof.1 $(COMPLETIONS)
 		> "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
 	$(Q)chmod 644 "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
 	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(DESTDIR)$(mandir)/man1/gpuprof.1"
+	$(Q)install -m 644 $(BUILD)/gpuprof.h.3 "$(DESTDIR)$(mandir)/man3/gpuprof.h.3"
 	$(Q)install -m 644 $(BUILD)/completion.bash "$(DESTDIR)$(bashcompdir)/gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.zsh "$(DESTDIR)$(zshcompdir)/_gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.fish "$(DESTDIR)$(fishcompdir)/gpuprof.fish"
 
 uninstall:
 	$(Q)for path in "$(bindir)/gpuprof" "$(parts)" "$(docdir)" "$(mandir)/man1/gpuprof.1" \
-		"$(includedir)/gpuprof.h" "$(includedir)/gpuprof.py" \
+		"$(mandir)/man3/gpuprof.h.3" "$(includedir)/gpuprof.h" "$(includedir)/gpuprof.py" \
 		"$(pkgconfigdir)/gpuprof.pc" "$(bashcompdir)/gpuprof" \
 		"$(zshcompdir)/_gpuprof" "$(fishcompdir)/gpuprof.fish"; do \
 		rm -rf "$(DESTDIR)$$path"; done
@@ -257,6 +258,9 @@ $(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@
+
+$(BUILD)/gpuprof.h.3: $(BUILD)/gpuprof-collector
+	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual gpuprof.h > $@
 
 clean:
 	rm -rf $(BUILD)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs `help` and `manual`: both are made of the tables of verbs and of settings. */
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "cli/manual_parts.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"
 #include "run/launch.h"
@@ -221,6 +223,23 @@ static void roff_item(const char *name, const char *text)
     roff_text(text);
 }
 
+static bool names_verb(const char *list, const char *verb)
+{
+    size_t length = strlen(verb);
+    for (; *list; list += strcspn(list, " "), list += *list == ' ')
+        if (strcspn(list, " ") == length && memcmp(list, verb, length) == 0)
+            return true;
+    return false;
+}
+
+static void roff_part(const char *verb, enum manual_part part)
+{
+    printf(".PP\n.B %s\n", manual_part_titles[part]);
+    for (const struct manual_row *row = manual_rows; row->verbs; row++)
+        if (row->part == part && names_verb(row->verbs, verb))
+            roff_item(row->name, row->text);
+}
+
 static void roff_verb(const struct verb *verb)
 {
     char text[SYNOPSIS_BYTES];
@@ -231,6 +250,8 @@ static void roff_verb(const struct verb *verb)
     printf("\"\n");
     roff_text(verb->help);
     each_option(verb, roff_item);
+    for (enum manual_part part = 0; part < PART_COUNT; part++)
+        roff_part(verb->name, part);
 }
 
 static void roff_settings(void)
@@ -319,11 +340,42 @@ static void roff_sections(void)
                    "would be recorded");
 }
 
+static enum exit_code manual_of_header(void)
+{
+    printf(".TH GPUPROF.H 3 \"\" \"gpuprof %s\" \"Library Functions\"\n", GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof.h \\- what a program can say to the profiler gpuprof\n"
+           ".SH SYNOPSIS\n.nf\n.B #include <gpuprof.h>\n.PP\n");
+    for (const struct manual_function *f = manual_functions; f->prototype; f++)
+        printf(".B %s\n", f->prototype);
+    printf(".fi\n.SH DESCRIPTION\n");
+    roff_text("For C and C++. There is nothing to link with (before glibc 2.34: -ldl). Without "
+              "gpuprof each call costs a load and a branch. Texts are UTF-8, copied, and cut at "
+              "4096 bytes; NULL is an empty one. Any thread may call any of the functions; none "
+              "starts a recording.");
+    for (const struct manual_function *f = manual_functions; f->prototype; f++)
+        roff_item(f->prototype, f->text);
+    roff_item("GPUPROF_H_VERSION", "A number that grows with what the header declares.");
+    printf(".SH EXAMPLES\n.nf\n"
+           "for (uint64_t i = 0; i < steps; i++) {\n    gpuprof_step(i);\n"
+           "    gpuprof_range_push(\"forward\");\n    forward();\n    gpuprof_range_pop();\n}\n"
+           ".fi\n.SH ENVIRONMENT\n");
+    roff_text("GPUPROF_START_PAUSED=1 begins as if gpuprof_stop() had been called.");
+    printf(".SH FILES\n");
+    roff_text("gpuprof.pc has the header's folder for pkg-config.");
+    printf(".SH \"EXIT STATUS\"\n");
+    roff_text("No function ends the program.");
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
+
 enum exit_code manual_verb(const struct options *options)
 {
-    if (options->path_count)
+    bool of_header = options->path_count && strcmp(options->paths[0], "gpuprof.h") == 0;
+    if (options->path_count > of_header)
         return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
-                           options->paths[0]);
+                           options->paths[of_header]);
+    if (of_header)
+        return manual_of_header();
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
     printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
            ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"

@@ -266,6 +266,7 @@ def test_install_and_uninstall(build, installed, program):
                        for name in ("CHANGELOG.md", "GUIDE.md", "LICENSE", "NOTICE", "README.md",
                                     "SECURITY.md", "event-stream.md")),
                      "share/fish/vendor_completions.d/gpuprof.fish", "share/man/man1/gpuprof.1",
+                     "share/man/man3/gpuprof.h.3",
                      "share/pkgconfig/gpuprof.pc",
                      "share/zsh/site-functions/_gpuprof"]
     assert program("one_call")
@@ -295,14 +296,62 @@ def test_installed_with_folders_of_its_own(tmp_path, build):
     assert [path for path in (tmp_path / "root").rglob("*") if path.is_file()] == [other]
 
 
-def test_manual_page_has_no_faults(run_collector, tmp_path):
+@pytest.mark.parametrize("words,name", [
+    ([], "gpuprof - record the CUDA calls of a program"),
+    (["gpuprof.h"], "gpuprof.h - what a program can say to the profiler gpuprof")],
+    ids=["gpuprof", "gpuprof.h"])
+def test_manual_page_has_no_faults(run_collector, tmp_path, words, name):
     need("groff")
-    page = run_collector("manual").stdout
+    page = run_collector("manual", *words).stdout
     (tmp_path / "page").write_text(page)
     result = run("groff", "-man", "-ww", "-Tutf8", str(tmp_path / "page"))
     assert result.returncode == 0 and result.stderr == ""
-    assert "gpuprof - record the CUDA calls of a program" in re.sub(r"\x1b\[\d*m", "",
-                                                                     result.stdout)
+    assert name in re.sub(r"\x1b\[\d*m", "", result.stdout)
+
+
+PARTS = ["EXAMPLES", "ENVIRONMENT", "FILES", "EXIT STATUS"]
+
+
+def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
+    """Examples, variables, files and statuses; what an example types works as it stands there."""
+    make_gpu("train", 2)
+    (tmp_path / "gpuprof").symlink_to(collector)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    page = run_collector("manual").stdout.replace("\\-", "-")
+    sections = re.split(r'^\.SS "gpuprof (\w+) .*"\n', page.partition(".SH SETTINGS")[0],
+                        flags=re.MULTILINE)
+    assert set(sections[1::2]) == set(VERBS)
+    for verb, text in zip(sections[1::2], sections[2::2]):
+        cut = re.split(r"^\.PP\n\.B ([A-Z ]+)\n", text, flags=re.MULTILINE)
+        assert cut[1::2] == PARTS, verb
+        rows = [re.findall(r"^\.TP\n\.B (.*)\n", part, re.MULTILINE) for part in cut[2::2]]
+        assert all(rows), verb
+        taken = run_collector("help", verb).stdout
+        for example in rows[0]:
+            assert f"gpuprof {verb}" in example, example
+            ours = example.split(" -- ")[0].split(" | ")[0]
+            for option in re.findall(r" (-o|--[\w-]+)", ours):
+                assert option in taken, example
+            if verb in ("merge", "report", "flame", "dump", "recover", "manual", "help"):
+                done = run("bash", "-c", ours, cwd=tmp_path, env=env)
+                assert done.returncode == 0, (example, done.stderr)
+        if verb != "run":
+            assert set(rows[3]) <= {"0", "1", "2", "3", "4"}
+
+
+def test_manual_of_the_header(run_collector):
+    """Each function that it declares, as it declares it; no other."""
+    page = run_collector("manual", "gpuprof.h").stdout
+    header = (ROOT / "inject" / "range" / "gpuprof.h").read_text()
+    declared = re.findall(r"\(unused\)\) (\w+ gpuprof_\w+\([^()\n]*\))$", header,
+                          re.MULTILINE)
+    assert len(declared) == 6
+    assert sorted(re.findall(r"^\.TP\n\.B (\w+ gpuprof_.*);$", page, re.MULTILINE)) == \
+        sorted(declared)
+    assert "GPUPROF_H_VERSION" in page and "#define GPUPROF_H_VERSION " in header
+    assert [part for part in PARTS if f'.SH "{part}"' in page or f".SH {part}" in page] == PARTS
+    wrong = run_collector("manual", "gpuprof.h", "x")
+    assert wrong.returncode == 2 and "unknown argument 'x'" in wrong.stderr
 
 
 VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual",
