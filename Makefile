@@ -212,7 +212,8 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
 install: all $(BUILD)/gpuprof.1 $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
-	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" "$(mandir)/man3" "$(includedir)" \
+	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" \
+		"$(mandir)/man3" "$(includedir)" \
 		"$(pkgconfigdir)" "$(bashcompdir)" "$(zshcompdir)" "$(fishcompdir)"; do \
 		install -d "$(DESTDIR)$$folder"; done
 	$(Q)sed "s|^installed=.*|installed='$$(realpath -ms --relative-to="$(bindir)" "$(parts)")'|" \

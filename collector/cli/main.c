@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"
 
@@ -33,7 +32,7 @@ int main(int argc, char **argv)
         argv += 2;
     }
     if (argc < 2)
-        return usage_error("no verb; try 'gpuprof help'");
+        return verb_missing(command);
     if (strcmp(argv[1], "--version") == 0) {
         printf("gpuprof %s\n", GPUPROF_RELEASE);
         return standard_output_end();

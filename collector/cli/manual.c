@@ -168,9 +168,28 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
+/* What others call what we do. */
+static const char *hint_of(const char *name)
+{
+    static const char *const hints[][2] = {
+        {"record", "run"},       {"profile", "run"},    {"exec", "run"},
+        {"launch", "run"},       {"stats", "report"},   {"stat", "report"},
+        {"summary", "report"},   {"analyze", "report"}, {"trace", "merge"},
+        {"export", "merge"},     {"timeline", "merge"}, {"convert", "merge"},
+        {"flamegraph", "flame"}, {"check", "doctor"},   {"version", "--version"}};
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (strcmp(hints[i][0], name) == 0)
+            return hints[i][1];
+    return NULL;
+}
+
 enum exit_code verb_unknown(const char *before, const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
+    const char *hint = hint_of(name);
+    if (hint)
+        return usage_error("%sunknown verb '%s' (did you mean %s?); try 'gpuprof help'", before,
+                           name, hint);
     struct nearest nearest = nearest_to(name, strlen(name));
     nearest_offer(&nearest, "--version");
     for (size_t i = 0; i < verb_count; i++)
@@ -179,6 +198,23 @@ enum exit_code verb_unknown(const char *before, const char *name)
         nearest_offer(&nearest, front_verbs[i].name);
     return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
                        name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
+}
+
+enum exit_code verb_missing(const char *command)
+{
+    printf("gpuprof records the CUDA calls of a program and what the GPU did, and shows\n"
+           "where time and memory went, without a change to the program and without root.\n"
+           "\n"
+           "  %s run python train.py    record; the data folder is named at the end\n"
+           "  %s report DIR             tables: calls, kernels, copies, use of the GPUs\n"
+           "  %s merge DIR -o t.json    a timeline for https://ui.perfetto.dev\n"
+           "  %s flame DIR -o f.svg     who made the slow calls\n"
+           "\n"
+           "  %s demo                   all of it on a simulated CUDA, without a GPU\n"
+           "  %s doctor                 what would be recorded on this machine\n"
+           "  %s help                   all verbs; 'help run': its options\n",
+           command, command, command, command, command, command, command);
+    return standard_output_end() == EXIT_OK ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
 enum exit_code verb_help(const char *name)

@@ -39,6 +39,9 @@ enum exit_code completion_verb(const struct options *options);
 /* Prints what the verb of that name does and its options (manual.c). */
 enum exit_code verb_help(const char *name);
 
+/* What gpuprof is and how to begin, on stdout, for who has named no verb. EXIT_USAGE. */
+enum exit_code verb_missing(const char *command);
+
 /* Says, behind `before`, that there is no such verb, and what it may have been. EXIT_USAGE. */
 enum exit_code verb_unknown(const char *before, const char *name);
 

@@ -100,6 +100,44 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     return EXIT_OK;
 }
 
+static enum exit_code load_folder(struct recording *rec, const char *path,
+                                  const struct recording_options *options);
+
+/* The folder of several runs: of one, it is meant; of more, the user is to say which. */
+static enum exit_code load_below(struct recording *rec, const char *path,
+                                 const struct recording_options *options)
+{
+    char *newest;
+    uint32_t count = path_list_below(path, &newest);
+    enum exit_code code = EXIT_USAGE;
+    if (count == 1) {
+        message("%s: no recording; reading %s", path, newest);
+        code = load_folder(rec, newest, options);
+    } else if (count) {
+        usage_error("no recording found in %s, but in %u folders in it; name one, or several: the "
+                    "newest is %s",
+                    path, count, newest);
+    } else {
+        usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path, path);
+    }
+    free(newest);
+    return code;
+}
+
+static enum exit_code load_folder(struct recording *rec, const char *path,
+                                  const struct recording_options *options)
+{
+    struct path_list list;
+    int error = path_list_read(&list, path);
+    enum exit_code code = error < 0 ? failure(path, error) : EXIT_OK;
+    if (code == EXIT_OK && list.count == 0)
+        code = options->quiet ? EXIT_USAGE : load_below(rec, path, options);
+    for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
+        code = load_file(rec, list.paths[i], false, options);
+    path_list_release(&list);
+    return code;
+}
+
 static enum exit_code load_path(struct recording *rec, const char *path,
                                 const struct recording_options *options)
 {
@@ -110,18 +148,7 @@ static enum exit_code load_path(struct recording *rec, const char *path,
     }
     if (!S_ISDIR(status.st_mode))
         return load_file(rec, path, !options->found, options);
-    struct path_list list;
-    int error = path_list_read(&list, path);
-    enum exit_code code = error < 0 ? failure(path, error) : EXIT_OK;
-    if (code == EXIT_OK && list.count == 0 && options->quiet)
-        code = EXIT_USAGE;
-    else if (code == EXIT_OK && list.count == 0)
-        code = usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path,
-                           path);
-    for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
-        code = load_file(rec, list.paths[i], false, options);
-    path_list_release(&list);
-    return code;
+    return load_folder(rec, path, options);
 }
 
 enum exit_code recording_open(struct recording *rec, char **paths, int path_count,

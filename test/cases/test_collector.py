@@ -35,7 +35,6 @@ def calls_of(trace):
 
 
 @pytest.mark.parametrize("arguments,text", [
-    ([], "no verb"),
     (["frobnicate"], "unknown verb 'frobnicate'"),
     (["--frobnicate"], "unknown option '--frobnicate'"),
     (["merge"], "merge: no folder or file named"),

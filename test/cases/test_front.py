@@ -99,7 +99,7 @@ def test_next_step_as_it_was_called(tmp_path, collector, library, program):
 
 
 @in_the_tree
-@pytest.mark.parametrize("arguments", [[], ["nonesuch"], ["--nonesuch"], ["run"], ["demo", "-x"],
+@pytest.mark.parametrize("arguments", [["nonesuch"], ["--nonesuch"], ["run"], ["demo", "-x"],
                                        ["demo", "a", "b"], ["help", "nonesuch"],
                                        ["merge", "--nonesuch"], ["report"], ["dump"]], ids=" ".join)
 def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
@@ -111,7 +111,9 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
 
 
 @pytest.mark.parametrize("arguments,meant", [
-    (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], None),
+    (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], "flame"),
+    (["record", "x"], "run"), (["profile"], "run"), (["stats", "x"], "report"),
+    (["trace", "x"], "merge"), (["help", "trace"], "merge"),
     (["nonesuch"], None), (["-version"], "--version"), (["x"], None), (["dmeo"], "demo"),
     (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
     (["run", "--backtrace-thr=1us", "true"], "--backtrace-threshold"),
@@ -125,6 +127,41 @@ def test_misspelt_word(collector, tmp_path, arguments, meant):
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     found = re.search(r"' \(did you mean ([^ ]+)\?\); try ", result.stderr)
     assert (found and found[1]) == meant, result.stderr
+
+
+@in_the_tree
+def test_no_verb(tmp_path, collector):
+    """In twelve lines what it is and how to begin; each command is one, as it was called."""
+    assert collector
+    told = run(FRONT, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
+    assert (told.returncode, told.stderr) == (2, "")
+    lines = told.stdout.splitlines()
+    assert len(lines) <= 12
+    commands = [line.split()[:2] for line in lines if line.startswith("  ")]
+    assert [command for command, _ in commands] == [str(FRONT)] * len(commands)
+    assert [verb for _, verb in commands] == ["run", "report", "merge", "flame", "demo", "doctor",
+                                              "help"]
+    short = run(collector, cwd=tmp_path)
+    assert max(map(len, short.stdout.splitlines())) <= 80
+
+
+def test_recordings_one_level_down(run_collector, root, tmp_path):
+    """The folder in which gpuprof was started: of one run, it is meant; of more, they are named."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    good = root / "test" / "corpus" / "good.gpuprof"
+    assert "no recording found in .; " in run_collector("report", ".").stderr
+    shutil.copy(good, tmp_path / "two")
+    for verb in ("report", "dump"):
+        done, direct = run_collector(verb, "."), run_collector(verb, "./two")
+        assert (done.returncode, done.stdout) == (0, direct.stdout) and done.stdout
+        assert done.stderr == "gpuprof: .: no recording; reading ./two\n"
+    shutil.copy(good, tmp_path / "one")
+    os.utime(tmp_path / "one", (2_000_000_000, 2_000_000_000))
+    several = run_collector("report", ".")
+    assert (several.returncode, several.stdout) == (2, "")
+    assert several.stderr == ("gpuprof: no recording found in ., but in 2 folders in it; name one, "
+                              "or several: the newest is ./one\n")
 
 
 def as_anyone():

@@ -179,7 +179,7 @@ def check_licences(files):
 def is_name_of_tree(word):
     """Does a word of a document look like a file or folder of this tree?"""
     word = pathlib.PurePosixPath(word)
-    return word.suffix in SOURCES or word.parts[0] in TOP_FOLDERS and len(word.parts) > 1 \
+    return word.suffix in SOURCES or len(word.parts) > 1 and word.parts[0] in TOP_FOLDERS \
         or re.fullmatch(r"test_\w+", str(word)) is not None
 
 
