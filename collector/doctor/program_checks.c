@@ -55,10 +55,15 @@ bool check_preload(const struct patient *p, struct finding *f)
                                "look at the program itself: 'gpuprof doctor' with its name",
                                "within %d seconds nothing was started that uses CUDA (%s)",
                                START_SECONDS, s->via[0] ? s->via : "nothing at all");
+        if (!s->via[0])
+            return finding_set(f, FINDING_BROKEN,
+                               "start it without gpuprof: if it does not run then, a library of "
+                               "its own is missing",
+                               "%s ends before it begins: the loader refuses it", s->name);
         return finding_set(f, FINDING_OK, NULL,
                            "libgpuprof.so is loaded in all that was started (%s); none was seen "
                            "that uses CUDA",
-                           s->via[0] ? s->via : "nothing");
+                           s->via);
     case START_NOT_SEEN: break;
     }
     return finding_set(f, FINDING_LIMITED,

@@ -249,6 +249,18 @@ def test_program_that_cannot_be_recorded(doctor, compiler, flags, text):
     assert doctor("nonesuch")["program"]["text"] == "nonesuch: No such file or directory"
 
 
+def test_program_that_does_not_start(doctor, tmp_path):
+    """A library of its own is missing."""
+    for name, text, flags in (("libgone.so", "int gone(void) { return 0; }", ["-shared", "-fPIC"]),
+                              ("lost", "int gone(void); int main(void) { return gone(); }",
+                               [f"-L{tmp_path}", "-lgone"])):
+        subprocess.run(["gcc", "-x", "c", "-", "-x", "none", *flags, "-o", tmp_path / name],
+                       input=text, text=True, check=True)
+    (tmp_path / "libgone.so").unlink()
+    preload = doctor("./lost")["preload"]
+    assert preload["state"] == BROKEN and preload["text"].startswith("lost ends before it begins")
+
+
 def test_runtime_that_is_linked_in(doctor, monkeypatch):
     program = toolchain.build("runtime_work.c", *toolchain.STATIC)
     assert doctor(program)["runtime"]["state"] == OK
