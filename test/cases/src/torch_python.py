@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the simulated PyTorch, called from Python: torch_python.py SCENE FILE. Writes as JSON
-to FILE.PID of each its name, and the frames of Python that it is called from, or null: it is in
-another one, or has none."""
+"""Operators of the simulated PyTorch, called from Python: torch_python.py SCENE FILE. Writes as
+JSON to FILE.PID of each its name, and the frames of Python that it is called from, or null: it is
+in another one, or has none."""
 
 import ctypes
 import json
