@@ -165,10 +165,15 @@ static void say_groups(const struct table *t, FILE *out)
 }
 
 /* In the csv they are in the columns of the functions: instances as calls, and no errors. */
-#define FORM(kind, domain)                                                                         \
-    .csv =                                                                                         \
-        {{kind, domain, 0, 0, {INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES}, RANGE_DOMAIN}},   \
-    .csv_count = 1
+#define FIELDS_HERE                                                                                \
+    {                                                                                              \
+        INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES                                            \
+    }
+#define FORM(kind, domain) .csv = {{kind, domain, 0, 0, FIELDS_HERE}}, .csv_count = 1
+#define RANGE_FORM(kind, domain)                                                                   \
+    .csv = {{kind, domain, 0, 0, FIELDS_HERE},                                                     \
+            {kind##_DOMAIN, NULL, RANGE_DOMAIN, RANGE_DOMAIN, FIELDS_HERE}},                       \
+    .csv_count = 2
 #define GPU_TABLE(key_, title_, columns_)                                                          \
     .name = key_, .key = key_, .title = title_, .columns = columns_, .column_count = COLUMNS,      \
     .begin = table_begins, .row = fill_row
@@ -192,9 +197,9 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
     [TABLE_LAUNCHES] = {GPU_TABLE("cuda_kern_exec_sum", "from launch to kernel", times),
                         .text = {BLANK, NUMBERS}, FORM(CSV_LAUNCH, "gpu")},
     [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", ranges), .text = {BLANK, NUMBERS},
-                      FORM(CSV_RANGE, "host"), .text_behind = say_groups},
+                      RANGE_FORM(CSV_RANGE, "host"), .text_behind = say_groups},
     [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
-                           .text = {BLANK, NUMBERS}, FORM(CSV_GPU_RANGE, "gpu"),
+                           .text = {BLANK, NUMBERS}, RANGE_FORM(CSV_GPU_RANGE, "gpu"),
                            .text_behind = say_groups},
     [TABLE_OVERHEADS] = {GPU_TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
                          .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},

@@ -10,6 +10,9 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_LAUNCH] = {"launch", "latency, time in the queue, and the call, of launches of kernels"},
     [CSV_RANGE] = {"range", "each range's name, on the host"},
     [CSV_GPU_RANGE] = {"gpu_range", "each range's name, projected on the GPU"},
+    [CSV_RANGE_DOMAIN] = {"range_domain", "each range's name, on the host, in a domain of NVTX, "
+                                          "which is in domain; it is among the ranges, too"},
+    [CSV_GPU_RANGE_DOMAIN] = {"gpu_range_domain", "the same, projected on the GPU"},
     [CSV_OP] = {"op", "each of PyTorch's operators: time on the host"},
     [CSV_OP_SELF] = {"op_self", "the same without that of the operators inside of it"},
     [CSV_OP_GPU] = {"op_gpu", "each operator: time of the work on the GPU that was begun in it"},

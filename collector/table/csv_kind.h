@@ -15,6 +15,8 @@ enum csv_kind {
     CSV_LAUNCH,
     CSV_RANGE,
     CSV_GPU_RANGE,
+    CSV_RANGE_DOMAIN,
+    CSV_GPU_RANGE_DOMAIN,
     CSV_OP,
     CSV_OP_SELF,
     CSV_OP_GPU,

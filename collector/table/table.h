@@ -85,9 +85,8 @@ struct csv_form {
     enum csv_kind kind;
     const char *domain; /* NULL: as in the column `domain_column`, or empty */
     uint8_t domain_column;
-    uint8_t when;           /* only if this is not 0 */
+    uint8_t when;           /* only if this is not 0, or is a text */
     uint8_t fields[FIELDS]; /* which column */
-    uint8_t range_domain;   /* likewise: that of NVTX */
 };
 
 struct table;

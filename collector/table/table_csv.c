@@ -23,43 +23,44 @@ static void print_text(const char *text, FILE *out)
 }
 
 static void print_row(enum csv_kind kind, const char *name, const char *domain,
-                      const uint64_t fields[FIELDS], const char *range_domain, FILE *out)
+                      const uint64_t fields[FIELDS], FILE *out)
 {
+    bool is_word = !domain[strspn(domain, "abcdefghijklmnopqrstuvwxyz")]; /* of ours */
     fprintf(out, "%s,", csv_kinds[kind].name);
     print_text(name, out);
-    fprintf(out, ",%s", domain);
+    fputc(',', out);
+    if (is_word)
+        fputs(domain, out);
+    else
+        print_text(domain, out);
     for (unsigned i = 0; i < FIELDS; i++)
         fprintf(out, ",%llu", (unsigned long long)fields[i]);
-    fputc(',', out);
-    if (range_domain)
-        print_text(range_domain, out);
     fputc('\n', out);
 }
 
 void csv_print_heading(FILE *out)
 {
     fprintf(out, "kind,function,domain,calls,total_ns,mean_ns,median_ns,p95_ns,max_ns,bytes,errors,"
-                 "count,range_domain\n");
+                 "count\n");
 }
 
 /* A row that is no function: zeros in the columns of numbers, so that they stay whole numbers. */
 void csv_print_count(enum csv_kind kind, const char *name, uint64_t count, FILE *out)
 {
-    print_row(kind, name, "", (uint64_t[FIELDS]){[FIELD_COUNT] = count}, NULL, out);
+    print_row(kind, name, "", (uint64_t[FIELDS]){[FIELD_COUNT] = count}, out);
 }
 
 static void print_form(const struct csv_form *form, const struct cell *cells, FILE *out)
 {
     const char *domain = form->domain;
     uint64_t fields[FIELDS];
-    if (form->when && !cells[form->when].number)
+    if (form->when && !cells[form->when].number && !cells[form->when].text)
         return;
     for (unsigned i = 0; i < FIELDS; i++)
         fields[i] = form->fields[i] ? cells[form->fields[i]].number : 0;
     if (!domain)
         domain = form->domain_column ? cells[form->domain_column].text : "";
-    const char *range_domain = form->range_domain ? cells[form->range_domain].text : NULL;
-    print_row(form->kind, cells[0].text, domain, fields, range_domain, out);
+    print_row(form->kind, cells[0].text, domain, fields, out);
 }
 
 int table_print_csv(struct table *t, const struct table_view *view, FILE *out)
