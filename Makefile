@@ -248,11 +248,13 @@ deb: all
 	$(Q)rm -rf $(BUILD)/deb
 	$(Q)$(MAKE) -s install DESTDIR=$(CURDIR)/$(BUILD)/deb prefix=/usr \
 		libdir=/usr/lib/$(shell $(CC) -print-multiarch) zshcompdir=/usr/share/zsh/vendor-completions
-	$(Q)MAINTAINER='$(MAINTAINER)' scripts/make-deb $(BUILD)/deb $(VERSION) $(BUILD)/$(PACKAGE).deb
+	$(call say,DEB,$(BUILD)/$(PACKAGE).deb) MAINTAINER='$(MAINTAINER)' scripts/make-deb $(BUILD)/deb \
+		$(VERSION) $(BUILD)/$(PACKAGE).deb
 tarball: all
 	$(Q)rm -rf $(BUILD)/tarball
 	$(Q)$(MAKE) -s install DESTDIR=$(CURDIR)/$(BUILD)/tarball prefix=/$(TARBALL)
-	$(Q)scripts/make-tarball $(BUILD)/tarball $(TARBALL) $(BUILD)/$(TARBALL).tar.gz
+	$(call say,TAR,$(BUILD)/$(TARBALL).tar.gz) scripts/make-tarball $(BUILD)/tarball $(TARBALL) \
+		$(BUILD)/$(TARBALL).tar.gz
 
 $(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
 	$(call say,SHELL,$@) $(BUILD)/gpuprof-collector completion $* > $@

@@ -293,6 +293,7 @@ const struct table_info op_tables[OP_TABLES] = {
      .csv_count = 8,
      .text_limit = 100,
      .more = "... and %s more rows; --limit=N shows more of them",
+     .text_none = ": gpuprof run --pytorch=shapes records them",
      .begin = table_begins,
      .row = fill_row,
      .text_before = say_none,

@@ -123,13 +123,13 @@ static void say_definition(const struct step_report *r, FILE *out)
         [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
         [STEPS_NAMED] = "a range or label of the name that was asked for",
         [STEPS_NONE] =
-            "none: there is no gpuprof_step(), and of PyTorch's labels no ProfilerStep#, "
-            "no Optimizer.step# outside of the backward pass and no "
-            "enumerate(DataLoader)# (gpuprof run --pytorch), and no graph was launched "
-            "twice; --step-range names ranges that are steps",
+            "there is no gpuprof_step(), of PyTorch's labels (gpuprof run --pytorch) "
+            "no ProfilerStep#, no Optimizer.step# outside of the backward pass and no "
+            "enumerate(DataLoader)#, and no graph was launched twice; --step-range names ranges "
+            "that are steps",
     };
     enum step_kind kind = r->steps.kind;
-    fprintf(out, "a step is %s", texts[kind]);
+    fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ", texts[kind]);
     if (kind == STEPS_OPTIMIZER || kind == STEPS_LOADER || kind == STEPS_NAMED)
         say_name(r, out);
     fprintf(out, "\n");

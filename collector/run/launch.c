@@ -364,8 +364,9 @@ static void tell(struct launch *l, const struct child *c)
         message(
             "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
             "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
-            "no driver, too old a one, or no device, or recording could not start (said above)",
-            l->argv[0]);
+            "no driver, too old a one, or no device, or recording could not start (said above); "
+            "'%s doctor PROGRAM ARGUMENTS' looks for the cause",
+            l->argv[0], l->command);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)

@@ -108,6 +108,7 @@ struct table_info {
     enum report_by by;      /* other than BY_NAME: is there with this --by only */
     uint32_t text_limit;    /* rows that the text shows unless told; 0: all */
     const char *more;       /* what it says of the others, with a %s for their number */
+    const char *text_none;  /* behind "none": how to have some */
     const char *json_empty; /* of no rows; standard: "[\n]" */
 
     /* Sets count and is_there, and what `row` is to find in `first` and `whole`. */

@@ -192,7 +192,8 @@ int table_print_text(struct table *t, const struct table_view *view, FILE *out)
     if (error == 0 && t->is_there)
         print_table(t, view, out);
     else if (error == 0 && view->is_named && !t->info->is_joined && !t->info->is_further)
-        fprintf(out, "\n%s\n  none\n", t->info->title ? t->info->title : t->info->name);
+        fprintf(out, "\n%s\n  none%s\n", t->info->title ? t->info->title : t->info->name,
+                t->info->text_none ? t->info->text_none : "");
     table_end(t);
     return error;
 }

@@ -417,6 +417,7 @@ def test_only_rank_0_speaks(run_collector, program, variables, speaks):
 def test_nothing_recorded(run_collector, tmp_path):
     result = run_collector("run", "true")
     assert one_line(result.stderr) and "nothing was recorded" in result.stderr
+    assert "doctor PROGRAM ARGUMENTS' looks for the cause" in result.stderr
     assert not list(tmp_path.iterdir())
 
 

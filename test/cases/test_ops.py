@@ -103,7 +103,8 @@ def test_none(make_gpu, run_verb):
     text = run_verb("report", folder).stdout
     report = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert "operator" not in text and not [key for key in report if key.startswith("ops")]
-    assert "PyTorch's operators\n  none\n" in run_verb("report", "--table=ops", folder).stdout
+    text = run_verb("report", "--table=ops", folder).stdout
+    assert "PyTorch's operators\n  none: gpuprof run --pytorch=shapes records them\n" in text
     named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
     assert named["ops"] == []
 
