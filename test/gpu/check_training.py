@@ -3,10 +3,11 @@
 
 import bisect
 import collections
+import json
 
 import check_counts
 import gpu_dump
-from gpu_table import (FAILED, HERE, Failure, bare_environment, kill_when, not_run,
+from gpu_table import (FAILED, HERE, Failure, bare_environment, collect, kill_when, not_run,
                        recording_environment, row, run, tail)
 
 KILL_STEPS = 20000  # more than it comes to
@@ -28,7 +29,7 @@ def record(python, variant, steps, folder):
         same = "gives other losses each time" if not bare[0].status else tail(bare[0].stderr)
         not_run(name, f"the bare run ended with {bare[0].status}: {same}")
         raise Failure("the bare run is not usable")
-    settings = {"GPUPROF_PYTORCH": "shapes"} if variant == "operators" else {}
+    settings = {"GPUPROF_PYTORCH": "stacks"} if variant == "operators" else {}
     done = run(command(python, variant, steps, count),
                recording_environment(folder / variant, **settings))
     same = (done.status, done.stdout) == (bare[0].status, bare[0].stdout)
@@ -122,6 +123,43 @@ def check_operators(process, steps):
         f"{len(launches)} launches inside of operators")
 
 
+def check_steps(folder, steps):
+    """An update ends each step; the first one is a part, or was before operators were recorded."""
+    done = collect("report", "--format=json", "--step-by=optimizer", "--table=steps,phases",
+                   folder)
+    if done.status:
+        raise Failure(f"report ended with {done.status}: {tail(done.stderr)}")
+    report = json.loads(done.stdout)
+    whole = report["steps_whole"]
+    lasted = sum(s["duration_ns"] for s in report["steps"] if not s["partial"])
+    split = sum(part["total_ns"] for part in report["step_parts"])
+    phases = {p["name"]: p["host_ns"] for p in report["phases"]}
+    empty = [name for name in ("data", "forward", "backward", "optimizer") if not phases[name]]
+    row("training, operators: steps",
+        whole in (steps - 1, steps - 2) and split == sum(phases.values()) == lasted > 0 and
+        not empty,
+        f"{whole} whole steps between {steps} updates, {lasted} ns, of which the parts are {split} "
+        f"and the phases {sum(phases.values())}; phases without time: {', '.join(empty) or 'none'}")
+
+
+def check_stacks(process):
+    """Of the thread that trains, each operator that is in no other one has Python frames."""
+    name = "training, operators: stacks"
+    if process.python.startswith("absent"):
+        return not_run(name, f"Python's frames are {process.python}")
+    trains = {op[3] for op in process.operators() if (op[0] or "").startswith("Optimizer.step#")}
+    outermost, opened = [], collections.defaultdict(set)
+    for time, begins, op, _, thread in sorted(process.op_marks, key=lambda mark: mark[0]):
+        if begins and (op, time) in process.op_stacks:
+            if thread in trains and not opened[thread]:
+                outermost.append(process.op_stacks[op, time])
+            opened[thread].add(op)
+        elif not begins:
+            opened[thread].discard(op)
+    return row(name, all(outermost) and bool(outermost),
+               f"{sum(outermost)} of {len(outermost)} outermost operators have a stack")
+
+
 def check_graph(process, steps):
     launches = {c.correlation for c in process.of("graph_launch")}
     nodes = collections.Counter(process.owner(k.correlation) for k in process.done("kernel")
@@ -154,6 +192,8 @@ def check_all(python, folder, steps):
                 check_nvtx(process, steps)
             elif variant == "operators":
                 check_operators(process, steps)
+                check_steps(folder / variant, steps)
+                check_stacks(process)
             elif variant == "graph":
                 check_graph(process, steps)
         except Failure as failure:

@@ -2,6 +2,7 @@
 """What a folder's recordings hold, read from the collector's `dump`: nothing else is needed."""
 
 import collections
+import csv
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import subprocess
 from gpu_table import COLLECTOR, Failure, bare_environment, collect, tail
 
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+LABEL_SCOPE = "7"  # of PyTorch's RecordFunction
 WORK = ("kernel", "copy", "set", "graph")
 CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
            ("graph_launch", re.compile("cu(da)?GraphLaunch")),
@@ -29,6 +31,8 @@ class Process:
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
         self.op_names, self.op_marks = {}, []  # number -> name; (time, is begin, object, ...)
+        self.op_stacks = {}  # of what is no label: (object, begin) -> has it a stack
+        self.python = ""
         self.capability = None
 
     def add(self, what, line):
@@ -55,12 +59,16 @@ class Process:
         elif what in ("op_begin", "op_end"):
             self.op_marks.append((int(fields["begin"]), what == "op_begin", fields["op"],
                                   int(fields.get("name", 0)), fields["thread"]))
+            if what == "op_begin" and fields.get("code") != LABEL_SCOPE:
+                self.op_stacks[fields["op"], int(fields["begin"])] = "stack" in fields
         elif what == "push":
             self.texts[fields.get("text", "").strip('"')] += 1
         elif what == "meta" and fields["text"].startswith('"gpu_rows='):
             self.gpu_rows_at, self.gpu_rows = max(
                 (self.gpu_rows_at, self.gpu_rows),
                 (int(fields["begin"]), fields["text"][len('"gpu_rows='):-1]))
+        elif what == "meta" and fields["text"].startswith('"python='):
+            self.python = fields["text"][len('"python='):-1]
         elif what == "device" and self.capability is None:
             self.capability = int(fields["major"]), int(fields["minor"])
 
@@ -125,8 +133,8 @@ def losses(folder):
     done = collect("report", "--format=csv", folder)
     if done.status or not done.stdout.startswith("kind,"):
         raise Failure(f"report ended with {done.status}: {tail(done.stderr)}")
-    cells = (line.split(",") for line in done.stdout.splitlines())
-    return {c[1].strip('"'): int(c[-1]) for c in cells if c[0] in ("loss", "damage")}
+    rows = csv.DictReader(done.stdout.splitlines())
+    return {r["function"]: int(r["count"]) for r in rows if r["kind"] in ("loss", "damage")}
 
 
 def read_one(folder):
