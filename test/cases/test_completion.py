@@ -90,6 +90,13 @@ def test_program_and_its_arguments(complete, verb):
         assert complete(verb, *options, "cat", "--") == []
 
 
+@pytest.mark.parametrize("words", [["report"], ["run"], ["flame", "-o"], ["report", "--by"], []],
+                         ids=str)
+def test_nothing_typed_is_run(complete, scripts, words):
+    for typed_word in ("$(touch run)", "`touch run`", "a,$(touch run)", "x[$(touch run)]"):
+        assert complete(*words, typed_word) == [] and not (scripts / "run").exists()
+
+
 def typed(command, setup, keys, expected, cwd):
     """What an interactive shell makes of keys: waits until it has answered what is expected."""
     terminal, slave = pty.openpty()
