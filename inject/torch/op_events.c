@@ -293,7 +293,7 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
     struct op_entry *entry = b->name ? op_table_entry(&names, b->name) : NULL;
     bool begins_trace = entry && entry->mark & MARK_TRACES;
     b->is_traced = own.tracing || begins_trace;
-    const struct op_layout *l = has_layout ? op_layout_of(b->function, b->text) : NULL;
+    const struct op_layout *l = has_layout ? op_layout_of(b->function, b->text, has_inputs) : NULL;
     if (l) {
         b->scope = ((const uint8_t *)b->function)[OP_SCOPE];
         b->sequence = op_word(b->function, l->sequence) + 1;

@@ -16,6 +16,7 @@
 #define INPUT_BYTES    16  /* of `inputs` */
 #define KEYWORDS_BYTES 56  /* std::unordered_map: in some rows, between inputs and outputs */
 #define VALUES_MAX     16u /* of an operator, looked at */
+#define STACK_MAX      (1u << 20)
 #define SEQUENCE_MAX   (1ull << 48)
 #define THREAD_MAX     (1ull << 32)
 
@@ -25,12 +26,12 @@ static const struct op_layout rows[] = {
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-_Atomic(const struct op_layout *) op_layout_known;
+_Atomic(const struct op_layout *) op_layout_known[2];
 
 static struct {
     struct lock lock;
-    uint32_t fits; /* rows that all operators so far had */
-    uint32_t looks;
+    uint32_t fits;     /* rows that all operators so far had */
+    uint32_t looks[2]; /* [with inputs] */
     _Atomic bool is_refused;
 } looked = {.fits = (1u << ROW_COUNT) - 1};
 
@@ -43,11 +44,19 @@ static bool has_name(const struct op_layout *l, const uint8_t *op, const char *n
     return op[l->sequence - VARIANT_BYTES] <= 1 && address == (uintptr_t)name;
 }
 
-static bool has_values(const struct op_layout *l, const uint8_t *op, uint64_t count)
+/*
+ * `least` is what the operator takes. It has none if nobody asked for them, and more if an
+ * interpreter (TorchScript's) called it: all that lies on its stack.
+ */
+static bool has_values(const struct op_layout *l, const uint8_t *op, uint64_t least,
+                       bool has_inputs)
 {
     struct torch_value values[VALUES_MAX];
+    uint64_t count = op_word(op, l->inputs + 8u);
     uint64_t look = count < VALUES_MAX ? count : VALUES_MAX;
-    if (op_word(op, l->inputs + 8u) != count ||
+    if (!count && !has_inputs)
+        return !op_word(op, l->inputs);
+    if (count < least || count > STACK_MAX ||
         (look && !memory_read(op_word(op, l->inputs), values, look * sizeof values[0])))
         return false;
     for (uint64_t i = 0; i < look; i++)
@@ -72,13 +81,13 @@ static bool has_rest(const struct op_layout *l, const uint8_t *op)
 }
 
 /* The rows that it is laid out as, a bit each. */
-static uint32_t fitting(const uint8_t *op, const char *name, uint64_t count)
+static uint32_t fitting(const uint8_t *op, const char *name, uint64_t least, bool has_inputs)
 {
     uint32_t fits = 0;
     for (unsigned i = 0; i < ROW_COUNT; i++) {
         const struct op_layout *l = &rows[i];
         if (op[OP_SCOPE] < TORCH_SCOPE_COUNT && has_name(l, op, name) &&
-            op_word(op, l->sequence) + 1 < SEQUENCE_MAX && has_values(l, op, count) &&
+            op_word(op, l->sequence) + 1 < SEQUENCE_MAX && has_values(l, op, least, has_inputs) &&
             has_rest(l, op) && op_word(op, l->forward) < THREAD_MAX)
             fits |= 1u << i;
     }
@@ -86,9 +95,10 @@ static uint32_t fitting(const uint8_t *op, const char *name, uint64_t count)
 }
 
 /* With the lock held. One alone that fits is as good as known, for this operator. */
-static const struct op_layout *look(const uint8_t *op, const char *name, uint64_t count)
+static const struct op_layout *look(const uint8_t *op, const char *name, uint64_t least,
+                                    bool has_inputs)
 {
-    looked.fits &= fitting(op, name, count);
+    looked.fits &= fitting(op, name, least, has_inputs);
     if (!looked.fits) {
         atomic_store(&looked.is_refused, true);
         return NULL;
@@ -96,20 +106,20 @@ static const struct op_layout *look(const uint8_t *op, const char *name, uint64_
     if (looked.fits & (looked.fits - 1))
         return NULL;
     const struct op_layout *l = &rows[__builtin_ctz(looked.fits)];
-    if (++looked.looks == LOOKS)
-        atomic_store(&op_layout_known, l);
+    if (++looked.looks[has_inputs] == LOOKS)
+        atomic_store(&op_layout_known[has_inputs], l);
     return l;
 }
 
-const struct op_layout *op_layout_look(const void *function, const char *name)
+const struct op_layout *op_layout_look(const void *function, const char *name, bool has_inputs)
 {
     uint8_t op[OP_BYTES];
     const struct op_layout *l = NULL;
     int saved = errno;
     if (!op_layout_is_refused() && lock_take(&looked.lock, LOOK_LOCK_NS)) {
-        l = atomic_load(&op_layout_known); /* by another thread, meanwhile */
+        l = atomic_load(&op_layout_known[has_inputs]); /* by another thread, meanwhile */
         if (!l && memory_read((uintptr_t)function, op, sizeof op))
-            l = look(op, name, torch_library.input_count(function));
+            l = look(op, name, torch_library.input_count(function), has_inputs);
         lock_drop(&looked.lock);
     }
     errno = saved;

@@ -24,8 +24,8 @@ struct op_layout {
     uint16_t forward;  /* the thread that its forward operator ran on; 0: it is no backward one */
 };
 
-/* Once enough operators were looked at. */
-extern _Atomic(const struct op_layout *) op_layout_known;
+/* Once enough operators were looked at: [1] with their inputs, which are asked for or not. */
+extern _Atomic(const struct op_layout *) op_layout_known[2];
 
 /* True: none of them fits; nothing is looked at any more. */
 bool op_layout_is_refused(void);
@@ -33,13 +33,16 @@ bool op_layout_is_refused(void);
 /* In the child of a fork: no thread of it is looking. */
 void op_layout_reset(void);
 
-/* Looks at one of the first, whose name is `name`. NULL: not known. errno is kept. */
-const struct op_layout *op_layout_look(const void *function, const char *name);
+/* Looks at one of the first, whose name is `name`, and which has its inputs if they were asked for.
+ * NULL: not known. errno is kept. */
+const struct op_layout *op_layout_look(const void *function, const char *name, bool has_inputs);
 
-static inline const struct op_layout *op_layout_of(const void *function, const char *name)
+static inline const struct op_layout *op_layout_of(const void *function, const char *name,
+                                                   bool has_inputs)
 {
-    const struct op_layout *l = atomic_load_explicit(&op_layout_known, memory_order_relaxed);
-    return likely(l) ? l : op_layout_look(function, name);
+    const struct op_layout *l =
+        atomic_load_explicit(&op_layout_known[has_inputs], memory_order_relaxed);
+    return likely(l) ? l : op_layout_look(function, name, has_inputs);
 }
 
 static inline uint64_t op_word(const void *at, unsigned offset)

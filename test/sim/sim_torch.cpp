@@ -119,16 +119,22 @@ namespace
 
 struct Schema {
     std::string name;
+    size_t taken; /* inputs */
 };
 
-const Schema &schema(const std::string &name)
+/* One whose name ends so is called by an interpreter, with all that lies on its stack. */
+const char on_stack[] = "_on_stack";
+
+const Schema &schema(const std::string &name, size_t given)
 {
+    size_t at = name.rfind(on_stack);
+    size_t taken = given - (at != std::string::npos && at + sizeof on_stack - 1 == name.size());
     static std::mutex lock;
-    static auto &all = *new std::map<std::string, std::unique_ptr<Schema>>;
+    static auto &all = *new std::map<std::pair<std::string, size_t>, std::unique_ptr<Schema>>;
     std::lock_guard<std::mutex> guard(lock);
-    std::unique_ptr<Schema> &found = all[name];
+    std::unique_ptr<Schema> &found = all[{name, taken}];
     if (!found)
-        found = std::make_unique<Schema>(Schema{name});
+        found = std::make_unique<Schema>(Schema{name, taken});
     return *found;
 }
 
@@ -465,7 +471,8 @@ std::unique_ptr<sim_op> make(const std::string &name, int scope, long sequence,
     if (is_text)
         op = std::make_unique<Op<F>>(std::in_place_index<0>, name);
     else
-        op = std::make_unique<Op<F>>(std::in_place_index<1>, schema(name));
+        op = std::make_unique<Op<F>>(std::in_place_index<1>,
+                                      schema(name, inputs->values.size()));
     op->f.thread = at::RecordFunction::currentThreadId();
     op->f.scope = static_cast<uint8_t>(scope);
     op->f.sequence = sequence;
@@ -526,9 +533,12 @@ const char *at::RecordFunction::name() const
     });
 }
 
+/* As PyTorch's: what an operator takes, whether or not anybody asked for it. */
 size_t at::RecordFunction::num_inputs() const
 {
-    return with<size_t>(this, [](const auto &f) { return f.input_count; });
+    return with<size_t>(this, [](const auto &f) {
+        return f.fn.index() == 0 ? f.input_count : std::get<1>(f.fn).get().taken;
+    });
 }
 
 extern "C" {

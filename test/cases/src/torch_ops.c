@@ -55,6 +55,7 @@ static void leaf(const char *name, const char *inputs)
 static void values(void)
 {
     for (long i = 0; i < 40; i++) {
+        leaf("aten::relu_on_stack", "T6[2,3] T6[2]");
         struct sim_op *label = sim_op_begin("step ()", SIM_LABEL, -1, 0, "I5");
         struct sim_op *linear =
             sim_op_begin("aten::linear", SIM_FUNCTION, i, 0, "T6[4,16] T6[32,16] T6[32]");
