@@ -20,6 +20,7 @@
 #include "symbol/kernel_names.h"
 
 #define OPS_DEPTH_MAX  512
+#define OPS_CHAIN_MAX  (4 * OPS_DEPTH_MAX) /* around a call, with those that have ended */
 #define OPS_OPEN_FREE  (1u << 15) /* operators that are open at a time, in all threads together; */
 #define OPS_OPEN_BYTES 32         /* and one more for so many of the files, KEY_MAP_MAX at most */
 

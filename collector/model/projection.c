@@ -95,41 +95,32 @@ static int next_range(struct projections *s, const struct correlated_call *call,
                       struct projected_range *found, uint64_t *end_ns)
 {
     int error = 0;
-    while (*number) {
-        const struct range_node *node = survey_range(s->survey, *number, &error);
-        if (!node)
-            return error;
-        *number = node->parent;
-        *end_ns = node->end_ns;
-        *found = (struct projected_range){.sequence = node->sequence, .text = node->text};
-        if (node->end_ns > call->begin_ns) /* a free one may end before one that began inside it */
-            return 1;
-    }
-    return 0;
-}
-
-/* The innermost label from *number on, which is made its number. */
-static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
-                                        uint32_t *number, int *error)
-{
-    /* Those whose ends are missing count as open: a file may have any number of them. */
-    for (unsigned i = 0; i < OPS_DEPTH_MAX; i++) {
-        const struct op_node *node = survey_op(s->survey, call, number, error);
-        if (!node || node->is_label)
-            return node;
-        *number = node->parent;
-    }
-    return NULL;
-}
-
-static int next_label(struct projections *s, const struct correlated_call *call, uint32_t *number,
-                      struct projected_range *found, uint64_t *end_ns)
-{
-    int error = 0;
-    const struct op_node *node = find_label(s, call, number, &error);
+    const struct range_node *node = survey_range_around(s->survey, call, number, false, &error);
     if (!node)
         return error;
-    *number = node->parent;
+    *end_ns = node->end_ns;
+    *found = (struct projected_range){.sequence = node->sequence, .text = node->text};
+    return 1;
+}
+
+/* The next label from *place on, which is then behind it. */
+static const struct op_node *find_label(struct projections *s, const struct correlated_call *call,
+                                        struct op_place *place, int *error)
+{
+    const struct op_node *node;
+    do
+        node = survey_op(s->survey, call, place, error);
+    while (node && !node->is_label);
+    return node;
+}
+
+static int next_label(struct projections *s, const struct correlated_call *call,
+                      struct op_place *place, struct projected_range *found, uint64_t *end_ns)
+{
+    int error = 0;
+    const struct op_node *node = find_label(s, call, place, &error);
+    if (!node)
+        return error;
     *end_ns = node->end_ns;
     *found =
         (struct projected_range){.sequence = node->number, .text = node->text, .name = node->name};
@@ -139,14 +130,14 @@ static int next_label(struct projections *s, const struct correlated_call *call,
 /* The ranges and labels that the call was in, the outermost first; their count, or an error. Which
  * is around which is told by the numbers that they share. */
 static int ranges_around(struct projections *s, const struct correlated_call *call,
-                         uint32_t label_number, struct projected_range *around,
-                         uint64_t *valid_until_ns)
+                         struct projected_range *around, uint64_t *valid_until_ns)
 {
     struct projected_range found[PROJECTION_DEPTH_MAX], range, label;
     uint64_t range_end_ns = 0, label_end_ns = 0;
     uint32_t range_number = call->range, count = 0;
+    struct op_place place = {.number = call->op};
     int has_range = next_range(s, call, &range_number, &range, &range_end_ns);
-    int has_label = next_label(s, call, &label_number, &label, &label_end_ns);
+    int has_label = next_label(s, call, &place, &label, &label_end_ns);
     *valid_until_ns = UINT64_MAX;
     while (has_range + has_label > 0 && has_range >= 0 && has_label >= 0 &&
            count < PROJECTION_DEPTH_MAX) {
@@ -156,7 +147,7 @@ static int ranges_around(struct projections *s, const struct correlated_call *ca
         if (end_ns < *valid_until_ns)
             *valid_until_ns = end_ns;
         if (is_label)
-            has_label = next_label(s, call, &label_number, &label, &label_end_ns);
+            has_label = next_label(s, call, &place, &label, &label_end_ns);
         else
             has_range = next_range(s, call, &range_number, &range, &range_end_ns);
     }
@@ -175,7 +166,7 @@ static int change(struct projections *s, struct projection *p, uint64_t begin_ns
 {
     struct projected_range around[PROJECTION_DEPTH_MAX];
     uint32_t same = 0;
-    int count = ranges_around(s, call, label, around, &p->valid_until_ns);
+    int count = ranges_around(s, call, around, &p->valid_until_ns);
     int error = 0;
     if (count < 0)
         return count;
@@ -209,8 +200,9 @@ int projections_add(struct projections *s, struct process *process, uint64_t dev
     int error = 0;
     if (!call)
         return 0;
-    uint32_t label = call->op;
-    label = find_label(s, call, &label, &error) ? label : 0;
+    struct op_place place = {.number = call->op};
+    const struct op_node *node = find_label(s, call, &place, &error);
+    uint32_t label = node ? node->number : 0;
     bool inside = call->range || label;
     if (error == 0)
         error = find(s, process, device, stream, call->thread, inside, &p);

@@ -9,6 +9,39 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
+/*
+ * Of a range that ends: what is around it and ends later. Free ranges that follow each other and
+ * overlap, as requests do, are each around the next, and each work would go back to the first else.
+ * What ends later was open when this one began: RANGES_DEPTH_MAX at most.
+ */
+static int find_outliving(struct survey *s, uint32_t parent, uint64_t end_ns, uint32_t *found)
+{
+    int error = 0;
+    for (*found = parent; *found;) {
+        const struct range_node *node = spool_at(&s->nodes, *found - 1u, false, &error);
+        if (!node || node->end_ns > end_ns)
+            break;
+        *found = node->outlived_by;
+    }
+    return error;
+}
+
+static int close_range(struct survey *s, const struct range *range)
+{
+    int error = 0;
+    uint32_t outlived_by;
+    struct range_node *node = spool_at(&s->nodes, range->node - 1u, true, &error);
+    if (!node)
+        return error;
+    node->end_ns = range->end_ns;
+    node->domain_text = range->domain_text;
+    error = find_outliving(s, node->parent, range->end_ns, &outlived_by);
+    node = error < 0 ? NULL : spool_at(&s->nodes, range->node - 1u, true, &error);
+    if (node)
+        node->outlived_by = outlived_by;
+    return error;
+}
+
 /* A range that opens gets a number, one that closes its end. */
 int survey_take_range(struct survey *s, enum range_change change, struct range *range,
                       uint32_t parent)
@@ -27,11 +60,7 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
         error = spool_append(&s->nodes, &node);
         range->node = (uint32_t)s->nodes.count;
     } else if (change == RANGE_CLOSED && range->node) {
-        struct range_node *node = spool_at(&s->nodes, range->node - 1u, true, &error);
-        if (node) {
-            node->end_ns = range->end_ns;
-            node->domain_text = range->domain_text;
-        }
+        error = close_range(s, range);
     }
     return error;
 }
@@ -244,14 +273,30 @@ const struct range_node *survey_range(struct survey *s, uint32_t number, int *er
 }
 
 const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                uint32_t *number, int *error)
+                                struct op_place *place, int *error)
 {
-    /* Where they cross, the one around may have ended; a chain of such has no bound but this. */
-    for (unsigned i = 0; *number && i < OPS_DEPTH_MAX; i++) {
-        const struct op_node *node = spool_at(&s->ops, *number - 1u, false, error);
-        if (!node || node->end_ns > call->begin_ns)
+    while (place->number && place->passed++ < OPS_CHAIN_MAX) {
+        const struct op_node *node = spool_at(&s->ops, place->number - 1u, false, error);
+        if (!node)
+            return NULL;
+        place->number = node->parent;
+        if (node->end_ns > call->begin_ns) /* where they cross, the one around may have ended */
             return node;
-        *number = node->parent;
+    }
+    return NULL;
+}
+
+struct range_node *survey_range_around(struct survey *s, const struct correlated_call *call,
+                                       uint32_t *number, bool change, int *error)
+{
+    while (*number) {
+        struct range_node *node = spool_at(&s->nodes, *number - 1u, change, error);
+        if (!node)
+            return NULL;
+        bool is_over = node->end_ns <= call->begin_ns; /* a free one: another began inside it */
+        *number = is_over ? node->outlived_by : node->parent;
+        if (!is_over)
+            return node;
     }
     return NULL;
 }
@@ -260,19 +305,15 @@ int survey_project(struct survey *s, const struct correlated_call *call, uint64_
                    uint64_t end_ns)
 {
     int error = 0;
-    for (uint32_t number = call->range; number;) {
-        struct range_node *node = spool_at(&s->nodes, number - 1u, true, &error);
-        if (!node)
-            return error;
-        number = node->parent;
-        if (node->end_ns <= call->begin_ns) /* a free one, over before one that began inside it */
-            continue;
+    uint32_t number = call->range;
+    struct range_node *node;
+    while ((node = survey_range_around(s, call, &number, true, &error))) {
         if (node->work_begin_ns > begin_ns)
             node->work_begin_ns = begin_ns;
         if (node->work_end_ns < end_ns)
             node->work_end_ns = end_ns;
     }
-    return 0;
+    return error;
 }
 
 /* The first of the pauses of that process, or where it would be. */

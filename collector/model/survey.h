@@ -47,6 +47,7 @@ struct range_node {
     uint64_t work_end_ns;   /* UINT64_MAX and 0: none */
     uint32_t parent;        /* number of the one around it on its thread; 0 = none */
     uint32_t sequence;      /* as struct range */
+    uint32_t outlived_by;   /* the next one around it that ends later; once it has ended */
 };
 
 /* An operator or label that calls were made in, likewise. */
@@ -106,16 +107,32 @@ const struct surveyed_device *survey_device(const struct survey *s, const struct
 /* The device of a context, 0 if it is not known. */
 uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context);
 
+/*
+ * Goes through the ranges that were open when a call began, the innermost first: *number, at first
+ * that of the call, is made that of what is next to look at. A view until the next call; with
+ * `change` it is written to. NULL: there is none, or an error in *error, which is 0 before the
+ * first.
+ */
+struct range_node *survey_range_around(struct survey *s, const struct correlated_call *call,
+                                       uint32_t *number, bool change, int *error);
+
 /* The range of that number (not 0); a view until the next call. NULL: an error in *error. */
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error);
 
+/* Where one is on the way from the innermost operator of a call outwards. */
+struct op_place {
+    uint32_t number; /* of the next one to look at, at first the call's; 0: none */
+    uint32_t passed; /* looked at so far */
+};
+
 /*
- * Goes through the operators and labels that were open when a call began, the innermost first:
- * *number, at first that of the call, is made that of the next one, which is returned; a view until
- * the next call. NULL: there is none, or an error in *error, which is 0 before the first.
+ * Goes through the operators and labels that were open when a call began, the innermost first; what
+ * was returned is a view until the next call. NULL: there is none, or an error in *error, which is
+ * 0 before the first. So many are looked at on one way, OPS_CHAIN_MAX: what crosses may make it as
+ * long as the file, and each work of the device goes it.
  */
 const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                uint32_t *number, int *error);
+                                struct op_place *place, int *error);
 
 /*
  * The device did work that `call` launched: it counts for all ranges that the call was in, whatever

@@ -292,18 +292,14 @@ static int tied(void *context, const struct slice *s)
     struct op_report *o = context;
     struct credit c = {.ns = s->event.end_ns - s->event.begin_ns,
                        .device = record_arg(s->event.record, KERNEL_DEVICE)};
-    uint32_t number = s->is_called ? s->call.op : 0;
+    struct op_place place = {.number = s->is_called ? s->call.op : 0};
+    const struct op_node *node;
     int error = 0;
     if (!is_stream_work(s->event.record->type))
         return 0;
     o->gpu_ns += c.ns;
-    for (unsigned depth = 0; depth < OPS_DEPTH_MAX; depth++) {
-        const struct op_node *node = survey_op(&o->walk->survey, &s->call, &number, &error);
-        if (!node)
-            break;
+    while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
         credit(o, &c, &o->entries[node->row]);
-        number = node->parent;
-    }
     if (error < 0 || c.is_in_op)
         return error;
     int taken = graph_origins_work(&o->graphs, s);

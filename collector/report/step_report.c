@@ -261,20 +261,17 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
 {
     const struct process *p = r->walk->rec->processes[call->process];
     const struct op_numbers *numbers = &r->walk->names[p->index].ops;
-    uint32_t number = call->op;
+    struct op_place place = {.number = call->op};
+    const struct op_node *node;
     bool is_in_op = false;
     int error = 0;
-    for (unsigned depth = 0; depth < OPS_DEPTH_MAX; depth++) {
-        const struct op_node *node = survey_op(&r->walk->survey, call, &number, &error);
-        if (!node)
-            break;
+    while ((node = survey_op(&r->walk->survey, call, &place, &error))) {
         const struct kernel_name *text =
             node->text || !node->name ? node->text : kernel_name_of(&numbers->names, node->name);
         uint8_t phase = phases[op_kind_of(node->scope, text)];
         if (phase != PHASE_NONE)
             return phase;
         is_in_op |= !node->is_label;
-        number = node->parent;
     }
     return error < 0 ? error : is_in_op ? PHASE_FORWARD : PHASE_NONE;
 }

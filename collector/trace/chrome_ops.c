@@ -167,16 +167,12 @@ int chrome_op(struct trace_writer *w, const struct slice *s)
 
 int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *external_id)
 {
-    uint32_t number = s->is_called ? s->call.op : 0;
+    struct op_place place = {.number = s->is_called ? s->call.op : 0};
+    const struct op_node *node;
     int error = 0;
-    *external_id = 0;
-    for (unsigned i = 0; i < OPS_DEPTH_MAX; i++) {
-        const struct op_node *node = survey_op(w->scope.survey, &s->call, &number, &error);
-        if (node && !node->is_label)
-            *external_id = node->number;
-        if (!node || !node->is_label)
-            break;
-        number = node->parent;
-    }
+    do
+        node = survey_op(w->scope.survey, &s->call, &place, &error);
+    while (node && node->is_label);
+    *external_id = node ? node->number : 0;
     return error;
 }

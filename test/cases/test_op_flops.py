@@ -465,6 +465,31 @@ def test_graph_after_a_capture_that_failed(report):
     assert made["ops_graph_ns"] == 5123 and "aten::exp" not in graph_rows(made)
 
 
+def crossing(recording, count):
+    """As many operators, each of which ends when the next one has begun, but for the last."""
+    number = recording.number(recording.names, "op_name", 1, "crossing")
+    for _ in range(count):
+        recording.objects += 1
+        recording.add(1, TYPES["op_begin"], [recording.objects, number])
+        recording.call("cudaLaunchKernel", [0])
+        if recording.objects > 1:
+            recording.add(1, TYPES["op_end"], [recording.objects - 1])
+
+
+@pytest.mark.parametrize("count", (500, 1500, 3000))
+def test_what_crosses_is_followed_so_far(report, count):
+    """Work looks for what is around its call, past what has ended, 2,048 in all: each work would go
+    through the whole file else."""
+    recording = Recording()
+    with recording.op("outer"):
+        recording.call("cudaLaunchKernel", [0])
+        crossing(recording, count)
+        recording.launch(700)
+    made, ops = report(recording)
+    assert ops["crossing"]["gpu_ns"] == made["ops_gpu_ns"] == 700
+    assert ops["outer"]["gpu_ns"] == (700 if count < 2000 else 0)
+
+
 def test_more_inputs_than_there_is_room_for(report):
     """The first ones stay as they are; FLOPs that found no room are not known."""
     count = 8000

@@ -5,13 +5,17 @@ import collections
 import csv
 import io
 import json
+import os
 import random
 import re
+import resource
 
+import conftest
 import pytest
 import stream_reader
 
 import op_truth
+from made_ops import TYPES, Recording
 
 LABEL, BACKWARD = 7, 1
 
@@ -336,6 +340,32 @@ def test_numbered_labels_are_groups(make_ranges, run_verb):
         text = run_verb("report", "--table=labels", *options, folder).stdout
         assert {line.split("  ")[-1] for line in text.splitlines()} > {name[0] for name in names}
         assert ("*: numbers" in text) == (not options)
+
+
+def requests(overlap, count=20_000):
+    """Each ends before the next one begins, or after that."""
+    recording = Recording()
+    for number in range(1, count + 1):
+        if number > 1 and not overlap:
+            recording.add(1, TYPES["range_end"], [number - 1])
+        recording.add(1, TYPES["range_start"], [number, 0, 0, 0, 0, 0, 0], "request")
+        recording.launch(10)
+        if number > 1 and overlap:
+            recording.add(1, TYPES["range_end"], [number - 1])
+    return recording
+
+
+def test_what_overlaps_takes_no_longer(tmp_path, run_verb):
+    """A server's requests, of which one is always open: work does not go back to the first."""
+    maker = conftest.built(conftest.BUILD / "make_raw")
+    folders = [requests(overlap).write(maker, tmp_path / str(overlap)) for overlap in (False, True)]
+    for verb in ("report",), ("merge", "-o", os.devnull):
+        seconds = []
+        for folder in folders:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            run_verb(*verb, folder)
+            seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        assert seconds[1] < 3 * seconds[0] + 0.1
 
 
 def test_domains(make_ranges, run_verb):
