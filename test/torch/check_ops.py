@@ -295,6 +295,7 @@ def test_output_is_unchanged(tmp_path, pytorch):
     processes = stream_reader.read_folder(tmp_path / "out")
     assert len(processes) == 1
     assert bool(stream_reader.read_ops(processes[0])) == (pytorch != "off")
+    assert processes[0].meta.get("pytorch", "off") == pytorch
 
 
 def test_flops(tmp_path):
