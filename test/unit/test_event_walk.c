@@ -269,15 +269,13 @@ static int tie_op(void *context, const struct slice *s)
 {
     struct op_listener *l = context;
     const struct op_node *node;
-    uint32_t number = s->call.op;
+    struct op_place place = {.number = s->call.op};
     int error = 0;
     if (s->event.record->type != RECORD_KERNEL || !s->is_called)
         return 0;
     uint32_t *in = l->in[record_arg(s->event.record, KERNEL_GRAPH)];
-    while ((node = survey_op(&s->walk->survey, &s->call, &number, &error))) {
+    while ((node = survey_op(&s->walk->survey, &s->call, &place, &error)))
         *in++ = node->number;
-        number = node->parent;
-    }
     return error;
 }
 
