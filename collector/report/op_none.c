@@ -36,8 +36,8 @@ static struct key key_of(const struct op_none_row *row)
                         (uint64_t)row->thread << 1 | (row->name != NULL)};
 }
 
-/* Adds what `made` has to the row like it. */
-static int add(struct op_none *n, const struct op_none_row *made)
+/* Adds what `made` has to the row like it: its number, from 1 on, or an error. */
+static int64_t add(struct op_none *n, const struct op_none_row *made)
 {
     uint64_t place = key_map_get(&n->places, key_of(made));
     struct op_none_row bare = *made;
@@ -51,14 +51,15 @@ static int add(struct op_none *n, const struct op_none_row *made)
             return GPUPROF_NO_MEMORY;
         n->rows = rows;
         rows[n->count++] = bare;
-        return key_map_set(&n->places, key_of(&bare), n->count);
+        int error = key_map_set(&n->places, key_of(&bare), n->count);
+        return error < 0 ? error : (int64_t)n->count;
     }
     n->rows[place - 1].count += made->count;
     n->rows[place - 1].ns += made->ns;
-    return 0;
+    return (int64_t)place;
 }
 
-static int add_work(struct op_none *n, struct op_none_row made, uint64_t kernel)
+static int64_t add_work(struct op_none *n, struct op_none_row made, uint64_t kernel)
 {
     const struct kernel_name *name = kernel ? walk_kernel(n->walk, made.process, kernel) : NULL;
     if (!made.name && is_compiled(name))
@@ -81,18 +82,34 @@ int op_none_add(struct op_none *n, const struct slice *s, const struct kernel_na
                                .ns = s->event.end_ns - s->event.begin_ns};
     if (made.cause == NONE_BETWEEN && !n->has_ops[s->call.thread])
         made.thread = s->call.thread + 1;
-    return add_work(n, made, r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0);
+    uint64_t kernel = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    struct key key = {(uint64_t)made.process->index << 32 | made.thread, kernel,
+                      (uint64_t)made.cause << 48 ^ (uintptr_t)label};
+    unsigned slot = (unsigned)(kernel ^ made.thread ^ made.cause << 3) % NONE_RECENT;
+    struct key known = n->recent[slot].key;
+    int64_t row = n->recent[slot].row;
+    if (row && known.a == key.a && known.b == key.b && known.c == key.c) {
+        n->rows[row - 1].count++;
+        n->rows[row - 1].ns += made.ns;
+        return 0;
+    }
+    row = add_work(n, made, kernel);
+    if (row < 0)
+        return (int)row;
+    n->recent[slot].key = key;
+    n->recent[slot].row = row;
+    return 0;
 }
 
 int op_none_add_node(struct op_none *n, const struct graph_node *node, enum graph_origin origin)
 {
-    return add_work(n,
-                    (struct op_none_row){.cause = NONE_GRAPH,
-                                         .origin = origin,
-                                         .process = node->process,
-                                         .count = node->count,
-                                         .ns = node->ns},
-                    node->kernel);
+    struct op_none_row made = {.cause = NONE_GRAPH,
+                               .origin = origin,
+                               .process = node->process,
+                               .count = node->count,
+                               .ns = node->ns};
+    int64_t row = add_work(n, made, node->kernel);
+    return row < 0 ? (int)row : 0;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -125,9 +142,9 @@ int op_none_complete(struct op_none *n)
         row.process = NULL;
         row.kernel = row.thread = 0;
         n->cause_ns[row.cause] += row.ns;
-        int error = add(n, &row);
-        if (error < 0)
-            return error;
+        int64_t number = add(n, &row);
+        if (number < 0)
+            return (int)number;
     }
     if (n->count)
         qsort(n->rows, n->count, sizeof *n->rows, compare_rows);

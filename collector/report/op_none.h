@@ -33,8 +33,14 @@ struct op_none_row {
     uint64_t ns;
 };
 
+#define NONE_RECENT 64
+
 struct op_none {
     struct walk *walk;
+    struct {
+        struct key key;    /* of what is tied: before it is known whether its kernel is compiled */
+        int64_t row;       /* 0: free */
+    } recent[NONE_RECENT]; /* a few: of a recording without operators all work comes here */
     struct op_none_row *rows; /* owned; complete: the longest first */
     uint32_t count;
     uint32_t capacity;
