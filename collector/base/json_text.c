@@ -215,14 +215,3 @@ char *json_hex(char *out, uint64_t value)
     memcpy(out + 2, text + 16 - digits, 16);
     return out + 2 + digits;
 }
-
-char *json_microseconds(char *out, uint64_t ns)
-{
-    uint64_t us = ns / 1000;
-    unsigned rest = (unsigned)(ns - 1000 * us);
-    out = json_decimal(out, us);
-    *out++ = '.';
-    *out++ = (char)('0' + rest / 100);
-    memcpy(out, json_digit_pairs + 2 * (rest % 100), 2);
-    return out + 2;
-}

@@ -53,7 +53,16 @@ static inline char *json_copy(char *out, const char *text, size_t length)
     return out + length;
 }
 
-/* Nanoseconds as microseconds with three decimals. */
-char *json_microseconds(char *out, uint64_t ns);
+/* Nanoseconds as microseconds with three decimals: most of what a trace has. */
+static inline __attribute__((always_inline)) char *json_microseconds(char *out, uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    unsigned rest = (unsigned)(ns - 1000 * us);
+    out = json_decimal(out, us);
+    *out++ = '.';
+    *out++ = (char)('0' + rest / 100);
+    memcpy(out, json_digit_pairs + 2 * (rest % 100), 2);
+    return out + 2;
+}
 
 #endif
