@@ -38,10 +38,9 @@ const struct option_info option_infos[] = {
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block, "
      "and of the table of operators: a name with the sizes of its inputs (shape), with the label "
-     "or "
-     "range that it is in, or with the operators around it (stack); or in place of the tables (in "
-     "json and csv: beside them) one of the calls' stacks, or of the "
-     "lines of Python that made them; standard: name"},
+     "or range that it is in, or with the operators around it (stack); or in place of the tables "
+     "(in json and csv: beside them) one of the calls' stacks, or of the lines of Python that made "
+     "them; standard: name"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); standard in json and csv"},

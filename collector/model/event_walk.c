@@ -77,6 +77,15 @@ const struct kernel_name *walk_kernel(const struct walk *w, const struct process
     return number ? kernel_name_of(&w->names[p->index].kernels, number) : NULL;
 }
 
+const struct kernel_name *walk_launched(const struct slice *s)
+{
+    const struct event *e = &s->event;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_KERNEL)
+            return walk_handle(s, e->record->args[i]);
+    return NULL;
+}
+
 enum exit_code walk_verdict(const struct walk *w, bool strict)
 {
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);

@@ -148,4 +148,8 @@ static inline const struct kernel_name *walk_handle(const struct slice *s, uint6
     return kernel_name_of(&s->walk->names[s->event.process->index].handles, handle);
 }
 
+/* The kernel that a call launches; NULL: none, or it has no name. A name is known only while its
+ * handle means it: as the events go by. */
+const struct kernel_name *walk_launched(const struct slice *s);
+
 #endif

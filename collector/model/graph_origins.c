@@ -82,15 +82,6 @@ bool graph_origins_wants(const struct slice *s)
            !(e->record->flags & RECORD_NESTED) && e->record->result == 0 && work_of(e);
 }
 
-static const struct kernel_name *kernel_of(const struct slice *s)
-{
-    const struct event *e = &s->event;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_KERNEL)
-            return walk_handle(s, e->record->args[i]);
-    return NULL;
-}
-
 int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32_t user)
 {
     uint64_t open = key_map_get(&g->keys, key_of(s->event.process, OPEN, 0));
@@ -105,8 +96,8 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
     if (!calls)
         return GPUPROF_NO_MEMORY;
     c->calls = calls;
-    calls[c->count++] =
-        (struct captured_call){.kernel = kernel_of(s), .user = user, .type = work_of(&s->event)};
+    calls[c->count++] = (struct captured_call){
+        .kernel = walk_launched(s), .user = user, .type = work_of(&s->event)};
     g->call_count++;
     return 0;
 }

@@ -10,16 +10,6 @@
 #include "read/process_title.h"
 #include "record/argument_text.h"
 
-/* A name is known only while its handle means it: as the events go by. */
-static const struct kernel_name *kernel_of(const struct slice *s)
-{
-    const struct event *e = &s->event;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_KERNEL)
-            return walk_handle(s, e->record->args[i]);
-    return NULL;
-}
-
 void open_calls_take(struct open_calls *o, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -38,7 +28,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
     o->calls[place] = (struct open_call){.function = e->function,
                                          .process = e->process,
                                          .thread = e->thread,
-                                         .kernel = kernel_of(s),
+                                         .kernel = walk_launched(s),
                                          .duration_ns = duration_ns,
                                          .arg_count = e->record->arg_count};
     memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);

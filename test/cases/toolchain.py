@@ -115,19 +115,24 @@ def pytorch():
                  f"-I{SIM_INCLUDE.parent}", compiler="g++")
 
 
+def linked(link, target):
+    """The link, as a text, which another test may make at the same time."""
+    if not link.exists():
+        try:
+            link.symlink_to(target)
+        except FileExistsError:
+            pass
+    return str(link)
+
+
 def torch_ops():
     """The program of torch_ops.c, and LD_LIBRARY_PATH for it."""
     folder, link = tiny()
     torch = pytorch()
     libraries = OUT / f"torch-{torch.stem}"
     libraries.mkdir(exist_ok=True)
-    name = libraries / "libtorch_cpu.so"
-    if not name.exists():
-        try:
-            name.symlink_to(torch)
-        except FileExistsError:
-            pass
-    program = build("torch_ops.c", *link, f"-I{SIM_INCLUDE.parent}", str(name))
+    name = linked(libraries / "libtorch_cpu.so", torch)
+    program = build("torch_ops.c", *link, f"-I{SIM_INCLUDE.parent}", name)
     return program, f"{folder}:{libraries}"
 
 
@@ -143,10 +148,5 @@ def tiny():
                     "-Wl,-soname,libcudart.so.12")
     folder = OUT / f"tiny-{library.stem}"
     folder.mkdir(exist_ok=True)
-    link = folder / "libcudart.so.12"
-    if not link.exists():
-        try:
-            link.symlink_to(library)
-        except FileExistsError:
-            pass
-    return folder, (str(link),)
+    link = linked(folder / "libcudart.so.12", library)
+    return folder, (link,)
