@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "doctor/finding.h"
+#include "doctor/check_result.h"
 #include "doctor/gpu_sight.h"
 #include "doctor/program_text.h"
 #include "doctor/start_sight.h"
@@ -24,7 +24,7 @@
 struct patient {
     const char *root; /* "" or DOCTOR_ROOT_VARIABLE's */
     struct settings settings;
-    char wrong_setting[FINDING_TEXT_BYTES]; /* the first that the library would refuse; "": none */
+    char wrong_setting[CHECK_TEXT_BYTES]; /* the first that the library would refuse; "": none */
     char library[ENVIRONMENT_PATH_BYTES];
     char library_reason[ENVIRONMENT_REASON_BYTES]; /* "": it can be preloaded */
     struct gpu_sight gpu;
@@ -36,7 +36,7 @@ struct patient {
 };
 
 /* False: it has nothing to say here (the program is no Python, say). */
-typedef bool check_fn(const struct patient *p, struct finding *f);
+typedef bool check_fn(const struct patient *p, struct check_result *f);
 
 /* machine_checks.c */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,

@@ -46,9 +46,9 @@ struct doctor {
     bool json;
     bool help;
     struct patient patient;
-    struct finding findings[CHECK_COUNT];
-    bool has_finding[CHECK_COUNT];
-    enum finding_state worst;
+    struct check_result results[CHECK_COUNT];
+    bool has_result[CHECK_COUNT];
+    enum check_state worst;
 };
 
 static enum exit_code read_options(struct doctor *d, char **argv)
@@ -121,9 +121,9 @@ static void gather(struct patient *p)
 static void examine(struct doctor *d)
 {
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        d->has_finding[i] = checks[i].look(&d->patient, &d->findings[i]);
-        if (d->has_finding[i] && d->findings[i].state > d->worst)
-            d->worst = d->findings[i].state;
+        d->has_result[i] = checks[i].look(&d->patient, &d->results[i]);
+        if (d->has_result[i] && d->results[i].state > d->worst)
+            d->worst = d->results[i].state;
     }
 }
 
@@ -131,8 +131,8 @@ static void print_text(const struct doctor *d)
 {
     unsigned counts[3] = {0};
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        const struct finding *f = &d->findings[i];
-        if (!d->has_finding[i])
+        const struct check_result *f = &d->results[i];
+        if (!d->has_result[i])
             continue;
         counts[f->state]++;
         char *text = json_line(f->text); /* paths and variables are anybody's */
@@ -141,8 +141,8 @@ static void print_text(const struct doctor *d)
             printf("%-19s do: %s\n", "", f->advice);
         free(text);
     }
-    printf("\n%u ok, %u limited, %u broken\n", counts[FINDING_OK], counts[FINDING_LIMITED],
-           counts[FINDING_BROKEN]);
+    printf("\n%u ok, %u limited, %u broken\n", counts[CHECK_OK], counts[CHECK_LIMITED],
+           counts[CHECK_BROKEN]);
 }
 
 static void print_string(const char *before, const char *text)
@@ -157,8 +157,8 @@ static void print_json(const struct doctor *d)
     const char *between = "";
     printf("{\"state\": \"%s\", \"checks\": [", state_names[d->worst]);
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        const struct finding *f = &d->findings[i];
-        if (!d->has_finding[i])
+        const struct check_result *f = &d->results[i];
+        if (!d->has_result[i])
             continue;
         printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", between, checks[i].id,
                state_names[f->state]);
@@ -191,7 +191,7 @@ int doctor_verb(const char *command, char **argv, bool *help)
         examine(d);
         (d->json ? print_json : print_text)(d);
         code = standard_output_end();
-        if (code == EXIT_OK && d->worst == FINDING_BROKEN)
+        if (code == EXIT_OK && d->worst == CHECK_BROKEN)
             code = EXIT_UNFIT;
     }
     free(d);

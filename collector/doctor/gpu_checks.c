@@ -25,55 +25,58 @@ static void module_version(const struct patient *p, char version[static LINE_BYT
         fclose(file);
 }
 
-bool check_driver(const struct patient *p, struct finding *f)
+bool check_driver(const struct patient *p, struct check_result *f)
 {
     const struct gpu_sight *g = &p->gpu;
     char module[LINE_BYTES];
     module_version(p, module);
     switch (g->answer) {
     case GPU_NO_LIBRARY:
-        return finding_set(f, FINDING_BROKEN,
-                           module[0] ? "install the driver's libraries; in a container: --gpus all"
-                                     : "install NVIDIA's driver; in a container: --gpus all",
-                           "no CUDA driver: %s%s", g->reason, module);
+        return check_result_set(f, CHECK_BROKEN,
+                                module[0]
+                                    ? "install the driver's libraries; in a container: --gpus all"
+                                    : "install NVIDIA's driver; in a container: --gpus all",
+                                "no CUDA driver: %s%s", g->reason, module);
     case GPU_NO_START:
-        return finding_set(f, FINDING_BROKEN, "make nvidia-smi list a GPU here; then try again",
-                           "CUDA does not start: %s (%s%s)", g->reason, g->driver, module);
+        return check_result_set(f, CHECK_BROKEN, "make nvidia-smi list a GPU here; then try again",
+                                "CUDA does not start: %s (%s%s)", g->reason, g->driver, module);
     default: break;
     }
     if (g->device_count == 0)
-        return finding_set(f, FINDING_BROKEN, "make a GPU visible (CUDA_VISIBLE_DEVICES)",
-                           "CUDA starts, and sees no GPU (%s%s)", g->driver, module);
-    return finding_set(f, FINDING_OK, NULL, "CUDA %d.%d, %d GPU%s (%s%s)", g->driver_version / 1000,
-                       g->driver_version % 1000 / 10, g->device_count,
-                       g->device_count == 1 ? "" : "s", g->driver, module);
+        return check_result_set(f, CHECK_BROKEN, "make a GPU visible (CUDA_VISIBLE_DEVICES)",
+                                "CUDA starts, and sees no GPU (%s%s)", g->driver, module);
+    return check_result_set(f, CHECK_OK, NULL, "CUDA %d.%d, %d GPU%s (%s%s)",
+                            g->driver_version / 1000, g->driver_version % 1000 / 10,
+                            g->device_count, g->device_count == 1 ? "" : "s", g->driver, module);
 }
 
-bool check_cupti(const struct patient *p, struct finding *f)
+bool check_cupti(const struct patient *p, struct check_result *f)
 {
     const struct gpu_sight *g = &p->gpu;
     if (!p->settings.numbers[SETTING_GPU])
-        return finding_set(f, FINDING_LIMITED, "unset GPUPROF_GPU",
-                           "no GPU rows: turned off by GPUPROF_GPU");
+        return check_result_set(f, CHECK_LIMITED, "unset GPUPROF_GPU",
+                                "no GPU rows: turned off by GPUPROF_GPU");
     switch (g->answer) {
     case GPU_NO_LIBRARY:
     case GPU_NO_START: return false; /* it is asked where CUDA starts only */
     case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
-        return finding_set(f, FINDING_LIMITED,
-                           "name one of the driver's CUDA version or an older one by GPUPROF_CUPTI "
-                           "(pip install nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
-                           "no GPU rows, host rows only: %s", g->reason);
+        return check_result_set(
+            f, CHECK_LIMITED,
+            "name one of the driver's CUDA version or an older one by GPUPROF_CUPTI "
+            "(pip install nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
+            "no GPU rows, host rows only: %s", g->reason);
     case GPU_CUPTI_HELD:
-        return finding_set(f, FINDING_LIMITED, "turn the other profiler off",
-                           "no GPU rows, host rows only: another client has CUPTI (%s)", g->cupti);
+        return check_result_set(f, CHECK_LIMITED, "turn the other profiler off",
+                                "no GPU rows, host rows only: another client has CUPTI (%s)",
+                                g->cupti);
     case GPU_WORKS: break;
     }
-    return finding_set(f, FINDING_OK, NULL, "%s fits the driver", g->cupti);
+    return check_result_set(f, CHECK_OK, NULL, "%s fits the driver", g->cupti);
 }
 
 /* Who else is told to come into the program: they hold CUPTI, or make of it what they want. */
-bool check_client(const struct patient *p, struct finding *f)
+bool check_client(const struct patient *p, struct check_result *f)
 {
     static const char *const variables[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
     static const char *const tools[] = {"libToolsInjection", "libnvperf", "libscorep", "libtau",
@@ -82,19 +85,20 @@ bool check_client(const struct patient *p, struct finding *f)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *path = getenv(variables[i]);
         if (path && *path && strcmp(path, p->library) != 0)
-            return finding_set(f, FINDING_LIMITED,
-                               "unset it, unless both are wanted: one of the two may get nothing",
-                               "%s names another tool, %s", variables[i], path);
+            return check_result_set(
+                f, CHECK_LIMITED,
+                "unset it, unless both are wanted: one of the two may get nothing",
+                "%s names another tool, %s", variables[i], path);
     }
     for (size_t i = 0; preload && i < sizeof tools / sizeof tools[0]; i++)
         if (strstr(preload, tools[i]))
-            return finding_set(f, FINDING_LIMITED, "record with one profiler at a time",
-                               "LD_PRELOAD names another profiler: %s", preload);
-    return finding_set(f, FINDING_OK, NULL, "no other profiler is told to come along");
+            return check_result_set(f, CHECK_LIMITED, "record with one profiler at a time",
+                                    "LD_PRELOAD names another profiler: %s", preload);
+    return check_result_set(f, CHECK_OK, NULL, "no other profiler is told to come along");
 }
 
 /* gpuprof records none of them; who reads this may want to know whether others could. */
-bool check_counters(const struct patient *p, struct finding *f)
+bool check_counters(const struct patient *p, struct check_result *f)
 {
     char path[PATH_MAX], line[LINE_BYTES];
     int closed = -1;
@@ -105,8 +109,9 @@ bool check_counters(const struct patient *p, struct finding *f)
     if (file)
         fclose(file);
     return closed >= 0 &&
-           finding_set(f, FINDING_OK, NULL,
-                       closed ? "the GPU's hardware counters are for administrators only; gpuprof "
-                                "needs none"
-                              : "the GPU's hardware counters are open to all; gpuprof needs none");
+           check_result_set(
+               f, CHECK_OK, NULL,
+               closed ? "the GPU's hardware counters are for administrators only; gpuprof "
+                        "needs none"
+                      : "the GPU's hardware counters are open to all; gpuprof needs none");
 }

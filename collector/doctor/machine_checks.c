@@ -28,29 +28,29 @@ static const char *rooted(const struct patient *p, const char *path, char text[s
     return text;
 }
 
-bool check_library(const struct patient *p, struct finding *f)
+bool check_library(const struct patient *p, struct check_result *f)
 {
     struct statvfs fs;
     if (p->library_reason[0])
-        return finding_set(f, FINDING_BROKEN, "install gpuprof again, all of it, in one folder",
-                           "%s", p->library_reason);
+        return check_result_set(f, CHECK_BROKEN, "install gpuprof again, all of it, in one folder",
+                                "%s", p->library_reason);
     if (statvfs(p->library, &fs) == 0 && fs.f_flag & ST_NOEXEC)
-        return finding_set(f, FINDING_BROKEN,
-                           "install gpuprof on another file system, or mount this one with exec",
-                           "%s lies on a file system that is mounted noexec: no program can load "
-                           "it",
-                           p->library);
-    return finding_set(f, FINDING_OK, NULL, "%s can be preloaded", p->library);
+        return check_result_set(
+            f, CHECK_BROKEN, "install gpuprof on another file system, or mount this one with exec",
+            "%s lies on a file system that is mounted noexec: no program can load "
+            "it",
+            p->library);
+    return check_result_set(f, CHECK_OK, NULL, "%s can be preloaded", p->library);
 }
 
-bool check_settings(const struct patient *p, struct finding *f)
+bool check_settings(const struct patient *p, struct check_result *f)
 {
     return p->wrong_setting[0] &&
-           finding_set(f, FINDING_LIMITED, "correct it: until then its default holds", "%s",
-                       p->wrong_setting);
+           check_result_set(f, CHECK_LIMITED, "correct it: until then its default holds", "%s",
+                            p->wrong_setting);
 }
 
-bool check_kernel(const struct patient *p, struct finding *f)
+bool check_kernel(const struct patient *p, struct check_result *f)
 {
     char path[PATH_MAX], release[64] = "";
     unsigned major = 0, minor = 0;
@@ -64,38 +64,40 @@ bool check_kernel(const struct patient *p, struct finding *f)
         fclose(file);
     if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
-        return finding_set(f, FINDING_BROKEN, "use a machine with kernel 4.14 or newer",
-                           "Linux %s is older than 4.14", release);
-    return finding_set(f, FINDING_OK, NULL, "Linux %s", release[0] ? release : "of no known name");
+        return check_result_set(f, CHECK_BROKEN, "use a machine with kernel 4.14 or newer",
+                                "Linux %s is older than 4.14", release);
+    return check_result_set(f, CHECK_OK, NULL, "Linux %s",
+                            release[0] ? release : "of no known name");
 }
 
 /* The collector would not have started with an older one than it was built for. */
-bool check_libc(const struct patient *p, struct finding *f)
+bool check_libc(const struct patient *p, struct check_result *f)
 {
     (void)p;
-    return finding_set(f, FINDING_OK, NULL, "glibc %s", gnu_get_libc_version());
+    return check_result_set(f, CHECK_OK, NULL, "glibc %s", gnu_get_libc_version());
 }
 
 /* Python's frames are read as memory of the own process, which seccomp may forbid. */
-bool check_memory(const struct patient *p, struct finding *f)
+bool check_memory(const struct patient *p, struct check_result *f)
 {
     char path[PATH_MAX];
     int from = 1, to = 0;
     struct iovec local = {&to, sizeof to}, remote = {&from, sizeof from};
     if (!p->root[0] && process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)sizeof to)
-        return finding_set(f, FINDING_OK, NULL, "Python frames can be read");
+        return check_result_set(f, CHECK_OK, NULL, "Python frames can be read");
     int fd = open(rooted(p, "/proc/self/mem", path), O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
     if (fd >= 0)
-        return finding_set(f, FINDING_OK, NULL, "Python frames can be read, by /proc/self/mem");
-    return finding_set(f, FINDING_LIMITED,
-                       "let the container use process_vm_readv (docker run --cap-add=SYS_PTRACE)",
-                       "stacks will have no Python frames: neither process_vm_readv nor "
-                       "/proc/self/mem may be used here");
+        return check_result_set(f, CHECK_OK, NULL, "Python frames can be read, by /proc/self/mem");
+    return check_result_set(
+        f, CHECK_LIMITED,
+        "let the container use process_vm_readv (docker run --cap-add=SYS_PTRACE)",
+        "stacks will have no Python frames: neither process_vm_readv nor "
+        "/proc/self/mem may be used here");
 }
 
-bool check_live_folder(const struct patient *p, struct finding *f)
+bool check_live_folder(const struct patient *p, struct check_result *f)
 {
     char path[PATH_MAX], room[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES];
     const char *setting = p->settings.texts[SETTING_LIVE];
@@ -103,26 +105,26 @@ bool check_live_folder(const struct patient *p, struct finding *f)
     uint64_t buffer = p->settings.numbers[SETTING_BUFFER];
     struct statfs fs;
     if (statfs(folder, &fs) != 0 || access(folder, W_OK | X_OK) != 0)
-        return finding_set(f, FINDING_LIMITED,
-                           "name a local folder with room by GPUPROF_LIVE or 'run --live'",
-                           "%s: %s: events wait in the data folder or in memory, and a kill takes "
-                           "the last second of those",
-                           folder, strerror(errno));
+        return check_result_set(
+            f, CHECK_LIMITED, "name a local folder with room by GPUPROF_LIVE or 'run --live'",
+            "%s: %s: events wait in the data folder or in memory, and a kill takes "
+            "the last second of those",
+            folder, strerror(errno));
     uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     bytes_text(room, free_bytes);
     bytes_text(wanted, buffer);
     if (free_bytes < buffer)
-        return finding_set(f, FINDING_LIMITED,
-                           "make it larger (docker run --shm-size=1g), or name another folder by "
-                           "GPUPROF_LIVE or 'run --live'",
-                           "%s has room for %s, and each process may need %s", folder, room,
-                           wanted);
+        return check_result_set(
+            f, CHECK_LIMITED,
+            "make it larger (docker run --shm-size=1g), or name another folder by "
+            "GPUPROF_LIVE or 'run --live'",
+            "%s has room for %s, and each process may need %s", folder, room, wanted);
     if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)
-        return finding_set(f, FINDING_LIMITED,
-                           "name a folder of a tmpfs by GPUPROF_LIVE or 'run --live'",
-                           "%s is no memory: each call may take a microsecond longer", folder);
-    return finding_set(f, FINDING_OK, NULL, "%s has room for %s; a process may need %s", folder,
-                       room, wanted);
+        return check_result_set(f, CHECK_LIMITED,
+                                "name a folder of a tmpfs by GPUPROF_LIVE or 'run --live'",
+                                "%s is no memory: each call may take a microsecond longer", folder);
+    return check_result_set(f, CHECK_OK, NULL, "%s has room for %s; a process may need %s", folder,
+                            room, wanted);
 }
 
 static bool has_word(const char *list, const char *word)
@@ -135,7 +137,7 @@ static bool has_word(const char *list, const char *word)
 }
 
 /* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices as is asked for. */
-bool check_container(const struct patient *p, struct finding *f)
+bool check_container(const struct patient *p, struct check_result *f)
 {
     char path[PATH_MAX];
     bool is_docker = access(rooted(p, "/.dockerenv", path), F_OK) == 0;
@@ -147,14 +149,13 @@ bool check_container(const struct patient *p, struct finding *f)
         return false;
     if (capabilities && *capabilities && !has_word(capabilities, "compute") &&
         !has_word(capabilities, "all"))
-        return finding_set(f, FINDING_BROKEN,
-                           "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-                           "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda",
-                           capabilities);
+        return check_result_set(
+            f, CHECK_BROKEN, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda", capabilities);
     if (devices && (strcmp(devices, "void") == 0 || strcmp(devices, "none") == 0))
-        return finding_set(f, FINDING_BROKEN,
-                           "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
-                           "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
-    return finding_set(f, FINDING_OK, NULL,
-                       "a container: keep the data folder on a mount, or it goes with it");
+        return check_result_set(
+            f, CHECK_BROKEN, "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
+            "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
+    return check_result_set(f, CHECK_OK, NULL,
+                            "a container: keep the data folder on a mount, or it goes with it");
 }

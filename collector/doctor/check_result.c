@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor/finding.h"
+#include "doctor/check_result.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-bool finding_set(struct finding *f, enum finding_state state, const char *advice,
-                 const char *format, ...)
+bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
+                      const char *format, ...)
 {
     va_list list;
     f->state = state;
