@@ -108,7 +108,7 @@ static bool is_option(const struct option_info *info, char *word, char **value)
     return !*value || info->value;
 }
 
-const struct option_info *option_take(unsigned set, char **argv, int *at, char **value)
+const struct option_info *option_take(option_set set, char **argv, int *at, char **value)
 {
     for (const struct option_info *info = option_infos; info->bit; info++) {
         if (!(set & info->bit) || !is_option(info, argv[*at], value))
@@ -120,7 +120,7 @@ const struct option_info *option_take(unsigned set, char **argv, int *at, char *
     return NULL;
 }
 
-enum exit_code option_unknown(const char *verb, unsigned set, const char *word)
+enum exit_code option_unknown(const char *verb, option_set set, const char *word)
 {
     char text[NEAREST_TEXT_BYTES];
     bool is_long = word[0] == '-' && word[1] == '-';
@@ -153,7 +153,7 @@ static bool is_stream_name(const char *path)
     return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
 }
 
-static enum exit_code parse_option(struct options *o, char **argv, int *at, unsigned set)
+static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
 {
     char *word = argv[*at];
     char *value;
@@ -225,7 +225,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, unsi
     return EXIT_OK;
 }
 
-enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set)
+enum exit_code options_parse(struct options *o, int argc, char **argv, option_set set)
 {
     *o = (struct options){.paths = argv + 1,
                           .format = FORMAT_BY_NAME,

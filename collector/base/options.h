@@ -12,43 +12,42 @@
 
 #include "base/exit_code.h"
 
-/* What a verb accepts. */
-enum option_set {
-    OPTION_OUTPUT = 1,            /* -o, --output FILE */
-    OPTION_FORMAT = 2,            /* --format text|json|csv */
-    OPTION_BLOCKS = 4,            /* --blocks */
-    OPTION_STRICT = 8,            /* --strict */
-    OPTION_KEEP_LIVE = 16,        /* --keep-live */
-    OPTION_OUT = 32,              /* -o DIR */
-    OPTION_QUIET = 64,            /* --quiet */
-    OPTION_EXEC = 128,            /* --exec */
-    OPTION_HELP = 256,            /* -h, --help */
-    OPTION_SETTINGS = 512,        /* no row: the options of settings.def */
-    OPTION_RECORDINGS = 1024,     /* no row: at least one folder or file */
-    OPTION_PER_RANK = 2048,       /* --per-rank */
-    OPTION_STEP_RANGE = 4096,     /* --step-range PATTERN */
-    OPTION_BY = 8192,             /* --by name|grid|shape|range|stack|python-line */
-    OPTION_GRAPH = 16384,         /* -o, --output FILE of a flame graph */
-    OPTION_FORM = 32768,          /* --format of one */
-    OPTION_WEIGHT = 65536,        /* --weight */
-    OPTION_THREADS = 131072,      /* --threads */
-    OPTION_SYMBOLS = 262144,      /* --symbols DIR|none */
-    OPTION_SYNC_STREAMS = 524288, /* --sync-streams */
-    OPTION_TABLE = 1 << 20,       /* --table NAME,... */
-    OPTION_SORT = 1 << 21,        /* --sort COLUMN */
-    OPTION_LIMIT = 1 << 22,       /* --limit N */
-    OPTION_FULL = 1 << 23,        /* --full */
-    OPTION_TABLES = 1 << 24,      /* -o, --output FILE of a report */
-    OPTION_TRACE = 1 << 25,       /* --format of a trace */
-    OPTION_STEP_BY = 1 << 26,     /* --step-by range|...|NAME */
-    OPTION_SAMPLES = 1 << 27,     /* --samples-per-step N */
-    OPTION_GROUP = 1 << 28,       /* --group */
-    OPTION_NO_GROUP = 1 << 29,    /* --no-group */
-    OPTION_JSON = 1 << 30         /* --json */
-};
+/* What a verb accepts: a set of these. (More of them than an enumerator has bits.) */
+typedef uint64_t option_set;
+#define OPTION_OUTPUT       (UINT64_C(1) << 0)  /* -o, --output FILE */
+#define OPTION_FORMAT       (UINT64_C(1) << 1)  /* --format text|json|csv */
+#define OPTION_BLOCKS       (UINT64_C(1) << 2)  /* --blocks */
+#define OPTION_STRICT       (UINT64_C(1) << 3)  /* --strict */
+#define OPTION_KEEP_LIVE    (UINT64_C(1) << 4)  /* --keep-live */
+#define OPTION_OUT          (UINT64_C(1) << 5)  /* -o DIR */
+#define OPTION_QUIET        (UINT64_C(1) << 6)  /* --quiet */
+#define OPTION_EXEC         (UINT64_C(1) << 7)  /* --exec */
+#define OPTION_HELP         (UINT64_C(1) << 8)  /* -h, --help */
+#define OPTION_SETTINGS     (UINT64_C(1) << 9)  /* no row: the options of settings.def */
+#define OPTION_RECORDINGS   (UINT64_C(1) << 10) /* no row: at least one folder or file */
+#define OPTION_PER_RANK     (UINT64_C(1) << 11) /* --per-rank */
+#define OPTION_STEP_RANGE   (UINT64_C(1) << 12) /* --step-range PATTERN */
+#define OPTION_BY           (UINT64_C(1) << 13) /* --by name|grid|shape|range|stack|python-line */
+#define OPTION_GRAPH        (UINT64_C(1) << 14) /* -o, --output FILE of a flame graph */
+#define OPTION_FORM         (UINT64_C(1) << 15) /* --format of one */
+#define OPTION_WEIGHT       (UINT64_C(1) << 16) /* --weight */
+#define OPTION_THREADS      (UINT64_C(1) << 17) /* --threads */
+#define OPTION_SYMBOLS      (UINT64_C(1) << 18) /* --symbols DIR|none */
+#define OPTION_SYNC_STREAMS (UINT64_C(1) << 19) /* --sync-streams */
+#define OPTION_TABLE        (UINT64_C(1) << 20) /* --table NAME,... */
+#define OPTION_SORT         (UINT64_C(1) << 21) /* --sort COLUMN */
+#define OPTION_LIMIT        (UINT64_C(1) << 22) /* --limit N */
+#define OPTION_FULL         (UINT64_C(1) << 23) /* --full */
+#define OPTION_TABLES       (UINT64_C(1) << 24) /* -o, --output FILE of a report */
+#define OPTION_TRACE        (UINT64_C(1) << 25) /* --format of a trace */
+#define OPTION_STEP_BY      (UINT64_C(1) << 26) /* --step-by range|...|NAME */
+#define OPTION_SAMPLES      (UINT64_C(1) << 27) /* --samples-per-step N */
+#define OPTION_GROUP        (UINT64_C(1) << 28) /* --group */
+#define OPTION_NO_GROUP     (UINT64_C(1) << 29) /* --no-group */
+#define OPTION_JSON         (UINT64_C(1) << 30) /* --json */
 
 struct option_info {
-    unsigned bit;      /* of enum option_set */
+    option_set bit;    /* one of OPTION_...; 0: the end */
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
     const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
@@ -62,11 +61,11 @@ extern const struct option_info option_infos[];
  * The option of `set` that the word argv[*at] is, with its value, or NULL if it is none of them.
  * *value is NULL if it takes none or none is there; *at moves on to a value that is the next word.
  */
-const struct option_info *option_take(unsigned set, char **argv, int *at, char **value);
+const struct option_info *option_take(option_set set, char **argv, int *at, char **value);
 
 /* Says that `word` is no option of the verb, which accepts `set`, and what it may have been.
  * Returns EXIT_USAGE. */
-enum exit_code option_unknown(const char *verb, unsigned set, const char *word);
+enum exit_code option_unknown(const char *verb, option_set set, const char *word);
 
 enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_BY_NAME }; /* as in the table */
 
@@ -119,6 +118,6 @@ struct options {
  * Parses the arguments of the verb argv[0], which accepts `set`. EXIT_OK, or EXIT_USAGE after one
  * line that says what is wrong.
  */
-enum exit_code options_parse(struct options *o, int argc, char **argv, unsigned set);
+enum exit_code options_parse(struct options *o, int argc, char **argv, option_set set);
 
 #endif

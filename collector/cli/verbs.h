@@ -17,7 +17,7 @@ struct verb {
      * program's command: the exit code may then be the program's, and *help asks for verb_help. */
     enum exit_code (*run)(const struct options *options);
     int (*start)(const char *command, char **argv, bool *help);
-    unsigned options;     /* enum option_set */
+    option_set options;   /* OPTION_... */
     const char *operands; /* of the synopsis line, behind the options */
     const char *help;     /* one line */
 };
