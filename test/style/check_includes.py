@@ -9,7 +9,8 @@
   from the part's root. No circle of files; those that differ only in their suffix are one.
 - Each third-party header is included by at most one .c file of each part; cmocka only in test/.
 - File names are unique in the tree; every source file names its licence in its first lines.
-- A file or a folder that a document names between backquotes is there.
+- A file or a folder that a document names between backquotes is there, and so is what it links to;
+  lines of prose for users have at most 100 columns.
 """
 
 import collections
@@ -27,12 +28,15 @@ TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 CODE = (".c", ".h", ".S", ".def")
 SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}
-SAME_NAME_ALLOWED = {"layers", "README.md", "__init__.py", "conftest.py", ".gitignore", "Makefile"}
+SAME_NAME_ALLOWED = {"layers", "README.md", "RESULTS.md", "__init__.py", "conftest.py", ".gitignore",
+                     "Makefile"}
 # Headers that stand for NVIDIA's must have NVIDIA's names.
 SAME_NAME_FOLDERS = {"test/sim/include"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINES = 5
 TOP_FOLDERS = {*PARTS, "test", "scripts"}
+USERS_DOCUMENTS = {"README.md", "GUIDE.md"}
+PROSE_COLUMNS = 100
 
 
 def tree_files():
@@ -198,6 +202,31 @@ def check_documents(files):
                     yield f"{path}: names {word}, which is not there"
 
 
+def anchors(text):
+    """As GitHub makes them of headings."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+
+
+def check_links(files):
+    """Links between documents, and the width of what users read; a table's row may be longer."""
+    texts = {path: (ROOT / path).read_text() for path in files if path.suffix == ".md"}
+    for path, text in texts.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            place, _, anchor = target.partition("#")
+            if "://" in target:
+                continue
+            to = (ROOT / path.parent / place).resolve() if place else ROOT / path
+            if not to.exists():
+                yield f"{path}: links to {target}, which is not there"
+            elif anchor and anchor not in anchors(to.read_text()):
+                yield f"{path}: links to {target}, of which there is no heading"
+        if str(path) in USERS_DOCUMENTS:
+            for number, line in enumerate(text.split("\n"), 1):
+                if len(line) > PROSE_COLUMNS and not line.startswith("|"):
+                    yield f"{path}:{number}: {len(line)} columns, more than {PROSE_COLUMNS}"
+
+
 def violations():
     files = tree_files()
     yield from check_parts(files)
@@ -206,6 +235,7 @@ def violations():
     yield from check_names(files)
     yield from check_licences(files)
     yield from check_documents(files)
+    yield from check_links(files)
 
 
 def main():

@@ -39,6 +39,20 @@ def test_documents_name_what_is_there(monkeypatch, tmp_path):
         ["inject/call.c,", "inject/store,", "seal.c,", "test_seal,", "other.c,"]
 
 
+def test_documents_link_to_what_is_there(monkeypatch, tmp_path):
+    (tmp_path / "README.md").write_text(
+        "[a](GUIDE.md#what-it-does) [b](GUIDE.md#what) [c](no.md) [d](#here) [e](https://x.y/z)\n"
+        "# Here\n" + "x" * 101 + "\n|" + "x" * 101 + "\n")
+    (tmp_path / "GUIDE.md").write_text("## What it does?\n")
+    (tmp_path / "other.md").write_text("x" * 101)
+    monkeypatch.setattr(check_includes, "ROOT", tmp_path)
+    files = [path.relative_to(tmp_path) for path in tmp_path.iterdir()]
+    assert sorted(check_includes.check_links(files)) == [
+        "README.md: links to GUIDE.md#what, of which there is no heading",
+        "README.md: links to no.md, which is not there",
+        "README.md:3: 101 columns, more than 100"]
+
+
 LAYERED = {
     "collector/layers": "# bottom up\nbase   what all need\nread   recordings\n\ncli  verbs\n",
     "collector/base/array.h": "",
