@@ -8,8 +8,8 @@
 #include "error.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
-#define SETTING(NAME, variable, option, kind, standard, low, high, value, help, ...)               \
-    {variable, option, SETTING_KIND_##kind, standard, low, high, value, help},
+#define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
+    {variable, option, SETTING_KIND_##kind, default_value, low, high, value, help},
 #include "settings.def"
 #undef SETTING
 };
@@ -220,5 +220,6 @@ void settings_init(struct settings *s)
 {
     char reason[160];
     for (int i = 0; i < SETTING_COUNT; i++)
-        settings_set(s, (enum setting_index)i, setting_infos[i].standard, reason, sizeof reason);
+        settings_set(s, (enum setting_index)i, setting_infos[i].default_value, reason,
+                     sizeof reason);
 }

@@ -31,7 +31,7 @@ enum setting_index {
 };
 
 /* Values of settings with a choice, from 0 on, and bits of those with flags. */
-#define SETTING(NAME, variable, option, kind, standard, low, high, value, help, ...)               \
+#define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
     enum { SETTING_##NAME##_BEFORE = -1, ##__VA_ARGS__ };
 #include "settings.def"
 #undef SETTING
@@ -40,7 +40,7 @@ struct setting_info {
     const char *variable;
     const char *option;
     uint8_t kind; /* enum setting_kind */
-    const char *standard;
+    const char *default_value;
     uint64_t low;
     uint64_t high;
     const char *value;
@@ -54,7 +54,7 @@ struct settings {
     const char *texts[SETTING_COUNT]; /* PATH: the text itself (a view) */
 };
 
-/* Every setting at its standard value. */
+/* Every setting at its default. */
 void settings_init(struct settings *s);
 
 /*

@@ -21,29 +21,29 @@ const struct option_info option_infos[] = {
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
-     "if it ends in .zip); standard: standard output"},
+     "if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
      "the format of the trace, such as chrome (a wrong name is answered with all that there are); "
-     "standard: as the name of the file ends"},
+     "default: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
     {OPTION_TABLES, 'o', "output", "FILE",
-     "write the tables there (compressed if the name ends in .gz); standard: standard output"},
+     "write the tables there (compressed if the name ends in .gz); default: standard output"},
     {OPTION_FORMAT, 0, "format", "text|json|csv",
-     "how the tables are written; standard: as the name of the file ends: .json or .csv, or else "
+     "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
      "what a row of the table of kernels stands for: a name, or a name with its grid and block, "
      "and of the table of operators: a name with the sizes of its inputs (shape), with the label "
      "or range that it is in, or with the operators around it (stack); or in place of the tables "
      "(in json and csv: beside them) one of the calls' stacks, or of the lines of Python that made "
-     "them; standard: name"},
+     "them; default: name"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
-     "numbers alone (\"iteration 17\"); standard in json and csv"},
+     "numbers alone (\"iteration 17\"); the default in json and csv"},
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
@@ -63,21 +63,21 @@ const struct option_info option_infos[] = {
     {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
      "what a step is: the calls of gpuprof_step; PyTorch's labels ProfilerStep#N, Optimizer.step# "
      "(from one update to the next), or enumerate(DataLoader)#; launches of one graph; or ranges, "
-     "labels, or a class of optimizers of that name; standard: the first of these that is there"},
+     "labels, or a class of optimizers of that name; default: the first of these that is there"},
     {OPTION_SAMPLES, 0, "samples-per-step", "N",
      "samples that a process works on in a step: the tables of steps have its throughput"},
     {OPTION_GRAPH, 'o', "output", "FILE",
-     "write the graph there (compressed if the name ends in .gz); standard: standard output"},
+     "write the graph there (compressed if the name ends in .gz); default: standard output"},
     {OPTION_FORM, 0, "format", "folded|speedscope|svg",
-     "how the graph is written; standard: as the name of the file ends: .svg, or .json for "
+     "how the graph is written; default: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
      "what makes a frame wide: time of the calls, time of the work that they launched, their "
-     "number, or bytes allocated; standard: host"},
+     "number, or bytes allocated; default: host"},
     {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
      "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
-     "system's root), or look nothing up; standard: where they were recorded"},
+     "system's root), or look nothing up; default: where they were recorded"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},

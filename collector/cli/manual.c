@@ -63,9 +63,9 @@ static void option_name(const struct setting_info *info, char *name, size_t name
 static void setting_text(int index, char *text, size_t text_bytes)
 {
     const struct setting_info *info = &setting_infos[index];
-    const char *standard = index == SETTING_OUT ? LAUNCH_FOLDER_PATTERN : info->standard;
+    const char *default_value = index == SETTING_OUT ? LAUNCH_FOLDER_PATTERN : info->default_value;
     snprintf(text, text_bytes, "%s (%s%s%s)", info->help, info->variable,
-             *standard ? "; standard: " : "", standard);
+             *default_value ? "; default: " : "", default_value);
 }
 
 /* "-o, --output FILE". */

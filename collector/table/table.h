@@ -109,7 +109,7 @@ struct table_info {
     uint32_t text_limit;    /* rows that the text shows unless told; 0: all */
     const char *more;       /* what it says of the others, with a %s for their number */
     const char *text_none;  /* behind "none": how to have some */
-    const char *json_empty; /* of no rows; standard: "[\n]" */
+    const char *json_empty; /* of no rows; default: "[\n]" */
 
     /* Sets count and is_there, and what `row` is to find in `first` and `whole`. */
     void (*begin)(struct table *t, enum report_format format);

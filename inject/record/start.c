@@ -54,8 +54,8 @@ static void read_settings(void)
         bool whole = strlen(text) <= SETTING_TEXT_BYTES_MAX;
         if (settings_set(&gp.settings, (enum setting_index)i, whole ? gp.setting_texts[i] : text,
                          reason, sizeof reason) < 0)
-            say(SAY_SETTING, "%s: %s; the standard value %s is used", setting_infos[i].variable,
-                reason, setting_infos[i].standard);
+            say(SAY_SETTING, "%s: %s; its default %s is used", setting_infos[i].variable, reason,
+                setting_infos[i].default_value);
     }
     gp.nested = gp.settings.numbers[SETTING_NESTED] != 0;
     make_absolute(SETTING_OUT);

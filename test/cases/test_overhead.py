@@ -344,7 +344,7 @@ def test_killed(overhead, run_collector, tmp_path):
     ("2.5.1%", "'2.5.1%' is not a share such as 2% or 0.5%, or off")])
 def test_wrong_budget(overhead, value, why):
     done = overhead(1, until=0.3, GPUPROF_OVERHEAD_MAX=value)
-    assert done.stderr == f"gpuprof: GPUPROF_OVERHEAD_MAX: {why}; the standard value off is used\n"
+    assert done.stderr == f"gpuprof: GPUPROF_OVERHEAD_MAX: {why}; its default off is used\n"
     assert not done.steps
 
 

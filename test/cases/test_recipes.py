@@ -110,7 +110,7 @@ def test_records_are_seen(tree, recording):
 @pytest.mark.long
 def test_a_setting_is_an_option(tree):
     collector = tree / "build" / "gpuprof-collector"
-    assert "--toy cat|dog           which of the two (GPUPROF_TOY; standard: cat)" in run(
+    assert "--toy cat|dog           which of the two (GPUPROF_TOY; default: cat)" in run(
         collector, "help", "run")
     wrong = subprocess.run([collector, "run", "--toy=bird", "true"], capture_output=True,
                            text=True, check=False)

@@ -28,8 +28,8 @@ TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 CODE = (".c", ".h", ".S", ".def")
 SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}
-SAME_NAME_ALLOWED = {"layers", "README.md", "RESULTS.md", "__init__.py", "conftest.py", ".gitignore",
-                     "Makefile"}
+SAME_NAME_ALLOWED = {"layers", "README.md", "RESULTS.md", "__init__.py", "conftest.py",
+                     ".gitignore", "Makefile"}
 # Headers that stand for NVIDIA's must have NVIDIA's names.
 SAME_NAME_FOLDERS = {"test/sim/include"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
