@@ -41,6 +41,10 @@ const struct option_info option_infos[] = {
      "or range that it is in, or with the operators around it (stack); or in place of the tables "
      "(in json and csv: beside them) one of the calls' stacks, or of the lines of Python that made "
      "them; default: name"},
+    {OPTION_MINE, 0, "mine", NULL,
+     "with --by=python-line, and by itself the same: a call counts for its innermost line outside "
+     "of installed packages and Python's own library, and lines that were borrowed from the thread "
+     "that waits are not rows of their own"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); the default in json and csv"},
@@ -74,6 +78,13 @@ const struct option_info option_infos[] = {
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
      "what makes a frame wide: time of the calls, time of the work that they launched, their "
      "number, or bytes allocated; default: host"},
+    {OPTION_OWN_FRAMES, 0, "mine", NULL,
+     "frames of your own code only: none of installed packages, of Python or of the system's "
+     "libraries"},
+    {OPTION_FOLD, 0, "fold-unnamed", NULL,
+     "no frames without a name: what they called stands at the frame that called them"},
+    {OPTION_MERGE_RANKS, 0, "merge-ranks", NULL,
+     "the processes of one program one over the other, as one, not beside one another"},
     {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
      "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
@@ -201,6 +212,10 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         break;
     }
     case OPTION_THREADS: o->threads = true; break;
+    case OPTION_MINE:
+    case OPTION_OWN_FRAMES: o->is_mine = true; break;
+    case OPTION_FOLD: o->folds_unnamed = true; break;
+    case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
     case OPTION_FORMAT:
     case OPTION_FORM:
@@ -247,6 +262,10 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
     if (o->step_range && o->step_by && strcmp(o->step_by, "range") != 0)
         return usage_error("%s: --step-range names ranges, --step-by=%s something else", argv[0],
                            o->step_by);
+    if (o->is_mine && set & OPTION_MINE && o->by != BY_NAME && o->by != BY_PYTHON_LINE)
+        return usage_error("%s: --mine goes with --by=python-line", argv[0]);
+    if (o->is_mine && set & OPTION_MINE)
+        o->by = BY_PYTHON_LINE;
     if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
         return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
     return EXIT_OK;

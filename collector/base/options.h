@@ -45,6 +45,11 @@ typedef uint64_t option_set;
 #define OPTION_GROUP        (UINT64_C(1) << 28) /* --group */
 #define OPTION_NO_GROUP     (UINT64_C(1) << 29) /* --no-group */
 #define OPTION_JSON         (UINT64_C(1) << 30) /* --json */
+#define OPTION_MINE         (UINT64_C(1) << 31) /* --mine of a report */
+#define OPTION_OWN_FRAMES   (UINT64_C(1) << 32) /* --mine of a flame graph */
+#define OPTION_FOLD         (UINT64_C(1) << 33) /* --fold-unnamed */
+#define OPTION_MERGE_RANKS  (UINT64_C(1) << 34) /* --merge-ranks */
+#define OPTION_SOURCE       (UINT64_C(1) << 35) /* --source DIR */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -109,6 +114,9 @@ struct options {
     enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
     enum flame_weight weight;
     bool threads;
+    bool is_mine; /* the user's own lines or frames only (own_line.h) */
+    bool folds_unnamed;
+    bool merges_ranks;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     char **paths;        /* a view of argv */
     int path_count;

@@ -154,7 +154,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
         return GPUPROF_NO_MEMORY;
-    return r->stacks ? stack_report_init(r->stacks, &r->walk, by) : 0;
+    return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }
 
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)

@@ -69,6 +69,7 @@ struct report {
 /* What a report is to be made of. */
 struct report_wish {
     enum report_by by;             /* what a row of kernels is, or which table of stacks there is */
+    bool is_mine;                  /* lines are the user's own ones; stack_report.h */
     bool groups;                   /* what one of ranges is; range_rows.h */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */

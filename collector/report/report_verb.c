@@ -84,6 +84,7 @@ enum exit_code report_verb(const struct options *options)
         struct report report;
         struct report_wish wish = {
             .by = options->by,
+            .is_mine = options->is_mine,
             .groups = options->groups == GROUPS_ALWAYS ||
                       (options->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT),
             .symbols = options->symbols,

@@ -4,15 +4,18 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "symbol/own_line.h"
+
+#define LIBRARIES_ROW 1 /* that of no line, which cannot be borrowed */
 
 struct sorted_stack {
     struct stack_cost cost;
     uint32_t node;
 };
 
-int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by)
+int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by, bool is_mine)
 {
-    *r = (struct stack_report){.by = by};
+    *r = (struct stack_report){.by = by, .is_mine = is_mine};
     return stack_costs_init(&r->costs, walk);
 }
 
@@ -86,8 +89,7 @@ static void count_lines(struct stack_report *r, struct line_row *rows, uint32_t 
     const struct call_tree *tree = &r->costs.tree;
     struct stack_cost cost = stack_cost_of(&r->costs, node);
     uint32_t range = 0;
-    bool borrowed = false;
-    bool owned = false;
+    bool borrowed = false, owned = false, has_python = false;
     for (uint32_t at = node; at; at = call_tree_node(tree, at)->parent) {
         uint32_t frame = call_tree_node(tree, at)->frame;
         unsigned kind = call_tree_frame(tree, at)->kind;
@@ -95,7 +97,11 @@ static void count_lines(struct stack_report *r, struct line_row *rows, uint32_t 
         range = kind == SHOWN_RANGE ? frame : range;
         if (kind != SHOWN_PYTHON)
             continue;
-        struct line_row *row = &rows[2 * frame + borrowed];
+        has_python = true;
+        if (r->is_mine && !own_frame(call_tree_frame(tree, at)))
+            continue;
+        struct line_row *row = &rows[2 * frame + (borrowed && !r->is_mine)];
+        row->borrowed |= borrowed;
         if (!owned)
             stack_cost_add(&row->own, &cost);
         if (row->stamp != node)
@@ -104,8 +110,9 @@ static void count_lines(struct stack_report *r, struct line_row *rows, uint32_t 
         owned = true;
     }
     if (!owned) {
-        stack_cost_add(&rows[2 * range].own, &cost);
-        stack_cost_add(&rows[2 * range].all, &cost);
+        struct line_row *row = has_python ? &rows[LIBRARIES_ROW] : &rows[2 * range];
+        stack_cost_add(&row->own, &cost);
+        stack_cost_add(&row->all, &cost);
     }
 }
 
@@ -120,7 +127,7 @@ static int sort_lines(struct stack_report *r)
     for (uint32_t i = 0; i < count; i++) {
         struct line_row row = r->lines[i];
         row.frame = i / 2;
-        row.borrowed = i % 2;
+        row.borrowed |= i % 2;
         if (has_cost(&row.all))
             r->lines[r->line_count++] = row;
     }

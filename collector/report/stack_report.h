@@ -4,6 +4,8 @@
  * (--by=python-line). A row of stacks is a call and who made it, in all processes. A call counts
  * for the line of its innermost Python frame, as "own", and once for each line above, as "all";
  * without Python frames for the range that was open around it in a Python process, or for none.
+ * With --mine a line of a library is none: a call counts for the innermost line of the user's own
+ * (own_line.h), whichever thread the frames were borrowed from.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_REPORT_H
 #define GPUPROF_COLLECTOR_STACK_REPORT_H
@@ -19,7 +21,7 @@
 
 struct line_row {
     uint32_t frame; /* a Python frame or a range; 0: neither */
-    bool borrowed;
+    bool borrowed;  /* with --mine: some calls were; of no frame: all lines were of libraries */
     uint32_t stamp; /* the last node that was counted for it */
     struct stack_cost own;
     struct stack_cost all;
@@ -27,6 +29,7 @@ struct line_row {
 
 struct stack_report {
     enum report_by by; /* BY_STACK or BY_PYTHON_LINE */
+    bool is_mine;
     struct stack_costs costs;
     uint32_t *stacks; /* owned: nodes of calls, the most expensive first */
     uint32_t stack_count;
@@ -37,7 +40,7 @@ struct stack_report {
 };
 
 /* `walk` must stay. 0 or an error; stack_report_release in both cases. */
-int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by);
+int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by, bool is_mine);
 void stack_report_release(struct stack_report *r);
 
 /* After the walk, with symbols from `symbol_folder` (symbols.h). 0 or an error. */

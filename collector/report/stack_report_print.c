@@ -10,6 +10,7 @@
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"
+#define LIBRARIES "(lines of libraries alone)"
 #define BORROWED  " [borrowed]"
 
 static double share_of(const struct stack_report *r, const struct stack_cost *cost)
@@ -24,9 +25,9 @@ static char *line_name(const struct stack_report *r, const struct line_row *row)
 {
     char *text = NULL;
     char *clean = NULL;
-    const char *mark = row->borrowed ? BORROWED : "";
+    const char *mark = row->borrowed && !r->is_mine ? BORROWED : "";
     if (!row->frame)
-        return strdup(NO_PYTHON);
+        return strdup(row->borrowed ? LIBRARIES : NO_PYTHON);
     const struct shown_frame *f = shown_frame_of(&r->costs.tree.frames, row->frame);
     int length = -1;
     if (!f->name && !f->file)
@@ -113,6 +114,7 @@ enum {
     CALL,
     FRAMES,
     HAS_BORROWED,
+    IS_LIBRARIES,
     SHARE,
     CALLS,
     HOST,
@@ -143,6 +145,7 @@ enum {
         [RANGE] = {"range", NULL, COLUMN_JSON}, [CALL] = {"call", NULL, COLUMN_JSON},              \
         [FRAMES] = {"frames", NULL, COLUMN_LIST},                                                  \
         [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL},                                          \
+        [IS_LIBRARIES] = {"only_libraries", NULL, COLUMN_BOOL},                                    \
         [SHARE] = {"share", "share", COLUMN_SHARE, 7},                                             \
         [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .spare = 2},                                \
         [HOST] = {"host_ns", "host", COLUMN_NS, 12},                                               \
@@ -231,7 +234,9 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
     cells[FUNCTION] = json_name(range ? NULL : f->name);
     cells[LINE] = cell_number(f->line);
     cells[RANGE] = json_name(range ? f->name : NULL);
-    cells[HAS_BORROWED] = cell_number(row->borrowed);
+    cells[HAS_BORROWED] = cell_number(row->borrowed && row->frame);
+    if (r->is_mine)
+        cells[IS_LIBRARIES] = cell_number(row->borrowed && !row->frame);
 }
 
 static void table_begins(struct table *t, enum report_format format)
@@ -285,8 +290,11 @@ static void print_notes(const struct table *t, FILE *out)
         fprintf(out,
                 "gpuprof run --backtrace=launch,copy,graph_launch records a stack for all of it\n");
     if (is_of_lines(t))
-        fprintf(out, "a call counts for its innermost line of Python, and under \"all\" for each "
-                     "line that led to it\n");
+        fprintf(out,
+                "a call counts for its innermost line of Python%s, and under \"all\" for each %s"
+                "line that led to it\n",
+                r->is_mine ? " outside of installed packages and Python's own library" : "",
+                r->is_mine ? "such " : "");
     print_absences(r, "stacks", "stacks", out);
     if (is_of_lines(t))
         print_absences(r, "python", "Python frames", out);

@@ -123,6 +123,6 @@ def check_speedscope(document):
     assert 0 <= document["activeProfileIndex"] < max(1, len(document["profiles"]))
 
 
-def rows_of(run_verb, folder, by):
-    report = json.loads(run_verb("report", f"--by={by}", "--format=json", folder).stdout)
+def rows_of(run_verb, folder, by, *options):
+    report = json.loads(run_verb("report", f"--by={by}", *options, "--format=json", folder).stdout)
     return report[f"calls_by_{by.replace('-', '_')}"], report

@@ -3,8 +3,11 @@
 
 import csv
 import io
+import pathlib
 import re
 import subprocess
+import sys
+import sysconfig
 
 import toolchain
 from made_stacks import (FIRST, FOURTH, SECOND, THIRD, TRAIN, build_frames, build_id, offsets_of,
@@ -138,3 +141,71 @@ def test_module_without_a_readable_path(run_verb, make_stacks, tmp_path):
     (tree / number[2:]).symlink_to(frames)
     text = run_verb("report", "--by=stack", "--symbols", tmp_path / "tree", folder).stdout
     assert "frames.c:" in text and "build id" not in text
+
+
+LIBRARIES = [
+    "/usr/lib/python3.11/threading.py", "/usr/lib/python3/dist-packages/numpy/core.py",
+    "/home/me/venv/lib/python3.12/site-packages/torch/nn/modules/module.py",
+    "/home/me/venv/lib64/python3.9/functools.py", "/opt/conda/envs/x/lib/python3.10/queue.py",
+    "/usr/lib/pypy3.10/socket.py", "/usr/lib/python311.zip/json/decoder.py",
+    "/opt/python3.13t/lib/python3.13t/runpy.py", "/home/me/eggs/six-1.16.egg/six.py",
+    "/home/me/.local/lib/python3.11/site-packages/x.py", "lib/python3.8/types.py",
+    "<frozen importlib._bootstrap>", "<frozen runpy>", "<eval_with_key>.7",
+    "<__array_function__ internals>", "<attrs generated init x>"]
+OWN = ["/home/me/train.py", "train.py", "/home/me/lib/python/train.py", "/srv/python3.11/train.py",
+       "/opt/pytorch/examples/main.py", "/home/me/lib/model.py", "/home/me/site/packages.py",
+       "/home/me/app.zip/__main__.py", "<stdin>", "<string>", "<ipython-input-3-0a1b2c>",
+       "/tmp/ipykernel_12/34.py", "/usr/local/bin/train.py", "/home/me/my.egg.py"]
+
+
+def test_whose_a_line_is(run_verb, make_stacks):
+    """A call of a library counts for the line of one's own below it, and for none without one."""
+    lines = ["process 0", "meta stacks=x", "meta python=3.11", "python 1 1 /home/me/main.py\tmain"]
+    for number, path in enumerate([*LIBRARIES, *OWN], 2):
+        lines += [f"python {number} {number} {path}\tf", f"stack {number} 0 p{number:x} p1",
+                  f"call cudaMalloc {1000 * number} {10 + number} {number} {number} 1"]
+    lines += ["stack 99 0 p2 p3", "call cudaMalloc 900000 7 99 99 1"]  # nothing but libraries
+    folder = make_stacks(*lines)
+    first = 2 + len(LIBRARIES)
+    rows = rows_of(run_verb, folder, "python-line", "--mine")[0]
+    found = {row["file"]: (row["calls"], row["host_ns"], row["calls_all"]) for row in rows}
+    assert found == {
+        **{path: (1, 10 + number, 1) for number, path in enumerate(OWN, first)},
+        "/home/me/main.py": (len(LIBRARIES), sum(range(12, 10 + first)),
+                             len(LIBRARIES) + len(OWN)),
+        None: (1, 7, 1)}
+    assert [row["file"] for row in rows if row["only_libraries"]] == [None]
+    text = run_verb("report", "--mine", folder).stdout
+    assert "7 ns            1" in text and "  (lines of libraries alone)\n" in text
+    assert "outside of installed packages and Python's own library" in text
+
+
+def test_the_library_of_this_python_is_nobodys_own(run_verb, make_stacks):
+    """The truth is where this Python itself says that its library is."""
+    paths = {name: pathlib.Path(path) for name, path in sysconfig.get_paths().items()}
+    files = {getattr(module, "__file__", None) or f"<frozen {name}>"
+             for name, module in sys.modules.items()}
+    files |= {str(file) for file in paths["stdlib"].glob("*/*.py")}
+    library = [file for file in files if file[0] == "<" or any(
+        pathlib.Path(file).is_relative_to(paths[name]) for name in ("stdlib", "purelib"))]
+    lines = ["process 0", "meta stacks=x", "meta python=3.11", "python 1 1 /home/me/main.py\tmain"]
+    for number, path in enumerate(library, 2):
+        lines += [f"python {number} 1 {path}\tf", f"stack {number} 0 p{number:x} p1",
+                  f"call cudaMalloc {1000 * number} 10 {number} {number} 1"]
+    row, = rows_of(run_verb, make_stacks(*lines), "python-line", "--mine")[0]
+    assert len(library) > 200 and (row["file"], row["calls"]) == ("/home/me/main.py", len(library))
+
+
+def test_borrowed_lines_are_folded(run_verb, make_stacks):
+    """What another thread did for a line is that line's; every sum is what it was."""
+    folder = make_stacks(*TRAIN)
+    rows = rows_of(run_verb, folder, "python-line", "--mine")[0]
+    found = {row["range"] or row["function"]: (row["host_ns"], row["host_ns_all"], row["borrowed"])
+             for row in rows}
+    assert found == {"Trainer.step": (100000, 101500, True), "Model.forward": (1500, 1500, True),
+                     "<module>": (0, 101500, True), "forward": (900, 900, False)}
+    text = run_verb("report", "--by=python-line", "--mine", folder).stdout
+    assert "[borrowed]" not in text
+    for kind in ("stack", "shape", "grid"):
+        assert run_verb("report", f"--by={kind}", "--mine", folder, status=2).stderr == \
+            "gpuprof: report: --mine goes with --by=python-line\n"
