@@ -361,12 +361,9 @@ static void tell(struct launch *l, const struct child *c)
     if (!speaks(l))
         return;
     if (!l->new_count) {
-        message(
-            "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
-            "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
-            "no driver, too old a one, or no device, or recording could not start (said above); "
-            "'%s doctor PROGRAM ARGUMENTS' looks for the cause",
-            l->argv[0], l->command);
+        message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
+                "reach it; '%s doctor PROGRAM ARGUMENTS' finds out",
+                l->argv[0], l->command);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
