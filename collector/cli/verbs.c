@@ -24,8 +24,9 @@ const struct verb verbs[] = {
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
     {"flame", flame_verb, NULL,
-     OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT |
-         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_OWN_FRAMES | OPTION_FOLD |
+         OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
+         OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},

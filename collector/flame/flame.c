@@ -8,6 +8,7 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "model/absence.h"
+#include "read/process_title.h"
 
 struct sorted_node {
     uint32_t parent;
@@ -73,6 +74,27 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
                  bytes ? bytes_text(value, without->bytes) : "",
                  stack_costs_reason(without, reason),
                  bytes ? "; gpuprof run --backtrace=alloc has one for each allocation" : "");
+    return text;
+}
+
+char *flame_title(const struct flame *f, char *text)
+{
+    const struct recording *rec = f->costs.rec;
+    char program[256] = "nothing", another[256], count[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
+    char processes[64] = "", others[64] = "";
+    uint32_t alike = 0;
+    if (rec->count)
+        process_program(rec->processes[0], program, sizeof program);
+    for (uint32_t i = 0; i < rec->count; i++)
+        alike += strcmp(process_program(rec->processes[i], another, sizeof another), program) == 0;
+    if (alike > 1)
+        snprintf(processes, sizeof processes, " (%s processes%s)", count_text(count, alike),
+                 f->costs.merges_ranks ? " as one" : "");
+    if (alike < rec->count)
+        snprintf(others, sizeof others, " and %s other%s", count_text(count, rec->count - alike),
+                 rec->count - alike > 1 ? "s" : "");
+    snprintf(text, FLAME_TITLE_BYTES, "%s%s%s: %s: %s", program, processes, others,
+             flame_weight_text(f->weight), flame_value_text(f->weight, value, f->nodes[0].total));
     return text;
 }
 

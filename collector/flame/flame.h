@@ -46,6 +46,10 @@ uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost);
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
 const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
 
+/* "train.py (8 processes) and 1 other: time of calls on the host: 12.000 us"; returns `text`. */
+#define FLAME_TITLE_BYTES 512
+char *flame_title(const struct flame *f, char *text);
+
 /* "12 calls (3.000 us) have no stack ...", for people; returns `text`. */
 #define FLAME_NOTE_BYTES 384
 char *flame_note(const struct flame *f, const struct stack_cost *without, char *text);

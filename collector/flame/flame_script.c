@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The script in an SVG flame graph. A frame is <g class="f" data-x data-w data-d><title/><rect/>
- * <text/></g>: begin and width as parts of the whole, and depth. A link may end in #zoom=N (the
- * N-th frame from 0 on) or #search=TEXT.
+ * <text/></g>: begin and width as parts of the whole, and depth. It is drawn anew for the width
+ * that it has, at first and whenever that changes. A link may end in #zoom=N (the N-th frame from 0
+ * on) or #search=TEXT.
  */
 #include "flame/flame.h"
 
@@ -11,7 +12,8 @@ const char flame_script[] =
     "(function () {\n"
     "  const CHARACTER = 7, MARGIN = 10;\n"
     "  const root = document.documentElement;\n"
-    "  const room = root.viewBox.baseVal.width - 2 * MARGIN;\n"
+    "  const view = root.viewBox.baseVal;\n"
+    "  let room = view.width - 2 * MARGIN, zoomed;\n"
     "  const byId = (id) => document.getElementById(id);\n"
     "  const frames = Array.from(document.querySelectorAll('g.f'), (g) => ({\n"
     "    g, rect: g.querySelector('rect'), text: g.querySelector('text'),\n"
@@ -25,6 +27,7 @@ const char flame_script[] =
     "    return fits > 2 ? letters.slice(0, fits - 2).join('') + '..' : '';\n"
     "  }\n"
     "  function zoom(to) {\n"
+    "    zoomed = to;\n"
     "    for (const f of frames) {\n"
     "      const around = f.depth < to.depth && f.x <= to.x + SLACK &&\n"
     "                     f.x + f.w >= to.x + to.w - SLACK;\n"
@@ -40,6 +43,15 @@ const char flame_script[] =
     "      f.text.textContent = fit(f.label, width);\n"
     "    }\n"
     "    byId('reset').classList.toggle('off', to === frames[0]);\n"
+    "  }\n"
+    "  function fill() {\n"
+    "    const width = root.getBoundingClientRect().width;\n"
+    "    if (width <= 4 * MARGIN || width === view.width) return;\n"
+    "    view.width = width;\n"
+    "    room = width - 2 * MARGIN;\n"
+    "    for (const id of ['search', 'reset', 'found'])\n"
+    "      byId(id).setAttribute('x', width - MARGIN);\n"
+    "    zoom(zoomed);\n"
     "  }\n"
     "  function search(words) {\n"
     "    const wanted = words.toLowerCase();\n"
@@ -63,6 +75,9 @@ const char flame_script[] =
     "    if (what === 'search') search(value || '');\n"
     "    if (what === 'zoom' && frames[+value]) zoom(frames[+value]);\n"
     "  }\n"
+    "  zoomed = frames[0];\n"
+    "  fill();\n"
+    "  window.addEventListener('resize', fill);\n"
     "  window.addEventListener('hashchange', follow);\n"
     "  follow();\n"
     "}());\n";

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A flame graph as one SVG file that needs nothing else: callers below, what they called above, as
- * wide as its share. Without its script (in print) it is complete; with it a click zooms and names
- * can be searched (flame_script.c). Colours depend on the names alone.
+ * wide as its share. Without its script it is complete, and WIDTH wide; with it the graph is as
+ * wide as the window, a click zooms and names can be searched (flame_script.c). Colours depend on
+ * the names alone.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define ROWS_MAX     1200 /* drawn; deeper frames are counted in a line of text */
 #define NARROWEST    0.1  /* px; what is narrower is drawn as one with what is beside it */
 #define TOGETHER     0xd8d8d8
+#define GREY         0xb4b4b4
 #define ESCAPED_MAX  (6 * SHOWN_LABEL_BYTES)
 #define ELEMENT_ROOM (4 * ESCAPED_MAX)
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
@@ -96,13 +98,15 @@ static uint32_t hash_of(const char *text)
 static unsigned colour_of(const struct shown_frame *frame)
 {
     static const uint8_t families[][3] = {
-        [SHOWN_NATIVE] = {215, 120, 50},     [SHOWN_INLINED] = {220, 150, 90},
-        [SHOWN_PYTHON] = {215, 190, 50},     [SHOWN_ADDRESS] = {190, 140, 110},
-        [SHOWN_BORROWED] = {170, 150, 190},  [SHOWN_CUT] = {170, 170, 170},
-        [SHOWN_RANGE] = {170, 130, 190},     [SHOWN_CALL] = {100, 160, 215},
-        [SHOWN_WORK] = {110, 185, 110},      [SHOWN_PROCESS] = {190, 190, 190},
-        [SHOWN_STACKLESS] = {205, 205, 205}, [SHOWN_THREAD] = {180, 185, 195},
+        [SHOWN_NATIVE] = {215, 120, 50},    [SHOWN_INLINED] = {220, 150, 90},
+        [SHOWN_PYTHON] = {215, 190, 50},    [SHOWN_ADDRESS] = {190, 140, 110},
+        [SHOWN_BORROWED] = {170, 150, 190}, [SHOWN_CUT] = {170, 170, 170},
+        [SHOWN_RANGE] = {170, 130, 190},    [SHOWN_CALL] = {100, 160, 215},
+        [SHOWN_WORK] = {110, 185, 110},     [SHOWN_PROCESS] = {190, 190, 190},
+        [SHOWN_THREAD] = {180, 185, 195},
     };
+    if (frame->kind == SHOWN_STACKLESS)
+        return GREY; /* nothing is known of it, and no other frame has that colour */
     uint32_t hash = hash_of(frame->name ? frame->name->shown : frame->label);
     const uint8_t *family = families[frame->kind];
     unsigned red = family[0] + (hash & 31);
@@ -234,28 +238,32 @@ static const char *details(const struct drawing *d, char *line, size_t bytes)
 
 static void put_head(struct drawing *d)
 {
-    char line[512], note[FLAME_NOTE_BYTES], value[UNIT_TEXT_BYTES];
+    char line[FLAME_TITLE_BYTES], note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&d->flame->costs);
     unsigned height = HEAD + d->rows * ROW + FOOT;
     put(d->out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
-        "width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n",
-        WIDTH, height, WIDTH, height);
+        "width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
+        "preserveAspectRatio=\"xMinYMin\">\n<title>",
+        height, WIDTH, height);
+    char *to = output_room(d->out, ELEMENT_ROOM);
+    flame_title(d->flame, line);
+    output_advance(d->out, put_escaped(to, line, strlen(line)));
+    put(d->out, "</title>\n");
     put(d->out, "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
                 ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
                 ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
                 ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
                 "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
-    snprintf(line, sizeof line, "%s: %s", flame_weight_text(d->flame->weight),
-             flame_value_text(d->flame->weight, value, d->total));
     put_text_element(d->out, MARGIN, 16, "title", line);
     put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));
     put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
-    put_text_element(d->out, WIDTH - 80, 16, "search", "search");
-    put(d->out, "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\">zoom out</text>\n", WIDTH - 80);
-    put(d->out, "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",
-        WIDTH - MARGIN);
+    put(d->out,
+        "<text x=\"%d\" y=\"16\" id=\"search\" text-anchor=\"end\">search</text>\n"
+        "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\" text-anchor=\"end\">zoom out</text>\n"
+        "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",
+        WIDTH - MARGIN, WIDTH - MARGIN, WIDTH - MARGIN);
 }
 
 int flame_write_svg(const struct flame *f, struct output *out)

@@ -91,6 +91,9 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         error = stack_costs_init(&f.costs, &walk);
     f.costs.split_processes = true;
     f.costs.split_threads = options->threads;
+    f.costs.merges_ranks = options->merges_ranks;
+    f.costs.only_own = options->is_mine;
+    f.costs.only_named = options->folds_unnamed;
     f.costs.split_work = options->weight == WEIGHT_GPU;
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));

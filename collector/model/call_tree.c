@@ -8,6 +8,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "frame.h"
+#include "symbol/own_line.h"
 
 uint32_t call_tree_nodes_max(const struct recording *rec)
 {
@@ -100,6 +101,20 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
     return 0;
 }
 
+/* Is a frame of a stack not to be seen? Then what it called stands at the one that called it. */
+static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
+{
+    bool is_place = f->kind == SHOWN_PYTHON || f->kind == SHOWN_NATIVE || f->kind == SHOWN_INLINED;
+    if (t->only_own && f->kind != SHOWN_RANGE && !own_frame(f))
+        return true;
+    return t->only_named && ((is_place && !f->name) || f->kind == SHOWN_ADDRESS);
+}
+
+static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint32_t *node)
+{
+    return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
+}
+
 /* The function there and, within it, what is inlined into it. */
 static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint32_t *node)
 {
@@ -111,7 +126,7 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
     if (!found) {
         struct shown_frame unknown = {
             .kind = SHOWN_NATIVE, .module = m ? m->path : NULL, .line = frame_offset(frame)};
-        return call_tree_child(t, *node, &unknown, node);
+        return add_shown(t, &unknown, node);
     }
     for (; error == 0 && count > 0; count--) {
         const struct symbol *symbol = &found[count - 1];
@@ -121,7 +136,7 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
                                     .file = symbol->file,
                                     .module = m ? m->path : NULL,
                                     .line = is_known ? symbol->line : frame_offset(frame)};
-        error = call_tree_child(t, *node, &shown, node);
+        error = add_shown(t, &shown, node);
     }
     return error;
 }
@@ -139,7 +154,7 @@ static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint
                                      .file = place ? place->file : NULL,
                                      .line = place ? place->line : 0};
     }
-    return call_tree_child(t, *node, &shown, node);
+    return add_shown(t, &shown, node);
 }
 
 static bool has_python(const uint64_t *words, uint32_t count)
@@ -156,10 +171,10 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
     struct shown_frame mark = {.kind = SHOWN_CUT};
     int error = 0;
     if (stack->flags & STACK_CUT)
-        error = call_tree_child(t, *node, &mark, node);
+        error = add_shown(t, &mark, node);
     if (error == 0 && range) {
         mark = (struct shown_frame){.kind = SHOWN_RANGE, .name = range};
-        error = call_tree_child(t, *node, &mark, node);
+        error = add_shown(t, &mark, node);
     }
     bool lent = false;
     for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
@@ -167,7 +182,7 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
         /* The mark stands behind the last of the borrowed frames. */
         if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
             mark = (struct shown_frame){.kind = SHOWN_BORROWED};
-            error = call_tree_child(t, *node, &mark, node);
+            error = add_shown(t, &mark, node);
             lent = false;
         }
         lent |= python;
@@ -176,7 +191,7 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
     }
     if (error == 0 && stack->flags & STACK_BORROWED && lent) {
         mark = (struct shown_frame){.kind = SHOWN_BORROWED};
-        error = call_tree_child(t, *node, &mark, node);
+        error = add_shown(t, &mark, node);
     }
     return error;
 }

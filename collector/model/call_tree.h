@@ -34,6 +34,8 @@ struct call_tree {
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */
     bool *pythonic;        /* owned: by process index, has it Python frames? */
+    bool only_own;         /* frames of stacks: of own_line.h only; to be set before the first */
+    bool only_named;       /* only those with a name, likewise */
     uint64_t left_out;     /* nodes beyond the maximum */
 };
 

@@ -212,7 +212,10 @@ static int root_of(struct stack_costs *s, const struct process *p, uint32_t thre
         return 0;
     int error = 0;
     if (!*root) {
-        process_title(p, true, title, sizeof title);
+        if (s->merges_ranks)
+            process_program(p, title, sizeof title);
+        else
+            process_title(p, true, title, sizeof title);
         error = named_child(s, 0, SHOWN_PROCESS, title, root);
     }
     *node = *root;
@@ -220,8 +223,11 @@ static int root_of(struct stack_costs *s, const struct process *p, uint32_t thre
         return error;
     root = &s->roots[s->rec->count + thread];
     if (!*root) {
-        snprintf(title, sizeof title, "%s (thread %u)", s->threads[thread]->name,
-                 s->threads[thread]->tid);
+        const struct thread *t = s->threads[thread];
+        if (s->merges_ranks)
+            snprintf(title, sizeof title, "%s", t->name[0] ? t->name : "thread");
+        else
+            snprintf(title, sizeof title, "%s (thread %u)", t->name, t->tid);
         error = named_child(s, *node, SHOWN_THREAD, title, root);
     }
     *node = *root;
@@ -292,6 +298,8 @@ static int add_row(struct stack_costs *s, const struct stack_row *row)
 int stack_costs_finish(struct stack_costs *s, const char *symbol_folder)
 {
     int error = call_tree_init(&s->tree, &s->walk->survey, symbol_folder);
+    s->tree.only_own = s->only_own;
+    s->tree.only_named = s->only_named;
     for (uint32_t i = 0; error == 0 && i < s->row_count; i++)
         error = add_row(s, &s->rows[i]);
     s->tree.left_out += s->left_out;

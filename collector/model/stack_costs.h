@@ -53,8 +53,11 @@ struct stack_costs {
     uint32_t *roots;               /* owned, by process or thread index; 0: not yet made */
     bool *pythonic;                /* owned, by process index: has it Python frames? */
     bool split_processes;          /* each process has a root of its own */
-    bool split_threads;            /* and each of its threads a node below that */
-    bool split_work;               /* work has nodes below the calls */
+    bool merges_ranks;             /* and those of one program share one; threads by their names */
+    bool only_own;                 /* as in call_tree.h */
+    bool only_named;
+    bool split_threads; /* and each of its threads a node below that */
+    bool split_work;    /* work has nodes below the calls */
 };
 
 /*

@@ -21,16 +21,45 @@ const char *process_rank(const struct process *p)
     return NULL;
 }
 
-char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+/* Its command line, or what stands for it, cut to be shown: *length bytes, and perhaps "...". */
+static const char *command_of(const struct process *p, size_t *length, const char **behind)
 {
-    const char *rank = process_rank(p);
-    const char *host = p->header.host;
     const char *command = process_meta(p, "cmdline");
-    char before[32] = "", behind[STREAM_HOST_BYTES_MAX + 32] = "";
     if (!command || !command[0])
         command = process_meta(p, "exe");
     if (!command || !command[0])
         command = "process";
+    *length = strnlen(command, COMMAND_BYTES_MAX);
+    *behind = command[*length] ? "..." : "";
+    while (*length && command[*length - 1] == ' ')
+        --*length;
+    return command;
+}
+
+char *process_program(const struct process *p, char *text, size_t capacity)
+{
+    const char *behind;
+    size_t length, at = 0;
+    const char *command = command_of(p, &length, &behind);
+    for (size_t i = 0; i < length && at + 8 < capacity; i++) {
+        bool is_rank = i >= 5 && strncmp(command + i - 5, "rank", 4) == 0 &&
+                       (command[i - 1] == '=' || command[i - 1] == ' ');
+        size_t digits = is_rank ? strspn(command + i, "0123456789") : 0;
+        text[at++] = digits ? '*' : command[i];
+        i += digits ? digits - 1 : 0;
+    }
+    snprintf(text + at, capacity - at, "%s", behind);
+    return text;
+}
+
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+{
+    const char *rank = process_rank(p);
+    const char *host = p->header.host;
+    const char *cut;
+    size_t length;
+    const char *command = command_of(p, &length, &cut);
+    char before[32] = "", behind[STREAM_HOST_BYTES_MAX + 32] = "";
     if (rank)
         snprintf(before, sizeof before, "rank %.16s: ", rank);
     if (host[0] && with_pid)
@@ -39,12 +68,7 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
         snprintf(behind, sizeof behind, " (%s)", host);
     else if (with_pid)
         snprintf(behind, sizeof behind, " (pid %u)", p->header.pid);
-    size_t length = strnlen(command, COMMAND_BYTES_MAX);
-    bool is_cut = command[length] != '\0';
-    while (length && command[length - 1] == ' ')
-        length--;
-    snprintf(text, capacity, "%s%.*s%s%s", before, (int)length, command, is_cut ? "..." : "",
-             behind);
+    snprintf(text, capacity, "%s%.*s%s%s", before, (int)length, command, cut, behind);
     return text;
 }
 

@@ -16,6 +16,12 @@ struct thread;
  */
 char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
+/*
+ * "train.py --x": what the processes of one program have alike, so without the rank in
+ * "--local-rank=3", either. Returns `text`.
+ */
+char *process_program(const struct process *p, char *text, size_t capacity);
+
 /* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
 char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 

@@ -13,8 +13,8 @@ import xml.etree.ElementTree
 import conftest
 import pytest
 
-from made_stacks import (STEP, TRAIN, WEIGHTS, build_frames, build_id, check_speedscope, folded,
-                         offsets_of, rectangles)
+from made_stacks import (BORROWED, CUT, FIRST, FORWARD, MODULE, SECOND, STEP, THIRD, TRAIN, WEIGHTS,
+                         build_frames, build_id, check_speedscope, folded, offsets_of, rectangles)
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
@@ -38,6 +38,71 @@ def test_folded_by_thread_and_process(run_verb, make_stacks):
                      for rank, pid in ((0, 1000), (1, 1001))
                      for child, count in ((f"python (thread {pid})", 4), ("[no stack]", 1))}
     assert result.stdout.count("[range forward]") == 1  # the other is no process of Python
+
+
+NATIVE = ("module 2 - /home/me/build/libmine.so", "module 3 - /usr/lib/libc.so.6",
+          "module 4 - /usr/bin/python3.11", "module 5 - /home/me/solver",
+          "python 4 9 /usr/lib/python3.11/threading.py\tThread.run",
+          "stack 5 0 3+10 2+20 adead p2 p4 4+30 p1 5+40",
+          "call cudaMalloc 600000 1000 20 5 64")
+
+
+def test_own_frames_only(run_verb, make_stacks):
+    """Those of libraries and marks are folded into who called them, and sums stay."""
+    folder = make_stacks(*TRAIN, *NATIVE)
+    assert folded(run_verb("flame", folder, "--mine").stdout) == {
+        ";".join(FIRST): 800, ";".join(SECOND): 100000, "[no stack]": 300,
+        ";".join(frame for frame in THIRD if frame != BORROWED): 700,
+        "[range forward];libtrain.so+0x400;cudaLaunchKernel": 900,
+        f"solver+0x40;{MODULE};{STEP};libmine.so+0x20;cudaMalloc": 1000}
+
+
+def test_frames_without_a_name_are_folded(run_verb, make_stacks):
+    frames = build_frames()
+    module = f"module 6 {build_id(frames)} {frames}"
+    stack = f"stack 6 0 adead 6+{offsets_of(frames)['plain']} 2+20 p1"
+    folder = make_stacks(*TRAIN, *NATIVE, module, stack, "call cudaFree 700000 77 21 6 0")
+    found = folded(run_verb("flame", folder, "--fold-unnamed").stdout)
+    named, = (stack for stack in found if stack.endswith(";cudaFree"))
+    assert named.split(";")[:-2] == [MODULE] and "(frames.c:" in named.split(";")[-2]
+    assert found == {
+        named: 77, "[no stack]": 300, f"{MODULE};{STEP};{FORWARD};cudaLaunchKernel": 800,
+        f"{MODULE};{STEP};cudaMalloc": 100000,
+        f"{MODULE};Thread.run (threading.py:9);{STEP};cudaMalloc": 1000,
+        f"{MODULE};{STEP};{FORWARD};{BORROWED};cudaLaunchKernel": 700,
+        f"{CUT};[range forward];cudaLaunchKernel": 900}
+
+
+def test_ranks_over_one_another(run_verb, make_stacks, tmp_path):
+    """A frame is as wide as in all ranks together; another program stays beside them."""
+    lines = list(TRAIN)
+    for rank in (1, 2):
+        lines += [f"process {rank}", "meta stacks=libunwind", "meta python=3.11.7", *TRAIN[3:]]
+    lines += ["process 3", "meta stacks=x", "meta cmdline=serve --local-rank=3 -p 80", *TRAIN[3:],
+              "process 4", "meta stacks=x", "meta cmdline=serve --local-rank=14 -p 80", *TRAIN[3:]]
+    folder = make_stacks(*lines)
+    out = run_verb("flame", folder, "--merge-ranks").stdout
+    trees = {program: folded("\n".join(line for line in out.splitlines()
+                                       if line.startswith(program)))
+             for program in ("python train.py;", "serve --local-rank=* -p 80;")}
+    assert sum(map(len, trees.values())) == len(out.splitlines()) == 10
+    assert trees["python train.py;"] == {";".join(stack): 3 * value
+                                         for stack, value in WEIGHTS["host"].items()}
+    assert sum(trees["serve --local-rank=* -p 80;"].values()) == 2 * 102700
+    threads = run_verb("flame", folder, "--merge-ranks", "--threads").stdout
+    assert threads.count("python train.py;python;") == 4
+    run_verb("flame", folder, "--merge-ranks", "-o", "x.svg")
+    assert ">python train.py (3 processes as one) and 2 others: time of calls on the host: " \
+        "513.500 us<" in (tmp_path / "x.svg").read_text()
+
+
+def test_what_has_no_stack_is_grey(run_verb, make_stacks, tmp_path):
+    run_verb("flame", make_stacks(*TRAIN), "-o", "x.svg")
+    colours = {group[0].text.rpartition(": ")[0]: group[1].get("fill")
+               for group in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot()
+               if group.get("class") == "f"}
+    grey = colours.pop("[no stack]")
+    assert grey[1:3] == grey[3:5] == grey[5:] and grey not in colours.values()
 
 
 def test_nothing_to_show(run_verb, make_stacks):
@@ -90,7 +155,9 @@ def test_svg(run_verb, make_stacks, tmp_path):
     assert step[0] <= malloc[0] + 0.01 and malloc[0] + malloc[1] <= step[0] + step[1] + 0.01
     texts = [e.text for e in xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().iter()
              if e.tag.endswith("}text")]
-    assert "time of calls on the host: 102.700 us" in texts
+    title = "python train.py: time of calls on the host: 102.700 us"
+    assert title in texts
+    assert xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot()[0].text == title
     assert any("1 call without a stack (300 ns)" in (text or "") for text in texts)
     assert STEP in texts  # wide enough
     again = (tmp_path / "x.svg").read_bytes()

@@ -26,7 +26,8 @@ call cudaMalloc 1000 3000 1 1 64
 call cudaFree 5000 1000 2 2 0
 """
 
-PAGE = """<!DOCTYPE html><body><object id="o" type="image/svg+xml" data="flame.svg#HASH"></object>
+PAGE = """<!DOCTYPE html><body style="margin: 0">
+<object id="o" type="image/svg+xml" width="1000" height="220" data="flame.svg#HASH"></object>
 <script>
 addEventListener("load", () => {
   const view = document.getElementById("o").contentWindow, flame = view.document;
@@ -48,10 +49,22 @@ addEventListener("load", () => {
   view.prompt = () => "STEP &";
   click(flame.getElementById("search"));
   result.searched = state();
-  const pre = document.createElement("pre");
-  pre.id = "result";
-  pre.textContent = JSON.stringify(result);
-  document.body.append(pre);
+  const end = () => {
+    const box = flame.getElementById("search").getBBox();
+    return box.x + box.width;
+  };
+  result.search_ends = end();
+  click(all("g.f").find((g) => g.textContent.includes("cudaFree")).querySelector("rect"));
+  view.addEventListener("resize", () => {
+    result.resized = state();
+    result.search_ends_then = end();
+    result.title = flame.querySelector("svg > title").textContent;
+    const pre = document.createElement("pre");
+    pre.id = "result";
+    pre.textContent = JSON.stringify(result);
+    document.body.append(pre);
+  });
+  document.getElementById("o").width = 600;
 });
 </script></body>
 """
@@ -90,7 +103,7 @@ def test_zoom_and_search(svg):
     zoomed = {title.rpartition(": ")[0]: rest for title, *rest in result["zoomed"]["shown"]}
     assert set(zoomed) == {*titles} - {STEP, "cudaMalloc"} and result["zoomed"]["reset"]
     for text, x, width in (zoomed[LONG], zoomed["cudaFree"], zoomed["all"]):
-        assert abs(x - 10) < 0.01 and abs(width - 1180) < 0.01
+        assert abs(x - 10) < 0.01 and abs(width - 980) < 0.01
     assert zoomed[LONG][0] == LONG
     before = next(text for title, text, *_ in result["first"]["shown"] if title.startswith(LONG))
     assert before.endswith("..") and LONG.startswith(before[:-2]) and len(before) > 10
@@ -99,6 +112,21 @@ def test_zoom_and_search(svg):
         [(title, text) for title, text, *_ in result["first"]["shown"]]
     assert result["searched"]["marked"] == [f"{STEP}: 3.000 us, 75.00 %"]
     assert result["searched"]["found"] == '"STEP &": 75.00 %'
+
+
+def test_it_fills_the_window(svg):
+    """However wide that is, at first, and when it is changed; what is zoomed stays so."""
+    result = look(svg)
+    for state, room in (("first", 980), ("resized", 580)):
+        widths = {title.rpartition(": ")[0]: (x, width)
+                  for title, _, x, width in result[state]["shown"]}
+        assert widths["all"] == (10, room)
+        x, width = widths["cudaFree"]
+        share = 0.25 if state == "first" else 1
+        assert abs(width - share * room) < 0.01 and abs(x - 10) < 0.01
+    assert result["resized"]["reset"] and "cudaMalloc" not in str(result["resized"]["shown"])
+    assert abs(result["search_ends"] - 990) < 1 and abs(result["search_ends_then"] - 590) < 1
+    assert result["title"] == "python train.py: time of calls on the host: 4.000 us"
 
 
 def test_links(svg):
