@@ -43,8 +43,7 @@
 #define LIVE_CHUNK_TAKE       36 /* u32 not used any more */
 #define LIVE_CHUNK_PASSED     40 /* u64 calls that its owner passed by since it took the chunk */
 #define LIVE_CHUNK_COUNTED    48 /* u64 of these, how many are in the counter passed_by */
-#define LIVE_CHUNK_COST       56 /* u32 where the owner's costs are; for the writer's own use */
-#define LIVE_CHUNK_ACTIVE     60 /* u32 when its owner did something; likewise */
+#define LIVE_CHUNK_OPEN_STACK 56 /* u64 stack of its newest open call; live_open_stack */
 #define LIVE_CHUNK_HEAD_BYTES 64
 
 #define LIVE_OPEN_MASK 7u /* of LIVE_CHUNK_COMMITTED: records are whole words long */
@@ -53,6 +52,13 @@
 #define LIVE_CHUNK_BYTES_MIN 16384
 #define LIVE_CHUNK_BYTES_MAX (16u << 20)
 #define LIVE_CHUNK_COUNT_MAX 65536
+
+/* What LIVE_CHUNK_OPEN_STACK says of the call that began then; of an earlier one it says nothing.
+ */
+static inline uint64_t live_open_stack(uint64_t begin_ticks, uint32_t stack)
+{
+    return begin_ticks << 32 | stack;
+}
 
 enum live_chunk_state {
     LIVE_FREE = 0,

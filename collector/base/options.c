@@ -15,17 +15,18 @@
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
-    {OPTION_QUIET, 0, "quiet", NULL, "print no summary and no name of the data folder at the end"},
+    {OPTION_QUIET, 0, "quiet", NULL,
+     "say nothing at the end: no summary, no name of the data folder"},
     {OPTION_EXEC, 0, "exec", NULL,
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
      "if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
-     "the format of the trace, such as chrome (a wrong name gets a list of all formats); "
+     "the format of the trace, such as chrome (a wrong name is answered with all that there are); "
      "default: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
-     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
+     "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
@@ -35,27 +36,29 @@ const struct option_info option_infos[] = {
      "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
-     "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
-     "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
-     "operators around it (stack). stack and python-line: a table of the calls' stacks, or of the "
-     "lines of Python that made them, in place of the others (json, csv: beside them)"},
+     "what a row of the table of kernels stands for: a name, or a name with its grid and block, "
+     "and of the table of operators: a name with the sizes of its inputs (shape), with the label "
+     "or range that it is in, or with the operators around it (stack); or in place of the tables "
+     "(in json and csv: beside them) one of the calls' stacks, or of the lines of Python that made "
+     "them; default: name"},
     {OPTION_MINE, 0, "mine", NULL,
-     "the same as --by=python-line, but a call counts for its innermost line outside of installed "
-     "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
+     "with --by=python-line, and by itself the same: a call counts for its innermost line outside "
+     "of installed packages and Python's own library, and lines that were borrowed from the thread "
+     "that waits are not rows of their own"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); the default in json and csv"},
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
-     "show these tables only, by their names in the JSON, such as own_cost (what gpuprof itself "
-     "has cost); steps and phases take more time, so they are made only if they are named here, or "
-     "an option says what a step is"},
+     "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
+     "has cost; steps and phases, which take more time, are there only if they are named, or an "
+     "option says what a step is"},
     {OPTION_SORT, 0, "sort", "COLUMN",
-     "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
-     "the largest on; names, processes and moments from the first on"},
+     "rows in the order of this column, as the text or the JSON names it, in the tables that have "
+     "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
     {OPTION_LIMIT, 0, "limit", "N",
-     "show at most so many rows of each table, and how many more there are"},
+     "so many rows of each table at most; how many more there are is said"},
     {OPTION_FULL, 0, "full", NULL,
      "do not fit the text to the terminal's width: leave no column out, cut no name"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
@@ -73,20 +76,20 @@ const struct option_info option_infos[] = {
      "how the graph is written; default: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
-     "what a frame's width means: the calls' time, the time of the work that they launched, "
-     "their number, or bytes allocated; default: host"},
+     "what makes a frame wide: time of the calls, time of the work that they launched, their "
+     "number, or bytes allocated; default: host"},
     {OPTION_OWN_FRAMES, 0, "mine", NULL,
-     "show frames of your own code only: none of installed packages, of Python or of the system's "
+     "frames of your own code only: none of installed packages, of Python or of the system's "
      "libraries"},
     {OPTION_FOLD, 0, "fold-unnamed", NULL,
-     "leave out frames without a name: what they called stands at the frame that called them"},
+     "no frames without a name: what they called stands at the frame that called them"},
     {OPTION_MERGE_RANKS, 0, "merge-ranks", NULL,
-     "lay the processes of one program over one another, as one"},
-    {OPTION_THREADS, 0, "threads", NULL, "show each thread of a process apart"},
+     "the processes of one program one over the other, as one, not beside one another"},
+    {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
-     "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
-     "system's root); none: look nothing up; default: where they were recorded"},
-    {OPTION_BLOCKS, 0, "blocks", NULL, "print the files' headers and blocks only, no events"},
+     "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
+     "system's root), or look nothing up; default: where they were recorded"},
+    {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
     {OPTION_KEEP_LIVE, 0, "keep-live", NULL,

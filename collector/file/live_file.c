@@ -242,6 +242,7 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     uint64_t passed = load_u64(head + LIVE_CHUNK_PASSED);
     uint64_t counted = load_u64(head + LIVE_CHUNK_COUNTED);
     chunk->passed = passed > counted ? passed - counted : 0;
+    chunk->open_stack = load_u64(head + LIVE_CHUNK_OPEN_STACK);
     chunk->committed = committed - chunk->open;
     if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
         chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;

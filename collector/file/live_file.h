@@ -49,9 +49,10 @@ struct live_chunk {
     uint32_t thread;
     uint32_t tid;
     uint64_t position;
-    uint64_t committed; /* bytes of whole records, cut to the chunk's size */
-    unsigned open;      /* records of open calls behind them */
-    uint64_t passed;    /* calls that its owner passed by, and that are in no counter yet */
+    uint64_t committed;  /* bytes of whole records, cut to the chunk's size */
+    unsigned open;       /* records of open calls behind them */
+    uint64_t passed;     /* calls that its owner passed by, and that are in no counter yet */
+    uint64_t open_stack; /* live_open_stack of the newest of the open ones */
 };
 
 /* Does the process that `h` names still run? */

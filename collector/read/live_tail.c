@@ -150,16 +150,18 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
     return flush(r, r->scale, thread->live_end);
 }
 
-static int take_open_call(struct tail_reader *r, const struct record *record)
+static int take_open_call(struct tail_reader *r, const struct record *record, uint64_t stack)
 {
     struct record open = {.type = RECORD_CALL,
                           .flags = record->flags & RECORD_NESTED,
                           .code = record->code,
                           .begin = clock_scale_ns(r->scale, record->begin),
                           .arg_count = record->arg_count};
+    if (stack >> 32 == live_open_stack(record->begin, 0) >> 32)
+        open.stack_id = (uint32_t)stack;
     open.duration = r->end_ns > open.begin ? r->end_ns - open.begin : 0;
     memcpy(open.args, record->args, sizeof open.args);
-    uint8_t raw[8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)];
+    uint8_t raw[8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX)];
     int size = record_write(&open, raw, sizeof raw);
     if (size < 0)
         return GPUPROF_LIMIT;
@@ -196,7 +198,7 @@ static int take_open_calls(struct tail_reader *r, uint32_t index, const struct l
         if (record.begin <= r->thread->open_begin)
             continue;
         r->thread->open_begin = record.begin;
-        int error = take_open_call(r, &record);
+        int error = take_open_call(r, &record, chunk->open_stack);
         if (error < 0)
             return error;
     }

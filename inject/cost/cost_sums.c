@@ -134,9 +134,9 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
         count_in(index, COST_OPERATOR, count);
 }
 
-void cost_sums_active(uint8_t *chunk)
+void cost_sums_active(struct chunk_owner *owner)
 {
-    chunk_set_u32(chunk, LIVE_CHUNK_ACTIVE, sums.window);
+    atomic_store_explicit(&owner->active, sums.window, memory_order_relaxed);
 }
 
 void cost_sums_reached(uint32_t index, uint64_t last_ns)
@@ -327,8 +327,9 @@ static uint32_t count_shared(void)
     uint32_t count = 0, allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        if (atomic_load(chunk_state(chunk)) != LIVE_OWNED || chunk_u32(chunk, LIVE_CHUNK_COST) ||
-            chunk_u32(chunk, LIVE_CHUNK_ACTIVE) != sums.window ||
+        const struct chunk_owner *owner = &gp.pool.owners[i];
+        if (atomic_load(chunk_state(chunk)) != LIVE_OWNED || atomic_load(&owner->cost) ||
+            atomic_load(&owner->active) != sums.window ||
             !thread_exists(chunk_u32(chunk, LIVE_CHUNK_TID)))
             continue;
         thread_cost_shared.number = chunk_u32(chunk, LIVE_CHUNK_THREAD);

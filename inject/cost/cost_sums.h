@@ -12,13 +12,14 @@
 
 #include "cost/ladder.h"
 
+struct chunk_owner;
 struct thread;
 
 /* A recording begins; on the writer's thread. */
 void cost_sums_start(void);
 
 /* The owner of that chunk has recorded something, or passed a call by. */
-void cost_sums_active(uint8_t *chunk);
+void cost_sums_active(struct chunk_owner *owner);
 
 /* Records of one shape (record_shape_key), of the thread with that number in its chunks. */
 void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count);

@@ -88,6 +88,30 @@ static bool take_of_burst(struct thread *t)
     return true;
 }
 
+static uint32_t take_stack(struct thread *t)
+{
+    uint64_t begin = ticks_now();
+    uint32_t stack = stack_take(t);
+    thread_cost_time(t->cost, COST_STACK, ticks_now() - begin);
+    return stack;
+}
+
+/*
+ * Calls whose stack is taken however short they are have it from their begin on: one that does not
+ * return could not have it else. It is taken before the call's own record is written, since it may
+ * need the room. Returns how long that took, in ticks.
+ */
+static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct call_site *site)
+{
+    t->begun = NULL;
+    if (!call_is_slow(site, 0))
+        return 0;
+    uint64_t begin = ticks_now();
+    t->begun_stack = take_stack(t);
+    t->begun = c;
+    return ticks_now() - begin;
+}
+
 /* The next call of a burst, which began at `begin`: as on the short way. False: it is no usual one.
  */
 static bool open_timed(struct thread *t, struct call *c, const struct call_site *site,
@@ -157,6 +181,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     }
     if (site->count && site->kinds[0] == ARG_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
+    begin += begin_with_stack(t, c, site);
     if (!thread_make_room(t, OPEN_BYTES_MAX)) {
         c->mark = call_mark(c, CALL_LOST);
         open_push(t, c, false);
@@ -164,6 +189,8 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
         struct open_records o = thread_find_open(t);
         uint64_t *room = (uint64_t *)(void *)(t->records + t->used + o.at[o.count]);
         call_write(room, site, mode == CALL_NESTED ? RECORD_NESTED : 0, words, false);
+        if (t->begun == c)
+            thread_note_stack(t, room[1], t->begun_stack);
         chunk_commit(t->records, t->used + o.count + 1);
         if (mode == CALL_OWNER) {
             call_set_newest(t, c, 0);
@@ -203,12 +230,12 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }
 
-static uint32_t take_stack(struct thread *t)
+/* As it was when the call began, or now. */
+static uint32_t stack_of(struct thread *t, const struct call *c)
 {
-    uint64_t begin = ticks_now();
-    uint32_t stack = stack_take(t);
-    thread_cost_time(t->cost, COST_STACK, ticks_now() - begin);
-    return stack;
+    bool is_begun = t->begun == c;
+    t->begun = NULL;
+    return is_begun ? t->begun_stack : take_stack(t);
 }
 
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
@@ -239,7 +266,7 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_stack = call_is_slow(site, record[2]) ||
                          (call_has_failed(site, result) && stack_of_failure(site->class));
-        stack = has_stack ? take_stack(t) : 0; /* which may take the room that the record is in */
+        stack = has_stack ? stack_of(t, c) : 0; /* which may take the room that the record is in */
         weight = t->weighed == c ? t->weight : 0;
     }
     open_close(t, i, stack, weight);

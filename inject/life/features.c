@@ -19,6 +19,7 @@
 #include "record/recorded.h"
 #include "record/thread_cost.h"
 #include "stack/modules.h"
+#include "stack/open_stacks.h"
 #include "stack/stack.h"
 #include "store/identity.h"
 #include "store/stream_out.h"
@@ -47,6 +48,7 @@ const struct feature features[] = {
     {.tick = getproc_tell},
     {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
      .turn = stacks_turn, .describe = stacks_describe, .fork_child = stacks_reset},
+    {.tick = open_stacks_tick},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
      .turn = gpu_turn, .fork_child = gpu_forget, .end = gpu_end},

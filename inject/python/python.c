@@ -20,6 +20,7 @@
 #include "store/meta.h"
 
 #define LOOK_LOCK_NS 2000000000u
+#define THREADS_MAX  4096u /* of the interpreter's that are looked at */
 
 typedef void *(*get_thread_fn)(void);
 
@@ -158,6 +159,19 @@ void python_describe(struct thread *writer, bool is_last)
     meta_append_text(writer, "python", text);
 }
 
+/* Of the thread with that state, or borrowed. */
+static unsigned read_frames(const struct python_view *v, uint64_t state,
+                            struct python_frame *frames, unsigned max, bool is_ending, bool *is_cut,
+                            bool *is_borrowed)
+{
+    int count = state ? python_walk(v, state, frames, max, is_cut) : 0;
+    if (count == 0 && !is_ending) {
+        count = (int)python_borrow(&python.layout, python.runtime, frames, max, is_cut);
+        *is_borrowed = count > 0;
+    }
+    return count > 0 ? (unsigned)count : 0;
+}
+
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)
 {
     *is_cut = *is_borrowed = false;
@@ -168,14 +182,48 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
     bool is_ending =
         *(const volatile uintptr_t *)(python.runtime + python.layout.runtime_finalizing) != 0;
     const struct python_view own = {.layout = &python.layout, .is_own = !is_ending};
-    uint64_t thread = (uintptr_t)python.get_thread();
-    int count = thread ? python_walk(&own, thread, frames, max, is_cut) : 0;
-    if (count == 0 && !is_ending) {
-        count = (int)python_borrow(&python.layout, python.runtime, frames, max, is_cut);
-        *is_borrowed = count > 0;
-    }
+    uint64_t state = (uintptr_t)python.get_thread();
+    unsigned count = read_frames(&own, state, frames, max, is_ending, is_cut, is_borrowed);
     errno = saved;
-    return count > 0 ? (unsigned)count : 0;
+    return count;
+}
+
+/* As another thread than the interpreter's sees it: it may be gone. */
+static bool has_ended(void)
+{
+    uint64_t finalizing = 0;
+    return !python_is_here() ||
+           !memory_read(python.runtime + python.layout.runtime_finalizing, &finalizing,
+                        sizeof finalizing) ||
+           finalizing != 0;
+}
+
+void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states)
+{
+    const struct python_layout *l = &python.layout;
+    uint64_t interpreter = 0, state = 0, native = 0;
+    memset(states, 0, count * sizeof *states);
+    if (has_ended() ||
+        !memory_read(python.runtime + l->runtime_interpreters, &interpreter, sizeof interpreter) ||
+        !interpreter || !memory_read(interpreter + l->interpreter_threads, &state, sizeof state))
+        return;
+    for (unsigned seen = 0; state && seen < THREADS_MAX; seen++) {
+        if (!memory_read(state + l->thread_native, &native, sizeof native))
+            return; /* the list has changed under us */
+        for (unsigned i = 0; i < count; i++)
+            if (native == tids[i])
+                states[i] = state;
+        if (!memory_read(state + l->thread_next, &state, sizeof state))
+            return;
+    }
+}
+
+unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut,
+                          bool *is_borrowed)
+{
+    *is_cut = *is_borrowed = false;
+    const struct python_view checked = {.layout = &python.layout};
+    return has_ended() ? 0 : read_frames(&checked, state, frames, max, false, is_cut, is_borrowed);
 }
 
 uint32_t python_location(struct thread *t, const struct python_frame *frame)

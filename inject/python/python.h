@@ -40,6 +40,20 @@ bool python_is_here(void);
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed);
 
 /*
+ * The interpreter's states of the threads that the kernel knows by `tids`, in `states`: 0 where it
+ * has none. For another thread than these, of which any may go on at any moment.
+ */
+#define PYTHON_TIDS_MAX 16u
+void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states);
+
+/*
+ * The frames of the thread with that state (0: it has none), as python_frames has its own. They are
+ * right if that thread was in the same C code before and after; the caller knows.
+ */
+unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut,
+                          bool *is_borrowed);
+
+/*
  * The number of the PYTHON record for the place that a frame is at; writes it at first sight. 0: no
  * room, or the code object cannot be read. On the frame's own thread, or on one that borrows it.
  */

@@ -134,7 +134,9 @@ struct chunk_owner {
     _Atomic uint32_t take; /* which take of a chunk it was */
     _Atomic uint64_t position;
     _Atomic uint64_t sealed;
-    _Atomic uint64_t used; /* bytes of whole records, when its thread has left it; else unknown */
+    _Atomic uint64_t used;   /* bytes of whole records, when its thread has left it; else unknown */
+    _Atomic uint32_t cost;   /* place of its thread's costs; thread_cost.h */
+    _Atomic uint32_t active; /* when its thread did something, by the writer; cost_sums.h */
 };
 
 #define CHUNK_USED_UNKNOWN UINT64_MAX

@@ -25,10 +25,17 @@ static uint8_t *chunk_of(const struct thread *t)
     return t->records ? t->records - LIVE_CHUNK_HEAD_BYTES : NULL;
 }
 
+/* Do calls, or some of them, begin with their stack? */
+static bool begin_with_stacks(void)
+{
+    return gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1) ||
+           gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD] == 0;
+}
+
 uint64_t thread_usual_limit(const struct thread *t)
 {
     bool has_usual = process_clock.source != CLOCK_SOURCE_MONOTONIC &&
-                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI;
+                     gp.settings.numbers[SETTING_FRONT] != FRONT_CUPTI && !begin_with_stacks();
     return t->records && has_usual && !t->has_moved && !t->passed ? t->capacity - OPEN_BYTES_MAX + 1
                                                                   : 0;
 }
@@ -44,8 +51,10 @@ static void use_chunk(struct thread *t, uint8_t *chunk)
     t->used = 0;
     t->capacity = chunk ? gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES : 0;
     if (chunk)
-        chunk_set_u32(chunk, LIVE_CHUNK_COST,
-                      t->inside == CALL_FOR_GOOD ? THREAD_COST_OWN : thread_cost_index(t->cost));
+        atomic_store_explicit(&pool_owner(&gp.pool, chunk)->cost,
+                              t->inside == CALL_FOR_GOOD ? THREAD_COST_OWN
+                                                         : thread_cost_index(t->cost),
+                              memory_order_relaxed);
     thread_set_limit(t);
 }
 
@@ -129,10 +138,12 @@ static void leave_namesakes(uint32_t tid)
     }
 }
 
-/* Puts the open records, `bytes` long, behind the whole ones. */
-static void put_open(struct thread *t, const uint8_t *records, size_t bytes, unsigned count)
+/* Puts the open records, `bytes` long, behind the whole ones; `stack` is the newest one's. */
+static void put_open(struct thread *t, const uint8_t *records, size_t bytes, unsigned count,
+                     uint64_t stack)
 {
     memcpy(t->records + t->used, records, bytes);
+    chunk_set_u64(chunk_of(t), LIVE_CHUNK_OPEN_STACK, stack);
     chunk_commit(t->records, t->used + count);
 }
 
@@ -149,6 +160,7 @@ static bool change_chunk(struct thread *t)
     unsigned count = o.count;
     size_t bytes = o.at[count];
     uint64_t used = t->used, position = t->position + used;
+    uint64_t stack = old ? chunk_u64(old, LIVE_CHUNK_OPEN_STACK) : 0;
     uint8_t *chunk = pool_take(&gp.pool, t->number, t->tid, position, !old);
     bool is_stored = old && used && atomic_load(&pool_owner(&gp.pool, old)->sealed) == used;
     if (!chunk && !is_stored)
@@ -157,11 +169,11 @@ static bool change_chunk(struct thread *t)
         memcpy(open, t->records + used, bytes);
     if (chunk) {
         use_chunk(t, chunk);
-        put_open(t, open, bytes, count);
+        put_open(t, open, bytes, count, stack);
     } else {
         pool_begin_anew(&gp.pool, old, position);
         use_chunk(t, old);
-        put_open(t, open, bytes, count);
+        put_open(t, open, bytes, count, stack);
         pool_begun(&gp.pool, old);
     }
     t->position = position;

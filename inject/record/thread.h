@@ -83,8 +83,10 @@ struct thread {
     struct call *timed;       /* the one that is being timed, NULL = none */
     uint64_t timed_ticks;     /* what its begin has taken */
     struct call *passed;      /* the newest that is passed by or left out; it may be over */
-    struct call *weighed;     /* the one that is recorded for others too, NULL = none */
-    uint32_t weight;          /* for how many */
+    struct call *begun;       /* whose stack was taken when it began, NULL = none */
+    uint32_t begun_stack;
+    struct call *weighed; /* the one that is recorded for others too, NULL = none */
+    uint32_t weight;      /* for how many */
     struct passer passer;
 };
 
@@ -229,6 +231,14 @@ static inline void chunk_commit(uint8_t *records, uint64_t committed)
 {
     __atomic_store_n((uint64_t *)(void *)(records - LIVE_CHUNK_HEAD_BYTES + LIVE_CHUNK_COMMITTED),
                      committed, __ATOMIC_RELEASE);
+}
+
+/* The stack of the call that begins at `begin`, in ticks, for as long as it is open. */
+static inline void thread_note_stack(struct thread *t, uint64_t begin, uint32_t stack)
+{
+    __atomic_store_n(
+        (uint64_t *)(void *)(t->records - LIVE_CHUNK_HEAD_BYTES + LIVE_CHUNK_OPEN_STACK),
+        live_open_stack(begin, stack), __ATOMIC_RELAXED);
 }
 
 /* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */

@@ -212,11 +212,15 @@ static uint64_t hash_of_python(const struct walk *w, const struct splice *s)
     return hash;
 }
 
-static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
+static unsigned python_frames_max(void)
 {
-    unsigned max = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
-    max = max < PYTHON_FRAMES_MAX ? max : PYTHON_FRAMES_MAX;
-    s->count = python_frames(s->frames, max, &w->is_cut, &w->is_borrowed);
+    uint64_t max = gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+    return max < PYTHON_FRAMES_MAX ? (unsigned)max : PYTHON_FRAMES_MAX;
+}
+
+/* The number of the Python frames in `s`. */
+static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s)
+{
     uint64_t key = hash_of_python(w, s);
     uint32_t stack = s->count ? find_recent(key) : 0;
     if (likely(stack) || !s->count)
@@ -229,6 +233,12 @@ static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
         w->frames[w->count++] = frame_in_python(location);
     }
     return keep_stack(key, number_of(t, w));
+}
+
+static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
+{
+    s->count = python_frames(s->frames, python_frames_max(), &w->is_cut, &w->is_borrowed);
+    return number_python(t, w, s);
 }
 
 /* One that the thread has left by longjmp is its own still. NULL: all are taken. */
@@ -279,6 +289,21 @@ uint32_t stack_take(struct thread *t)
 uint32_t stack_take_python(struct thread *t)
 {
     return table && python_is_here() ? take_by(t, take_python) : 0;
+}
+
+uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_there)(void *),
+                              void *context)
+{
+    uint32_t stack = 0;
+    struct room *r = table ? take_room(t) : NULL;
+    if (!r)
+        return 0;
+    r->splice.count = python_frames_of(state, r->splice.frames, python_frames_max(),
+                                       &r->walk.is_cut, &r->walk.is_borrowed);
+    if (is_still_there(context))
+        stack = number_python(t, &r->walk, &r->splice);
+    leave_room(t, r);
+    return stack;
 }
 
 bool stack_of_failure(unsigned class)

@@ -33,6 +33,13 @@ uint32_t stack_take(struct thread *t);
 uint32_t stack_take_python(struct thread *t);
 
 /*
+ * The same of another thread, by the interpreter's state of it (python_find_threads), which may go
+ * on at any moment: 0 if it is not where it was when its frames have been read.
+ */
+uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_there)(void *),
+                              void *context);
+
+/*
  * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,
  * those of the first STACK_FAILURES_MAX of a process: some programs probe, or go on after an error
  * that all further calls return.

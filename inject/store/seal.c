@@ -23,7 +23,8 @@
 /* A chunk that holds unsealed records, as found at the beginning of a pass. */
 struct part {
     uint8_t *chunk;
-    uint64_t position; /* of its first record */
+    struct chunk_owner *owner; /* NULL: the chunk is the writer's own */
+    uint64_t position;         /* of its first record */
     uint64_t committed;
     uint64_t sealed;
     uint32_t thread;
@@ -106,7 +107,7 @@ static void look_after_owner(const struct chunk_owner *owner, uint8_t *chunk)
 }
 
 /* A kill between the two loses them: they are not counted twice. */
-static void count_passed(uint8_t *chunk)
+static void count_passed(struct chunk_owner *owner, uint8_t *chunk)
 {
     uint64_t passed = chunk_u64(chunk, LIVE_CHUNK_PASSED);
     uint64_t counted = chunk_u64(chunk, LIVE_CHUNK_COUNTED);
@@ -120,8 +121,8 @@ static void count_passed(uint8_t *chunk)
     }
     chunk_set_u64(chunk, LIVE_CHUNK_COUNTED, passed);
     counter_add(COUNTER_PASSED_BY, passed - counted);
-    cost_sums_passed(chunk_u32(chunk, LIVE_CHUNK_COST), passed - counted);
-    cost_sums_active(chunk);
+    cost_sums_passed(atomic_load(&owner->cost), passed - counted);
+    cost_sums_active(owner);
 }
 
 /*
@@ -141,11 +142,12 @@ static uint64_t believed(const struct chunk_owner *owner, struct part *p, uint64
 }
 
 /* Its owner may empty the chunk while we read (pool_begin_anew): then it is for the next pass. */
-static void add_part(struct sealer *s, const struct chunk_owner *owner, uint8_t *chunk,
+static void add_part(struct sealer *s, struct chunk_owner *owner, uint8_t *chunk,
                      enum live_chunk_state state, uint32_t take)
 {
     struct part *p = &s->parts[s->part_count];
     *p = (struct part){.chunk = chunk,
+                       .owner = owner,
                        .thread = owner_number(owner),
                        .position = atomic_load_explicit(&owner->position, memory_order_acquire),
                        .sealed = atomic_load_explicit(&owner->sealed, memory_order_acquire),
@@ -200,7 +202,7 @@ static void collect_parts(struct sealer *s, bool look_after)
     s->part_count = 0;
     for (uint32_t i = 0; i < allocated; i++) {
         uint8_t *chunk = pool_chunk(&gp.pool, i);
-        const struct chunk_owner *owner = &gp.pool.owners[i];
+        struct chunk_owner *owner = &gp.pool.owners[i];
         enum live_chunk_state state = owner_state(owner);
         if (state == LIVE_OWNED && look_after) {
             look_after_owner(owner, chunk);
@@ -209,7 +211,7 @@ static void collect_parts(struct sealer *s, bool look_after)
         uint32_t take = atomic_load_explicit(&owner->take, memory_order_acquire);
         bool is_older = (int32_t)(takes - take) >= 0;
         if (is_older && (state == LIVE_OWNED || state == LIVE_FULL)) {
-            count_passed(chunk);
+            count_passed(owner, chunk);
             add_part(s, owner, chunk, state, take);
         }
     }
@@ -295,8 +297,10 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     struct block_header h = {.thread = s->parts[first].thread};
     uint64_t position = s->parts[first].position + s->parts[first].sealed;
     h.position_begin = position;
-    s->cost_index = chunk_u32(s->parts[first].chunk, LIVE_CHUNK_COST);
-    cost_sums_active(s->parts[last - 1].chunk); /* the one that it has now */
+    const struct chunk_owner *owner = s->parts[first].owner;
+    s->cost_index = owner ? atomic_load(&owner->cost) : 0;
+    if (owner)
+        cost_sums_active(s->parts[last - 1].owner); /* of the chunk that it has now */
     block_encoder_reset(&s->encoder);
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];

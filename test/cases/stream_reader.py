@@ -626,13 +626,15 @@ def parse_raw(words, thread, header):
 def _open_calls(chunk, at, count, thread, header):
     """The records of the calls that were open, the outermost first."""
     need(count <= OPEN_MAX, "open calls")
+    stack, low_begin = struct.unpack_from("<II", chunk, 56)
     for _ in range(count):
-        word0 = struct.unpack_from("<Q", chunk, at)[0]
+        word0, begin = struct.unpack_from("<QQ", chunk, at)
         words = word0 >> 16 & 0xFFFF
         need(word0 & 0xFF == CALL and words >= 4, "open call")
         call = parse_raw(struct.unpack_from(f"<{words}Q", chunk, at), thread, header)
         yield dataclasses.replace(call, flags=call.flags | OPEN, duration=0, result=0,
-                                  correlation=0)
+                                  correlation=0,
+                                  stack=stack if begin & 0xFFFFFFFF == low_begin else 0)
         at += 8 * words
 
 

@@ -204,7 +204,7 @@ def test_live_layout():
         "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "BYTES", "ALIVE", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
         "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "PASSED",
-        "COUNTED", "COST", "HEAD_BYTES")]
+        "COUNTED", "OPEN_STACK", "HEAD_BYTES")]
     assert f"{LIVE['LIVE_MAGIC']:#x}" in text.lower()
     assert LIVE["LIVE_MAGIC"] == stream_reader.LIVE_MAGIC
     low, high = LIVE["LIVE_CHUNK_BYTES_MIN"], LIVE["LIVE_CHUNK_BYTES_MAX"]

@@ -41,6 +41,7 @@ struct sim_config {
     int version;
     uint64_t memory_bytes;
     uint64_t kernel_ns;
+    const char *endless; /* kernels in whose names this is never end; NULL: none */
     uint64_t copy_bytes_per_us;
     bool timeline;
     bool alias;

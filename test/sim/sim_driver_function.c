@@ -5,6 +5,7 @@
 #include "sim_driver.h"
 
 enum { FUNCTION_COUNT_MAX = 1 << 18, DYNAMIC_SHARED_MAX = 232448 };
+#define ENDLESS_NS 100000000000000000u /* three years */
 
 struct sim_pool pool_functions = SIM_POOL(struct CUfunc_st, FUNCTION_COUNT_MAX);
 
@@ -39,6 +40,8 @@ static CUfunction function_make(CUmodule module, const char *name, bool is_kerne
     /* Half to one and a half times the configured time, the same for a name in every run. */
     function->duration_ns =
         sim_config.kernel_ns / 2 + (sim_config.kernel_ns ? hash % (sim_config.kernel_ns + 1) : 0);
+    if (sim_config.endless && strstr(name, sim_config.endless))
+        function->duration_ns = ENDLESS_NS;
     function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
     function->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] = 16 + (int)(hash % 48);
     function->attributes[CU_FUNC_ATTRIBUTE_PTX_VERSION] = 90;

@@ -45,6 +45,7 @@ __attribute__((constructor)) static void config_read(void)
     sim_config.version = (int)config_number("SIMCUDA_DRIVER_VERSION", CUDA_VERSION);
     sim_config.memory_bytes = config_number("SIMCUDA_MEMORY", 8ull << 30);
     sim_config.kernel_ns = config_number("SIMCUDA_KERNEL_NS", 2000);
+    sim_config.endless = getenv("SIMCUDA_ENDLESS");
     sim_config.copy_bytes_per_us = config_number("SIMCUDA_COPY_BYTES_PER_US", 20000);
     if (sim_config.copy_bytes_per_us == 0)
         sim_config.copy_bytes_per_us = 1;

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { FAILURE_COUNT_MAX = 64 };
+enum { FAILURE_COUNT_MAX = 64, CODE_HANG = -1 };
 
 static struct sim_failure failures[FAILURE_COUNT_MAX];
 static unsigned failure_count;
@@ -27,7 +28,7 @@ bool sim_failure_init(const char *text)
         failure->name = item;
         failure->name_bytes = (size_t)(colon - item);
         failure->call_number = colon[1] == '*' ? 0 : strtoull(colon + 1, NULL, 10);
-        failure->code = atoi(equals + 1);
+        failure->code = strcmp(equals, "=hang") == 0 ? CODE_HANG : atoi(equals + 1);
     }
     return failure_count > 0;
 }
@@ -60,5 +61,7 @@ int sim_failure_code(struct sim_symbol *symbol)
             (failure->call_number == 0 || failure->call_number == number))
             code = failure->code;
     }
+    while (code == CODE_HANG)
+        pause();
     return code;
 }

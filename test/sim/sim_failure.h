@@ -4,7 +4,8 @@
 
 /*
  * Failures asked for by SIMCUDA_FAIL="name:call=code,...": call numbers begin with 1, '*' is every
- * call. A name stands for itself and for its variants (_v2, _ptsz, _ptds).
+ * call. A name stands for itself and for its variants (_v2, _ptsz, _ptds). With the code "hang" the
+ * call never returns.
  */
 
 #include <stdbool.h>

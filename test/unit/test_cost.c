@@ -27,6 +27,7 @@ static uint64_t own_ns;
 static struct record costs[COST_COUNT], cost_sum;
 static struct ladder_window window;
 static _Alignas(8) uint8_t chunks[LIVE_HEAD_BYTES + CHUNK_COUNT * CHUNK_BYTES];
+static struct chunk_owner owners[CHUNK_COUNT];
 
 /* The clock of everything here. */
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -71,7 +72,9 @@ static void start(void)
     gp.header.scale.mult = 1ull << CLOCK_SCALE_SHIFT; /* a tick is a nanosecond */
     gp.settings.numbers[SETTING_OVERHEAD_MAX] = SETTING_OFF;
     window = (struct ladder_window){.budget = SETTING_OFF};
+    memset(owners, 0, sizeof owners);
     gp.pool.base = chunks;
+    gp.pool.owners = owners;
     gp.pool.chunk_bytes = CHUNK_BYTES;
     now_ns = 1000 * MS;
     own_ns = 0;
@@ -273,7 +276,7 @@ static void put_chunk(unsigned i, uint32_t number, uint32_t tid, uint32_t cost)
     atomic_store(chunk_state(chunk), LIVE_OWNED);
     chunk_set_u32(chunk, LIVE_CHUNK_THREAD, number);
     chunk_set_u32(chunk, LIVE_CHUNK_TID, tid);
-    chunk_set_u32(chunk, LIVE_CHUNK_COST, cost);
+    atomic_store(&gp.pool.owners[i].cost, cost);
     atomic_store(&gp.pool.allocated, i + 1);
 }
 
@@ -290,7 +293,7 @@ static void threads_that_share_a_sum_have_the_mean_of_the_busy(void **state)
     put_chunk(3, 2003, 10 | DEAD, 0);
     for (unsigned i = 0; i < CHUNK_COUNT; i++)
         if (i != 1)
-            cost_sums_active(pool_chunk(&gp.pool, i));
+            cost_sums_active(&gp.pool.owners[i]);
     times(&thread_cost_shared, COST_LAUNCH, 24, 100);
     seal(&thread_cost_shared, COST_LAUNCH, 20000);
     look();
@@ -298,8 +301,8 @@ static void threads_that_share_a_sum_have_the_mean_of_the_busy(void **state)
     cost_of(COST_LAUNCH);
     assert_int_equal(cost_sum.args[COST_SUM_WORST_THREAD], 2000);
     assert_int_equal(cost_sum.args[COST_SUM_THREADS], THREAD_COSTS_MAX + 1);
-    cost_sums_active(pool_chunk(&gp.pool, 0));
-    cost_sums_active(pool_chunk(&gp.pool, 1));
+    cost_sums_active(&gp.pool.owners[0]);
+    cost_sums_active(&gp.pool.owners[1]);
     seal(&thread_cost_shared, COST_LAUNCH, 20000);
     look();
     assert_int_equal(window.share, 10000);

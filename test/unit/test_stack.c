@@ -93,6 +93,13 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
     return count;
 }
 
+unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut,
+                          bool *is_borrowed)
+{
+    (void)state;
+    return python_frames(frames, max, is_cut, is_borrowed);
+}
+
 uint32_t python_location(struct thread *t, const struct python_frame *frame)
 {
     (void)t;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/open_stacks.h"
+
+#include "base/ticks.h"
+#include "python/python.h"
+#include "record/pool.h"
+#include "record/recorded.h"
+#include "record/thread.h"
+#include "stack/stack.h"
+
+#define OPEN_NS 1000000000u /* for so long a call is open before anybody asks where */
+
+/* A call that has been open for long, the newest of its thread. */
+struct open_long {
+    uint8_t *chunk;
+    uint64_t begin; /* ticks */
+    uint64_t word;  /* of LIVE_CHUNK_OPEN_STACK, as it was found */
+};
+
+static uint64_t word_at(const uint8_t *chunk, uint64_t at)
+{
+    return chunk_u64(chunk, (unsigned)(LIVE_CHUNK_HEAD_BYTES + at));
+}
+
+/*
+ * When the newest open call of the chunk's thread began; 0: none is open, or it went on meanwhile.
+ * The thread, or a stray write of the program's, may change anything while it is read.
+ */
+static uint64_t newest_begin(const uint8_t *chunk)
+{
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED), begin = 0;
+    uint64_t count = committed & LIVE_OPEN_MASK, at = committed - count;
+    uint64_t last = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - 8 * RECORD_HEAD_WORDS;
+    if (count > LIVE_OPEN_MAX)
+        return 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (at > last)
+            return 0;
+        begin = word_at(chunk, at + 8);
+        at += 8 * (uint64_t)record_word_count(word_at(chunk, at));
+    }
+    return chunk_u64(chunk, LIVE_CHUNK_COMMITTED) == committed ? begin : 0;
+}
+
+static bool is_still_open(void *context)
+{
+    const struct open_long *o = context;
+    return newest_begin(o->chunk) == o->begin;
+}
+
+/* Calls that nobody has looked at yet, at most PYTHON_TIDS_MAX: others are for the next second. */
+static unsigned find(struct open_long *found, uint32_t *tids)
+{
+    uint64_t long_ticks = ((unsigned __int128)OPEN_NS << 32) / gp.header.scale.mult;
+    uint64_t now = ticks_now();
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    unsigned count = 0;
+    for (uint32_t i = 0; i < allocated && count < PYTHON_TIDS_MAX; i++) {
+        uint8_t *chunk = pool_chunk(&gp.pool, i);
+        const struct chunk_owner *owner = &gp.pool.owners[i];
+        if (owner_state(owner) != LIVE_OWNED)
+            continue;
+        uint64_t begin = newest_begin(chunk), word = chunk_u64(chunk, LIVE_CHUNK_OPEN_STACK);
+        if (!begin || begin > now || now - begin < long_ticks ||
+            word >> 32 == live_open_stack(begin, 0) >> 32)
+            continue;
+        tids[count] = atomic_load(&owner->tid);
+        found[count++] = (struct open_long){chunk, begin, word};
+    }
+    return count;
+}
+
+void open_stacks_tick(struct thread *writer)
+{
+    struct open_long found[PYTHON_TIDS_MAX];
+    uint32_t tids[PYTHON_TIDS_MAX];
+    uint64_t states[PYTHON_TIDS_MAX];
+    if (!stacks_are_on() || recorded_asked() & OFF_STACKS || !python_is_here())
+        return;
+    unsigned count = find(found, tids);
+    if (!count)
+        return;
+    python_find_threads(tids, count, states);
+    for (unsigned i = 0; i < count; i++) {
+        struct open_long *o = &found[i];
+        uint32_t stack = stack_take_python_of(writer, states[i], is_still_open, o);
+        /* Not if its thread has written there since: it is in another call. */
+        __atomic_compare_exchange_n((uint64_t *)(void *)(o->chunk + LIVE_CHUNK_OPEN_STACK),
+                                    &o->word, live_open_stack(o->begin, stack), false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    }
+}

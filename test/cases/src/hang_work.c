@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hang_work SCENE: hangs in a call of the simulated CUDA, and says so before. Which of the kernels
+ * never end, and which call does not return, is the simulation's affair (SIMCUDA_ENDLESS,
+ * SIMCUDA_FAIL).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../programs/kernels.h"
+#include <cuda.h>
+
+#define KERNELS(X)                                                                                 \
+    X(first, "_Z5firstPf")                                                                         \
+    X(endless, "_Z7endlessPf")                                                                     \
+    X(behind, "_Z6behindPf")                                                                       \
+    X(all_reduce, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+KERNELS_DEFINE(KERNELS)
+
+static cudaStream_t streams[2];
+
+static void hangs(void)
+{
+    puts("hangs");
+    fflush(stdout);
+}
+
+/* A stream that has ended its work, and one that never does. */
+static __attribute__((noinline)) void wait_for_kernel(void)
+{
+    for (int i = 0; i < 2; i++)
+        launch(first, 1, 32, 0, streams[i]);
+    cudaDeviceSynchronize();
+    launch(first, 1, 32, 0, streams[0]);
+    launch(endless, 1, 32, 0, streams[1]);
+    launch(behind, 1, 32, 0, streams[1]);
+    hangs();
+    cudaStreamSynchronize(streams[1]);
+    puts("goes on"); /* so that the call is no jump */
+}
+
+/* Nobody ever writes the value. */
+static void wait_for_value(void)
+{
+    void *value = NULL;
+    cudaMalloc(&value, 64);
+    cudaMemset(value, 0, 64);
+    cuStreamWaitValue32((CUstream)streams[0], (CUdeviceptr)value, 1, 1 /* is equal */);
+    launch(behind, 1, 32, 0, streams[0]);
+    hangs();
+    cudaStreamSynchronize(streams[0]);
+}
+
+static void allocate(void)
+{
+    void *memory = NULL;
+    launch(first, 1, 32, 0, streams[0]);
+    cudaStreamSynchronize(streams[0]);
+    hangs();
+    cudaMalloc(&memory, 4096);
+}
+
+/* Rank 1 never comes to the second one. */
+static void reduce(void)
+{
+    const char *rank = getenv("RANK");
+    launch(first, 1, 32, 0, streams[0]);
+    cudaStreamSynchronize(streams[0]);
+    if (rank && strcmp(rank, "1") == 0) {
+        hangs();
+        for (;;)
+            pause();
+    }
+    launch(all_reduce, 1, 32, 0, streams[0]);
+    launch(behind, 1, 32, 0, streams[0]);
+    hangs();
+    cudaStreamSynchronize(streams[0]);
+}
+
+int main(int count, char **words)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } scenes[] = {{"kernel", wait_for_kernel},
+                  {"value", wait_for_value},
+                  {"malloc", allocate},
+                  {"reduce", reduce}};
+    for (int i = 0; i < 2; i++)
+        cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    for (unsigned i = 0; count == 2 && i < sizeof scenes / sizeof scenes[0]; i++)
+        if (strcmp(words[1], scenes[i].name) == 0)
+            scenes[i].run();
+    return 1;
+}
