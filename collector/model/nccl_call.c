@@ -52,6 +52,11 @@ bool nccl_call_of(const struct range *range, struct nccl_call *call)
     return true;
 }
 
+bool nccl_is_kernel(const struct kernel_name *name)
+{
+    return strncmp(name->shown, "nccl", 4) == 0;
+}
+
 const char *nccl_reduction_text(int32_t reduction)
 {
     static const char *const texts[] = {"sum", "prod", "max", "min", "avg"};

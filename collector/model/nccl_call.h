@@ -33,6 +33,9 @@ struct nccl_call {
 /* False: the range is none of NCCL's, or has no payload of a form that is known. */
 bool nccl_call_of(const struct range *range, struct nccl_call *call);
 
+/* Is this a kernel of NCCL's: ncclDevKernel_..., ncclKernel_...? */
+bool nccl_is_kernel(const struct kernel_name *name);
+
 /* "sum", or NULL: an operation of the program's own. */
 const char *nccl_reduction_text(int32_t reduction);
 

@@ -14,6 +14,11 @@
 #define GPU_THREAD_NAME "gpuprof-gpu" /* of the thread whose blocks hold these records */
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
+enum overhead_kind {
+    OVERHEAD_COMPILER = 1,
+    OVERHEAD_MODULE_LOADING = 4 << 16,
+    OVERHEAD_LAZY_LOADING = 5 << 16,
+};
 enum memory_operation { MEMORY_ALLOCATE = 1, MEMORY_RELEASE = 2 };
 enum pool_operation { POOL_CREATED = 1, POOL_DESTROYED = 2, POOL_TRIMMED = 3 };
 enum pool_kind { POOL_LOCAL = 1 }; /* others are of another process */

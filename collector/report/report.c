@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "find/idle.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
 #include "report/stack_report.h"
@@ -135,6 +136,8 @@ static int complete(struct report *r, const char *symbol_folder)
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
     int error = r->stacks ? stack_report_finish(r->stacks, symbol_folder) : 0;
+    if (error == 0 && r->idle)
+        error = idle_finish(r->idle);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
@@ -152,6 +155,9 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
         has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
+    if (recording_expects_gpu(rec) &&
+        (!(r->idle = calloc(1, sizeof *r->idle)) || idle_init(r->idle, &r->walk) < 0))
+        return GPUPROF_NO_MEMORY;
     if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
         return GPUPROF_NO_MEMORY;
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
@@ -163,9 +169,11 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
-        struct consumer consumers[4] = {{.context = r, .take = take_slice},
+        struct consumer consumers[5] = {{.context = r, .take = take_slice},
                                         gpu_report_consumer(r->gpu)};
         unsigned count = 2;
+        if (r->idle)
+            consumers[count++] = idle_consumer(r->idle);
         if (r->ops)
             consumers[count++] =
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
@@ -196,6 +204,9 @@ void report_release(struct report *r)
         stack_report_release(r->stacks);
     free(r->stacks);
     gpu_report_free(r->gpu);
+    if (r->idle)
+        idle_release(r->idle);
+    free(r->idle);
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "find/idle.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
@@ -22,10 +23,15 @@ unsigned report_tables(const struct report *r, struct table *tables)
         unsigned count;
         const void *source;
     } lists[] = {
-        {&functions_table, 1, r},           {&open_calls_table, 1, &r->open},
-        {&failures_table, 1, &r->failures}, {stack_tables, 2, r->stacks},
-        {gpu_tables, TABLE_COUNT, r->gpu},  {op_tables, OP_TABLES, r->ops},
-        {cost_tables, 2, &r->cost},         {step_tables, STEP_TABLES, r->steps},
+        {&functions_table, 1, r},
+        {&open_calls_table, 1, &r->open},
+        {&failures_table, 1, &r->failures},
+        {stack_tables, 2, r->stacks},
+        {gpu_tables, TABLE_COUNT, r->gpu},
+        {idle_tables, IDLE_TABLES, r->idle},
+        {op_tables, OP_TABLES, r->ops},
+        {cost_tables, 2, &r->cost},
+        {step_tables, STEP_TABLES, r->steps},
     };
     unsigned count = 0;
     for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)

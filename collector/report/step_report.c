@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "model/nccl_call.h"
 #include "model/op_kind.h"
 #include "record/gpu_record.h"
 
@@ -208,11 +209,6 @@ static int take_op(struct step_report *r, const struct slice *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static bool is_communication(const struct kernel_name *name)
-{
-    return name && strncmp(name->shown, "nccl", 4) == 0;
-}
-
 static int take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
 {
     const struct record *record = e->record;
@@ -221,7 +217,7 @@ static int take_work(struct step_report *r, struct step_sweep *p, const struct e
         record->type == RECORD_KERNEL || record->type == RECORD_GRAPH ? STEP_KERNELS : STEP_COPIES;
     if (record->type == RECORD_KERNEL)
         name = walk_kernel(r->walk, e->process, record_arg(record, KERNEL_NAME_INDEX));
-    if (is_communication(name))
+    if (name && nccl_is_kernel(name))
         part = STEP_COMMUNICATION;
     if (p->until_ns[part] < e->end_ns)
         p->until_ns[part] = e->end_ns;

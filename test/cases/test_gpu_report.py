@@ -150,7 +150,7 @@ def test_csv(run_collector, make_gpu):
     kinds = {row["kind"] for row in table}
     assert kinds == {"function", "kernel", "copy", "graph", "sync", "launch", "range", "gpu_range",
                      "range_domain", "gpu_range_domain", "overhead", "device", "memory", "loss",
-                     "note"}
+                     "note", "gpu_time", "gpu_idle", "idle"}
     assert all(row[name].isdigit() for row in table for name in list(table[0])[3:])
     copy = next(row for row in table if row["function"] == "[CUDA memcpy Host-to-Device]")
     assert (copy["domain"], copy["calls"], copy["bytes"]) == ("gpu", "2", "16000")

@@ -18,8 +18,8 @@ MARKED = "gemm<" + "e\u0301" * 60 + ">"
 NAMES = ("functions", "open_calls", "failures", "calls_by_stack", "calls_by_python_line",
          "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
          "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
-         "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "ops", "labels",
-         "own_cost", "steps", "phases")
+         "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "gpu_time",
+         "idle", "ops", "labels", "own_cost", "steps", "phases")
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_sort_by_call_of_stacks(make_stacks, run_verb):
     assert 0 < text.index("cudaFree\n") < text.index("cudaMalloc\n")
     result = run_verb("report", "--by=stack", "--table=calls_by_stack", "--sort=frames", data,
                       status=2)
-    assert "there are file,function,line,range,call,borrowed,share," in result.stderr
+    assert "there are file,function,line,range,call,borrowed,only_libraries,share," in result.stderr
 
 
 def test_sort_by_share_of_stacks(report):

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/idle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "model/nccl_call.h"
+#include "model/op_kind.h"
+#include "record/gpu_record.h"
+
+/* Of a process's start time: Linux counts hundredths of a second there. */
+#define TICK_NS 10000000u
+
+enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
+
+static int start(struct idle *d)
+{
+    const struct recording *rec = d->walk->rec;
+    d->processes = calloc(rec->count + 1u, sizeof *d->processes);
+    d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
+    if (!d->processes || !d->threads)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++)
+        d->processes[i].first_call_ns = UINT64_MAX;
+    return 0;
+}
+
+int idle_init(struct idle *d, struct walk *walk)
+{
+    *d = (struct idle){.walk = walk};
+    return start(d);
+}
+
+void idle_release(struct idle *d)
+{
+    const struct recording *rec = d->walk->rec;
+    for (uint32_t i = 0; d->processes && i < rec->count; i++) {
+        free(d->processes[i].pauses);
+        free(d->processes[i].kernels);
+    }
+    for (uint32_t i = 0; d->threads && i < rec->thread_count; i++)
+        if (d->threads[i]) {
+            idle_thread_release(d->threads[i]);
+            free(d->threads[i]);
+        }
+    for (uint32_t i = 0; i < d->total_count; i++)
+        free(d->totals[i].place);
+    free(d->processes);
+    free(d->threads);
+    free(d->devices);
+    free(d->totals);
+    idle_rows_release(&d->rows);
+    key_map_release(&d->device_of);
+    key_map_release(&d->loaders);
+    *d = (struct idle){.walk = d->walk};
+}
+
+/* ---- processes, threads, devices ------------------------------------------------------------- */
+
+/* When it was started, in the time that all share; 0: nobody knows. */
+static uint64_t start_of(const struct process *p)
+{
+    const struct stream_header *h = &p->header;
+    unsigned __int128 ns = (unsigned __int128)h->start_time * TICK_NS;
+    if (!ns || ns > CLOCK_NS_MAX)
+        return 0;
+    return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
+}
+
+static struct idle_process *process_of(struct idle *d, const struct event *e)
+{
+    struct idle_process *p = &d->processes[e->process->index];
+    if (!p->begin_ns && event_is_visible(e->record->type)) {
+        uint64_t start_ns = start_of(e->process);
+        p->begin_ns = start_ns && start_ns < e->begin_ns ? start_ns : e->begin_ns;
+    }
+    return p;
+}
+
+static struct idle_thread *thread_of(struct idle *d, const struct thread *thread)
+{
+    struct idle_thread **t = &d->threads[thread->index];
+    if (!*t)
+        *t = calloc(1, sizeof **t);
+    return *t;
+}
+
+static struct idle_maker maker_of(const struct idle *d, uint32_t thread)
+{
+    return (struct idle_maker){.thread = d->threads[thread], .index = thread};
+}
+
+/* NULL: no memory, or too many of them (*error is 0). */
+static struct idle_device *device_of(struct idle *d, const struct idle_process *p,
+                                     const struct event *e, int *error)
+{
+    uint64_t number = record_arg(e->record, KERNEL_DEVICE);
+    struct idle_device *device = &d->devices[d->last_device];
+    if (d->device_count && device->process == e->process && device->device == number)
+        return device;
+    struct key key = {e->process->index, number, 0};
+    uint64_t place = key_map_get(&d->device_of, key);
+    *error = 0;
+    if (!place && d->device_count == IDLE_DEVICES_MAX)
+        return NULL;
+    if (!place) {
+        *error = GPUPROF_NO_MEMORY;
+        struct idle_device *devices =
+            array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
+        if (!devices)
+            return NULL;
+        d->devices = devices;
+        devices[d->device_count] = (struct idle_device){
+            .process = e->process, .device = number, .begin_ns = p->begin_ns, .at_ns = p->begin_ns};
+        if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
+            return NULL;
+    }
+    d->last_device = (uint32_t)place - 1;
+    return &d->devices[d->last_device];
+}
+
+/* ---- what a thread does ---------------------------------------------------------------------- */
+
+static enum idle_cause cause_of(const struct event *e)
+{
+    const struct function *f = e->function;
+    if (e->record->flags & RECORD_CAPTURED)
+        return IDLE_CAPTURE;
+    switch (f->does) {
+    case API_DOES_SET:
+    case API_DOES_EVENT_RECORD:
+    case API_DOES_CONTEXT_RECORD:
+    case API_DOES_EVENT_WAIT: return IDLE_LAUNCH;
+    default: break;
+    }
+    switch (f->class) {
+    case API_LAUNCH:
+    case API_GRAPH_LAUNCH: return IDLE_LAUNCH;
+    case API_ALLOC: return IDLE_ALLOCATION;
+    case API_COPY: return IDLE_COPY;
+    case API_SYNC: return IDLE_SYNC;
+    case API_GRAPH: return IDLE_CAPTURE;
+    default: return IDLE_UNKNOWN;
+    }
+}
+
+static struct idle_place named(const struct kernel_name *name)
+{
+    return (struct idle_place){
+        .word = (uintptr_t)name, .function = IDLE_NONE, .kind = name ? IDLE_WORD_NAME : 0};
+}
+
+static struct idle_place place_of(const struct slice *s)
+{
+    const struct op *op = walk_op(s);
+    const struct range *range = op ? NULL : walk_range(s, false);
+    struct idle_place place = named(op ? op->text : range ? range->text : NULL);
+    place.stack = s->event.record->stack_id;
+    place.function = s->event.function->index;
+    if (op && !op->text) {
+        place.word = op->name;
+        place.kind = IDLE_WORD_OP;
+    }
+    return place;
+}
+
+static bool submits(const struct function *f)
+{
+    return f->class == API_LAUNCH || f->class == API_COPY || f->class == API_GRAPH_LAUNCH;
+}
+
+static int take_call(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    if (r->flags & RECORD_NESTED)
+        return 0;
+    struct idle_thread *t = thread_of(d, e->thread);
+    if (!t)
+        return GPUPROF_NO_MEMORY;
+    enum idle_cause cause = cause_of(e);
+    struct idle_entry call = {.begin_ns = e->begin_ns,
+                              .end_ns = e->end_ns,
+                              .place = place_of(s),
+                              .cause = (uint8_t)cause,
+                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
+                              .is_open = r->flags & RECORD_OPEN};
+    if (p->first_call_ns > e->begin_ns)
+        p->first_call_ns = e->begin_ns;
+    if (submits(e->function)) {
+        p->maker = maker_of(d, e->thread->index);
+        p->call_begin_ns = e->begin_ns;
+        p->call_end_ns = e->end_ns;
+    }
+    if (e->function->does == API_DOES_CAPTURE_BEGIN && !r->result) {
+        idle_thread_enter(t, &call);
+        return 0;
+    }
+    if (e->function->does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
+        call.begin_ns = t->in.begin_ns;
+        return idle_thread_leave(t, &call);
+    }
+    return idle_thread_call(t, &call);
+}
+
+/* Compilation, and the loading of what is first used, are records of the device's driver inside of
+ * the call that needed it. */
+static int take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    uint64_t kind = record_arg(e->record, OVERHEAD_KIND);
+    uint32_t thread = s->is_called ? s->call.thread : p->maker.index;
+    struct idle_entry part = {.begin_ns = e->begin_ns,
+                              .end_ns = e->end_ns,
+                              .place = idle_text(overhead_kind_text(kind)),
+                              .cause = IDLE_CAPTURE};
+    bool is_loading = kind == OVERHEAD_COMPILER || kind == OVERHEAD_MODULE_LOADING ||
+                      kind == OVERHEAD_LAZY_LOADING;
+    if (!is_loading || (!s->is_called && !p->maker.thread) || !d->threads[thread])
+        return 0;
+    return idle_thread_part(d->threads[thread], &part);
+}
+
+/* ---- data loading ---------------------------------------------------------------------------- */
+
+static int load(struct idle *d, const struct thread *thread, const struct kernel_name *name,
+                bool begins, uint64_t begin_ns, uint64_t end_ns)
+{
+    struct idle_thread *t = thread_of(d, thread);
+    if (!t)
+        return GPUPROF_NO_MEMORY;
+    struct idle_entry what = {
+        .begin_ns = begin_ns, .end_ns = end_ns, .place = named(name), .cause = IDLE_LOADER};
+    if (!begins)
+        return idle_thread_leave(t, &what);
+    idle_thread_enter(t, &what);
+    return 0;
+}
+
+static int take_op(struct idle *d, const struct slice *s)
+{
+    const struct op *op = s->op;
+    const struct kernel_name *name;
+    int error = 0;
+    if (s->replaced && op_is_label(s->replaced) &&
+        op_kind_of(s->replaced->scope, name = walk_op_name(d->walk, s->replaced)) == OP_KIND_LOADER)
+        error = load(d, s->replaced->thread, name, false, s->replaced->begin_ns, s->event.begin_ns);
+    if (error < 0 || s->op_change == OP_SAME || s->op_change == OP_LEFT || !op_is_label(op) ||
+        op->is_traced || op_kind_of(op->scope, name = walk_op_name(d->walk, op)) != OP_KIND_LOADER)
+        return error;
+    return load(d, op->thread, name, s->op_change == OP_OPENED, op->begin_ns, op->end_ns);
+}
+
+static int take_range(struct idle *d, const struct slice *s)
+{
+    const struct range *range = s->range;
+    bool opens = s->change == RANGE_OPENED;
+    if ((!opens && s->change != RANGE_CLOSED) || !range->nested || !range->text)
+        return 0;
+    struct key key = {(uintptr_t)range->text, 0, 0};
+    uint64_t says = key_map_get(&d->loaders, key);
+    if (!says) {
+        says = 1 + idle_says_loading(range->text->shown);
+        int error = key_map_set(&d->loaders, key, says);
+        if (error == GPUPROF_NO_MEMORY)
+            return error;
+    }
+    return says == 1 ? 0
+                     : load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
+}
+
+/* ---- what a device does ---------------------------------------------------------------------- */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The device's time up to then, but for a gap at its end, whose begin is returned. */
+static uint64_t spend(struct idle_device *device, uint64_t to_ns)
+{
+    while (device->at_ns < to_ns) {
+        unsigned part = IDLE_COMPUTE;
+        while (part < IDLE_BUSY_PARTS && device->until_ns[part] <= device->at_ns)
+            part++;
+        if (part == IDLE_BUSY_PARTS)
+            break;
+        /* What goes before it begins no earlier than now. */
+        uint64_t end_ns = earlier(device->until_ns[part], to_ns);
+        device->parts[part] += end_ns - device->at_ns;
+        device->at_ns = end_ns;
+    }
+    return device->at_ns;
+}
+
+/* The gap, but for the time in which nothing was recorded. */
+static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
+                  int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
+{
+    const struct idle_process *p = &d->processes[device->process->index];
+    uint64_t end_ns = gap->end_ns;
+    int error = 0;
+    while (error == 0 && gap->begin_ns < end_ns) {
+        const struct idle_pause *pause =
+            device->pause < p->pause_count ? &p->pauses[device->pause] : NULL;
+        if (pause && pause->end_ns <= gap->begin_ns) {
+            device->pause++;
+            continue;
+        }
+        gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
+        if (gap->begin_ns < gap->end_ns) {
+            device->idle_ns += gap->end_ns - gap->begin_ns;
+            error = how(&d->rows, device->causes, gap);
+        }
+        gap->begin_ns = gap->end_ns;
+        if (pause && gap->begin_ns < end_ns) {
+            uint64_t until_ns = earlier(pause->end_ns, end_ns);
+            device->stopped_ns += until_ns - gap->begin_ns;
+            gap->begin_ns = until_ns;
+        }
+    }
+    device->at_ns = end_ns;
+    return error;
+}
+
+static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
+                              uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct idle_process *p = &d->processes[device->process->index];
+    uint64_t compute_ns =
+        later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
+    return (struct idle_gap){.begin_ns = begin_ns,
+                             .end_ns = end_ns,
+                             .busy_ns = later(compute_ns, device->until_ns[IDLE_COPYING]),
+                             .compute_ns = compute_ns,
+                             .process = device->process->index,
+                             .device = (uint32_t)(device - d->devices),
+                             .before = device->before,
+                             .is_first = !p->has_worked,
+                             .first_call_ns = p->first_call_ns};
+}
+
+/* Where the call stands in what its thread did; if that is forgotten, it is known by its function.
+ */
+static struct idle_place place_in(const struct idle_thread *t, uint64_t at_ns, uint32_t function,
+                                  uint32_t stack)
+{
+    for (uint32_t i = t->count; i; i--) {
+        const struct idle_entry *e = idle_thread_entry(t, i - 1);
+        if (e->begin_ns <= at_ns)
+            return at_ns < e->end_ns || at_ns == e->begin_ns
+                       ? e->place
+                       : (struct idle_place){.stack = stack, .function = function};
+    }
+    return (struct idle_place){.stack = stack, .function = function};
+}
+
+static enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (r->type == RECORD_COPY || r->type == RECORD_SET)
+        return IDLE_COPYING;
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
+    if (!number || (class && *class == KERNEL_COMPUTES))
+        return IDLE_COMPUTE;
+    if (class && *class == KERNEL_COMMUNICATES)
+        return IDLE_COMMUNICATING;
+    const struct kernel_name *name = walk_kernel(d->walk, e->process, number);
+    bool communicates = name && nccl_is_kernel(name);
+    if (class)
+        *class = communicates ? KERNEL_COMMUNICATES : name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
+    return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+}
+
+/* Room for what a kernel of that number is. 0 or GPUPROF_NO_MEMORY. */
+static int know_kernel(struct idle_process *p, const struct record *r)
+{
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    if (number < p->kernel_count || number >= IDLE_KERNELS_MAX)
+        return 0;
+    uint32_t count = p->kernel_count ? p->kernel_count : 64;
+    while (count <= number)
+        count *= 2;
+    uint8_t *kernels = realloc(p->kernels, count);
+    if (!kernels)
+        return GPUPROF_NO_MEMORY;
+    memset(kernels + p->kernel_count, KERNEL_UNSEEN, count - p->kernel_count);
+    p->kernels = kernels;
+    p->kernel_count = count;
+    return 0;
+}
+
+static int take_work(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    int error = know_kernel(p, e->record);
+    struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
+    if (!device)
+        return error;
+    uint64_t idle_ns = spend(device, e->begin_ns);
+    struct idle_maker maker = p->maker;
+    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
+        maker = maker_of(d, s->call.thread);
+    if (idle_ns < e->begin_ns) {
+        struct idle_gap gap = gap_of(d, device, idle_ns, e->begin_ns);
+        gap.maker = maker;
+        gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
+        gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
+        if (maker.thread)
+            gap.place = place_in(maker.thread, gap.call_begin_ns,
+                                 s->is_called ? s->call.function : IDLE_NONE,
+                                 s->is_called ? s->call.stack : 0);
+        error = charge(d, device, &gap, idle_gap_charge);
+    }
+    enum idle_part part = part_of(d, p, e);
+    if (device->until_ns[part] < e->end_ns)
+        device->until_ns[part] = e->end_ns;
+    if (maker.thread)
+        device->before = maker;
+    p->has_worked = true;
+    return error;
+}
+
+static int take_pause(struct idle *d, struct idle_process *p, const struct event *e)
+{
+    bool begins = record_arg(e->record, PAUSE_PAUSED);
+    if (begins == p->is_paused)
+        return 0;
+    if (begins && d->pause_count == IDLE_PAUSES_MAX)
+        return 0;
+    p->is_paused = begins;
+    if (!begins) {
+        p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
+        return 0;
+    }
+    struct idle_pause *pauses =
+        array_room(p->pauses, p->pause_count, &p->pause_capacity, sizeof *pauses, 4);
+    if (!pauses)
+        return GPUPROF_NO_MEMORY;
+    p->pauses = pauses;
+    pauses[p->pause_count++] = (struct idle_pause){e->begin_ns, UINT64_MAX};
+    d->pause_count++;
+    return 0;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct idle *d = context;
+    const struct event *e = &s->event;
+    unsigned type = e->record->type;
+    if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
+        return 0;
+    struct idle_process *p = process_of(d, e);
+    if (type == RECORD_CALL)
+        return take_call(d, p, s);
+    if (is_stream_work((uint8_t)type))
+        return take_work(d, p, s);
+    if (type == RECORD_OVERHEAD)
+        return take_overhead(d, p, s);
+    if (type == RECORD_PAUSE)
+        return take_pause(d, p, e);
+    int error = s->op_change != OP_SAME || s->replaced ? take_op(d, s) : 0;
+    return error == 0 && s->change != RANGE_NONE ? take_range(d, s) : error;
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+/* Was a kernel taken for one that computes, and is none? */
+static bool has_guessed(const struct idle *d)
+{
+    const struct walk *w = d->walk;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        for (uint32_t k = 0; k < d->processes[i].kernel_count; k++) {
+            const struct kernel_name *name = d->processes[i].kernels[k] == KERNEL_UNNAMED
+                                                 ? walk_kernel(w, w->rec->processes[i], k)
+                                                 : NULL;
+            if (name && nccl_is_kernel(name))
+                return true;
+        }
+    return false;
+}
+
+static int end(void *context)
+{
+    struct idle *d = context;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        struct idle_device *device = &d->devices[i];
+        device->end_ns = later(d->walk->last_ns[device->process->index], device->begin_ns);
+        uint64_t idle_ns = spend(device, device->end_ns);
+        if (idle_ns < device->end_ns) {
+            struct idle_gap gap = gap_of(d, device, idle_ns, device->end_ns);
+            error = charge(d, device, &gap, idle_gap_charge_last);
+        }
+    }
+    d->has_guessed = has_guessed(d);
+    return error;
+}
+
+struct consumer idle_consumer(struct idle *d)
+{
+    return (struct consumer){.context = d,
+                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .take = take,
+                             .end = end};
+}
+
+static int walk_again(struct idle *d)
+{
+    struct walk *walk = d->walk;
+    struct losses *losses = walk->losses;
+    idle_release(d);
+    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
+    int error = walk->losses ? start(d) : GPUPROF_NO_MEMORY;
+    struct consumer consumer = idle_consumer(d);
+    if (error == 0)
+        error = walk_run(walk, NULL, &consumer, 1);
+    free(walk->losses);
+    walk->losses = losses; /* those of the walk before are all there are */
+    return error;
+}
+
+int idle_finish(struct idle *d)
+{
+    int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        const struct idle_device *device = &d->devices[i];
+        d->window_ns += device->end_ns - device->begin_ns;
+        d->idle_ns += device->idle_ns;
+        d->stopped_ns += device->stopped_ns;
+        for (unsigned k = 0; k < IDLE_BUSY_PARTS; k++)
+            d->parts[k] += device->parts[k];
+        for (unsigned k = 0; k < IDLE_CAUSES; k++)
+            d->causes[k] += device->causes[k];
+    }
+    return error < 0 ? error : idle_totals(d->walk, &d->rows, &d->totals, &d->total_count);
+}

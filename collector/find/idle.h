@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the time of each device of each process went, from the process's start (or, where that is
+ * not recorded, its first event) to its last event: to computing, communication, copies, and none
+ * of these; and that idle time by cause and place (GUIDE.md, "Why is the GPU idle?", has the
+ * rules). All sums are right to the nanosecond. Nothing is said of the time in which recording was
+ * stopped and no work was seen.
+ *
+ * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 120 a process; 256 bytes a device of a
+ * process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at
+ * most; later ones are not known.
+ */
+#ifndef GPUPROF_COLLECTOR_IDLE_H
+#define GPUPROF_COLLECTOR_IDLE_H
+
+#include "base/key_map.h"
+#include "find/idle_gap.h"
+#include "find/idle_place.h"
+#include "model/event_walk.h"
+#include "table/table.h"
+
+#define IDLE_DEVICES_MAX (1u << 16)
+#define IDLE_PAUSES_MAX  (1u << 17)
+#define IDLE_KERNELS_MAX (1u << 16) /* numbers of kernels of a process; others compute */
+
+/* At each moment the first of these that is under way. */
+enum idle_part { IDLE_COMPUTE, IDLE_COMMUNICATING, IDLE_COPYING, IDLE_BUSY_PARTS };
+
+struct idle_device {
+    const struct process *process;
+    uint64_t device;
+    uint64_t begin_ns; /* the window */
+    uint64_t end_ns;
+    uint64_t parts[IDLE_BUSY_PARTS]; /* ns */
+    uint64_t idle_ns;                /* with those they are the window, but for: */
+    uint64_t stopped_ns;             /* nothing was recorded, and nothing is known to have run */
+    uint64_t causes[IDLE_CAUSES];    /* of idle_ns, which they add up to */
+    uint64_t at_ns;                  /* this and what follows: while the walk lasts */
+    uint64_t until_ns[IDLE_BUSY_PARTS];
+    uint32_t pause; /* place of the first one that may matter */
+    struct idle_maker before;
+};
+
+struct idle_pause {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+struct idle_process {
+    uint64_t begin_ns;       /* 0: no event yet */
+    uint64_t first_call_ns;  /* UINT64_MAX: none yet */
+    struct idle_maker maker; /* of the last call that submits work, ... */
+    uint64_t call_begin_ns;  /* ... and that call */
+    uint64_t call_end_ns;
+    struct idle_pause *pauses; /* owned */
+    uint32_t pause_count;
+    uint32_t pause_capacity;
+    uint8_t *kernels; /* owned, by number: what it is */
+    uint32_t kernel_count;
+    bool is_paused;
+    bool has_worked;
+};
+
+struct idle {
+    struct walk *walk;
+    struct idle_device *devices; /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    struct idle_rows rows;
+    struct idle_total *totals; /* owned; the largest first, once finished */
+    uint32_t total_count;
+    uint64_t window_ns; /* of all devices, and so the next ones */
+    uint64_t parts[IDLE_BUSY_PARTS];
+    uint64_t idle_ns;
+    uint64_t stopped_ns;
+    uint64_t causes[IDLE_CAUSES];
+    /* While the walk lasts. */
+    struct idle_process *processes; /* owned, by index */
+    struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
+    struct key_map device_of;       /* (process, device) -> place + 1 */
+    struct key_map loaders;         /* text of a range -> 1, or 2 if it says data loading */
+    uint32_t last_device;           /* that was asked for */
+    uint32_t pause_count;
+    bool has_guessed; /* wrongly, that a kernel whose name came later computes */
+};
+
+/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; idle_release in both cases. */
+int idle_init(struct idle *d, struct walk *walk);
+void idle_release(struct idle *d);
+
+struct consumer idle_consumer(struct idle *d);
+
+/*
+ * After the walk: names the places, and adds up. Where it had to guess and was wrong, goes through
+ * all once more; the losses of the walk stay as they are. 0, or an error, after a line on stderr if
+ * it is the walk's.
+ */
+int idle_finish(struct idle *d);
+
+/* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
+ * (idle_print.c) */
+#define IDLE_TABLES 2
+extern const struct table_info idle_tables[IDLE_TABLES];
+
+#endif

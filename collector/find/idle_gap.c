@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/idle_gap.h"
+
+/* The way through a gap. */
+struct passage {
+    struct idle_rows *rows;
+    uint64_t *causes;
+    const struct idle_gap *gap;
+    uint64_t at_ns;     /* until here all is charged */
+    uint64_t call_ns;   /* the end of the call before that; 0: not known */
+    uint64_t credit_ns; /* of what follows so much is charged to the synchronisation before */
+    struct idle_place credit_place;
+    uint32_t thread;
+    int error;
+};
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                uint64_t until_ns)
+{
+    uint64_t ns = until_ns > p->at_ns ? until_ns - p->at_ns : 0;
+    if (!ns || p->error < 0)
+        return;
+    struct idle_row what = {.place = *place,
+                            .process = p->gap->process,
+                            .device = p->gap->device,
+                            .thread = p->thread,
+                            .cause = p->gap->is_first ? IDLE_START_UP : cause};
+    p->error = idle_rows_add(p->rows, &what, p->at_ns, ns);
+    p->causes[what.cause] += ns;
+    p->at_ns = until_ns;
+}
+
+/* What would have been over had the thread not waited is the synchronisation's. */
+static void put_host(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                     uint64_t until_ns)
+{
+    uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit_ns) : 0;
+    p->credit_ns -= ns;
+    put(p, IDLE_SYNC, &p->credit_place, p->at_ns + ns);
+    put(p, cause, place, until_ns);
+}
+
+/* The thread makes no call before the next one. */
+static void between(struct passage *p, const struct idle_entry *next, uint64_t until_ns)
+{
+    static const struct idle_place nowhere = {.function = IDLE_NONE};
+    struct idle_place first = idle_text("import and the program's own start");
+    struct idle_place more = idle_text("between the calls before the first work");
+    uint64_t since_ns = p->call_ns ? p->call_ns : p->at_ns;
+    uint64_t ns = next->begin_ns > since_ns ? next->begin_ns - since_ns : 0;
+    enum idle_cause cause = ns < IDLE_NEAR_NS      ? (enum idle_cause)next->cause
+                            : ns < IDLE_NOTHING_NS ? IDLE_HOST
+                                                   : IDLE_NOTHING;
+    if (p->gap->is_first) {
+        put(p, cause, &first, earlier(until_ns, p->gap->first_call_ns));
+        put(p, cause, &more, until_ns);
+    } else if (cause == IDLE_NOTHING) {
+        put(p, cause, &next->place, until_ns);
+    } else if (cause == IDLE_HOST || cause == IDLE_LAUNCH) {
+        put_host(p, cause, &next->place, until_ns);
+    } else {
+        put(p, cause, cause == IDLE_UNKNOWN ? &nowhere : &next->place, until_ns);
+    }
+}
+
+static void inside(struct passage *p, const struct idle_entry *e, uint64_t until_ns)
+{
+    uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : p->gap->busy_ns;
+    until_ns = earlier(until_ns, e->end_ns);
+    if (e->cause == IDLE_LAUNCH)
+        put_host(p, IDLE_LAUNCH, &e->place, until_ns);
+    else
+        put(p, (enum idle_cause)e->cause, &e->place, until_ns);
+    p->call_ns = later(p->call_ns, e->end_ns);
+    if (e->waits && e->begin_ns < p->gap->busy_ns && p->gap->busy_ns < e->end_ns) {
+        p->credit_ns = waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0;
+        p->credit_place = e->place;
+    }
+}
+
+/* What that thread did until then; `next` is its call that is not over then. */
+static void follow(struct passage *p, const struct idle_maker *maker, const struct idle_entry *next,
+                   uint64_t until_ns)
+{
+    static const struct idle_place nowhere = {.function = IDLE_NONE};
+    const struct idle_thread *t = maker->thread;
+    uint32_t i = t->count;
+    p->thread = maker->index;
+    while (i && idle_thread_entry(t, i - 1)->end_ns > p->at_ns)
+        i--;
+    if (i)
+        p->call_ns = later(p->call_ns, idle_thread_entry(t, i - 1)->end_ns);
+    else if (t->has_forgotten)
+        put(p, IDLE_UNKNOWN, &nowhere, earlier(until_ns, idle_thread_entry(t, 0)->begin_ns));
+    for (; i < t->count && p->at_ns < until_ns; i++) {
+        const struct idle_entry *e = idle_thread_entry(t, i);
+        if (e->begin_ns >= until_ns)
+            break;
+        between(p, e, e->begin_ns);
+        inside(p, e, until_ns);
+    }
+    if (t->depth && t->in.begin_ns < until_ns) {
+        between(p, &t->in, t->in.begin_ns);
+        put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
+    }
+    between(p, next, earlier(until_ns, next->begin_ns));
+    put(p, IDLE_LAUNCH, &next->place, until_ns);
+}
+
+/* Until when the thread before made calls, if the other one made none that could tell why. */
+static uint64_t handed_over(const struct passage *p, const struct idle_gap *g)
+{
+    const struct idle_thread *t = g->maker.thread, *b = g->before.thread;
+    if (!b || b == t || t->depth)
+        return 0;
+    for (uint32_t i = t->count; i; i--) {
+        const struct idle_entry *e = idle_thread_entry(t, i - 1);
+        if (e->begin_ns >= g->call_begin_ns)
+            continue;
+        if (e->end_ns > p->at_ns)
+            return 0;
+        break;
+    }
+    if (b->depth)
+        return g->call_begin_ns;
+    for (uint32_t i = b->count; i; i--)
+        if (idle_thread_entry(b, i - 1)->begin_ns < g->call_begin_ns)
+            return earlier(idle_thread_entry(b, i - 1)->end_ns, g->call_begin_ns);
+    return 0;
+}
+
+int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
+                    const struct idle_gap *g)
+{
+    static const struct idle_place nowhere = {.function = IDLE_NONE};
+    struct idle_place device = idle_text("on the device");
+    struct passage p = {
+        .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
+    struct idle_entry call = {.begin_ns = g->call_begin_ns,
+                              .end_ns = g->call_end_ns,
+                              .place = g->place,
+                              .cause = IDLE_LAUNCH};
+    rows->gap++;
+    if (!g->maker.thread) {
+        put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
+        return p.error;
+    }
+    uint64_t until_ns = earlier(handed_over(&p, g), g->end_ns);
+    if (until_ns > p.at_ns)
+        follow(&p, &g->before, &call, until_ns);
+    follow(&p, &g->maker, &call, earlier(g->call_end_ns, g->end_ns));
+    /* It was queued in time, or is on its way. */
+    p.thread = g->maker.index;
+    put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, g->end_ns);
+    return p.error;
+}
+
+int idle_gap_charge_last(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
+                         const struct idle_gap *g)
+{
+    struct idle_place behind = idle_text("after the last work");
+    struct passage p = {
+        .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
+    const struct idle_entry *last = g->before.thread ? idle_thread_last(g->before.thread) : NULL;
+    rows->gap++;
+    if (last && last->is_open && last->waits) {
+        p.thread = g->before.index;
+        put(&p, IDLE_NOTHING, &behind, earlier(later(last->begin_ns, g->begin_ns), g->end_ns));
+        put(&p, IDLE_SYNC, &last->place, g->end_ns);
+    }
+    p.thread = IDLE_NONE;
+    put(&p, IDLE_NOTHING, &behind, g->end_ns);
+    return p.error;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A gap, in which a device of a process did nothing, is cut into pieces, each of one cause and one
+ * place: by what the thread did that made the work which ends it (GUIDE.md, "Why is the GPU
+ * idle?").
+ */
+#ifndef GPUPROF_COLLECTOR_IDLE_GAP_H
+#define GPUPROF_COLLECTOR_IDLE_GAP_H
+
+#include "find/idle_thread.h"
+
+/* A thread that makes no call for so long does something else. */
+#define IDLE_NOTHING_NS 5000000000u
+
+struct idle_maker {
+    const struct idle_thread *thread; /* NULL: not known */
+    uint32_t index;
+};
+
+struct idle_gap {
+    uint64_t begin_ns; /* of what is to be charged */
+    uint64_t end_ns;
+    uint64_t busy_ns;    /* until then the device was busy ... */
+    uint64_t compute_ns; /* ... and computed; before begin_ns */
+    uint32_t process;
+    uint32_t device;
+    struct idle_maker maker;  /* of the work that ends it */
+    struct idle_maker before; /* and of the work before it */
+    uint64_t call_begin_ns;   /* of the call that made the work */
+    uint64_t call_end_ns;
+    struct idle_place place; /* of that call */
+    bool is_first;           /* the process had done no work */
+    uint64_t first_call_ns;  /* then: begin of the process's first call */
+};
+
+/* Charges all of it. `causes`: ns by cause, added to. 0 or GPUPROF_NO_MEMORY. */
+int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
+                    const struct idle_gap *gap);
+
+/* The same of a gap that no work ends. */
+int idle_gap_charge_last(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
+                         const struct idle_gap *gap);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the places of idle time are called. */
+#ifndef GPUPROF_COLLECTOR_IDLE_PLACE_H
+#define GPUPROF_COLLECTOR_IDLE_PLACE_H
+
+#include "find/idle_rows.h"
+#include "model/event_walk.h"
+
+/* What is of one cause and place, in all processes. */
+struct idle_total {
+    enum idle_cause cause;
+    char *place; /* owned: for people */
+    uint64_t ns;
+    uint64_t count;
+    uint32_t longest; /* index of the row with the longest gap */
+};
+
+/* Does a range of this name say that data is loaded in it? */
+bool idle_says_loading(const char *name);
+
+/* The place in new memory, after the walk: "train (train.py:17)", an operator, a range, a function;
+ * NULL: no memory. */
+char *idle_place_text(const struct walk *walk, const struct idle_row *row);
+
+/* Adds up the rows by cause and place, the largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
+int idle_totals(const struct walk *walk, const struct idle_rows *rows, struct idle_total **totals,
+                uint32_t *count);
+
+#endif

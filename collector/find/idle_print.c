@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the devices' time went, on paper. */
+#include "find/idle.h"
+#include "read/process_title.h"
+
+enum {
+    DEVICE,
+    RANK,
+    HOST,
+    PID,
+    GPU,
+    WINDOW,
+    COMPUTE,
+    COMMUNICATION,
+    COPIES,
+    IDLE,
+    IDLE_SHARE,
+    STOPPED,
+    CAUSES,
+    DEVICE_COLUMNS = CAUSES + IDLE_CAUSES
+};
+
+static const struct column device_columns[DEVICE_COLUMNS] = {
+    [DEVICE] = {NULL, "device"},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [WINDOW] = {"window_ns", "time", COLUMN_NS, 12},
+    [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 12},
+    [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 12, .spare = 1},
+    [COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
+    [IDLE] = {"idle_ns", "idle", COLUMN_NS, 12},
+    [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7},
+    [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true},
+    [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_HOST] = {"idle_host_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_SYNC] = {"idle_sync_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_COPY] = {"idle_copy_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_LOADER] = {"idle_loader_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_ALLOCATION] = {"idle_allocation_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_COMMUNICATION] = {"idle_communication_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_CAPTURE] = {"idle_capture_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_START_UP] = {"idle_start_up_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_NOTHING] = {"idle_nothing_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_UNKNOWN] = {"idle_unknown_ns", NULL, COLUMN_NS},
+};
+
+static void devices_begin(struct table *t, enum report_format format)
+{
+    const struct idle *d = t->source;
+    (void)format;
+    t->is_there = d && d->device_count;
+    t->count = t->is_there ? d->device_count : 0;
+}
+
+static struct cell device_name(const struct idle_device *device)
+{
+    const char *rank = process_rank(device->process);
+    char *text = NULL;
+    int length =
+        rank ? asprintf(&text, "rank %.16s, GPU %llu", rank, (unsigned long long)device->device)
+             : asprintf(&text, "process %u, GPU %llu", device->process->header.pid,
+                        (unsigned long long)device->device);
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+static void fill_device(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
+    uint64_t window_ns = device->end_ns - device->begin_ns;
+    (void)format;
+    cells[DEVICE] = device_name(device);
+    cells[RANK] = cell_text(process_rank(device->process));
+    cells[HOST] = cell_text(device->process->header.host);
+    cells[PID] = cell_number(device->process->header.pid);
+    cells[GPU] = cell_number(device->device);
+    cells[WINDOW] = cell_number(window_ns);
+    cells[COMPUTE] = cell_number(device->parts[IDLE_COMPUTE]);
+    cells[COMMUNICATION] = cell_number(device->parts[IDLE_COMMUNICATING]);
+    cells[COPIES] = cell_number(device->parts[IDLE_COPYING]);
+    cells[IDLE] = cell_number(device->idle_ns);
+    cells[IDLE_SHARE] = cell_share(device->idle_ns, window_ns);
+    if (device->stopped_ns || format != FORMAT_TEXT)
+        cells[STOPPED] = cell_number(device->stopped_ns);
+    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++)
+        cells[CAUSES + cause] = cell_number(device->causes[cause]);
+}
+
+enum {
+    PLACE,
+    CAUSE,
+    COUNT,
+    TOTAL,
+    SHARE,
+    LONGEST,
+    AT,
+    PLACE_RANK,
+    PLACE_PID,
+    PLACE_GPU,
+    PLACE_COLUMNS
+};
+
+static const struct column place_columns[PLACE_COLUMNS] = {
+    [PLACE] = {"place", "where"},
+    [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13},
+    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
+    [SHARE] = {"share", "of idle", COLUMN_SHARE, 7},
+    [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1},
+    [AT] = {"at_ns", "at", COLUMN_NS, 12, .spare = 2},
+    [PLACE_RANK] = {"rank", NULL},
+    [PLACE_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [PLACE_GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+};
+
+static void places_begin(struct table *t, enum report_format format)
+{
+    const struct idle *d = t->source;
+    (void)format;
+    t->is_there = d && d->device_count;
+    t->count = t->is_there ? d->total_count : 0;
+}
+
+static void fill_place(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct idle *d = t->source;
+    const struct idle_total *total = &d->totals[index];
+    const struct idle_row *row = &d->rows.list[total->longest];
+    const struct idle_device *device = &d->devices[row->device];
+    uint64_t origin_ns = d->walk->survey.origin_ns;
+    (void)format;
+    cells[PLACE] = cell_text(total->place);
+    cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
+    cells[COUNT] = cell_number(total->count);
+    cells[TOTAL] = cell_number(total->ns);
+    cells[SHARE] = cell_share(total->ns, d->idle_ns);
+    cells[LONGEST] = cell_number(row->longest_ns);
+    /* What begins with the process begins before the first event. */
+    cells[AT] = cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
+    cells[PLACE_RANK] = cell_text(process_rank(device->process));
+    cells[PLACE_PID] = cell_number(device->process->header.pid);
+    cells[PLACE_GPU] = cell_number(device->device);
+}
+
+const struct table_info idle_tables[IDLE_TABLES] = {
+    {.name = "gpu_time",
+     .key = "gpu_time",
+     .title = "where the GPUs' time went",
+     .columns = device_columns,
+     .column_count = DEVICE_COLUMNS,
+     .text = {WINDOW, COMPUTE, COMMUNICATION, COPIES, IDLE, IDLE_SHARE, STOPPED},
+     .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
+             {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
+     .csv_count = 2,
+     .text_limit = 10,
+     .more = "... and %s more devices; --limit=N shows more of them",
+     .begin = devices_begin,
+     .row = fill_device},
+    {.name = "idle",
+     .key = "idle",
+     .title = "why the GPUs were idle",
+     .columns = place_columns,
+     .column_count = PLACE_COLUMNS,
+     .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
+     .csv = {{CSV_IDLE, NULL, CAUSE, 0, {COUNT, TOTAL, [FIELD_MAX] = LONGEST}}},
+     .csv_count = 1,
+     .text_limit = 10,
+     .more = "... and %s more places; --limit=N shows more of them",
+     .begin = places_begin,
+     .row = fill_place},
+};

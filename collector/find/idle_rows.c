@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/idle_rows.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+const char *const idle_cause_words[IDLE_CAUSES] = {
+    [IDLE_LAUNCH] = "launch",
+    [IDLE_HOST] = "host",
+    [IDLE_SYNC] = "sync",
+    [IDLE_COPY] = "copy",
+    [IDLE_LOADER] = "loader",
+    [IDLE_ALLOCATION] = "allocation",
+    [IDLE_COMMUNICATION] = "communication",
+    [IDLE_CAPTURE] = "capture",
+    [IDLE_START_UP] = "start-up",
+    [IDLE_NOTHING] = "nothing",
+    [IDLE_UNKNOWN] = "unknown",
+};
+
+static const char other_places[] = "other places";
+
+void idle_rows_release(struct idle_rows *r)
+{
+    free(r->list);
+    number_set_release(&r->numbers);
+    *r = (struct idle_rows){0};
+}
+
+static uint32_t hash_of(const void *item)
+{
+    const struct idle_row *r = item;
+    uint64_t hash = ((uint64_t)r->place.stack << 32 | r->place.function) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ r->place.word) * 0xC2B2AE3D27D4EB4Fu;
+    hash = (hash ^ hash >> 29 ^ ((uint64_t)r->device << 32 | r->thread)) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32 ^ r->cause ^ r->place.kind << 8);
+}
+
+static bool same(const void *a, const void *b)
+{
+    return memcmp(a, b, offsetof(struct idle_row, ns)) == 0;
+}
+
+static const struct number_kind kind = {sizeof(struct idle_row), hash_of, same};
+
+/* The row's number; 0: no memory. */
+static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
+{
+    struct idle_row row = *what;
+    uint32_t *number = number_set_find(&r->numbers, &kind, r->list, r->count, what);
+    if (number && !*number && r->count >= IDLE_ROWS_MAX) {
+        row.place = idle_text(other_places);
+        row.thread = IDLE_NONE;
+        number = number_set_find(&r->numbers, &kind, r->list, r->count, &row);
+    }
+    if (!number || *number)
+        return number ? *number : 0;
+    struct idle_row *list = array_room(r->list, r->count, &r->capacity, sizeof *list, 64);
+    if (!list)
+        return 0;
+    r->list = list;
+    list[r->count] = row;
+    return *number = ++r->count;
+}
+
+int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
+{
+    /* Mostly it is the one before: a loop has few places. */
+    if (!r->last || !same(&r->list[r->last - 1], what))
+        r->last = number_of(r, what);
+    if (!r->last)
+        return GPUPROF_NO_MEMORY;
+    struct idle_row *row = &r->list[r->last - 1];
+    if (row->gap != r->gap || !row->count) {
+        row->gap = r->gap;
+        row->gap_ns = 0;
+        row->gap_at_ns = at_ns;
+        row->count++;
+    }
+    row->ns += ns;
+    row->gap_ns += ns;
+    if (row->gap_ns > row->longest_ns) {
+        row->longest_ns = row->gap_ns;
+        row->longest_at_ns = row->gap_at_ns;
+    }
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What idle time of the devices is charged to: a row for each process, device, thread, cause and
+ * place. Memory: 112 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
+ * then has no place of its own, and takes a row for each device and cause at most.
+ */
+#ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
+#define GPUPROF_COLLECTOR_IDLE_ROWS_H
+
+#include "base/number_set.h"
+
+#define IDLE_ROWS_MAX (1u << 16)
+#define IDLE_NONE     UINT32_MAX /* no thread, no function */
+
+/* The words of these are in idle_cause_words. */
+enum idle_cause {
+    IDLE_LAUNCH,
+    IDLE_HOST,
+    IDLE_SYNC,
+    IDLE_COPY,
+    IDLE_LOADER,
+    IDLE_ALLOCATION,
+    IDLE_COMMUNICATION,
+    IDLE_CAPTURE,
+    IDLE_START_UP,
+    IDLE_NOTHING,
+    IDLE_UNKNOWN,
+    IDLE_CAUSES
+};
+
+extern const char *const idle_cause_words[IDLE_CAUSES];
+
+/* What `word` is, which goes where there is no stack with a line. */
+enum idle_word {
+    IDLE_WORD_NONE,
+    IDLE_WORD_OP,   /* the number of an operator's name */
+    IDLE_WORD_NAME, /* a view of a struct kernel_name: an operator's, a label's, a range's */
+    IDLE_WORD_OURS, /* a view of a text of our own, which is all there is to say */
+    IDLE_WORD_RANK, /* the index of the process that was waited for */
+};
+
+struct idle_place {
+    uint64_t word;
+    uint32_t stack;    /* number of a STACK record; 0: none */
+    uint32_t function; /* struct function index, or IDLE_NONE */
+    uint32_t kind;     /* enum idle_word */
+    uint32_t reserved; /* 0, so that places can be compared as bytes */
+};
+
+struct idle_row {
+    struct idle_place place;
+    uint32_t process; /* index */
+    uint32_t device;  /* place in struct idle's devices */
+    uint32_t thread;  /* index, or IDLE_NONE */
+    uint32_t cause;   /* enum idle_cause; up to here: what a row is */
+    uint64_t ns;
+    uint64_t count;         /* gaps of which it has something */
+    uint64_t longest_ns;    /* that it has of one gap, */
+    uint64_t longest_at_ns; /* and where that begins */
+    uint64_t gap;           /* number of the last gap, ... */
+    uint64_t gap_ns;        /* ... of which it has so much, ... */
+    uint64_t gap_at_ns;     /* ... from here on */
+};
+
+struct idle_rows {
+    struct idle_row *list; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t last; /* that something was added to */
+    struct number_set numbers;
+    uint64_t gap; /* number of the gap that is being charged, from 1 on */
+};
+
+void idle_rows_release(struct idle_rows *r);
+
+/* Adds `ns` from `at_ns` on to the row that is what `what` is. 0 or GPUPROF_NO_MEMORY. */
+int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
+
+static inline struct idle_place idle_text(const char *ours)
+{
+    return (struct idle_place){
+        .word = (uintptr_t)ours, .function = IDLE_NONE, .kind = IDLE_WORD_OURS};
+}
+
+#endif

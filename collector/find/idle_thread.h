@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread did last: its calls, one behind the other, and what it was in while it made them
+ * that says more than they do (data loading, a capture). Memory: 48 bytes a call, IDLE_ENTRIES_MAX
+ * of a thread at most; older ones are forgotten.
+ */
+#ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
+#define GPUPROF_COLLECTOR_IDLE_THREAD_H
+
+#include "find/idle_rows.h"
+
+#define IDLE_ENTRIES_MAX 128
+
+/* Calls of a thread that are closer than that follow each other at once. */
+#define IDLE_NEAR_NS 50000u
+
+struct idle_entry {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    struct idle_place place;
+    uint8_t cause; /* enum idle_cause */
+    bool waits;    /* for the device, and for all of it that was asked for before */
+    bool is_open;  /* it never returned */
+};
+
+struct idle_thread {
+    struct idle_entry *entries; /* owned: a ring; in the order of time, none overlaps another */
+    uint32_t capacity;
+    uint32_t first;
+    uint32_t count;
+    bool has_forgotten;
+    uint32_t depth; /* of what it is in; 0: in nothing */
+    struct idle_entry in;
+};
+
+void idle_thread_release(struct idle_thread *t);
+
+static inline struct idle_entry *idle_thread_entry(const struct idle_thread *t, uint32_t index)
+{
+    uint32_t at = t->first + index;
+    return &t->entries[at < t->capacity ? at : at - t->capacity];
+}
+
+static inline struct idle_entry *idle_thread_last(const struct idle_thread *t)
+{
+    return t->count ? idle_thread_entry(t, t->count - 1) : NULL;
+}
+
+/* A call, unless the thread is in something; in the order of time. 0 or GPUPROF_NO_MEMORY. */
+int idle_thread_call(struct idle_thread *t, const struct idle_entry *call);
+
+/* Between these the thread is in that; calls from its begin on were made in it. 0 or
+ * GPUPROF_NO_MEMORY. */
+void idle_thread_enter(struct idle_thread *t, const struct idle_entry *what);
+int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what);
+
+/* A part of a call was something else, if its last call has it. 0 or GPUPROF_NO_MEMORY. */
+int idle_thread_part(struct idle_thread *t, const struct idle_entry *part);
+
+#endif

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the devices' time went, and why they were idle."""
+
+import json
+
+import pytest
+from stream_reader import CALL, PAUSE, POP, PUSH, TYPE_NUMBERS
+
+MAIN, DEVICE, OTHER = 1, 2, 3
+US = 1000
+PARTS = ("compute_ns", "communication_ns", "copies_ns", "idle_ns", "stopped_ns")
+CAUSES = ("launch", "host", "sync", "copy", "loader", "allocation", "communication", "capture",
+          "start_up", "nothing", "unknown")
+KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce")
+
+
+class Script:
+    """A process's records, as make_records takes them; times in microseconds."""
+
+    def __init__(self, rank=0, now=1_000_000):
+        self.lines, self.rank, self.now, self.correlation = [], rank, now, 0
+        for number, name in enumerate(KERNELS, 1):
+            self.add("kernel_name", DEVICE, 0, 0, args=(number,), text=name)
+
+    def add(self, kind, thread, begin, us, correlation=0, flags=0, code=0, args=(), text=""):
+        number = TYPE_NUMBERS.get(kind, kind)
+        self.lines.append((thread, begin, f"{number} {thread} {int(begin * US)} {int(us * US)} "
+                           f"{correlation} {flags} {code} 0 {','.join(map(str, args)) or '-'} "
+                           f"{text}"))
+
+    def call(self, function, us, thread=MAIN, flags=0):
+        """Returns its begin."""
+        self.correlation += 1
+        self.add(CALL, thread, self.now, us, self.correlation, flags, function)
+        self.now += us
+        return self.now - us
+
+    def work(self, after, us, kind="kernel", kernel=1, device=0):
+        """Work of the last call begins so long after that call's begin."""
+        args = (device, 1, 7, kernel, 1, 1) if kind == "kernel" else (device, 1, 7, 1, 1, 1)
+        self.add(kind, DEVICE, self.last + after, us, self.correlation, args=args)
+
+    def launch(self, us=5, after=4, lasts=100, function="cudaLaunchKernel", **work):
+        self.last = self.call(function, us)
+        self.work(after, lasts, **work)
+
+    def range(self, text, us, thread=MAIN):
+        self.add(PUSH, thread, self.now, 0, args=(0,) * 6, text=text)
+        self.now += us
+        self.add(POP, thread, self.now, 0, args=(0,))
+
+    def text(self):
+        return [f"process {self.rank}", *(line for _, _, line in
+                                          sorted(self.lines, key=lambda line: line[:2]))]
+
+
+@pytest.fixture(name="report")
+def fixture_report(run_verb, make_records):
+    def report(*scripts):
+        folder = make_records(line for script in scripts for line in script.text())
+        done = run_verb("report", "--format=json", "--table=gpu_time,idle", folder)
+        return check_sums(json.loads(done.stdout))
+    return report
+
+
+def check_sums(report):
+    """All adds up to the nanosecond."""
+    for row in report["gpu_time"]:
+        assert sum(row[part] for part in PARTS) == row["window_ns"]
+        assert sum(row[f"idle_{cause}_ns"] for cause in CAUSES) == row["idle_ns"]
+    for cause in CAUSES:
+        assert sum(row["total_ns"] for row in report["idle"]
+                   if row["cause"].replace("-", "_") == cause) == \
+            sum(row[f"idle_{cause}_ns"] for row in report["gpu_time"])
+    return report
+
+
+def causes(report, device=0):
+    row = report["gpu_time"][device]
+    found = {cause: row[f"idle_{cause}_ns"] / US for cause in CAUSES if row[f"idle_{cause}_ns"]}
+    found.pop("start_up", None)
+    return found
+
+
+def started():
+    """A kernel that ends at 100 us from now, launched in time."""
+    s = Script()
+    s.launch()
+    s.now = s.last + 10
+    return s
+
+
+SCENES = {}
+
+
+def scene(**wanted):
+    def keep(function):
+        SCENES[function.__name__] = function, wanted
+        return function
+    return keep
+
+
+@scene(launch=1 + 4 + 3 + 6)
+def launch_calls_and_what_is_near(s):
+    """The kernel ends at 104; the next one's call begins 1 us later, and is 4 us long; it begins
+    3 us after that. The third one is queued in time."""
+    s.now = s.last + 70
+    s.call("cudaEventRecord", 1)
+    s.now = s.last + 105
+    s.launch(us=4, after=7, lasts=50)
+    s.launch(us=4, after=7 + 50 - 4 + 6, lasts=50)
+
+
+@scene(host=396, launch=4)
+def host_code_between_calls(s):
+    s.now = s.last + 500
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(sync=46 + 50 + 3 + 4)
+def a_synchronisation_pays_for_as_long_as_it_waited(s):
+    """It begins 10 us behind the launch, and returns when the device was idle for 46 us."""
+    s.call("cudaDeviceSynchronize", 140)
+    s.now += 50 + 3
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(sync=46 + 94, host=500 - 94, launch=4)
+def what_is_beyond_that_is_the_hosts(s):
+    s.call("cudaDeviceSynchronize", 140)
+    s.now += 500
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(host=1, copy=200 + 10, launch=5 + 7)
+def a_blocking_copy_stages(s):
+    """In the call before the copy begins, and after it has ended."""
+    s.now = s.last + 105
+    s.launch(us=300, after=200, lasts=90, function="cudaMemcpy", kind="copy")
+    s.launch(us=5, after=12, lasts=50)
+
+
+@scene(host=20, allocation=300, launch=10 + 4)
+def allocation(s):
+    s.now = s.last + 104 + 20
+    s.call("cudaMalloc", 300)
+    s.now += 10
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(loader=2000, launch=15 + 4)
+def data_loading(s):
+    s.now = s.last + 104
+    s.range("Load Batch 17", 2000)
+    s.now += 15
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(capture=1000 + 10 + 700, launch=15 + 4)
+def capture_and_instantiation(s):
+    s.now = s.last + 104
+    begin = s.now
+    s.call("cudaStreamBeginCapture", 5)
+    s.call("cudaLaunchKernel", 5, flags=1)
+    s.now = begin + 995
+    s.call("cudaStreamEndCapture", 5)
+    s.now += 10
+    s.call("cudaGraphInstantiate", 700)
+    s.now += 15
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(nothing=6_000_000, launch=4)
+def nothing_at_all(s):
+    s.now = s.last + 104 + 6_000_000
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(sync=300)
+def queued_in_time_but_late(s):
+    """What it depends on is not the device's."""
+    s.launch(us=4, after=94 + 300, lasts=50)
+
+
+@scene(nothing=1000)
+def after_the_last_work(s):
+    s.now = s.last + 104 + 995
+    s.call("cudaFree", 5)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_gap_has_its_cause(name, report):
+    act, wanted = SCENES[name]
+    script = started()
+    act(script)
+    assert causes(report(script)) == wanted
+
+
+def test_what_ran_goes_before_what_it_covers(report):
+    s = started()  # 4 to 104
+    s.work(50, 150, kind="copy")  # 50 to 200
+    s.work(90, 70, kernel=3)  # 90 to 160: NCCL's
+    row = report(s)["gpu_time"][0]
+    assert (row["compute_ns"], row["communication_ns"], row["copies_ns"]) == \
+        (100 * US, 56 * US, 40 * US)
+
+
+def test_time_that_was_not_recorded_is_not_idle(report):
+    s = started()
+    s.add(PAUSE, MAIN, s.last + 104 + 50, 0, args=(1,))
+    s.add(PAUSE, MAIN, s.last + 104 + 250, 0, args=(0,))
+    s.now = s.last + 104 + 300
+    s.launch(us=4, after=4, lasts=50)
+    row = report(s)["gpu_time"][0]
+    assert row["stopped_ns"] == 200 * US and row["idle_host_ns"] == 100 * US
+
+
+@pytest.mark.parametrize("shape", ["train", "loss"])
+def test_all_adds_up(shape, run_verb, make_gpu):
+    folder = make_gpu(shape, 3, 300)
+    report = json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                 folder).stdout)
+    assert len(check_sums(report)["gpu_time"]) >= 3
