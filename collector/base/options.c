@@ -30,6 +30,9 @@ const struct option_info option_infos[] = {
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
+    {OPTION_NO_COUNTERS, 0, "no-counters", NULL,
+     "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
+     "speed of copies, memory, launches"},
     {OPTION_TABLES, 'o', "output", "FILE",
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
     {OPTION_FORMAT, 0, "format", "text|json|csv",
@@ -185,6 +188,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
+    case OPTION_NO_COUNTERS: o->no_counters = true; break;
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_STEP_BY: o->step_by = value; break;

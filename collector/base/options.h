@@ -50,6 +50,7 @@ typedef uint64_t option_set;
 #define OPTION_FOLD         (UINT64_C(1) << 33) /* --fold-unnamed */
 #define OPTION_MERGE_RANKS  (UINT64_C(1) << 34) /* --merge-ranks */
 #define OPTION_SOURCE       (UINT64_C(1) << 35) /* --source DIR */
+#define OPTION_NO_COUNTERS  (UINT64_C(1) << 36) /* --no-counters */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -104,6 +105,7 @@ struct options {
     double step_samples;      /* 0: not said */
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
+    bool no_counters;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
     enum report_groups groups;

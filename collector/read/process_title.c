@@ -52,23 +52,37 @@ char *process_program(const struct process *p, char *text, size_t capacity)
     return text;
 }
 
-char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+char *process_rank_title(const struct process *p, char *text)
 {
     const char *rank = process_rank(p);
+    *text = '\0';
+    if (rank)
+        snprintf(text, RANK_TITLE_BYTES, "rank %.16s: ", rank);
+    return text;
+}
+
+char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+{
     const char *host = p->header.host;
     const char *cut;
     size_t length;
     const char *command = command_of(p, &length, &cut);
-    char before[32] = "", behind[STREAM_HOST_BYTES_MAX + 32] = "";
-    if (rank)
-        snprintf(before, sizeof before, "rank %.16s: ", rank);
+    char behind[STREAM_HOST_BYTES_MAX + 32] = "";
     if (host[0] && with_pid)
         snprintf(behind, sizeof behind, " (%s, pid %u)", host, p->header.pid);
     else if (host[0])
         snprintf(behind, sizeof behind, " (%s)", host);
     else if (with_pid)
         snprintf(behind, sizeof behind, " (pid %u)", p->header.pid);
-    snprintf(text, capacity, "%s%.*s%s%s", before, (int)length, command, cut, behind);
+    snprintf(text, capacity, "%.*s%s%s", (int)length, command, cut, behind);
+    return text;
+}
+
+char *process_title(const struct process *p, bool with_pid, char *text, size_t capacity)
+{
+    char rank[RANK_TITLE_BYTES], command[1024];
+    snprintf(text, capacity, "%s%s", process_rank_title(p, rank),
+             process_command_title(p, with_pid, command, sizeof command));
     return text;
 }
 

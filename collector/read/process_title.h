@@ -22,6 +22,11 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
  */
 char *process_program(const struct process *p, char *text, size_t capacity);
 
+/* Its two parts: "rank 3: ", or nothing, in RANK_TITLE_BYTES; and what is behind it. */
+#define RANK_TITLE_BYTES 32
+char *process_rank_title(const struct process *p, char *text);
+char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity);
+
 /* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
 char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 

@@ -15,6 +15,19 @@
 _Static_assert(CHROME_EVENT_BYTES + 6 * KERNEL_NAME_BYTES_MAX < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
 
+/* A number that is written twice. */
+struct number_text {
+    uint32_t bytes;
+    char text[2 * JSON_COPY_BYTES];
+};
+_Static_assert(JSON_DECIMAL_MAX + 4 <= 2 * JSON_COPY_BYTES, "a number fits");
+
+static inline char *put_again(char *out, const struct number_text *number)
+{
+    memcpy(out, number->text, sizeof number->text);
+    return out + number->bytes;
+}
+
 /* An event that is being written. */
 struct gpu_slice {
     const struct slice *of;
@@ -23,6 +36,7 @@ struct gpu_slice {
     uint64_t end_ns;
     uint64_t device;
     uint64_t stream;
+    struct number_text begin; /* begin_ns as it is written, for the event and its arrow */
 };
 
 #define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
@@ -57,7 +71,9 @@ static int place(struct trace_writer *w, const struct slice *of, enum row_kind k
     s->stream = stream;
     s->begin_ns = chrome_time(w, e->begin_ns);
     s->end_ns = chrome_time(w, e->end_ns);
-    s->row = gpu_rows_get(&w->gpu_rows, e->process, kind, device, stream, s->begin_ns);
+    s->row = kind == ROW_OVERHEAD
+                 ? gpu_rows_lane(&w->gpu_rows, e->process, kind, device, stream, 0)
+                 : gpu_rows_get(&w->gpu_rows, e->process, kind, device, stream, s->begin_ns);
     if (!s->row)
         return GPUPROF_NO_MEMORY;
     int error = s->row->named ? 0 : chrome_name_row(w, s->row);
@@ -68,16 +84,17 @@ static int place(struct trace_writer *w, const struct slice *of, enum row_kind k
 }
 
 /* {"ph":"X",... up to the first member of args. */
-static char *put_head(const struct gpu_slice *s, char *out, const char *category, const char *name,
-                      size_t name_bytes)
+static inline __attribute__((always_inline)) char *
+put_head(struct gpu_slice *s, char *out, const char *category, const char *name, size_t name_bytes)
 {
     out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
     out = chrome_put(out, category, strlen(category));
     out = PUT(out, "\",\"name\":");
     out = chrome_put(out, name, name_bytes);
     out = PUT(out, ",\"pid\":");
-    out = chrome_put(out, s->row->row.ids, s->row->row.ids_bytes);
-    out = json_microseconds(out, s->begin_ns);
+    out = chrome_put_ids(out, &s->row->row);
+    s->begin.bytes = (uint32_t)(json_microseconds(s->begin.text, s->begin_ns) - s->begin.text);
+    out = put_again(out, &s->begin);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, s->end_ns - s->begin_ns);
     return PUT(out, ",\"args\":{");
@@ -157,28 +174,31 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     if (begin_ns < chrome_time(w, s->of->call.begin_ns))
         begin_ns = chrome_time(w, s->of->call.begin_ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    struct number_text number;
+    number.bytes = (uint32_t)(json_decimal(number.text, id) - number.text);
     out = PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
-    out = json_decimal(out, id);
+    out = put_again(out, &number);
     out = PUT(out, ",\"pid\":");
-    out = chrome_put(out, row->ids, row->ids_bytes);
+    out = chrome_put_ids(out, row);
     out = json_microseconds(out, begin_ns);
     out = PUT(out, "},\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
-    out = json_decimal(out, id);
+    out = put_again(out, &number);
     out = PUT(out, ",\"pid\":");
-    out = chrome_put(out, s->row->row.ids, s->row->row.ids_bytes);
-    out = json_microseconds(out, s->begin_ns);
+    out = chrome_put_ids(out, &s->row->row);
+    out = put_again(out, &s->begin);
     *out++ = '}';
     output_advance(w->out, out);
 }
 
-/* Ends the event; the arrow, and the ranges that the work was made in. */
-static int finish(struct trace_writer *w, const struct gpu_slice *s, char *out, bool project)
+/* Ends the event; the arrow, counters, and the ranges that the work was made in. */
+static int finish(struct trace_writer *w, const struct gpu_slice *s, char *out, bool is_work)
 {
     out = PUT(out, "}}");
     output_advance(w->out, out);
     put_flow(w, s);
-    if (!project)
-        return 0;
+    int error = is_work ? chrome_count_work(w, s->of, s->row) : 0;
+    if (!is_work || error < 0)
+        return error;
     return projections_add(&w->projections, s->row->process, s->row->device, s->row->stream,
                            s->begin_ns, s->end_ns, s->of->is_called ? &s->of->call : NULL);
 }
@@ -393,6 +413,7 @@ static int put_sync_slice(struct trace_writer *w, const struct slice *of)
     return finish(w, &s, out, false);
 }
 
+/* All in one row: of those that overlap, the later ones are shown shorter. */
 static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
 {
     const struct record *r = of->event.record;
@@ -406,6 +427,8 @@ static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
     out = put_head(&s, out, "overhead", name, length);
     out = put_text(PUT(out, "\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
+    if (s.end_ns - s.begin_ns != of->event.end_ns - of->event.begin_ns)
+        out = json_microseconds(PUT(out, ",\"took (us)\":"), of->event.end_ns - of->event.begin_ns);
     out = PUT_FIELD(out, "process", record_arg(r, OVERHEAD_PROCESS));
     out = PUT_FIELD(out, "thread", record_arg(r, OVERHEAD_THREAD));
     /* Not "correlation": Kineto's readers take what has one for the call that made the work. */
@@ -457,7 +480,7 @@ static int put_memory(struct trace_writer *w, const struct slice *s)
     output_advance(w->out, out);
     chrome_reach(w, e->process, at_ns, at_ns);
     w->gpu_events++;
-    return 0;
+    return on_device ? chrome_count_memory(w, s, device) : 0;
 }
 
 int chrome_gpu(struct trace_writer *w, const struct slice *s)

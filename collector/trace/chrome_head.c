@@ -15,8 +15,8 @@
 #include "record/losses.h"
 #include "trace/chrome.h"
 
-#define DEVICE_SORT_INDEX 5000000u /* devices come behind all processes */
-#define DEVICE_PLACES_MAX 64       /* readers know ordinals up to 63 */
+#define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
+#define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* a process's: its own, then its devices' */
 
 /* Writes an object of cJSON as one element of traceEvents and deletes it. */
 static int put_object(struct trace_writer *w, cJSON *object, const char *before)
@@ -71,9 +71,9 @@ static int put_thread(struct trace_writer *w, const struct process *p, const str
     else
         snprintf(name, sizeof name, "%s (number %u)", t->name[0] ? t->name : "thread", t->number);
     int error = put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, name, 0);
-    return error < 0
-               ? error
-               : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL, t->number);
+    return error < 0 ? error
+                     : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL,
+                                    GPU_LANES_MAX + t->number);
 }
 
 int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
@@ -82,22 +82,30 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
     return put_metadata(w, "thread_name", p->shown_pid, tid, name, 0);
 }
 
-static int name_device(struct trace_writer *w, const struct gpu_row *row)
+int chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device, uint32_t *pid)
 {
+    struct key key = {p->index, device, 0};
+    int error = gpu_rows_pid(&w->gpu_rows, p, device, pid);
+    if (error < 0 || key_map_get(&w->named_devices, key))
+        return error;
+    if (key_map_set(&w->named_devices, key, 1) == GPUPROF_NO_MEMORY)
+        return GPUPROF_NO_MEMORY;
+
     char title[1024 + DEVICE_NAME_BYTES + 64];
-    char process[1024];
-    const struct surveyed_device *d = survey_device(w->scope.survey, row->process, row->device);
-    process_title(row->process, true, process, sizeof process);
-    snprintf(title, sizeof title, "GPU %llu%s%s: %s", (unsigned long long)row->device,
-             d && d->name[0] ? " " : "", d ? d->name : "", process);
-    int error = put_metadata(w, "process_name", row->pid, row->pid, title, 0);
-    snprintf(title, sizeof title, "GPU %llu", (unsigned long long)row->device);
+    char rank[RANK_TITLE_BYTES], command[1024];
+    const struct surveyed_device *d = survey_device(w->scope.survey, p, device);
+    /* What tells it from the others first: viewers cut the end off. */
+    snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
+             (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",
+             process_command_title(p, true, command, sizeof command));
+    error = put_metadata(w, "process_name", *pid, *pid, title, 0);
+    snprintf(title, sizeof title, "GPU %llu", (unsigned long long)device);
     if (error == 0)
-        error = put_metadata(w, "process_labels", row->pid, row->pid, title, 0);
-    return error < 0 ? error
-                     : put_metadata(w, "process_sort_index", row->pid, row->pid, NULL,
-                                    DEVICE_SORT_INDEX + 64 * row->process->index +
-                                        (uint32_t)(row->device % 64));
+        error = put_metadata(w, "process_labels", *pid, *pid, title, 0);
+    return error < 0
+               ? error
+               : put_metadata(w, "process_sort_index", *pid, *pid, NULL,
+                              SORT_PLACES * p->index + 1 + (uint32_t)(device % DEVICE_PLACES_MAX));
 }
 
 static uint32_t shown_tid(const struct process *p, uint32_t thread)
@@ -106,6 +114,20 @@ static uint32_t shown_tid(const struct process *p, uint32_t thread)
         if (p->threads.threads[i]->index == thread)
             return p->threads.threads[i]->shown_tid;
     return 0;
+}
+
+/* Of a device: ranges above their stream, its overlapping slices below, synchronisations last. Of
+ * a process: steps above its threads, the others below. */
+static uint32_t row_sort_index(const struct gpu_row *row)
+{
+    uint32_t stream = (uint32_t)(row->stream % (1u << 20)) << 8;
+    switch (row->kind) {
+    case ROW_STREAM: return stream + 128 + row->lane;
+    case ROW_ANNOTATION: return stream + row->lane;
+    case ROW_SYNC: return (1u << 28) + row->lane;
+    case ROW_STEP: return row->lane;
+    default: return (1u << 29) + row->lane;
+    }
 }
 
 int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
@@ -118,12 +140,10 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
     char name[128];
     char lane[32] = "";
     int error = 0;
-    struct key key = {row->pid, 0, 0};
+    uint32_t pid;
     row->named = true;
-    if (row->kind < ROW_OVERHEAD && !key_map_get(&w->named_pids, key)) {
-        error = key_map_set(&w->named_pids, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
-                                                                         : name_device(w, row);
-    }
+    if (row->kind < ROW_OVERHEAD)
+        error = chrome_name_device(w, row->process, row->device, &pid);
     if (row->lane && row->kind == ROW_ANNOTATION)
         snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
     else if (row->lane)
@@ -136,12 +156,9 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         snprintf(name, sizeof name, "%s%s", kinds[row->kind], lane);
     if (error == 0)
         error = put_metadata(w, "thread_name", row->pid, row->tid, name, 0);
-    /* Ranges above their stream, its overlapping slices below, synchronisations last. */
-    uint32_t order = row->kind == ROW_SYNC ? 1u << 28 : (uint32_t)(row->stream % (1u << 20)) << 8;
-    order += row->kind == ROW_STREAM ? 128 + row->lane : row->lane;
     return error < 0 ? error
                      : put_metadata(w, "thread_sort_index", row->pid, row->tid, NULL,
-                                    row->kind < ROW_OVERHEAD ? order : order + (1u << 29));
+                                    row_sort_index(row));
 }
 
 static int put_process(struct trace_writer *w, const struct process *p)
@@ -152,7 +169,8 @@ static int put_process(struct trace_writer *w, const struct process *p)
     if (error == 0 && w->scope.survey)
         error = put_metadata(w, "process_labels", p->shown_pid, p->shown_pid, "CPU", 0);
     if (error == 0)
-        error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL, p->index);
+        error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL,
+                             SORT_PLACES * p->index);
     for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
         if (t->number == 0)

@@ -12,6 +12,7 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
+#include "trace/color_name.h"
 
 #define STEP_NAME        "ProfilerStep#"
 #define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)
@@ -143,17 +144,21 @@ static char *room(struct trace_writer *w, const struct kernel_name *text)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+/* A profiler's own steps are in the trace already: readers would count them twice, had these the
+ * same names. */
 static int put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
                     uint64_t end_ns, const char *made_of)
 {
+    bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
     struct gpu_row *row = gpu_rows_get(&w->gpu_rows, p, ROW_STEP, 0, 0, begin_ns);
     if (!row)
         return GPUPROF_NO_MEMORY;
     int error = row->named ? 0 : chrome_name_row(w, row);
     gpu_row_fit(row, &begin_ns, &end_ns);
     char *out = room(w, NULL);
-    out = chrome_put_start(out, "user_annotation");
-    out = json_decimal(PUT(out, "\"" STEP_NAME), number);
+    out = chrome_put_start(out, is_again ? "step" : "user_annotation");
+    out = is_again ? PUT(out, "\"step ") : PUT(out, "\"" STEP_NAME);
+    out = json_decimal(out, number);
     *out++ = '"';
     out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
     out = PUT(out, "\"made of\":");
@@ -183,7 +188,7 @@ static int take_step(struct trace_writer *w, const struct event *e)
     return error;
 }
 
-/* Steps of other kinds: all are known before. A profiler's labels are in the trace already. */
+/* Steps of other kinds: all are known before. */
 static int put_known_steps(struct trace_writer *w, struct process *p)
 {
     const struct steps *steps = w->scope.steps;
@@ -192,9 +197,7 @@ static int put_known_steps(struct trace_writer *w, struct process *p)
     for (uint32_t i = steps->firsts[p->index]; error == 0 && i < end; i++) {
         const struct step *step = &steps->list[i];
         bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
-        if (steps->kind == STEPS_PROFILER)
-            chrome_span(w, p)->steps++;
-        else if (step->end_ns > step->begin_ns)
+        if (step->end_ns > step->begin_ns)
             error = put_step(w, p, step->number, chrome_time(w, step->begin_ns),
                              chrome_time(w, step->end_ns) - touches,
                              step->made_of                 ? step->made_of->shown
@@ -217,7 +220,10 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
     out = put_attributes(w, out, range);
     if (!ended)
         out = PUT(out, ",\"open\":true");
-    out = PUT(out, "}}");
+    *out++ = '}';
+    if (range->color)
+        out += sprintf(out, ",\"cname\":\"%s\"", color_name((uint32_t)range->color));
+    *out++ = '}';
     output_advance(w->out, out);
     /*
      * What the operator view of TensorBoard needs to tie kernels to something. Not in a trace of a

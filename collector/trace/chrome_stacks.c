@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stacks of calls and operators in a Chrome trace: the event names a stack frame, which names its
- * parent, and so on. Perfetto does not read those, so each stack is a text among the arguments,
- * too.
+ * parent, and so on. Perfetto does not read those, so each stack is an array among the arguments,
+ * too, of which viewers show an element a line.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "error.h"
 #include "trace/chrome.h"
 
-#define SEPARATOR " | "
+#define DEEPER "\"...\"" /* frames that are left out */
 
 /* Marks the node and those around it. */
 static int use(struct trace_writer *w, uint32_t node)
@@ -44,20 +44,19 @@ int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack
 char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node)
 {
     const struct call_tree *t = w->scope.tree;
-    out = PUT(out, ",\"stack\":\"");
+    out = PUT(out, ",\"stack\":[");
     const char *end = out + STACK_TEXT_BYTES;
     for (; node; node = call_tree_node(t, node)->parent) {
         const struct shown_frame *frame = call_tree_frame(t, node);
-        size_t length = frame->json_bytes - 2; /* without its quotes */
-        if (length + 2 * sizeof SEPARATOR > (size_t)(end - out)) {
-            out = PUT(out, "...");
+        if (frame->json_bytes + sizeof DEEPER > (size_t)(end - out)) {
+            out = PUT(out, DEEPER);
             break;
         }
-        out = chrome_put(out, frame->json + 1, length);
+        out = chrome_put(out, frame->json, frame->json_bytes);
         if (call_tree_node(t, node)->parent)
-            out = PUT(out, SEPARATOR);
+            *out++ = ',';
     }
-    *out++ = '"';
+    *out++ = ']';
     return out;
 }
 

@@ -31,9 +31,9 @@ struct piece {
 struct function_pieces {
     struct piece head;                    /* up to the pid */
     struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
-    struct piece symbol;                  /* ,"symbol":"..." where the name does not say it */
-    uint32_t callback;                    /* struct function */
+    struct piece tail;                    /* "cbid" and "symbol", each where there is one */
     uint8_t kinds[RECORD_ARGS_MAX];       /* enum arg_kind of each argument, described or not */
+    bool launches;                        /* work of a device */
     uint32_t bytes_max;                   /* of a call, written out */
 };
 
@@ -42,7 +42,7 @@ static void pieces_free(struct function_pieces *f)
     if (!f)
         return;
     free(f->head.text);
-    free(f->symbol.text);
+    free(f->tail.text);
     for (unsigned i = 0; i < RECORD_ARGS_MAX; i++)
         free(f->labels[i].text);
     free(f);
@@ -58,11 +58,12 @@ static void chrome_free(struct trace_writer *w)
     free(w->rows);
     free(w->spans);
     free(w->stacks_used);
+    chrome_counters_release(w);
     op_pairs_release(&w->op_pairs);
     free(w->forward_ids);
     gpu_rows_release(&w->gpu_rows);
     projections_release(&w->projections);
-    key_map_release(&w->named_pids);
+    key_map_release(&w->named_devices);
     free(w);
 }
 
@@ -85,6 +86,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->rows = calloc(w->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
+    counters_init(&w->counters);
     gpu_rows_init(&w->gpu_rows, w->processes, w->process_count);
     if (!w->rows || !w->spans) {
         chrome_free(w);
@@ -133,12 +135,18 @@ static struct function_pieces *pieces_make(const struct function *f)
         return NULL;
     const char *category = api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category;
     char before[64];
-    snprintf(before, sizeof before, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
+    snprintf(before, sizeof before, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
     bool ok = piece_make(&made->head, before, f->name, ",\"pid\":");
+    int length = f->callback ? snprintf(before, sizeof before, ",\"cbid\":%u", f->callback) : 0;
+    snprintf(before + length, sizeof before - (size_t)length, ",\"symbol\":");
     if (ok && strcmp(f->symbol, f->name) != 0)
-        ok = piece_make(&made->symbol, ",\"symbol\":", f->symbol, "");
-    made->callback = f->callback;
-    made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->symbol.length;
+        ok = piece_make(&made->tail, before, f->symbol, "");
+    else if (ok && length) {
+        ok = piece_make(&made->tail, before, "", "");
+        made->tail.length = (uint32_t)length;
+    }
+    made->launches = f->does == API_DOES_LAUNCH || f->does == API_DOES_GRAPH_LAUNCH;
+    made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->tail.length;
     unsigned kernels = 0;
     for (unsigned i = 0; ok && i < RECORD_ARGS_MAX; i++) {
         char number[16];
@@ -252,6 +260,19 @@ static char *put_external_id(char *out, const struct slice *s)
     return json_decimal(out, op ? op->number : range ? range->sequence : 0);
 }
 
+/* What is captured runs later, and a nested launch is a part of one. */
+static inline int count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
+{
+    const struct record *r = e->record;
+    struct process_span *span = chrome_span(w, e->process);
+    if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
+        return 0;
+    int error = span->has_launches ? 0 : chrome_launches_make(w, e->process);
+    counters_instant(&w->counters, span->launches, begin_ns,
+                     r->weight > 1 ? (double)(int64_t)r->weight : 1);
+    return error;
+}
+
 static int take_call(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -261,15 +282,16 @@ static int take_call(struct trace_writer *w, const struct slice *s)
         return GPUPROF_NO_MEMORY;
     uint64_t begin_ns = chrome_time(w, e->begin_ns);
     uint64_t end_ns = chrome_time(w, e->end_ns);
-    uint32_t stack;
-    int error = chrome_stack(w, e->process, e->record->stack_id, walk_range(s, false), &stack);
+    uint32_t stack = 0;
+    int error = w->scope.tree && e->record->stack_id
+                    ? chrome_stack(w, e->process, e->record->stack_id, walk_range(s, false), &stack)
+                    : 0;
     if (error < 0)
         return error;
     trace_row_fit(row, &begin_ns, &end_ns);
     char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
-    out = PUT(out, ",\n");
     out = json_copy(out, pieces->head.text, pieces->head.length);
-    out = json_copy(out, row->ids, row->ids_bytes);
+    out = chrome_put_ids(out, row);
     out = json_microseconds(out, begin_ns);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, end_ns - begin_ns);
@@ -287,10 +309,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     out = put_flags(out, e);
     if (w->scope.survey && e->record->correlation)
         out = put_external_id(out, s);
-    if (pieces->callback)
-        out = json_decimal(PUT(out, ",\"cbid\":"), pieces->callback);
-    if (pieces->symbol.length)
-        out = json_copy(out, pieces->symbol.text, pieces->symbol.length);
+    out = json_copy(out, pieces->tail.text, pieces->tail.length);
     if (stack)
         out = chrome_put_stack(w, out, stack);
     *brace = '{';
@@ -302,7 +321,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     output_advance(w->out, out);
     w->calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);
-    return 0;
+    return pieces->launches ? count_launch(w, e, begin_ns) : 0;
 }
 
 static int chrome_take(struct trace_writer *w, const struct slice *s)
@@ -326,6 +345,7 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
 static int chrome_end(struct trace_writer *w)
 {
     int error = chrome_ranges_end(w);
+    chrome_put_counters(w);
     return error < 0 ? error : chrome_tail(w);
 }
 

@@ -7,8 +7,8 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define PID_ORDINAL_MAX 4096     /* ordinals up to here may be pids */
-#define PID_VIRTUAL     5000000u /* above the largest pid that Linux has */
+#define STEP_TIDS_MAX 16       /* numbers tried for the row of steps */
+#define PID_VIRTUAL   5000000u /* above the largest pid that Linux has */
 
 #define STREAM_ORDERED_MAX (1u << 20) /* streams from this number on: as their rows come */
 
@@ -48,8 +48,12 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
         *pid = (uint32_t)(known - 1);
         return 0;
     }
-    *pid = (uint32_t)device;
-    if (g->process_count > 1 || device > PID_ORDINAL_MAX || is_process(g, *pid)) {
+    bool is_free = device < PID_ORDINALS && !(g->ordinals[device / 64] >> device % 64 & 1) &&
+                   !is_process(g, (uint32_t)device);
+    if (is_free) {
+        *pid = (uint32_t)device;
+        g->ordinals[device / 64] |= 1ull << device % 64;
+    } else {
         while (is_process(g, g->next_pid))
             g->next_pid++;
         *pid = g->next_pid++;
@@ -58,14 +62,35 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
+static bool is_thread(const struct process *p, uint32_t tid)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++)
+        if (p->threads.threads[i]->shown_tid == tid)
+            return true;
+    return false;
+}
+
+/* A small one that no thread has: viewers that order rows by their tids then have steps on top. 0:
+ * none was found. */
+static uint32_t step_tid(const struct process *p)
+{
+    for (uint32_t tid = 1; tid <= STEP_TIDS_MAX; tid++)
+        if (!is_thread(p, tid))
+            return tid;
+    return 0;
+}
+
 /*
  * A stream's own row has its number. Some viewers (Perfetto) order the rows of a process by their
  * tids, whatever else they are told: so the further rows of a stream, and those of its ranges,
  * stand side by side, and all others behind them.
  */
-static uint32_t row_tid(const struct gpu_rows *g, enum row_kind kind, uint64_t stream,
-                        uint32_t lane)
+static uint32_t row_tid(const struct gpu_rows *g, const struct process *p, enum row_kind kind,
+                        uint64_t stream, uint32_t lane)
 {
+    uint32_t small = kind == ROW_STEP && lane == 0 ? step_tid(p) : 0;
+    if (small)
+        return small;
     if (kind == ROW_STREAM && lane == 0 && stream < GPU_TID_VIRTUAL)
         return (uint32_t)stream;
     if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
@@ -98,7 +123,7 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     row->kind = kind;
     row->lane = lane;
     row->pid = pid;
-    row->tid = row_tid(g, kind, stream, lane);
+    row->tid = row_tid(g, p, kind, stream, lane);
     trace_row_name(&row->row, row->pid, row->tid);
     g->rows[g->count++] = row;
     return row;

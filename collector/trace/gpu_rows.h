@@ -14,6 +14,7 @@
 
 #define GPU_ROWS_MAX    65536
 #define GPU_LANES_MAX   64
+#define PID_ORDINALS    4096       /* a device's pid is its ordinal, if it is free */
 #define GPU_TID_VIRTUAL (1u << 30) /* tids from here on are nobody's */
 
 enum row_kind { ROW_STREAM, ROW_SYNC, ROW_ANNOTATION, ROW_OVERHEAD, ROW_RANGE, ROW_STEP };
@@ -30,19 +31,21 @@ struct gpu_row {
     uint32_t next_lane; /* place of the next + 1, 0 = none */
     uint64_t end_ns;    /* of the last slice */
     uint32_t thread;    /* for its user: whose it is, of several in one place */
-    bool named;         /* for its user */
+    bool named;         /* for its user, and so is `counted` */
+    struct counted *counted;
 };
 
 struct gpu_rows {
     struct process *const *processes; /* a view: of the trace */
-    uint32_t process_count;           /* of one a device's pid is its ordinal */
-    struct gpu_row **rows;            /* owned, and so are they */
+    uint32_t process_count;
+    struct gpu_row **rows; /* owned, and so are they */
     uint32_t count;
     uint32_t capacity;
     struct key_map places; /* (process and kind, device, stream) -> place + 1 */
     struct key last;       /* that was asked for, and its place; 0: none */
     uint64_t last_place;
-    struct key_map pids; /* (process, device) -> pid + 1 */
+    struct key_map pids;                  /* (process, device) -> pid + 1 */
+    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of those that are pids */
     uint32_t next_pid;
 };
 

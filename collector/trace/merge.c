@@ -31,6 +31,7 @@ struct merge {
     struct steps steps;
     bool has_steps;
     bool sync_streams;
+    bool counters;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
@@ -72,6 +73,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     scope->tree = m->has_stacks ? &m->tree : NULL;
     scope->steps = m->has_steps ? &m->steps : NULL;
     scope->sync_streams = m->sync_streams;
+    scope->counters = m->counters;
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
     m->out = out;
@@ -271,7 +273,9 @@ static const struct trace_format *format_of(const struct options *options)
 enum exit_code merge_verb(const struct options *options)
 {
     char names[TRACE_FORMAT_NAMES_BYTES];
-    struct merge m = {.format = format_of(options), .sync_streams = options->sync_streams};
+    struct merge m = {.format = format_of(options),
+                      .sync_streams = options->sync_streams,
+                      .counters = !options->no_counters};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))

@@ -142,7 +142,7 @@ def test_every_event_has_what_readers_need(merged):
             assert isinstance(event[key], int) and 0 <= event[key] < 2**32
         if event["ph"] == "X":
             assert event["cat"] and event["ts"] >= 0 and event["dur"] >= 0
-        assert event["ph"] in "XMisf"
+        assert event["ph"] in "XMisfC"
 
 
 def test_head(run_collector, make_gpu):
@@ -203,7 +203,7 @@ def test_kernels(merged):
     nccl = [e for e in kernels if e["name"] == "ncclKernel_AllReduce"]
     assert [e["args"]["stream"] for e in nccl] == [13] * 3 and {e["tid"] for e in nccl} == {13}
     assert names(trace)[0, 7] == "stream 7" and names(trace)[0, 13] == "stream 13"
-    assert names(trace, "process_name")[0, 0].startswith("GPU 0 Made GPU: rank 0: ")
+    assert names(trace, "process_name")[0, 0].startswith("rank 0: GPU 0 Made GPU: ")
 
 
 def test_graph_kernels_share_their_launch(merged):
@@ -310,8 +310,21 @@ def test_pids_of_many_processes_are_unique(merged):
     assert len(pids) == 3 and len({pid for pid, _ in pids}) == 3
     assert {device for _, device in pids} == {0, 1, 2}
     assert not {pid for pid, _ in pids} & {1000, 1001, 1002}
-    for pid, device in pids:
-        assert names(trace, "process_name")[pid, pid].startswith(f"GPU {device} ")
+    assert all(pid == device for pid, device in pids)  # viewers show the number
+    for pid, device in pids:  # a rank's device is its number here; viewers cut the end off
+        assert names(trace, "process_name")[pid, pid].startswith(f"rank {device}: GPU {device} ")
+
+
+def test_pids_of_devices_that_share_an_ordinal(run_verb, make_stacks):
+    """Three ranks have a device 0 each: one has the number, the others some that nothing has."""
+    lines = [line for rank in range(3) for line in (
+        f"process {rank}", "meta gpu_rows=present", "name 1 k",
+        "call cudaLaunchKernel 1000 600 1 0 0", "kernel 1 2000 500 1")]
+    trace = json.loads(run_verb("merge", make_stacks(*lines)).stdout)
+    titles = names(trace, "process_name")
+    assert len(titles) == len({pid for pid, _ in titles}) == 6
+    devices = sorted(pid for (pid, _), title in titles.items() if ": GPU 0" in title)
+    assert devices == [0, 5000000, 5000001]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -354,6 +367,9 @@ def test_ranges(merged):
         assert (forward["pid"], forward["tid"]) == (1000, 1000)
         assert forward["args"]["category"] == "passes"
         assert forward["args"]["color"] == "0xff00ff00"
+        # Of the colours that have names in Chrome's viewer the nearest: (103, 218, 35).
+        assert forward["cname"] == "cq_build_attempt_passed"
+        assert "cname" not in by_name["backward"][step]
         assert by_name["step"][step]["args"]["payload"] == step
         # its text is a registered string
         assert by_name["backward"][step]["args"]["domain"] == "lib"
@@ -416,8 +432,13 @@ def test_rows_are_named_and_in_order(merged):
     processes = {e["pid"]: e["args"]["sort_index"] for e in trace["traceEvents"]
                  if e["ph"] == "M" and e["name"] == "process_sort_index"}
     assert {pid for pid, _ in used} <= set(processes)
-    assert max(processes[pid] for pid in (1000, 1001)) < min(
-        place for pid, place in processes.items() if pid not in (1000, 1001))
+    # A process, its GPU, the next process: rank 0 has pid 1001 here.
+    assert sorted(processes, key=processes.get) == [1001, 0, 1000, 1]
+    for pid in (1000, 1001):
+        rows = {names(trace)[row]: place for row, place in order.items() if row[0] == pid}
+        assert min(rows, key=rows.get) == "steps" and max(rows, key=rows.get).startswith("over")
+        steps, = (tid for (at, tid), name in names(trace).items() if at == pid and name == "steps")
+        assert steps == 1  # Perfetto's order
 
 
 def numbers_in(value):
@@ -541,6 +562,18 @@ def test_overhead(merged):
     assert {names(trace)[e["pid"], e["tid"]] for e in found} == {"overhead of CUDA and CUPTI"}
     # HTA takes whatever has a correlation for the call that made the work of that number.
     assert not any("correlation" in e["args"] for e in found)
+
+
+def test_overheads_that_overlap(run_collector):
+    """They have one row; what is cut off of one, it says."""
+    path = HERE.parent / "corpus" / "gpu-extreme.gpuprof"
+    trace = json.loads(run_collector("merge", path).stdout)
+    found = of_category(trace, "overhead")
+    rows = {(e["pid"], e["tid"]) for e in found}
+    assert {names(trace)[row] for row in rows} == {"overhead of CUDA and CUPTI"}
+    assert len(found) > len(rows) == len({e["pid"] for e in found})
+    assert any(e["args"].get("took (us)", 0) > e["dur"] for e in found)
+    check_rows({"traceEvents": [e for e in found if e["ts"] < 1e6]})
 
 
 def test_losses(run_collector, make_gpu):

@@ -587,6 +587,13 @@ def test_trace_of_a_profiler(tester):
     done = tester.run_verb("merge", "--step-by=graph", tester.folder, status=2)
     assert (done.stdout, done.stderr) == \
         ("", "gpuprof: merge: --step-by=graph: no graph was launched twice\n")
+    # And once more in the row of steps, under names that no reader counts as steps.
+    events = json.loads(tester.run_verb("merge", tester.folder).stdout)["traceEvents"]
+    shown = [e for e in events if e.get("cat") == "step"]
+    assert [e["name"] for e in shown] == [f"step {row['step']}" for row in rows]
+    row, = {(e["pid"], e["tid"]) for e in shown}
+    assert [e["args"]["name"] for e in events if e["name"] == "thread_name"
+            and (e["pid"], e["tid"]) == row] == ["steps"]
 
 
 def test_trace_of_a_rank(tester, tmp_path):

@@ -17,7 +17,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import web_server
 
-PAGE = pathlib.Path(__file__).with_name("viewer_page.html")
+HERE = pathlib.Path(__file__).resolve().parent
+PAGE = HERE / "viewer_page.html"
 WIDTH, HEIGHT = 1400, 220
 # A page's budget is of its own time, which on a busy machine is over before the page is.
 BUDGETS_MS = 30000, 120000, 480000

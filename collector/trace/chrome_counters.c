@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counter tracks of a Chrome trace, written at its end: of a device how busy it was, what was
+ * launched and had not finished, the speed of its copies and its memory; of a process its launches.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+#include "trace/chrome.h"
+
+#define VALUES_BYTES 160  /* of the values of a counter */
+#define VALUE_MAX    1e15 /* of what a file makes up */
+#define KEYS_MAX     3
+
+enum counter { COUNT_BUSY, COUNT_FLYING, COUNT_COPIES, COUNT_MEMORY, COUNT_LAUNCHES, COUNTERS };
+
+/* Some viewers show a key behind the counter's name, others in a legend. */
+static const struct track_info {
+    const char *name;
+    const char *keys[KEYS_MAX]; /* ended by NULL, unless there are that many */
+    double unit;                /* of a value, in what there was each ns; of a level, in its own */
+    unsigned thousandths;       /* that a value is rounded to: what changes less is not written */
+    bool is_level;
+} infos[COUNTERS] = {
+    [COUNT_BUSY] = {"GPU busy", {"%"}, 0.01, 100, false},
+    [COUNT_FLYING] = {"kernels launched, not finished", {"mean"}, 1, 10, false},
+    [COUNT_COPIES] = {"copies (GB/s)", {"HtoD", "DtoH", "other"}, 1, 1, false},
+    [COUNT_MEMORY] = {"GPU memory", {"MiB"}, 1024 * 1024, 100, true},
+    [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
+};
+
+/* Whom a counter is of: a device of a process, or the process. */
+struct counted {
+    const struct process *process;
+    uint64_t device;
+    uint64_t busy_until_ns;
+    uint32_t pid;
+    struct series *series[COUNTERS][KEYS_MAX]; /* NULL: nothing yet */
+    bool is_asked[COUNTERS];
+};
+
+void chrome_counters_release(struct trace_writer *w)
+{
+    for (uint32_t i = 0; i < w->counted_count; i++)
+        free(w->counted[i]);
+    free(w->counted);
+    key_map_release(&w->counted_places);
+    counters_release(&w->counters);
+}
+
+static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint32_t pid)
+{
+    struct counted **grown = array_room(w->counted, w->counted_count, &w->counted_capacity,
+                                        sizeof(struct counted *), 16);
+    if (!grown)
+        return NULL;
+    w->counted = grown;
+    struct counted *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->process = p;
+    c->pid = pid;
+    return w->counted[w->counted_count++] = c;
+}
+
+/* NULL: no memory. */
+static struct counted *counted_device(struct trace_writer *w, struct process *p, uint64_t device)
+{
+    struct key key = {p->index, device, 0};
+    uint64_t place = key_map_get(&w->counted_places, key);
+    uint32_t pid;
+    if (place)
+        return w->counted[place - 1];
+    if (chrome_name_device(w, p, device, &pid) < 0)
+        return NULL;
+    struct counted *c = counted_add(w, p, pid);
+    if (!c || key_map_set(&w->counted_places, key, w->counted_count) == GPUPROF_NO_MEMORY)
+        return NULL;
+    c->device = device;
+    return c;
+}
+
+static __attribute__((noinline)) void series_make(struct trace_writer *w, struct counted *c,
+                                                  enum counter which)
+{
+    const struct track_info *info = &infos[which];
+    for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++)
+        c->series[which][i] = counters_add(&w->counters, info->is_level);
+    c->is_asked[which] = true;
+}
+
+/* NULL: there is no room for it, or no memory. */
+static inline struct series *series_of(struct trace_writer *w, struct counted *c,
+                                       enum counter which, unsigned key)
+{
+    if (!c->is_asked[which])
+        series_make(w, c, which);
+    return c->series[which][key];
+}
+
+static unsigned copy_key(uint64_t kind)
+{
+    const char *text = copy_kind_text(kind);
+    bool from_host = text[0] == 'H', to_host = text[strlen(text) - 1] == 'H';
+    return from_host == to_host ? 2 : to_host;
+}
+
+int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
+{
+    const struct record *r = s->event.record;
+    uint64_t begin_ns = chrome_time(w, s->event.begin_ns);
+    uint64_t end_ns = chrome_time(w, s->event.end_ns);
+    struct counted *c = row->counted;
+    if (!w->scope.counters)
+        return 0;
+    if (!c && !(c = row->counted = counted_device(w, row->process, row->device)))
+        return GPUPROF_NO_MEMORY;
+    counters_span(&w->counters, series_of(w, c, COUNT_BUSY, 0),
+                  begin_ns > c->busy_until_ns ? begin_ns : c->busy_until_ns, end_ns, 1);
+    if (end_ns > c->busy_until_ns)
+        c->busy_until_ns = end_ns;
+    if (r->type == RECORD_KERNEL) {
+        uint64_t since_ns = s->is_called ? chrome_time(w, s->call.begin_ns) : begin_ns;
+        counters_span(&w->counters, series_of(w, c, COUNT_FLYING, 0),
+                      since_ns < begin_ns ? since_ns : begin_ns, end_ns, 1);
+    } else if (r->type == RECORD_COPY && end_ns > begin_ns) {
+        counters_span(&w->counters,
+                      series_of(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND))), begin_ns,
+                      end_ns, (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
+    }
+    return 0;
+}
+
+int chrome_count_memory(struct trace_writer *w, const struct slice *s, uint64_t device)
+{
+    struct counted *c = w->scope.counters ? counted_device(w, s->event.process, device) : NULL;
+    if (c)
+        counters_instant(&w->counters, series_of(w, c, COUNT_MEMORY, 0),
+                         chrome_time(w, s->event.begin_ns), (double)s->memory.allocated);
+    return c || !w->scope.counters ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int chrome_launches_make(struct trace_writer *w, const struct process *p)
+{
+    struct process_span *span = chrome_span(w, p);
+    struct counted *c = counted_add(w, p, p->shown_pid);
+    if (c)
+        span->launches = series_of(w, c, COUNT_LAUNCHES, 0);
+    span->has_launches = true;
+    return c ? 0 : GPUPROF_NO_MEMORY;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Its values in a bucket that is that long, or what lasts at the END, as members of an object. */
+#define END UINT32_MAX
+static char *put_values(char *out, const struct counted *c, enum counter which, uint32_t bucket,
+                        uint64_t ns)
+{
+    const struct track_info *info = &infos[which];
+    for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++) {
+        const struct series *s = c->series[which][i];
+        double value = !s ? 0 : (bucket == END ? s->last : s->parts[bucket]) / info->unit;
+        value = info->is_level ? value : ns ? value / (double)ns : 0;
+        value = fmin(fmax(value, 0), VALUE_MAX); /* rounding may leave a little less than nothing */
+        out = i ? PUT(out, ",\"") : PUT(out, "\"");
+        out = chrome_put(out, info->keys[i], strlen(info->keys[i]));
+        out =
+            json_microseconds(PUT(out, "\":"), (uint64_t)llround(value * 1000 / info->thousandths) *
+                                                   info->thousandths);
+    }
+    return out;
+}
+
+static void put_counter(struct trace_writer *w, const struct counted *c, enum counter which,
+                        uint64_t at_ns, const char *values)
+{
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out += sprintf(out, ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":",
+                   infos[which].name, c->pid, c->pid);
+    out = json_microseconds(out, at_ns);
+    out += sprintf(out, ",\"args\":{%s}}", values);
+    output_advance(w->out, out);
+}
+
+/* Where it changes, and at the end: viewers draw up to the last one. */
+static void put_counters(struct trace_writer *w, const struct counted *c, enum counter which,
+                         uint32_t buckets)
+{
+    char texts[2][VALUES_BYTES] = {"", ""};
+    unsigned shift = w->counters.shift;
+    for (uint32_t i = 0; i < buckets; i++) {
+        uint64_t begin_ns = (uint64_t)i << shift;
+        uint64_t end_ns = (i + 1ull) << shift;
+        if (end_ns > w->last_ns)
+            end_ns = w->last_ns;
+        *put_values(texts[i % 2], c, which, i, end_ns > begin_ns ? end_ns - begin_ns : 0) = '\0';
+        if (strcmp(texts[0], texts[1]) != 0)
+            put_counter(w, c, which, begin_ns, texts[i % 2]);
+    }
+    *put_values(texts[0], c, which, END, 0) = '\0';
+    if (w->last_ns > (uint64_t)(buckets - 1) << shift)
+        put_counter(w, c, which, w->last_ns, texts[0]);
+}
+
+void chrome_put_counters(struct trace_writer *w)
+{
+    if (!w->counters.count || w->last_ns == UINT64_MAX)
+        return;
+    uint32_t buckets = counters_finish(&w->counters, w->last_ns, w->calls + w->gpu_events);
+    for (uint32_t i = 0; i < w->counted_count; i++)
+        for (unsigned which = 0; which < COUNTERS; which++)
+            if (w->counted[i]->is_asked[which])
+                put_counters(w, w->counted[i], which, buckets);
+}
