@@ -6,6 +6,9 @@ import os
 import subprocess
 import uuid
 
+import fault_truth
+import pytest
+import toolchain
 from conftest import BUILD, ROOT
 
 
@@ -59,3 +62,33 @@ def test_sim_link():
     assert driver.cuLinkComplete(state, ctypes.byref(image), ctypes.byref(size)) == 0
     assert driver.cuModuleLoadData(ctypes.byref(module), image) == 0
     assert driver.cuLinkDestroy(state) == 0 and driver.cuLinkDestroy(state) == 400
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+def test_sim_pace(tmp_path):
+    """What takes how long, and whom it holds up: on the device and on the host."""
+    def run(scene, *words):
+        folder = tmp_path / "-".join((scene, *words))
+        folder.mkdir()
+        return fault_truth.Run(folder, scene, *words).processes
+
+    process, = run("launch-blocking")  # a microsecond for each block; the launch waits
+    launches = fault_truth.calls_of(process, "cuLaunchKernel")
+    assert [kernel.ns for kernel in process.kernels()] == [6_000_000] * len(launches)
+    assert all(kernel.end <= call.end for kernel, call in zip(process.kernels(), launches))
+    process, = run("launch-blocking", "healthy")
+    first = fault_truth.calls_of(process, "cuLaunchKernel")[0]
+    assert first.end < process.kernels()[0].end
+    pageable, = run("pageable-copies")  # half as fast as pinned memory, and the call waits
+    pinned, = run("one-stream")
+    slow, fast = pageable.copies(), pinned.copies()
+    assert {copy.ns for copy in slow} == {1000 + (1 << 20) * 1000 // 250}
+    assert {copy.ns for copy in fast} == {1000 + (1 << 20) * 1000 // 500}
+    calls = fault_truth.calls_of(pageable, "cuMemcpy")
+    assert all(copy.end <= call.end for copy, call in zip(slow, calls))
+    assert fault_truth.calls_of(pinned, "cuMemcpy")[-1].end < fast[-1].begin
+    process, = run("allocation-churn")
+    assert all(call.ns >= 1_500_000 for call in fault_truth.calls_of(process, "cuMemFree"))
+    ranks = [process.kernels("nccl") for process in run("straggler")]
+    for kernels in zip(*ranks):  # the n-th of each
+        assert {kernel.end for kernel in kernels} == {max(k.begin for k in kernels) + 200_000}

@@ -40,9 +40,11 @@ struct sim_config {
     int device_count;
     int version;
     uint64_t memory_bytes;
-    uint64_t kernel_ns;
+    uint64_t kernel_ns, block_ns;
     const char *endless; /* kernels in whose names this is never end; NULL: none */
-    uint64_t copy_bytes_per_us;
+    uint64_t copy_bytes_per_us, pageable_bytes_per_us;
+    uint64_t launch_ns, alloc_ns; /* that the calls take on the host */
+    bool launch_blocking;
     bool timeline;
     bool alias;
 };
@@ -197,7 +199,10 @@ struct work {
 };
 void work_enqueue(CUstream stream, struct work *work);
 void work_log(CUstream stream, const struct work *work, const struct sim_arg *args, unsigned count);
-uint64_t copy_duration(uint64_t bytes);
+uint64_t copy_duration(uint64_t bytes, bool is_pageable);
+uint64_t kernel_duration(CUfunction function, const unsigned *grid);
+/* The host is busy in a call for so long. */
+void host_spend(uint64_t duration_ns);
 uint64_t stream_start(CUstream stream, uint64_t now_ns);
 void stream_advance(CUstream stream, uint64_t end_ns);
 
@@ -214,6 +219,10 @@ struct host_op *host_op_ref(struct host_op *op);
 void host_op_unref(struct host_op *op);
 void host_op_wait(struct host_op *op);
 void host_op_join(CUstream stream, struct host_op *op);
+
+/* sim_driver_collective.c: kernels of NCCL, which end when those of all ranks have begun. */
+bool collective_is(CUfunction function);
+void collective_meet(CUstream stream, struct work *work);
 
 /* sim_driver_memory.c */
 enum memory_kind {
@@ -256,6 +265,7 @@ CUresult copy_shape(const CUDA_MEMCPY3D *shape, CUstream stream, int pt, int syn
 void copy_shape_now(const CUDA_MEMCPY3D *shape);
 CUresult copy_shape_check(const CUDA_MEMCPY3D *shape);
 const char *copy_kind(const CUDA_MEMCPY3D *shape);
+bool copy_is_pageable(const CUDA_MEMCPY3D *shape);
 struct fill {
     uint64_t dst;
     size_t pitch, width, height;

@@ -21,6 +21,7 @@ static CUresult allocate(enum memory_kind kind, CUdeviceptr *ptr, size_t bytes, 
         result = memory_allocate(kind, bytes, flags, NULL, &address);
     if (result == CUDA_SUCCESS)
         *ptr = address;
+    host_spend(sim_config.alloc_ns);
     return result;
 }
 
@@ -51,6 +52,7 @@ static CUresult release(uint64_t address, unsigned kinds, bool wait)
         return CUDA_ERROR_INVALID_VALUE;
     if (wait)
         context_wait(context);
+    host_spend(sim_config.alloc_ns);
     return memory_free(address, kinds);
 }
 

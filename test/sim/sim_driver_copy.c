@@ -12,6 +12,8 @@
  * if a host function is still to come before it.
  */
 
+enum { STAGED_AT_ONCE_BYTES = 64 << 10 };
+
 struct place {
     char *at;
     size_t pitch, slice;
@@ -100,6 +102,18 @@ const char *copy_kind(const CUDA_MEMCPY3D *shape)
     return kinds[row * 3 + column];
 }
 
+/* Of host memory that the device cannot read itself: what a copy from or to it is staged for. */
+bool copy_is_pageable(const CUDA_MEMCPY3D *shape)
+{
+    const char *kind = copy_kind(shape);
+    return (kind[0] == 'H' && memory_is_pageable(shape->srcMemoryType == CU_MEMORYTYPE_HOST
+                                                     ? (uintptr_t)shape->srcHost
+                                                     : shape->srcDevice)) ||
+           (kind[3] == 'H' && memory_is_pageable(shape->dstMemoryType == CU_MEMORYTYPE_HOST
+                                                     ? (uintptr_t)shape->dstHost
+                                                     : shape->dstDevice));
+}
+
 static void copy_run(void *shape)
 {
     copy_shape_now(shape);
@@ -139,7 +153,8 @@ CUresult copy_shape(const CUDA_MEMCPY3D *shape, CUstream handle, int pt, int syn
         return result;
     size_t bytes = shape->WidthInBytes * shape->Height * shape->Depth;
     const char *kind = copy_kind(shape);
-    struct work work = {.what = "memcpy", .duration_ns = copy_duration(bytes)};
+    const bool is_pageable = copy_is_pageable(shape);
+    struct work work = {.what = "memcpy", .duration_ns = copy_duration(bytes, is_pageable)};
     result = copy_apply(shape, stream);
     work_enqueue(stream, &work);
     if (work_wanted()) {
@@ -147,12 +162,10 @@ CUresult copy_shape(const CUDA_MEMCPY3D *shape, CUstream handle, int pt, int syn
         work_log(stream, &work, args, 2);
         trace_copy(stream, &work, shape, !sync, NULL);
     }
-    /* A copy between device memories does not hold the host. */
-    bool pageable_out =
-        !sync && kind[3] == 'H' && shape->dstMemoryType != CU_MEMORYTYPE_ARRAY &&
-        memory_is_pageable(shape->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)shape->dstHost
-                                                                      : shape->dstDevice);
-    if (result == CUDA_SUCCESS && ((sync && strcmp(kind, "DtoD") != 0) || pageable_out))
+    /* A copy between device memories does not hold the host; one that is staged does, but for what
+     * goes into the staging buffer at once. */
+    bool is_staged = is_pageable && (kind[3] == 'H' || bytes > STAGED_AT_ONCE_BYTES);
+    if (result == CUDA_SUCCESS && ((sync && strcmp(kind, "DtoD") != 0) || is_staged))
         result = stream_wait(stream);
     return result;
 }

@@ -241,14 +241,16 @@ static struct work node_work(const struct exec_node *node)
     struct work work = {0};
     if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) {
         work.what = "kernel";
-        work.duration_ns = function_check(params->function) ? params->function->duration_ns : 0;
+        work.duration_ns =
+            function_check(params->function) ? kernel_duration(params->function, params->grid) : 0;
     } else if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY) {
         work.what = "memcpy";
         work.duration_ns =
-            copy_duration(params->copy.WidthInBytes * params->copy.Height * params->copy.Depth);
+            copy_duration(params->copy.WidthInBytes * params->copy.Height * params->copy.Depth,
+                          copy_is_pageable(&params->copy));
     } else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET) {
         work.what = "memset";
-        work.duration_ns = copy_duration(params->fill.width * params->fill.height / 4);
+        work.duration_ns = copy_duration(params->fill.width * params->fill.height / 4, false);
     }
     return work;
 }

@@ -49,6 +49,14 @@ __attribute__((constructor)) static void config_read(void)
     sim_config.copy_bytes_per_us = config_number("SIMCUDA_COPY_BYTES_PER_US", 20000);
     if (sim_config.copy_bytes_per_us == 0)
         sim_config.copy_bytes_per_us = 1;
+    sim_config.pageable_bytes_per_us =
+        config_number("SIMCUDA_PAGEABLE_BYTES_PER_US", sim_config.copy_bytes_per_us / 2);
+    if (sim_config.pageable_bytes_per_us == 0)
+        sim_config.pageable_bytes_per_us = 1;
+    sim_config.block_ns = config_number("SIMCUDA_BLOCK_NS", 0);
+    sim_config.launch_ns = config_number("SIMCUDA_LAUNCH_NS", 0);
+    sim_config.alloc_ns = config_number("SIMCUDA_ALLOC_NS", 0);
+    sim_config.launch_blocking = config_number("CUDA_LAUNCH_BLOCKING", 0) != 0;
     sim_config.timeline = !timeline || strcmp(timeline, "off") != 0;
     sim_config.alias = alias && strcmp(alias, "alias") == 0;
     sim_fork_lock(&init_lock);

@@ -46,8 +46,11 @@ CUresult launch_kernel(CUfunction function, const unsigned *grid, const unsigned
     } else if (capture_take(stream, CU_GRAPH_NODE_TYPE_KERNEL, NULL, &result)) {
         return result;
     }
-    struct work work = {.what = "kernel", .duration_ns = function->duration_ns};
+    host_spend(sim_config.launch_ns);
+    struct work work = {.what = "kernel", .duration_ns = kernel_duration(function, grid)};
     work_enqueue(stream, &work);
+    if (SIM_UNLIKELY(collective_is(function)))
+        collective_meet(stream, &work);
     if (SIM_UNLIKELY(work_wanted())) {
         const struct sim_arg args[] = {A_KS("name", function->name), A_X(function),
                                        A_3("grid", grid[0], grid[1], grid[2]),
@@ -59,7 +62,7 @@ CUresult launch_kernel(CUfunction function, const unsigned *grid, const unsigned
                                                  .shared = shared};
         trace_kernel(stream, &work, &params, NULL);
     }
-    return CUDA_SUCCESS;
+    return SIM_UNLIKELY(sim_config.launch_blocking) ? stream_wait(stream) : CUDA_SUCCESS;
 }
 
 #define GRID(x, y, z) ((const unsigned[3]){x, y, z})

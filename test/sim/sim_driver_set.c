@@ -52,7 +52,7 @@ CUresult fill_memory(struct fill fill, CUstream handle, int pt, int sync)
         *own = fill;
         host_op_enqueue(stream, (struct host_action){fill_run, NULL, own, true});
     }
-    struct work work = {.what = "memset", .duration_ns = copy_duration(bytes / 4)};
+    struct work work = {.what = "memset", .duration_ns = copy_duration(bytes / 4, false)};
     work_enqueue(stream, &work);
     if (work_wanted()) {
         const struct sim_arg args[] = {A_U(bytes), A_KU("value", fill.value)};

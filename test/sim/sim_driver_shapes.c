@@ -171,7 +171,7 @@ static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUstream handle, int pt)
         return CUDA_ERROR_INVALID_VALUE;
     if (capture_take(stream, CU_GRAPH_NODE_TYPE_EMPTY, NULL, &result))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    struct work work = {.what = "prefetch", .duration_ns = copy_duration(bytes)};
+    struct work work = {.what = "prefetch", .duration_ns = copy_duration(bytes, false)};
     work_enqueue(stream, &work);
     if (sim_log_gpu_wanted()) {
         const struct sim_arg args[] = {A_U(bytes)};

@@ -4,9 +4,22 @@
 
 enum { COPY_LATENCY_NS = 1000 };
 
-uint64_t copy_duration(uint64_t bytes)
+uint64_t copy_duration(uint64_t bytes, bool is_pageable)
 {
-    return COPY_LATENCY_NS + bytes * 1000 / sim_config.copy_bytes_per_us;
+    uint64_t bytes_per_us =
+        is_pageable ? sim_config.pageable_bytes_per_us : sim_config.copy_bytes_per_us;
+    return COPY_LATENCY_NS + bytes * 1000 / bytes_per_us;
+}
+
+uint64_t kernel_duration(CUfunction function, const unsigned *grid)
+{
+    return function->duration_ns + sim_config.block_ns * grid[0] * grid[1] * grid[2];
+}
+
+void host_spend(uint64_t duration_ns)
+{
+    if (SIM_UNLIKELY(duration_ns))
+        time_wait(sim_now_ns() + duration_ns);
 }
 
 static void time_raise(uint64_t *time_ns, uint64_t value_ns)

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with one fault each, and the same work done right: faults.py SCENE [healthy]. Prints as
+JSON when the process began and at which lines the fault is (those that end with "# fault SCENE").
+The simulated CUDA gives a kernel a microsecond for each block. A sleep stands for work of the
+CPU's: on a busy machine it is less late than work would be."""
+
+import ctypes
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+STEPS = 40
+MS = 1000  # blocks
+FOREVER = 2**31 - 1
+COPY_BYTES = 1 << 20
+LABEL = 7  # the scope of torch.profiler.record_function
+RANKS = {"straggler": 4, "exposed-communication": 2}
+
+GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_64x3_tn"
+SGEMM = "ampere_sgemm_128x64_tn"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+ELEMENTWISE = ("void at::native::vectorized_elementwise_kernel<4, at::native::{0}, "
+               "std::array<char*, 2ul> >(int, at::native::{0}, std::array<char*, 2ul>)")
+FUSED = "triton_poi_fused_add_mul_relu_0"
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def declare():
+    def good(result, function, _):
+        assert result == 0, f"{function.__name__}: {result}"
+        return result
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
+    for name, types in {
+            "cuInit": [number], "cuLaunchKernel": [pointer, *[number] * 7, *[pointer] * 3],
+            "cuMemcpyHtoDAsync_v2": [ctypes.c_uint64, pointer, size, pointer],
+            "cuMemAlloc_v2": [pointer, size], "cuMemFree_v2": [ctypes.c_uint64],
+            "cuMemAllocHost_v2": [pointer, size], "cuDeviceGet": [pointer, ctypes.c_int],
+            "cuDevicePrimaryCtxRetain": [pointer, ctypes.c_int], "cuCtxSetCurrent": [pointer],
+            "cuModuleLoadData": [pointer, ctypes.c_char_p], "cuStreamCreate": [pointer, number],
+            "cuModuleGetFunction": [pointer, pointer, ctypes.c_char_p],
+            "cuEventCreate": [pointer, number], "cuEventRecord": [pointer, pointer],
+            "cuStreamWaitEvent": [pointer, pointer, number], "cuStreamSynchronize": [pointer],
+            "cuStreamBeginCapture_v2": [pointer, ctypes.c_int], "cuGraphLaunch": [pointer] * 2,
+            "cuStreamEndCapture": [pointer, pointer],
+            "cuGraphInstantiateWithFlags": [pointer, pointer, ctypes.c_uint64]}.items():
+        function = getattr(cuda, name)
+        function.argtypes, function.errcheck = types, good
+
+
+def made(create, kind, *arguments):
+    """What a function of CUDA gives by its first argument, as a number."""
+    value = kind()
+    create(ctypes.byref(value), *arguments)
+    return value.value
+
+
+def stream():
+    non_blocking = 1
+    return made(cuda.cuStreamCreate, ctypes.c_void_p, non_blocking)
+
+
+def kernel(name):
+    """Called with a number of blocks and `on(STREAM)`: cuLaunchKernel, and no Python before it."""
+    return functools.partial(cuda.cuLaunchKernel,
+                             made(cuda.cuModuleGetFunction, ctypes.c_void_p, module, name.encode()))
+
+
+def on(queue):
+    return 1, 1, 128, 1, 1, 0, queue, None, None
+
+
+def event():
+    no_timing = 2
+    return made(cuda.cuEventCreate, ctypes.c_void_p, no_timing)
+
+
+def memory():
+    return made(cuda.cuMemAlloc_v2, ctypes.c_uint64, COPY_BYTES)
+
+
+def pinned():
+    return made(cuda.cuMemAllocHost_v2, ctypes.c_void_p, COPY_BYTES)
+
+
+def graph(launches):
+    """A function that launches what `launches` does, as a CUDA graph."""
+    cuda.cuStreamBeginCapture_v2(main, 0)
+    launches()
+    captured = made(functools.partial(cuda.cuStreamEndCapture, main), ctypes.c_void_p)
+    return functools.partial(cuda.cuGraphLaunch, made(cuda.cuGraphInstantiateWithFlags,
+                                                      ctypes.c_void_p, captured, 0), main)
+
+
+def wait():
+    cuda.cuStreamSynchronize(main)
+
+
+def launch_bound(healthy):
+    gemm, here = kernel(GEMM), on(main)
+
+    def steps(count):
+        for _ in range(count):
+            gemm(20, *here)  # fault launch-bound
+    if healthy:
+        replay = graph(functools.partial(steps, 500))
+        for _ in range(STEPS // 2):
+            replay()
+    else:
+        steps(100 * STEPS)
+    wait()
+
+
+def sync_in_loop(healthy):
+    gemm, here = kernel(GEMM), on(main)
+    for _ in range(STEPS):
+        gemm(6 * MS, *here)
+        if not healthy:
+            cuda.cuStreamSynchronize(main)  # fault sync-in-loop
+        time.sleep(0.004)
+    wait()
+
+
+def pageable_copies(healthy):
+    if healthy:
+        return overlapped()
+    gemm, here, source, target = kernel(GEMM), on(main), bytes(COPY_BYTES), memory()
+    for _ in range(STEPS):
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault pageable-copies
+        gemm(4 * MS, *here)
+    wait()
+
+
+def overlapped():
+    """Copies from pinned memory in a stream of their own, into two buffers by turns."""
+    gemm, here, copies = kernel(GEMM), on(main), stream()
+    buffers = [(pinned(), memory(), event(), event()) for _ in range(2)]
+    for step in range(STEPS):
+        source, target, copied, used = buffers[step % 2]
+        if step > 1:
+            cuda.cuStreamWaitEvent(copies, used, 0)
+        fill(source, step)
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, copies)
+        cuda.cuEventRecord(copied, copies)
+        cuda.cuStreamWaitEvent(main, copied, 0)
+        gemm(4 * MS, *here)
+        cuda.cuEventRecord(used, main)
+    wait()
+
+
+def fill(address, step):
+    """Other bytes in each step. The simulated copy has been made when its call returns."""
+    ctypes.memset(address, step, COPY_BYTES)
+
+
+def one_stream(healthy):
+    if healthy:
+        return overlapped()
+    gemm, here, source, target = kernel(GEMM), on(main), pinned(), memory()
+    for step in range(STEPS):
+        fill(source, step)
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault one-stream
+        gemm(4 * MS, *here)
+    wait()
+
+
+def slow_loader(healthy):
+    torch, gemm, here = ctypes.CDLL("libtorch_cpu.so"), kernel(GEMM), on(main)
+    torch.sim_op_begin.restype, torch.sim_op_end.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    label = b"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    for _ in range(STEPS):
+        loading = torch.sim_op_begin(label, LABEL, ctypes.c_long(-1), ctypes.c_ulong(0), b"")
+        time.sleep(0.0002 if healthy else 0.008)
+        torch.sim_op_end(loading)
+        gemm(4 * MS, *here)  # fault slow-loader
+    wait()
+
+
+def allocation_churn(healthy):
+    gemm, here = kernel(GEMM), on(main)
+    kept = memory()
+    for _ in range(STEPS):
+        buffer = kept if healthy else memory()  # fault allocation-churn
+        gemm(4 * MS, *here)
+        if buffer != kept:
+            cuda.cuMemFree_v2(buffer)  # fault allocation-churn
+    wait()
+
+
+def straggler(healthy):
+    is_late = os.environ["RANK"] == "2" and not healthy
+    gemm, all_reduce, here = kernel(GEMM), kernel(ALL_REDUCE), on(main)
+    for _ in range(STEPS):
+        gemm((9 if is_late else 4) * MS, *here)
+        all_reduce(MS // 5, *here)
+    wait()
+
+
+def tiny_kernels(healthy):
+    add, here = kernel(GEMM), on(main)
+
+    def steps():
+        for _ in range(20 if healthy else 400):
+            add(60 if healthy else 3, *here)
+    replay = graph(steps)
+    for _ in range(3 * STEPS):
+        replay()  # fault tiny-kernels
+    wait()
+
+
+def host_bound(healthy):
+    gemm, here, lost = kernel(GEMM), on(main), 0
+    for _ in range(STEPS):
+        lost += sum(i * i for i in range(100 if healthy else 200_000))
+        gemm(4 * MS, *here)  # fault host-bound
+    wait()
+
+
+def exposed_communication(healthy):
+    gemm, all_reduce, here = kernel(GEMM), kernel(ALL_REDUCE), on(main)
+    beside = on(stream())
+    for _ in range(STEPS):
+        gemm(6 * MS, *here)
+        all_reduce(4 * MS, *beside if healthy else here)  # fault exposed-communication
+    wait()
+
+
+def hang(healthy):
+    """Until the scheduler ends the job, which a signal of its own stands for."""
+    gemm, here = kernel(GEMM), on(main)
+    if not healthy:
+        signal.setitimer(signal.ITIMER_REAL, 3)
+    for _ in range(STEPS):
+        gemm(4 * MS, *here)
+    gemm(4 * MS if healthy else FOREVER, *here)
+    cuda.cuStreamSynchronize(main)  # fault hang
+
+
+def fp32_gemm(healthy):
+    gemm, here = kernel(GEMM if healthy else SGEMM), on(main)
+    for _ in range(STEPS):
+        gemm(8 * MS, *here)  # fault fp32-gemm
+    wait()
+
+
+def unfused_elementwise(healthy):
+    gemm, fused, here = kernel(GEMM), kernel(FUSED), on(main)
+    add, mul, relu = (kernel(ELEMENTWISE.format(name)) for name in (
+        "CUDAFunctor_add<float>", "BinaryFunctor<float, float, float, MulFunctor<float> >",
+        "AUnaryFunctor<float, float, float, ReluFunctor<float> >"))
+    for _ in range(STEPS):
+        gemm(3 * MS, *here)
+        if healthy:
+            fused(2 * MS, *here)
+            continue
+        add(2 * MS, *here)  # fault unfused-elementwise
+        mul(3 * MS, *here)  # fault unfused-elementwise
+        relu(2 * MS, *here)  # fault unfused-elementwise
+    wait()
+
+
+def repeated_upload(healthy):
+    gemm, here, copies = kernel(GEMM), on(main), stream()
+    source, target = pinned(), memory()
+    for step in range(STEPS):
+        if step == 0 or not healthy:
+            cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, copies)  # fault repeated-upload
+        gemm(4 * MS, *here)
+    wait()
+
+
+def launch_blocking(_):
+    """The test sets CUDA_LAUNCH_BLOCKING=1 for the faulty one."""
+    gemm, here = kernel(GEMM), on(main)
+    for _ in range(STEPS):
+        gemm(6 * MS, *here)  # fault launch-blocking
+        time.sleep(0.004)
+    wait()
+
+
+def start_up(_):
+    """The faulty one has slept, below: what it imports takes that long."""
+    gemm, here = kernel(GEMM), on(main)
+    for _ in range(STEPS):
+        gemm(8 * MS, *here)
+    wait()
+
+
+def began_ns():
+    """CLOCK_MONOTONIC at the process's begin, which Linux tells in clock ticks since the boot."""
+    with open("/proc/self/stat", encoding="ascii") as stat:
+        ticks = int(stat.read().rpartition(")")[2].split()[19])
+    since_boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return time.monotonic_ns() - since_boot + ticks * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+def meet(folder, rank, world):
+    """As init_process_group: no rank goes on before all are here."""
+    open(f"{folder}/{rank}", "w", encoding="ascii").close()
+    while len(os.listdir(folder)) < world:
+        time.sleep(0.001)
+
+
+def start_ranks(scene, world):
+    ranks = [subprocess.Popen([sys.executable, *sys.orig_argv[1:]], env={
+        **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)})
+        for rank in range(world)]
+    sys.exit(max(process.wait() for process in ranks))
+
+
+scene, healthy = sys.argv[1], sys.argv[2:] == ["healthy"]
+if scene in RANKS and "RANK" not in os.environ:
+    start_ranks(scene, RANKS[scene])
+if scene == "start-up" and not healthy:
+    time.sleep(1)
+declare()
+cuda.cuInit(0)
+device = made(cuda.cuDeviceGet, ctypes.c_int, int(os.environ.get("LOCAL_RANK", "0")))
+cuda.cuCtxSetCurrent(made(cuda.cuDevicePrimaryCtxRetain, ctypes.c_void_p, device))
+module = made(cuda.cuModuleLoadData, ctypes.c_void_p, b"simulated code")
+main = stream()
+with open(__file__, encoding="utf-8") as text:
+    lines = [i for i, line in enumerate(text, 1) if line.endswith(f"# fault {scene}\n")]
+said = json.dumps({"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid(),
+                   "began_ns": began_ns(), "lines": lines}) + "\n"
+os.write(1, said.encode())  # at once: ranks share the pipe
+if "RANK" in os.environ:
+    meet(os.environ["MEET"], os.environ["RANK"], int(os.environ["WORLD_SIZE"]))
+globals()[scene.replace("-", "_")](healthy)
