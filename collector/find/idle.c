@@ -9,6 +9,7 @@
 #include "error.h"
 #include "model/nccl_call.h"
 #include "model/op_kind.h"
+#include "read/rank.h"
 #include "record/gpu_record.h"
 
 /* Of a process's start time: Linux counts hundredths of a second there. */
@@ -19,6 +20,7 @@ enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
+    idle_ranks_init(&d->ranks);
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
     if (!d->processes || !d->threads)
@@ -53,6 +55,7 @@ void idle_release(struct idle *d)
     free(d->devices);
     free(d->totals);
     idle_rows_release(&d->rows);
+    idle_ranks_release(&d->ranks);
     key_map_release(&d->device_of);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk};
@@ -190,11 +193,14 @@ static int take_call(struct idle *d, struct idle_process *p, const struct slice 
                               .is_open = r->flags & RECORD_OPEN};
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
+    int error = idle_ranks_call(&d->ranks, s);
     if (submits(e->function)) {
         p->maker = maker_of(d, e->thread->index);
         p->call_begin_ns = e->begin_ns;
         p->call_end_ns = e->end_ns;
     }
+    if (error < 0)
+        return error;
     if (e->function->does == API_DOES_CAPTURE_BEGIN && !r->result) {
         idle_thread_enter(t, &call);
         return 0;
@@ -284,10 +290,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The device's time up to then, but for a gap at its end, whose begin is returned. */
-static uint64_t spend(struct idle_device *device, uint64_t to_ns)
+/* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
+static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
 {
-    while (device->at_ns < to_ns) {
+    int error = 0;
+    while (error == 0 && device->at_ns < to_ns) {
         unsigned part = IDLE_COMPUTE;
         while (part < IDLE_BUSY_PARTS && device->until_ns[part] <= device->at_ns)
             part++;
@@ -296,9 +303,12 @@ static uint64_t spend(struct idle_device *device, uint64_t to_ns)
         /* What goes before it begins no earlier than now. */
         uint64_t end_ns = earlier(device->until_ns[part], to_ns);
         device->parts[part] += end_ns - device->at_ns;
+        if (part == IDLE_COMMUNICATING)
+            error =
+                idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), device->at_ns, end_ns);
         device->at_ns = end_ns;
     }
-    return device->at_ns;
+    return error;
 }
 
 /* The gap, but for the time in which nothing was recorded. */
@@ -332,12 +342,12 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
 }
 
 static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
-                              uint64_t begin_ns, uint64_t end_ns)
+                              uint64_t end_ns)
 {
     const struct idle_process *p = &d->processes[device->process->index];
     uint64_t compute_ns =
         later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
-    return (struct idle_gap){.begin_ns = begin_ns,
+    return (struct idle_gap){.begin_ns = device->at_ns,
                              .end_ns = end_ns,
                              .busy_ns = later(compute_ns, device->until_ns[IDLE_COPYING]),
                              .compute_ns = compute_ns,
@@ -363,21 +373,21 @@ static struct idle_place place_in(const struct idle_thread *t, uint64_t at_ns, u
     return (struct idle_place){.stack = stack, .function = function};
 }
 
-static enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e)
+static enum idle_part part_of(const struct idle *d, struct idle_process *p, const struct event *e,
+                              const struct kernel_name **name)
 {
     const struct record *r = e->record;
+    *name = NULL;
     if (r->type == RECORD_COPY || r->type == RECORD_SET)
         return IDLE_COPYING;
     uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
     uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
     if (!number || (class && *class == KERNEL_COMPUTES))
         return IDLE_COMPUTE;
-    if (class && *class == KERNEL_COMMUNICATES)
-        return IDLE_COMMUNICATING;
-    const struct kernel_name *name = walk_kernel(d->walk, e->process, number);
-    bool communicates = name && nccl_is_kernel(name);
+    *name = walk_kernel(d->walk, e->process, number);
+    bool communicates = *name && nccl_is_kernel(*name);
     if (class)
-        *class = communicates ? KERNEL_COMMUNICATES : name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
+        *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
     return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
 }
 
@@ -406,12 +416,13 @@ static int take_work(struct idle *d, struct idle_process *p, const struct slice 
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
-    uint64_t idle_ns = spend(device, e->begin_ns);
+    if ((error = spend(d, device, e->begin_ns)) < 0)
+        return error;
     struct idle_maker maker = p->maker;
     if (s->is_called && s->call.thread < d->walk->rec->thread_count)
         maker = maker_of(d, s->call.thread);
-    if (idle_ns < e->begin_ns) {
-        struct idle_gap gap = gap_of(d, device, idle_ns, e->begin_ns);
+    if (device->at_ns < e->begin_ns) {
+        struct idle_gap gap = gap_of(d, device, e->begin_ns);
         gap.maker = maker;
         gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
         gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
@@ -421,7 +432,10 @@ static int take_work(struct idle *d, struct idle_process *p, const struct slice 
                                  s->is_called ? s->call.stack : 0);
         error = charge(d, device, &gap, idle_gap_charge);
     }
-    enum idle_part part = part_of(d, p, e);
+    const struct kernel_name *name;
+    enum idle_part part = part_of(d, p, e, &name);
+    if (error == 0 && part == IDLE_COMMUNICATING)
+        error = idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name);
     if (device->until_ns[part] < e->end_ns)
         device->until_ns[part] = e->end_ns;
     if (maker.thread)
@@ -489,6 +503,55 @@ static bool has_guessed(const struct idle *d)
     return false;
 }
 
+static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
+                         uint64_t begin_ns, uint64_t end_ns)
+{
+    struct idle *d = context;
+    struct idle_device *device = &d->devices[number];
+    const struct idle_device *other = &d->devices[waited_for];
+    uint64_t ns = end_ns - begin_ns;
+    struct idle_row what = {.place = {.word = other->device << 32 | other->process->index,
+                                      .function = IDLE_NONE,
+                                      .kind = IDLE_WORD_DEVICE},
+                            .process = device->process->index,
+                            .device = number,
+                            .thread = IDLE_NONE,
+                            .cause = IDLE_COMMUNICATION};
+    d->rows.gap += is_new;
+    device->parts[IDLE_COMMUNICATING] -= ns;
+    device->idle_ns += ns;
+    device->causes[IDLE_COMMUNICATION] += ns;
+    return idle_rows_add(&d->rows, &what, begin_ns, ns);
+}
+
+/* Which devices are of one job's ranks: of one process, or of processes with ranks of their own. */
+static int charge_waits(struct idle *d)
+{
+    struct key_map ranks = {0}; /* -> process index + 1 */
+    bool *job = calloc(d->device_count + 1u, sizeof *job);
+    bool is_one = true;
+    int error = job ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        const struct process *p = d->devices[i].process;
+        struct key key = {p->rank, 0, 0};
+        uint64_t known = key_map_get(&ranks, key);
+        is_one &= p == d->devices[0].process;
+        /* Several processes of one rank are of several jobs. */
+        if (known != p->index + 1u)
+            error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
+    }
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        const struct process *p = d->devices[i].process;
+        job[i] = is_one || (p->rank != RANK_NONE &&
+                            key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u);
+    }
+    if (error == 0)
+        error = idle_ranks_tell(&d->ranks, job, d->device_count, wait_for_rank, d);
+    key_map_release(&ranks);
+    free(job);
+    return error;
+}
+
 static int end(void *context)
 {
     struct idle *d = context;
@@ -496,14 +559,14 @@ static int end(void *context)
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         struct idle_device *device = &d->devices[i];
         device->end_ns = later(d->walk->last_ns[device->process->index], device->begin_ns);
-        uint64_t idle_ns = spend(device, device->end_ns);
-        if (idle_ns < device->end_ns) {
-            struct idle_gap gap = gap_of(d, device, idle_ns, device->end_ns);
+        error = spend(d, device, device->end_ns);
+        if (error == 0 && device->at_ns < device->end_ns) {
+            struct idle_gap gap = gap_of(d, device, device->end_ns);
             error = charge(d, device, &gap, idle_gap_charge_last);
         }
     }
     d->has_guessed = has_guessed(d);
-    return error;
+    return error < 0 ? error : charge_waits(d);
 }
 
 struct consumer idle_consumer(struct idle *d)

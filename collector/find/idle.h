@@ -16,6 +16,7 @@
 #include "base/key_map.h"
 #include "find/idle_gap.h"
 #include "find/idle_place.h"
+#include "find/idle_ranks.h"
 #include "model/event_walk.h"
 #include "table/table.h"
 
@@ -78,8 +79,9 @@ struct idle {
     struct idle_process *processes; /* owned, by index */
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map device_of;       /* (process, device) -> place + 1 */
-    struct key_map loaders;         /* text of a range -> 1, or 2 if it says data loading */
-    uint32_t last_device;           /* that was asked for */
+    struct idle_ranks ranks;
+    struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
+    uint32_t last_device;   /* that was asked for */
     uint32_t pause_count;
     bool has_guessed; /* wrongly, that a kernel whose name came later computes */
 };

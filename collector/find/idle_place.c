@@ -25,17 +25,21 @@ bool idle_says_loading(const char *name)
     return false;
 }
 
-static const char *rank_of(const struct process *p, char *text, size_t size)
+/* Who was waited for; returns `text`. */
+static const char *waited_for(const struct walk *w, const struct idle_row *row, char text[32])
 {
+    const struct process *p = w->rec->processes[(uint32_t)row->place.word];
     const char *rank = process_rank(p);
-    if (rank)
-        snprintf(text, size, "rank %.16s", rank);
+    if (p->index == row->process)
+        snprintf(text, 32, "GPU %llu", (unsigned long long)row->place.word >> 32);
+    else if (rank)
+        snprintf(text, 32, "rank %.16s", rank);
     else
-        snprintf(text, size, "process %u", p->header.pid);
+        snprintf(text, 32, "process %u", p->header.pid);
     return text;
 }
 
-/* What the place is called, which may be in *made; of a line in *line. */
+/* What the place is called, where it is no line; perhaps in `made`. */
 static const char *name_of(const struct walk *w, const struct idle_row *row, char made[32])
 {
     const struct idle_place *place = &row->place;
@@ -43,7 +47,7 @@ static const char *name_of(const struct walk *w, const struct idle_row *row, cha
     const struct kernel_name *name = NULL;
     switch (place->kind) {
     case IDLE_WORD_OURS: return (const char *)(uintptr_t)place->word;
-    case IDLE_WORD_RANK: return rank_of(w->rec->processes[place->word], made, 32);
+    case IDLE_WORD_DEVICE: return waited_for(w, row, made);
     case IDLE_WORD_NAME: name = (const struct kernel_name *)(uintptr_t)place->word; break;
     case IDLE_WORD_OP: name = kernel_name_of(&w->names[row->process].ops.names, place->word); break;
     default: break;

@@ -33,10 +33,10 @@ extern const char *const idle_cause_words[IDLE_CAUSES];
 /* What `word` is, which goes where there is no stack with a line. */
 enum idle_word {
     IDLE_WORD_NONE,
-    IDLE_WORD_OP,   /* the number of an operator's name */
-    IDLE_WORD_NAME, /* a view of a struct kernel_name: an operator's, a label's, a range's */
-    IDLE_WORD_OURS, /* a view of a text of our own, which is all there is to say */
-    IDLE_WORD_RANK, /* the index of the process that was waited for */
+    IDLE_WORD_OP,     /* the number of an operator's name */
+    IDLE_WORD_NAME,   /* a view of a struct kernel_name: an operator's, a label's, a range's */
+    IDLE_WORD_OURS,   /* a view of a text of our own, which is all there is to say */
+    IDLE_WORD_DEVICE, /* what was waited for: index of the process, a device above 32 bits */
 };
 
 struct idle_place {

@@ -2,9 +2,13 @@
 """Where the devices' time went, and why they were idle."""
 
 import json
+import random
 
 import pytest
+import step_truth
+import stream_reader
 from stream_reader import CALL, PAUSE, POP, PUSH, TYPE_NUMBERS
+from test_step_report import RandomStream
 
 MAIN, DEVICE, OTHER = 1, 2, 3
 US = 1000
@@ -221,3 +225,99 @@ def test_all_adds_up(shape, run_verb, make_gpu):
     report = json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
                                  folder).stdout)
     assert len(check_sums(report)["gpu_time"]) >= 3
+
+
+# ---- ranks ---------------------------------------------------------------------------------------
+
+def reduces(rank, begins, lasts=500, kernel=3):
+    """A rank whose collectives begin at these times, in us, and all end at those of the last."""
+    s = Script(rank)
+    for begin, us in zip(begins, lasts):
+        s.now = 1_000_000 + begin
+        s.launch(us=3, after=5, lasts=us, kernel=kernel)
+    return s
+
+
+def waits(report):
+    return {(row["pid"] - 1000, row["place"]): row["total_ns"] // US for row in report["idle"]
+            if row["cause"] == "communication"}
+
+
+def test_who_waits_for_which_rank(report):
+    """Rank 1 comes last twice, rank 0 once; what begins last, waits for nobody."""
+    made = report(reduces(0, (0, 1000, 2400), (500, 500, 200)),
+                  reduces(1, (300, 1350, 2000), (200, 150, 600)))
+    assert waits(made) == {(0, "rank 1"): 300 + 350, (1, "rank 0"): 400}
+    assert [row["communication_ns"] // US for row in made["gpu_time"]] == \
+        [200 + 150 + 200, 200 + 150 + 200]
+
+
+def test_what_did_not_run_together_is_no_collective(report):
+    made = report(reduces(0, (0,), (200,)), reduces(1, (300,), (200,)))
+    assert not waits(made) and sum(row["communication_ns"] for row in made["gpu_time"]) == 400 * US
+
+
+def test_while_others_compute_nobody_waits(report):
+    s = reduces(0, (0,), (500,))
+    s.work(105, 50, kernel=1)
+    assert waits(report(s, reduces(1, (300,), (200,)))) == {(0, "rank 1"): 250}
+
+
+# ---- anything --------------------------------------------------------------------------------------
+
+def damage(lines, dice):
+    """Some are gone, others last for another time or are of another function."""
+    for line in lines:
+        words = line.split(" ")
+        if words[0] == "process" or dice.random() < 0.7:
+            yield line
+        elif dice.random() < 0.6:
+            words[3] = str(dice.choice((0, 1, 77, 5000, 10**9, 2**60)))
+            if words[0] == str(CALL):
+                words[6] = dice.choice(("cudaStreamBeginCapture", "cudaStreamEndCapture",
+                                        "cudaDeviceSynchronize", "cudaMemcpy", "cudaFree", "999"))
+            yield " ".join(words)
+
+
+def parts_of(process):
+    """Of each device: its time since the process's start, and what ran, moment by moment."""
+    names = {r.args[0]: r.text.decode() for r in process.of_type(TYPE_NUMBERS["kernel_name"])}
+    records = [r for r in process.records if r.thread != 0]
+    last = max(r.end for r in records if r.type not in step_truth.FACTS)
+    start = process.header.start_time * 10_000_000 - 5_000_000_000
+    found = {}
+    for device in {r.args[0] for r in records if r.type in step_truth.WORK}:
+        spans = {"compute": [], "communication": [], "copies": []}
+        for r in records:
+            if r.type in step_truth.WORK and r.args[0] == device:
+                is_nccl = r.type == step_truth.KERNEL and \
+                    names.get(r.args[3], "").startswith("nccl")
+                part = "copies" if r.type in (step_truth.COPY, step_truth.SET) else \
+                    "communication" if is_nccl else "compute"
+                spans[part].append((r.begin, r.end))
+        busy = {part: step_truth.Busy(spans[part]) for part in spans}
+        cuts = sorted({ns for of_part in spans.values() for span in of_part for ns in span})
+        sums = dict.fromkeys(spans, 0)
+        for begin, end in zip(cuts, cuts[1:]):
+            part = next((part for part in spans if busy[part](begin)), None)
+            if part:
+                sums[part] += end - begin
+        found[device] = last - start, sums
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_anything_adds_up(seed, run_verb, make_records):
+    dice = random.Random(f"idle {seed}")
+    streams = [RandomStream(rank, by, 250, seed) for rank, by in enumerate(("graph", "dataloader"))]
+    lines = [line for stream in streams for line in stream.lines()]
+    folder = make_records(damage(lines, dice) if seed % 2 else lines)
+    report = check_sums(json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                            folder).stdout))
+    wanted = {process.header.pid: parts_of(process) for process in stream_reader.read_folder(folder)}
+    for row in report["gpu_time"]:
+        window, sums = wanted[row["pid"]][row["device"]]
+        assert row["window_ns"] == window
+        assert (row["compute_ns"], row["copies_ns"]) == (sums["compute"], sums["copies"])
+        assert row["communication_ns"] + row["idle_communication_ns"] == sums["communication"]
+    assert len(report["gpu_time"]) == sum(map(len, wanted.values()))
