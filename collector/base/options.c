@@ -54,16 +54,18 @@ const struct option_info option_infos[] = {
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
-     "these tables only, by the names that they have in the JSON; own_cost is what gpuprof itself "
-     "has cost; steps and phases, which take more time, are there only if they are named, or an "
-     "option says what a step is"},
+     "show these tables only, by their names in the JSON, such as cuda_sync_sum, or cost (what "
+     "gpuprof itself has cost); steps and phases take more time, so they are made only if they are "
+     "named here, or "
+     "an option says what a step is"},
     {OPTION_SORT, 0, "sort", "COLUMN",
      "rows in the order of this column, as the text or the JSON names it, in the tables that have "
      "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
     {OPTION_LIMIT, 0, "limit", "N",
      "so many rows of each table at most; how many more there are is said"},
     {OPTION_FULL, 0, "full", NULL,
-     "do not fit the text to the terminal's width: leave no column out, cut no name"},
+     "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
+     "column out, cut no name"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},

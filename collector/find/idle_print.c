@@ -160,6 +160,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .begin = devices_begin,
      .row = fill_device},
     {.name = "idle",
+     .place = PLACE_IDLE,
      .key = "idle",
      .title = "why the GPUs were idle",
      .columns = place_columns,

@@ -278,7 +278,8 @@ static void print_json_end(const struct table *t, FILE *out)
 /* ---- the tables ---- */
 
 const struct table_info cost_tables[2] = {
-    {.name = "own_cost",
+    {.name = "cost",
+     .old_name = "own_cost",
      .key = "classes",
      .title = "gpuprof's own cost",
      .columns = class_columns,
@@ -292,7 +293,8 @@ const struct table_info cost_tables[2] = {
      .row = fill_class,
      .text_behind = print_notes,
      .json_before = print_json_totals},
-    {.name = "own_cost",
+    {.name = "cost",
+     .old_name = "own_cost",
      .key = "steps",
      .columns = step_columns,
      .column_count = STEP_COLUMNS,

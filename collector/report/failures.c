@@ -105,7 +105,7 @@ const struct table_info failures_table = {
     /* They are among their functions' errors already, so that here they are not to be added up. */
     .csv = {{CSV_ERROR, NULL, DOMAIN, 0, {[FIELD_COUNT] = COUNT}}},
     .csv_count = 1,
-    .is_urgent = true,
+    .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,
     .row = fill_row,

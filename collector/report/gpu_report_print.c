@@ -183,21 +183,23 @@ static void say_groups(const struct table *t, FILE *out)
 #define NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
 
 const struct table_info gpu_tables[TABLE_COUNT] = {
-    [TABLE_KERNELS] = {GPU_TABLE("cuda_gpu_kern_sum", "GPU kernels", times),
+    [TABLE_KERNELS] = {GPU_TABLE("cuda_gpu_kern_sum", "GPU kernels", times), .place = PLACE_KERNELS,
                        .text = {SHARE, NUMBERS}, FORM(CSV_KERNEL, "gpu")},
     [TABLE_COPIES] = {GPU_TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", times),
-                      .text = {SHARE, NUMBERS, BYTES, RATE}, FORM(CSV_COPY, "gpu")},
+                      .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES, RATE},
+                      FORM(CSV_COPY, "gpu")},
     /* Sizes have no columns in the csv. */
     [TABLE_SIZES] = {GPU_TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
                      .text = {SHARE, NUMBERS}},
-    [TABLE_GRAPHS] = {GPU_TABLE("cuda_gpu_graph_sum", "GPU graphs", times),
+    [TABLE_GRAPHS] = {GPU_TABLE("cuda_gpu_graph_sum", "GPU graphs", times), .place = PLACE_GRAPHS,
                       .text = {SHARE, NUMBERS}, FORM(CSV_GRAPH, "gpu")},
     [TABLE_SYNCS] = {GPU_TABLE("cuda_sync_sum", "synchronisations", times),
                      .text = {SHARE, NUMBERS}, FORM(CSV_SYNC, "host")},
     [TABLE_LAUNCHES] = {GPU_TABLE("cuda_kern_exec_sum", "from launch to kernel", times),
                         .text = {BLANK, NUMBERS}, FORM(CSV_LAUNCH, "gpu")},
-    [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", ranges), .text = {BLANK, NUMBERS},
-                      RANGE_FORM(CSV_RANGE, "host"), .text_behind = say_groups},
+    [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", ranges), .place = PLACE_RANGES,
+                      .text = {BLANK, NUMBERS}, RANGE_FORM(CSV_RANGE, "host"),
+                      .text_behind = say_groups},
     [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
                            .text = {BLANK, NUMBERS}, RANGE_FORM(CSV_GPU_RANGE, "gpu"),
                            .text_behind = say_groups},
@@ -205,6 +207,6 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
                          .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},
     [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},
                        .is_bare = true, FORM(CSV_DEVICE, "gpu"), FEW(6), .foot = fill_all_devices},
-    [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .text = {PART, TOTAL},
-                      .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2)},
+    [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
+                      .text = {PART, TOTAL}, .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2)},
 };

@@ -275,6 +275,7 @@ static void fill_none(const struct table *t, uint32_t index, enum report_format 
 
 const struct table_info op_tables[OP_TABLES] = {
     {.name = "ops",
+     .place = PLACE_OPERATORS,
      .key = "ops",
      .title = "PyTorch's operators",
      .columns = columns,

@@ -125,7 +125,7 @@ const struct table_info open_calls_table = {
     /* Its time is among its function's already, so that here it is not to be added up. */
     .csv = {{CSV_OPEN_CALL, NULL, DOMAIN, 0, {[FIELD_MAX] = LASTED, [FIELD_COUNT] = ONE}}},
     .csv_count = 1,
-    .is_urgent = true,
+    .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,
     .row = fill_row,

@@ -88,7 +88,8 @@ void report_release(struct report *r);
 /* How a report is wanted: which tables, and what of them. */
 struct report_view {
     enum report_by by;
-    const char *tables; /* names, with commas between; NULL: all of them */
+    const char *tables; /* names, with commas between; NULL: those that tell most, or all */
+    bool is_full;       /* all tables, if none is named */
     struct table_view how;
 };
 

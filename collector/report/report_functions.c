@@ -88,7 +88,9 @@ static void print_notes(const struct table *t, FILE *out)
 
 const struct table_info functions_table = {
     .name = "functions",
+    .place = PLACE_FUNCTIONS,
     .key = "functions",
+    .title = "calls",
     .columns = columns,
     .column_count = COLUMNS,
     .text = {SHARE, TOTAL, CALLS, MEAN, MEDIAN, P95, MAX, BYTES, ERRORS},

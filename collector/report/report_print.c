@@ -13,6 +13,7 @@
 #include "table/text_width.h"
 
 #define PROCESSES_SHOWN_MAX 16
+#define OTHERS_WIDTH_MAX    80
 
 static void print_processes(const struct report *r, uint32_t width, FILE *out)
 {
@@ -91,16 +92,46 @@ static void print_recording(const struct report *r, uint32_t width, FILE *out)
 typedef int print_fn(struct table *t, const struct table_view *how, FILE *out);
 
 static int print_tables(const struct report *r, const struct report_view *v,
-                        enum report_format format, bool is_urgent, FILE *out)
+                        enum report_format format, FILE *out)
 {
     static print_fn *const print[] = {table_print_text, table_print_json, table_print_csv};
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(r, tables);
     int error = 0;
+    if (format == FORMAT_TEXT)
+        report_tables_order(tables, count);
     for (unsigned i = 0; error == 0 && i < count; i++)
-        if (report_wants(v, tables[i].info, format) &&
-            (format != FORMAT_TEXT || tables[i].info->is_urgent == is_urgent))
+        if (report_wants(v, tables[i].info, format))
             error = print[format](&tables[i], &v->how, out);
+    return error;
+}
+
+/* The names of tables that are there and were not shown. */
+static int print_others(const struct report *r, const struct report_view *v, FILE *out)
+{
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(r, tables);
+    const char *last = NULL;
+    size_t width = 0;
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++) {
+        const struct table_info *info = tables[i].info;
+        if (report_wants(v, info, FORMAT_TEXT) || info->by != BY_NAME)
+            continue;
+        error = table_begin(&tables[i], &v->how, FORMAT_TEXT);
+        if (error == 0 && tables[i].is_there && (!last || strcmp(last, info->name) != 0)) {
+            size_t length = strlen(info->name) + 2;
+            const char *before = !last ? "\nmore, with --full or --table=NAME:\n  "
+                                 : width + length > OTHERS_WIDTH_MAX ? "\n  "
+                                                                     : "  ";
+            width = before[0] == '\n' ? length : width + length;
+            fprintf(out, "%s%s", before, info->name);
+            last = info->name;
+        }
+        table_end(&tables[i]);
+    }
+    if (last)
+        fputc('\n', out);
     return error;
 }
 
@@ -111,9 +142,9 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
         print_recording(r, v->how.width, out);
     else if (!recording_has_gpu(r->rec) || absences_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
-    int error = print_tables(r, v, FORMAT_TEXT, true, out);
-    if (error == 0)
-        error = print_tables(r, v, FORMAT_TEXT, false, out);
+    int error = print_tables(r, v, FORMAT_TEXT, out);
+    if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
+        error = print_others(r, v, out);
     print_losses(r, out);
     return error;
 }
@@ -123,7 +154,7 @@ int report_print_csv(const struct report *r, const struct report_view *v, FILE *
     static const enum csv_kind kinds[] = {
         [LOSS_NONE] = CSV_NOTE, [LOSS_COUNTED] = CSV_LOSS, [LOSS_DAMAGE] = CSV_DAMAGE};
     csv_print_heading(out);
-    int error = print_tables(r, v, FORMAT_CSV, false, out);
+    int error = print_tables(r, v, FORMAT_CSV, out);
     for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (loss_value(&r->losses, i))
@@ -163,7 +194,7 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
         separator = ", ";
     }
     fprintf(out, "}");
-    int error = print_tables(r, v, FORMAT_JSON, false, out);
+    int error = print_tables(r, v, FORMAT_JSON, out);
     fprintf(out, "\n}\n");
     return error;
 }

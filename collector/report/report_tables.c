@@ -55,12 +55,18 @@ static bool is_in(const char *list, const char *name)
     return false;
 }
 
+/* Is the table asked for by its name, or its old one? */
+static bool is_named(const struct report_view *v, const struct table_info *info)
+{
+    return is_in(v->tables, info->name) || (info->old_name && is_in(v->tables, info->old_name));
+}
+
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count)
 {
-    bool is_named = false;
+    bool any = false;
     for (unsigned i = 0; v->tables && i < count; i++)
-        is_named |= is_in(v->tables, infos[i].name);
-    return is_named;
+        any |= is_named(v, &infos[i]);
+    return any;
 }
 
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */
@@ -68,10 +74,29 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)
 {
     if (v->tables)
-        return is_in(v->tables, info->name);
+        return is_named(v, info);
     if (info->by != BY_NAME)
         return info->by == v->by;
-    return format != FORMAT_TEXT || info->is_urgent || v->by <= BY_RANGE;
+    if (format != FORMAT_TEXT || info->place == PLACE_URGENT)
+        return true;
+    return v->by <= BY_RANGE && (v->is_full || info->place != PLACE_ASKED);
+}
+
+static unsigned text_rank(const struct table_info *info)
+{
+    return info->place == PLACE_ASKED ? (unsigned)PLACES : info->place;
+}
+
+/* Insertion keeps those of one place in their order. */
+void report_tables_order(struct table *tables, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++) {
+        struct table moved = tables[i];
+        unsigned k = i;
+        for (; k > 0 && text_rank(tables[k - 1].info) > text_rank(moved.info); k--)
+            tables[k] = tables[k - 1];
+        tables[k] = moved;
+    }
 }
 
 /* Adds `name` to `names`, a,b,c, unless it is there. */
@@ -82,6 +107,11 @@ static void add_name(char *names, const char *name)
         snprintf(names + length, NAMES_BYTES - length, "%s%s", length ? "," : "", name);
 }
 
+static bool is_word(const char *word, size_t length, const char *name)
+{
+    return strlen(name) == length && memcmp(word, name, length) == 0;
+}
+
 static enum exit_code check_table(const char *word, const struct report_view *v,
                                   const struct table *tables, unsigned count)
 {
@@ -90,7 +120,8 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
     for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
         add_name(names, info->name);
-        if (strlen(info->name) != length || memcmp(info->name, word, length) != 0)
+        if (!is_word(word, length, info->name) &&
+            (!info->old_name || !is_word(word, length, info->old_name)))
             continue;
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;

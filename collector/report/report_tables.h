@@ -7,10 +7,14 @@
 #include "table/table.h"
 
 #define REPORT_TABLES_MAX 32
+#define REPORT_ROWS       10 /* of a table of the text, unless told more */
 
 /* Fills `tables`, of REPORT_TABLES_MAX, in the order of JSON and csv; their number. Those of one
  * name stand side by side. */
 unsigned report_tables(const struct report *r, struct table *tables);
+
+/* Puts them into the order of the text. */
+void report_tables_order(struct table *tables, unsigned count);
 
 /* Is one of these tables asked for by its name? */
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);

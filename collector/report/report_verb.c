@@ -66,8 +66,10 @@ enum exit_code report_verb(const struct options *options)
     struct report_view view = {
         options->by,
         options->tables,
+        options->is_full,
         {.sort = options->sort,
          .limit = options->limit,
+         .rows = options->is_full || options->tables ? 0 : REPORT_ROWS,
          .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
          .is_named = options->tables != NULL},
     };

@@ -110,6 +110,24 @@ static int sort_rows(struct table *t, int column, enum report_format format)
     return 0;
 }
 
+/* The table that --by asks for is as long as it likes. */
+bool table_is_short(const struct table_info *info, const struct table_view *view)
+{
+    return view->limit == ROWS_UNLIMITED && view->rows && info->by == BY_NAME &&
+           (!info->text_limit || view->rows < info->text_limit);
+}
+
+static uint64_t rows_max(const struct table_info *info, const struct table_view *view,
+                         enum report_format format)
+{
+    if (info->is_summary)
+        return ROWS_UNLIMITED;
+    if (format == FORMAT_TEXT && table_is_short(info, view))
+        return view->rows;
+    bool is_own = format == FORMAT_TEXT && info->text_limit;
+    return is_own && view->limit == ROWS_UNLIMITED ? info->text_limit : view->limit;
+}
+
 int table_begin(struct table *t, const struct table_view *view, enum report_format format)
 {
     *t = (struct table){.info = t->info, .source = t->source};
@@ -120,9 +138,7 @@ int table_begin(struct table *t, const struct table_view *view, enum report_form
     for (uint32_t i = 0; i < t->count; i++)
         if (!t->info->has || t->info->has(t, i, format))
             t->order[t->rows++] = i;
-    uint64_t limit = t->info->is_summary ? ROWS_UNLIMITED : view->limit;
-    if (limit == ROWS_UNLIMITED && format == FORMAT_TEXT && t->info->text_limit)
-        limit = t->info->text_limit;
+    uint64_t limit = rows_max(t->info, view, format);
     t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
     int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;
     return column >= 0 ? sort_rows(t, column, format) : 0;

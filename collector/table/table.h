@@ -89,10 +89,27 @@ struct csv_form {
     uint8_t fields[FIELDS]; /* which column */
 };
 
+/* The order of the text: what somebody looks at first comes first. */
+enum table_place {
+    PLACE_ASKED, /* only with --full, or if it is named */
+    PLACE_URGENT,
+    PLACE_IDLE,
+    PLACE_STEPS,
+    PLACE_OPERATORS,
+    PLACE_KERNELS,
+    PLACE_COPIES,
+    PLACE_GRAPHS,
+    PLACE_FUNCTIONS,
+    PLACE_RANGES,
+    PLACE_MEMORY,
+    PLACES
+};
+
 struct table;
 
 struct table_info {
     const char *name;             /* for --table; those of one name go together */
+    const char *old_name;         /* likewise: what it was called before; NULL: the same */
     const char *key;              /* in the JSON */
     const char *title;            /* in the text; NULL: none */
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
@@ -102,7 +119,7 @@ struct table_info {
     uint8_t csv_count;
     bool is_bare;           /* the text has no line of labels */
     bool is_joined;         /* the text goes on from the table before it, without an empty line */
-    bool is_urgent;         /* the text begins with it */
+    enum table_place place; /* in the text */
     bool is_summary;        /* a few rows that --limit and --sort leave alone */
     bool is_further;        /* of several of one name; only the first says that it is empty */
     enum report_by by;      /* other than BY_NAME: is there with this --by only */
@@ -132,6 +149,7 @@ struct table_info {
 struct table_view {
     const char *sort; /* column, for the tables that have it; NULL: as they are */
     uint64_t limit;   /* rows of a table; ROWS_UNLIMITED: not said */
+    uint32_t rows;    /* of a table that the text shows unless told more; 0: what it has itself */
     uint32_t width;   /* of a terminal, in columns; 0: of no importance */
     bool is_named;    /* asked for: it says so if it is empty */
 };
@@ -154,6 +172,9 @@ struct table {
  * LIST: there may be a million of them, which are made one by one and never are in memory at once.
  */
 int table_column(const struct table_info *info, const char *name);
+
+/* Does the text show `rows` of it, if it has so many? */
+bool table_is_short(const struct table_info *info, const struct table_view *view);
 
 /* Counts, orders and limits the rows. 0 or GPUPROF_NO_MEMORY; table_end in both cases. */
 int table_begin(struct table *t, const struct table_view *view, enum report_format format);

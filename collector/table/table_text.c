@@ -150,7 +150,9 @@ static void print_more(const struct table *t, const struct table_view *view, con
 {
     char number[UNIT_TEXT_BYTES];
     bool is_own = t->info->more && view->limit == ROWS_UNLIMITED;
-    const char *more = is_own ? t->info->more : "... and %s more rows";
+    const char *more = table_is_short(t->info, view) ? "... and %s more: --full"
+                       : is_own                      ? t->info->more
+                                                     : "... and %s more rows";
     size_t before = strcspn(more, "%");
     count_text(number, t->rows - t->shown);
     fprintf(out, "%*s%.*s%s%s\n", (int)l->name_at, "", (int)before, more, number,

@@ -126,7 +126,7 @@ def test_summary_of_a_run(run_collector, program, library):
     whole, = [row for row in rows if re.search("GPU 0: from first to last work$", row["name"])]
     assert abs(idle["share"] - idle["total_ns"] / whole["total_ns"]) < 0.0001
     assert "share" not in whole
-    text = run_collector("report", "on").stdout
+    text = run_collector("report", "--full", "on").stdout
     shown = re.search(r"^ +([0-9.]+)% .*GPU 0: idle$", text, re.MULTILINE)
     assert shown and abs(float(shown[1]) - 100 * idle["share"]) < 0.06
     done = run_collector("run", "-o", "off", "--gpu=off", program("demo"))
@@ -135,11 +135,22 @@ def test_summary_of_a_run(run_collector, program, library):
 
 
 def test_text(run_collector, make_gpu):
-    text = run_collector("report", make_gpu("train", 1, 2)).stdout
-    for heading in ("GPU kernels", "GPU copies and sets", "GPU graphs", "synchronisations",
-                    "from launch to kernel", "ranges (host)", "ranges (projected on the GPU)",
-                    "overhead of CUDA and CUPTI", "use of the GPUs", "GPU memory"):
-        assert f"\n{heading}\n" in text
+    data = make_gpu("train", 1, 2)
+    text = run_collector("report", data).stdout
+    shown = ("GPU kernels", "GPU copies and sets", "GPU graphs", "calls", "ranges (host)",
+             "GPU memory")
+    further = {"cuda_sync_sum": "synchronisations", "cuda_kern_exec_sum": "from launch to kernel",
+               "nvtx_gpu_proj_sum": "ranges (projected on the GPU)",
+               "overhead_sum": "overhead of CUDA and CUPTI", "gpu_time_util": "use of the GPUs"}
+    places = [text.index(f"\n{heading}\n") for heading in shown]
+    assert places == sorted(places), "what tells most comes first"
+    others = text.partition("\nmore, with --full or --table=NAME:\n")[2].partition("\n\n")[0]
+    whole = run_collector("report", "--full", data).stdout
+    for name, heading in further.items():
+        assert f"\n{heading}\n" not in text and f"\n{heading}\n" in whole
+        assert name in others.split()
+    assert not set(others.split()) & {"cuda_gpu_kern_sum", "functions", "ops", "steps"}
+    assert max(map(len, others.splitlines())) <= 80 and "more, with --full" not in whole
     assert "2.0 MiB  rank 0, GPU 0: most allocated" in text and "losses" not in text
 
 
@@ -210,18 +221,19 @@ def test_devices_of_many_processes(run_verb, make_gpu):
     def table(title, *options):
         text = run_verb("report", folder, *options).stdout
         return text.partition(f"\n\n{title}\n")[2].partition("\n\n")[0].splitlines()
-    use, memory = table("use of the GPUs"), table("GPU memory")
+    use, memory = table("use of the GPUs", "--full"), table("GPU memory", "--full")
     assert len(use) == 16 * 6 + 2 and "rank 15, GPU 15: copies and sets" in use[-3]
     assert use[-2].split() == "... and 144 more rows; --limit=N shows more of them".split()
     assert use[-1].split() == ["62.9%", "1.760", "ms", "all", "40", "devices:", "busy"]
     assert len(memory) == 33 and memory[-1].strip().startswith("... and 8 more rows; --limit=N")
     for title, rows in (("use of the GPUs", 240), ("GPU memory", 40)):
-        assert len(table(title, "--limit=1000")) == rows
+        assert len(table(title, "--full", "--limit=1000")) == rows
+    assert len(table("GPU memory")) == 11 and "... and 30 more: --full" in table("GPU memory")[-1]
     report = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert (len(report["gpu_time_util"]), len(report["gpu_memory_peak"])) == (240, 40)
 
 
 def test_rows_left_out_of_one_device(run_verb, make_gpu):
-    text = run_verb("report", "--limit=3", make_gpu("train", 1, 1)).stdout
+    text = run_verb("report", "--full", "--limit=3", make_gpu("train", 1, 1)).stdout
     use = text.partition("\n\nuse of the GPUs\n")[2].partition("\n\n")[0].splitlines()
     assert len(use) == 4 and "... and 3 more rows" in use[-1]

@@ -170,7 +170,7 @@ def test_whole_ladder(overhead, run_collector, tmp_path):
 def test_report(overhead, run_collector):
     done = overhead(1, until=LAST, GPUPROF_OVERHEAD_MAX=TINY)
     _, weights = counted(done.process)
-    text = run_collector("report", done.out).stdout
+    text = run_collector("report", "--full", done.out).stdout
     for step in done.steps:
         assert re.search(rf"--overhead-max: after [0-9.]+ m?s: {TEXTS[step.code]} \(", text), text
     assert "~: estimated" in text and "not in it: what the driver and CUPTI do" in text
@@ -228,7 +228,7 @@ def test_cost_without_a_budget(overhead, run_collector):
     assert abs(in_callers - cost_ns) < len(costs)  # each is rounded
     check_counts(done, process)
     assert process.counters["passed_by"] == 0
-    text = run_collector("report", done.out).stdout
+    text = run_collector("report", "--full", done.out).stdout
     assert "gpuprof's own cost" in text and "~: estimated" not in text
     assert "--overhead-max" not in text
     trace = json.loads(run_collector("merge", done.out).stdout)
@@ -423,7 +423,7 @@ def test_not_measured(library, run_collector, tmp_path):
     """A program that is over before anything was timed does not cost 0 ns."""
     [made], _ = tiny_run(library, tmp_path, "cost_shapes.c", "many", 30, GPUPROF_SEAL="10s",
                          GPUPROF_BACKTRACE_THRESHOLD="off")
-    text = run_collector("report", tmp_path / "out").stdout
+    text = run_collector("report", "--full", tmp_path / "out").stdout
     assert re.search(rf"^ +not measured +{made:,} +copies, sets", text, re.MULTILINE)
     assert "starts left out: not measured" in text
     assert not re.search(r"^ .*%.*copies, sets", text, re.MULTILINE)
@@ -459,7 +459,7 @@ def test_processes_of_different_budgets(library, run_collector, tmp_path):
     assert copy["unmeasured"] == short
     assert copy["count"] == sum(classes(p)["copy"][0] for p in processes.values())
     assert copy["mean_ns"] == copy["total_ns"] // (copy["count"] - short)
-    text = run_collector("report", out).stdout
+    text = run_collector("report", "--full", out).stdout
     assert re.search(rf"^ .*% .* {copy['count'] - short:,} .*copies, sets", text, re.MULTILINE)
     assert re.search(rf"^ +not measured +{short:,} +copies, sets", text, re.MULTILINE)
     assert "as far as it was measured: " in text

@@ -19,7 +19,7 @@ NAMES = ("functions", "open_calls", "failures", "calls_by_stack", "calls_by_pyth
          "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
          "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
          "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "gpu_time",
-         "idle", "ops", "labels", "own_cost", "steps", "phases")
+         "idle", "ops", "labels", "cost", "steps", "phases")
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def on_terminal(command, columns, **environment):
 
 def test_only_these_tables(report):
     text = report("--table=functions,gpu_time_util").stdout
-    assert text.splitlines()[1].endswith("  function") and "\nuse of the GPUs\n" in text
+    assert text.splitlines()[2].endswith("  function") and "\nuse of the GPUs\n" in text
     assert "GPU kernels" not in text and "calls, wall" not in text
     made = json.loads(report("--table=cuda_gpu_kern_sum", "--format=json").stdout)
     whole = json.loads(report("--format=json").stdout)
     assert made["cuda_gpu_kern_sum"] == whole["cuda_gpu_kern_sum"]
-    assert set(whole) - set(made) == set(NAMES) & set(whole) - {"cuda_gpu_kern_sum"}
+    assert set(whole) - set(made) == {"own_cost", *NAMES} & set(whole) - {"cuda_gpu_kern_sum"}
     assert made["losses"] == whole["losses"]
     of_tables = ("kernel", "device")
     wanted = [row for row in rows(report) if row["kind"] in (*of_tables, "note", "loss")]
@@ -76,7 +76,8 @@ def test_only_these_tables(report):
 
 
 def test_own_cost_is_one_table(report):
-    made = json.loads(report("--table=own_cost", "--format=json").stdout)
+    made = json.loads(report("--table=cost", "--format=json").stdout)
+    assert made == json.loads(report("--table=own_cost", "--format=json").stdout)
     assert made["own_cost"]["classes"] == [] == made["own_cost"]["steps"]
     assert "functions" not in made
 
@@ -176,7 +177,7 @@ def test_limit(report):
 
 def test_limit_of_nothing(report):
     text = report("--limit=0", "--table=functions").stdout
-    heading, more = text.splitlines()[1:3]
+    heading, more = text.splitlines()[2:4]
     assert heading.endswith("  function") and more == " " * heading.index("function") + \
         "... and 3 more rows"
     made = json.loads(report("--limit", "0", "--format=json").stdout)
@@ -243,7 +244,7 @@ def test_full_and_no_terminal_never_cut(collector, data, report):
     whole = report().stdout
     assert WIDE in whole and MARKED in whole
     command = [collector, "report", data]
-    assert on_terminal([*command, "--full"], 40) == whole
+    assert on_terminal([*command, "--full"], 40) == report("--full").stdout
     assert on_terminal(command, 40) != whole
     assert subprocess.run(command, capture_output=True, text=True, check=True,
                           env={**os.environ, "COLUMNS": "40"}).stdout == whole

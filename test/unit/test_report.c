@@ -149,7 +149,7 @@ static void test_cost_of_a_short_program(void **state)
     assert_int_equal(recording_open(&rec, paths, 1, &how), EXIT_OK);
     assert_int_equal(report_make(&report, &rec, &(struct report_wish){.by = BY_NAME}), 0);
     FILE *out = open_memstream(&text, &length);
-    const struct report_view view = {.how.limit = ROWS_UNLIMITED};
+    const struct report_view view = {.tables = "cost", .how.limit = ROWS_UNLIMITED};
     assert_int_equal(report_print_text(&report, &view, out), 0);
     fclose(out);
     assert_non_null(strstr(text, "100.00%     1.186 us            2       593 ns  alloc"));
