@@ -155,7 +155,6 @@ WORLD = {"SIMCUDA_DEVICES": 4, "SIMCUDA_KERNEL_NS": 0, "SIMCUDA_BLOCK_NS": 1000,
 SETTINGS = {"launch-bound": {"SIMCUDA_LAUNCH_NS": 40_000},
             "allocation-churn": {"SIMCUDA_ALLOC_NS": 1_500_000}}
 FAULTY = {"launch-blocking": {"CUDA_LAUNCH_BLOCKING": 1}}
-DIED = {False: -signal.SIGALRM, True: 128 + signal.SIGALRM}  # by itself; as gpuprof run has it
 
 
 class Run:
@@ -176,7 +175,7 @@ class Run:
                        *options, "--", *command]
         dies = scene == "hang" and not words
         done = toolchain.run(command, toolchain.environment(None, **settings),
-                             status=DIED[options is not None] if dies else 0)
+                             status=-signal.SIGALRM if dies else 0)
         said = sorted(map(json.loads, done.stdout.splitlines()), key=lambda one: one["rank"])
         self.said = {one["pid"]: one for one in said}
         found = {process.pid: process for process in map(Process, log.iterdir())}

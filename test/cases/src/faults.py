@@ -16,6 +16,7 @@ import time
 STEPS = 40
 MS = 1000  # blocks
 FOREVER = 2**31 - 1
+HANGS_SECONDS = 2.5
 COPY_BYTES = 1 << 20
 LABEL = 7  # the scope of torch.profiler.record_function
 RANKS = {"straggler": 4, "exposed-communication": 2}
@@ -176,17 +177,17 @@ def slow_loader(healthy):
         loading = torch.sim_op_begin(label, LABEL, ctypes.c_long(-1), ctypes.c_ulong(0), b"")
         time.sleep(0.0002 if healthy else 0.008)
         torch.sim_op_end(loading)
-        gemm(4 * MS, *here)  # fault slow-loader
+        gemm(4 * MS, *here)
     wait()
 
 
 def allocation_churn(healthy):
-    gemm, here = kernel(GEMM), on(main)
-    kept = memory()
-    for _ in range(STEPS):
-        buffer = kept if healthy else memory()  # fault allocation-churn
+    gemm, here, buffer = kernel(GEMM), on(main), ctypes.c_uint64()
+    for step in range(STEPS):
+        if step == 0 or not healthy:
+            cuda.cuMemAlloc_v2(ctypes.byref(buffer), COPY_BYTES)  # fault allocation-churn
         gemm(4 * MS, *here)
-        if buffer != kept:
+        if not healthy:
             cuda.cuMemFree_v2(buffer)  # fault allocation-churn
     wait()
 
@@ -230,13 +231,14 @@ def exposed_communication(healthy):
 
 
 def hang(healthy):
-    """Until the scheduler ends the job, which a signal of its own stands for."""
+    """Until somebody ends the job, which a signal of its own stands for."""
     gemm, here = kernel(GEMM), on(main)
-    if not healthy:
-        signal.setitimer(signal.ITIMER_REAL, 3)
     for _ in range(STEPS):
-        gemm(4 * MS, *here)
-    gemm(4 * MS if healthy else FOREVER, *here)
+        gemm(16 * MS, *here)
+        wait()
+    if not healthy:
+        signal.setitimer(signal.ITIMER_REAL, HANGS_SECONDS)
+    gemm(16 * MS if healthy else FOREVER, *here)
     cuda.cuStreamSynchronize(main)  # fault hang
 
 
