@@ -210,8 +210,10 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
+VERBS := run merge report flame dump doctor recover manual completion help demo
+MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
-install: all $(BUILD)/gpuprof.1 $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
+install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)for folder in "$(bindir)" "$(parts)/demo" "$(docdir)" "$(mandir)/man1" \
 		"$(mandir)/man3" "$(includedir)" \
 		"$(pkgconfigdir)" "$(bashcompdir)" "$(zshcompdir)" "$(fishcompdir)"; do \
@@ -227,14 +229,15 @@ install: all $(BUILD)/gpuprof.1 $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 	$(Q)sed 's|@VERSION@|$(VERSION)|; s|@INCLUDEDIR@|$(includedir)|' inject/range/gpuprof.pc.in \
 		> "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
 	$(Q)chmod 644 "$(DESTDIR)$(pkgconfigdir)/gpuprof.pc"
-	$(Q)install -m 644 $(BUILD)/gpuprof.1 "$(DESTDIR)$(mandir)/man1/gpuprof.1"
+	$(Q)install -m 644 $(MANUALS) "$(DESTDIR)$(mandir)/man1/"
 	$(Q)install -m 644 $(BUILD)/gpuprof.h.3 "$(DESTDIR)$(mandir)/man3/gpuprof.h.3"
 	$(Q)install -m 644 $(BUILD)/completion.bash "$(DESTDIR)$(bashcompdir)/gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.zsh "$(DESTDIR)$(zshcompdir)/_gpuprof"
 	$(Q)install -m 644 $(BUILD)/completion.fish "$(DESTDIR)$(fishcompdir)/gpuprof.fish"
 
 uninstall:
-	$(Q)for path in "$(bindir)/gpuprof" "$(parts)" "$(docdir)" "$(mandir)/man1/gpuprof.1" \
+	$(Q)for path in "$(bindir)/gpuprof" "$(parts)" "$(docdir)" \
+		$(patsubst $(BUILD)/%,"$(mandir)/man1/%",$(MANUALS)) \
 		"$(mandir)/man3/gpuprof.h.3" "$(includedir)/gpuprof.h" "$(includedir)/gpuprof.py" \
 		"$(pkgconfigdir)/gpuprof.pc" "$(bashcompdir)/gpuprof" \
 		"$(zshcompdir)/_gpuprof" "$(fishcompdir)/gpuprof.fish"; do \
@@ -261,6 +264,9 @@ $(COMPLETIONS): $(BUILD)/completion.%: $(BUILD)/gpuprof-collector
 
 $(BUILD)/gpuprof.1: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual > $@
+
+$(BUILD)/gpuprof-%.1: $(BUILD)/gpuprof-collector
+	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual $* > $@
 
 $(BUILD)/gpuprof.h.3: $(BUILD)/gpuprof-collector
 	$(call say,MAN,$@) $(BUILD)/gpuprof-collector manual gpuprof.h > $@

@@ -268,26 +268,33 @@ static bool names_verb(const char *list, const char *verb)
     return false;
 }
 
-static void roff_part(const char *verb, enum manual_part part)
+/* `heading` is the macro, with what follows it, of a part's title. */
+static void roff_parts(const char *verb, const char *heading)
 {
-    printf(".PP\n.B %s\n", manual_part_titles[part]);
-    for (const struct manual_row *row = manual_rows; row->verbs; row++)
-        if (row->part == part && names_verb(row->verbs, verb))
-            roff_item(row->name, row->text);
+    for (enum manual_part part = 0; part < PART_COUNT; part++) {
+        printf("%s%s\n", heading, manual_part_titles[part]);
+        for (const struct manual_row *row = manual_rows; row->verbs; row++)
+            if (row->part == part && names_verb(row->verbs, verb))
+                roff_item(row->name, row->text);
+    }
+}
+
+static void roff_synopsis(const struct verb *verb)
+{
+    char text[SYNOPSIS_BYTES];
+    synopsis(verb, text, sizeof text);
+    for (const char *p = text; *p; p++)
+        printf("%s%c", *p == '-' ? "\\" : "", *p);
 }
 
 static void roff_verb(const struct verb *verb)
 {
-    char text[SYNOPSIS_BYTES];
-    synopsis(verb, text, sizeof text);
     printf(".SS \"gpuprof %s ", verb->name);
-    for (const char *p = text; *p; p++)
-        printf("%s%c", *p == '-' ? "\\" : "", *p);
+    roff_synopsis(verb);
     printf("\"\n");
     roff_text(verb->help);
     each_option(verb, roff_item);
-    for (enum manual_part part = 0; part < PART_COUNT; part++)
-        roff_part(verb->name, part);
+    roff_parts(verb->name, ".PP\n.B ");
 }
 
 static void roff_settings(void)
@@ -329,7 +336,7 @@ static const struct section sections[] = {
      "and under \"all\" once for each line that led to it. GPU time is that of the work that a "
      "call "
      "launched. In traces each such call has its stack as sf and stackFrames, and as a text among "
-     "its arguments. What has no stack is said, with its time. Marks in brackets stand among the "
+     "its arguments. Time without a stack is listed separately. Marks in brackets stand among the "
      "frames: [borrowed: ...], what is around it is the stack of the thread that waits for this "
      "one, as for the threads of PyTorch\\(aqs autograd; [range NAME], a thread of Python without "
      "Python frames, in this range; [cut: ...], deeper frames were not kept.\n.PP\n"
@@ -404,14 +411,34 @@ static enum exit_code manual_of_header(void)
     return standard_output_end();
 }
 
+static enum exit_code manual_of_verb(const struct verb *verb)
+{
+    printf(".TH GPUPROF\\-%s 1 \"\" \"gpuprof %s\" \"User Commands\"\n", verb->name,
+           GPUPROF_RELEASE);
+    printf(".SH NAME\ngpuprof\\-%s \\- ", verb->name);
+    roff_text(verb->help);
+    printf(".SH SYNOPSIS\n.B gpuprof %s\n", verb->name);
+    roff_synopsis(verb);
+    printf("\n.SH OPTIONS\n");
+    each_option(verb, roff_item);
+    if (verb->options & OPTION_SETTINGS)
+        roff_settings();
+    roff_parts(verb->name, ".SH ");
+    printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
+    return standard_output_end();
+}
+
 enum exit_code manual_verb(const struct options *options)
 {
-    bool of_header = options->path_count && strcmp(options->paths[0], "gpuprof.h") == 0;
-    if (options->path_count > of_header)
+    const char *of = options->path_count ? options->paths[0] : NULL;
+    const struct verb *verb = of ? find_verb(of) : NULL;
+    bool of_header = of && strcmp(of, "gpuprof.h") == 0;
+    bool is_known = verb || of_header;
+    if (options->path_count > is_known)
         return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
-                           options->paths[of_header]);
-    if (of_header)
-        return manual_of_header();
+                           options->paths[is_known]);
+    if (is_known)
+        return verb ? manual_of_verb(verb) : manual_of_header();
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
     printf(".SH NAME\ngpuprof \\- record the CUDA calls of a program\n"
            ".SH SYNOPSIS\n.B gpuprof run\n[OPTIONS] [\\-\\-] PROGRAM [ARGUMENTS]\n.br\n"
@@ -426,5 +453,9 @@ enum exit_code manual_verb(const struct options *options)
         roff_verb(&front_verbs[i]);
     roff_settings();
     roff_sections();
+    printf(".SH \"SEE ALSO\"\n");
+    for (size_t i = 0; i < verb_count; i++)
+        printf(".BR gpuprof\\-%s (1),\n", verbs[i].name);
+    printf(".BR gpuprof.h (3)\n");
     return standard_output_end();
 }

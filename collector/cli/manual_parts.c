@@ -34,6 +34,7 @@ const struct manual_row manual_rows[] = {
      "for readers of one's own; merge and report read what was killed as it is"},
     {"completion", PART_EXAMPLE, "source <(gpuprof completion bash)", "without an installation"},
     {"manual", PART_EXAMPLE, "gpuprof manual | man -l -", "read this page"},
+    {"manual", PART_EXAMPLE, "gpuprof manual run | man -l -", "that of a verb, gpuprof-run(1)"},
     {"manual", PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "that of gpuprof.h"},
     {"help", PART_EXAMPLE, "gpuprof help run", "the options of run"},
     {"demo", PART_EXAMPLE, "gpuprof demo", "without a GPU: its CUDA is a simulated one"},
@@ -91,14 +92,15 @@ const struct manual_function manual_functions[] = {
     {"int gpuprof_range_pop(void);",
      "The innermost range of the thread ends. Returns its level; -1 if none is open, -2 without "
      "gpuprof."},
-    {"void gpuprof_mark(const char *text);", "A moment."},
+    {"void gpuprof_mark(const char *text);", "Marks a moment."},
     {"void gpuprof_step(uint64_t number);",
      "An iteration begins, and lasts until the next one. The number is the program's own, so that "
      "it means the same after a restart and on all ranks."},
     {"void gpuprof_stop(void);",
-     "From here on no CUDA call is recorded, in any thread, but allocations and frees, and what "
-     "begins and ends stream captures. A call that is open is recorded to its end."},
+     "From here on no CUDA call is recorded, in any thread, except allocations and frees, and "
+     "what begins and ends stream captures. A call that is open is recorded to its end."},
     {"void gpuprof_start(void);",
-     "To here; or, of a program that gpuprof run --start-paused began, from here on."},
+     "CUDA calls are recorded again from here on; for the first time in a program that gpuprof run "
+     "--start-paused started."},
     {NULL, NULL},
 };

@@ -16,11 +16,11 @@
  * Ranges are those of NVTX's default domain: both may be used in one program. None of these calls
  * starts a recording: a process that makes no CUDA call leaves no file.
  *
- * Between gpuprof_stop() and gpuprof_start(), in all threads, no call begins to be recorded, and
- * ranges and marks only so far as they reach beyond it; but for allocations and frees, and what
- * begins and ends stream captures: later calls are understood by them. A call that is open at
- * gpuprof_stop() is recorded to its end. A child of fork goes on as its parent was at the fork.
- * `gpuprof run --start-paused` begins as if gpuprof_stop() had been called.
+ * Between gpuprof_stop() and gpuprof_start(), no call that begins is recorded, in any thread,
+ * except allocations and frees, and what begins and ends stream captures: later calls cannot be
+ * understood without them. Ranges and marks are recorded only as far as they reach beyond that
+ * time. A call that is open at gpuprof_stop() is recorded to its end. A child of fork begins as its
+ * parent is. `gpuprof run --start-paused` begins as if gpuprof_stop() had been called.
  */
 #ifndef GPUPROF_PUBLIC_H
 #define GPUPROF_PUBLIC_H

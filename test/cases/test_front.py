@@ -20,6 +20,9 @@ FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
+VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual",
+         "completion", "help")
+
 
 def run(command, *arguments, **options):
     return subprocess.run([command, *arguments], capture_output=True, text=True, check=False,
@@ -302,7 +305,9 @@ def test_install_and_uninstall(build, installed, program):
                      *(f"share/doc/gpuprof/{name}"
                        for name in ("CHANGELOG.md", "GUIDE.md", "LICENSE", "NOTICE", "README.md",
                                     "SECURITY.md", "event-stream.md")),
-                     "share/fish/vendor_completions.d/gpuprof.fish", "share/man/man1/gpuprof.1",
+                     "share/fish/vendor_completions.d/gpuprof.fish", *sorted(
+                         ["share/man/man1/gpuprof.1",
+                          *(f"share/man/man1/gpuprof-{verb}.1" for verb in VERBS)]),
                      "share/man/man3/gpuprof.h.3",
                      "share/pkgconfig/gpuprof.pc",
                      "share/zsh/site-functions/_gpuprof"]
@@ -335,15 +340,16 @@ def test_installed_with_folders_of_its_own(tmp_path, build):
 
 @pytest.mark.parametrize("words,name", [
     ([], "gpuprof - record the CUDA calls of a program"),
-    (["gpuprof.h"], "gpuprof.h - what a program can say to the profiler gpuprof")],
-    ids=["gpuprof", "gpuprof.h"])
+    (["gpuprof.h"], "gpuprof.h - what a program can say to the profiler gpuprof"),
+    *(([verb], f"gpuprof-{verb} - ") for verb in VERBS)],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value) or "gpuprof")
 def test_manual_page_has_no_faults(run_collector, tmp_path, words, name):
     need("groff")
     page = run_collector("manual", *words).stdout
     (tmp_path / "page").write_text(page)
     result = run("groff", "-man", "-ww", "-Tutf8", str(tmp_path / "page"))
     assert result.returncode == 0 and result.stderr == ""
-    assert name in re.sub(r"\x1b\[\d*m", "", result.stdout)
+    assert name in " ".join(re.sub(r"\x1b\[\d*m", "", result.stdout).split()) + " "
 
 
 PARTS = ["EXAMPLES", "ENVIRONMENT", "FILES", "EXIT STATUS"]
@@ -376,6 +382,19 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
             assert set(rows[3]) <= {"0", "1", "2", "3", "4"}
 
 
+def test_manual_page_of_a_verb(run_collector):
+    """It has the verb's options and parts, as the whole manual has them, and run's settings."""
+    whole = run_collector("manual").stdout
+    for verb in VERBS:
+        page = run_collector("manual", verb).stdout
+        titles = re.findall(r'^\.SH "?([A-Z ]+)"?$', page, re.MULTILINE)
+        settings = ["SETTINGS"] if verb in ("run", "doctor") else []
+        assert titles == ["NAME", "SYNOPSIS", "OPTIONS", *settings, *PARTS, "SEE ALSO"]
+        section = re.search(rf'^\.SS "gpuprof {verb} .*?(?=^\.S[SH])', whole, re.M | re.S)[0]
+        for item in re.findall(r"^\.TP\n.*\n.*\n", section, re.MULTILINE):
+            assert item in page, (verb, item)
+
+
 def test_manual_of_the_header(run_collector):
     """Each function that it declares, as it declares it; no other."""
     page = run_collector("manual", "gpuprof.h").stdout
@@ -389,10 +408,6 @@ def test_manual_of_the_header(run_collector):
     assert [part for part in PARTS if f'.SH "{part}"' in page or f".SH {part}" in page] == PARTS
     wrong = run_collector("manual", "gpuprof.h", "x")
     assert wrong.returncode == 2 and "unknown argument 'x'" in wrong.stderr
-
-
-VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual",
-         "completion", "help")
 
 
 def test_help(run_collector):
