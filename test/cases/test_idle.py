@@ -263,7 +263,7 @@ def test_while_others_compute_nobody_waits(report):
     assert waits(report(s, reduces(1, (300,), (200,)))) == {(0, "rank 1"): 250}
 
 
-# ---- anything --------------------------------------------------------------------------------------
+# ---- anything ----------------------------------------------------------------------------------
 
 def damage(lines, dice):
     """Some are gone, others last for another time or are of another function."""
@@ -314,7 +314,8 @@ def test_anything_adds_up(seed, run_verb, make_records):
     folder = make_records(damage(lines, dice) if seed % 2 else lines)
     report = check_sums(json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
                                             folder).stdout))
-    wanted = {process.header.pid: parts_of(process) for process in stream_reader.read_folder(folder)}
+    wanted = {process.header.pid: parts_of(process)
+              for process in stream_reader.read_folder(folder)}
     for row in report["gpu_time"]:
         window, sums = wanted[row["pid"]][row["device"]]
         assert row["window_ns"] == window
