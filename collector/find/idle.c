@@ -193,7 +193,7 @@ static int take_call(struct idle *d, struct idle_process *p, const struct slice 
                               .is_open = r->flags & RECORD_OPEN};
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
-    int error = idle_ranks_call(&d->ranks, s);
+    int error = d->walk->rec->count > 1 ? idle_ranks_call(&d->ranks, s) : 0;
     if (submits(e->function)) {
         p->maker = maker_of(d, e->thread->index);
         p->call_begin_ns = e->begin_ns;
@@ -358,21 +358,6 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .first_call_ns = p->first_call_ns};
 }
 
-/* Where the call stands in what its thread did; if that is forgotten, it is known by its function.
- */
-static struct idle_place place_in(const struct idle_thread *t, uint64_t at_ns, uint32_t function,
-                                  uint32_t stack)
-{
-    for (uint32_t i = t->count; i; i--) {
-        const struct idle_entry *e = idle_thread_entry(t, i - 1);
-        if (e->begin_ns <= at_ns)
-            return at_ns < e->end_ns || at_ns == e->begin_ns
-                       ? e->place
-                       : (struct idle_place){.stack = stack, .function = function};
-    }
-    return (struct idle_place){.stack = stack, .function = function};
-}
-
 static enum idle_part part_of(const struct idle *d, struct idle_process *p, const struct event *e,
                               const struct kernel_name **name)
 {
@@ -426,15 +411,13 @@ static int take_work(struct idle *d, struct idle_process *p, const struct slice 
         gap.maker = maker;
         gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
         gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
-        if (maker.thread)
-            gap.place = place_in(maker.thread, gap.call_begin_ns,
-                                 s->is_called ? s->call.function : IDLE_NONE,
-                                 s->is_called ? s->call.stack : 0);
+        gap.function = s->is_called ? s->call.function : IDLE_NONE;
+        gap.stack = s->is_called ? s->call.stack : 0;
         error = charge(d, device, &gap, idle_gap_charge);
     }
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
-    if (error == 0 && part == IDLE_COMMUNICATING)
+    if (error == 0 && part == IDLE_COMMUNICATING && d->walk->rec->count > 1)
         error = idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name);
     if (device->until_ns[part] < e->end_ns)
         device->until_ns[part] = e->end_ns;
@@ -524,26 +507,24 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     return idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
-/* Which devices are of one job's ranks: of one process, or of processes with ranks of their own. */
+/* Which devices are of one job's ranks: of processes with ranks of their own. */
 static int charge_waits(struct idle *d)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
     bool *job = calloc(d->device_count + 1u, sizeof *job);
-    bool is_one = true;
     int error = job ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
         struct key key = {p->rank, 0, 0};
         uint64_t known = key_map_get(&ranks, key);
-        is_one &= p == d->devices[0].process;
         /* Several processes of one rank are of several jobs. */
         if (known != p->index + 1u)
             error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
     }
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
-        job[i] = is_one || (p->rank != RANK_NONE &&
-                            key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u);
+        job[i] = p->rank != RANK_NONE &&
+                 key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u;
     }
     if (error == 0)
         error = idle_ranks_tell(&d->ranks, job, d->device_count, wait_for_rank, d);

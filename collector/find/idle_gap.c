@@ -139,6 +139,20 @@ static uint64_t handed_over(const struct passage *p, const struct idle_gap *g)
     return 0;
 }
 
+/* Where the call stands in what its thread did; if that is forgotten, it is known by its function.
+ */
+static struct idle_place place_of(const struct idle_gap *g)
+{
+    const struct idle_thread *t = g->maker.thread;
+    const struct idle_entry *e = NULL;
+    for (uint32_t i = t->count; i && !e; i--)
+        if (idle_thread_entry(t, i - 1)->begin_ns <= g->call_begin_ns)
+            e = idle_thread_entry(t, i - 1);
+    return e && (g->call_begin_ns < e->end_ns || g->call_begin_ns == e->begin_ns)
+               ? e->place
+               : (struct idle_place){.stack = g->stack, .function = g->function};
+}
+
 int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
                     const struct idle_gap *g)
 {
@@ -146,19 +160,21 @@ int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
     struct idle_place device = idle_text("on the device");
     struct passage p = {
         .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
-    struct idle_entry call = {.begin_ns = g->call_begin_ns,
-                              .end_ns = g->call_end_ns,
-                              .place = g->place,
-                              .cause = IDLE_LAUNCH};
     rows->gap++;
     if (!g->maker.thread) {
         put(&p, IDLE_UNKNOWN, &nowhere, g->end_ns);
         return p.error;
     }
-    uint64_t until_ns = earlier(handed_over(&p, g), g->end_ns);
-    if (until_ns > p.at_ns)
-        follow(&p, &g->before, &call, until_ns);
-    follow(&p, &g->maker, &call, earlier(g->call_end_ns, g->end_ns));
+    if (g->call_end_ns > g->begin_ns) { /* mostly the host is ahead */
+        uint64_t until_ns = earlier(handed_over(&p, g), g->end_ns);
+        struct idle_entry call = {.begin_ns = g->call_begin_ns,
+                                  .end_ns = g->call_end_ns,
+                                  .place = place_of(g),
+                                  .cause = IDLE_LAUNCH};
+        if (until_ns > p.at_ns)
+            follow(&p, &g->before, &call, until_ns);
+        follow(&p, &g->maker, &call, earlier(g->call_end_ns, g->end_ns));
+    }
     /* It was queued in time, or is on its way. */
     p.thread = g->maker.index;
     put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, g->end_ns);

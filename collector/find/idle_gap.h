@@ -28,9 +28,10 @@ struct idle_gap {
     struct idle_maker before; /* and of the work before it */
     uint64_t call_begin_ns;   /* of the call that made the work */
     uint64_t call_end_ns;
-    struct idle_place place; /* of that call */
-    bool is_first;           /* the process had done no work */
-    uint64_t first_call_ns;  /* then: begin of the process's first call */
+    uint32_t function; /* of that call, and its stack, if they are known */
+    uint32_t stack;
+    bool is_first;          /* the process had done no work */
+    uint64_t first_call_ns; /* then: begin of the process's first call */
 };
 
 /* Charges all of it. `causes`: ns by cause, added to. 0 or GPUPROF_NO_MEMORY. */
