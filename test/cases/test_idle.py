@@ -4,6 +4,9 @@
 import json
 import random
 
+import cupti_client as cupti
+import gpu_run
+import idle_truth
 import pytest
 import step_truth
 import stream_reader
@@ -322,3 +325,28 @@ def test_anything_adds_up(seed, run_verb, make_records):
         assert (row["compute_ns"], row["copies_ns"]) == (sums["compute"], sums["copies"])
         assert row["communication_ns"] + row["idle_communication_ns"] == sums["communication"]
     assert len(report["gpu_time"]) == sum(map(len, wanted.values()))
+
+
+# ---- on the simulated CUDA -----------------------------------------------------------------------
+
+def test_by_the_devices_own_log(library, tmp_path, run_verb):
+    """What the device's log and the program say, and the rules make of it. Both look at the clock,
+    and a busy machine may come in between now and then."""
+    program = cupti.build(source="idle_work.c")
+    run = gpu_run.runner(library, tmp_path)(
+        program, status=0, same_output=False, SIMCUDA_KERNEL_NS=6_000_000,
+        SIMCUDA_ALLOC_NS=2_500_000)
+    loads = [tuple(map(int, line.split()[1:])) for line in run.done.stdout.splitlines()]
+    report = check_sums(json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                            tmp_path / "out").stdout))
+    row, = report["gpu_time"]
+    wanted = idle_truth.idle(run.log, loads)
+    found = {cause: row[f"idle_{cause}_ns"] for cause in CAUSES
+             if cause not in ("start_up", "nothing")}
+    for cause in ("host", "sync", "loader", "allocation"):
+        assert wanted[cause] > 5_000_000, (found, wanted)
+    for cause in CAUSES:
+        assert abs(found.get(cause, 0) - wanted[cause]) < 0.1 * sum(wanted.values()), \
+            (cause, found, wanted)
+    assert row["idle_unknown_ns"] <= 0.1 * row["idle_ns"]
+    assert {r["place"] for r in report["idle"] if r["cause"] == "loader"} == {"load batch"}
