@@ -369,6 +369,8 @@ static enum idle_part part_of(const struct idle *d, struct idle_process *p, cons
     uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
     if (!number || (class && *class == KERNEL_COMPUTES))
         return IDLE_COMPUTE;
+    if (class && *class == KERNEL_COMMUNICATES && d->walk->rec->count == 1)
+        return IDLE_COMMUNICATING;
     *name = walk_kernel(d->walk, e->process, number);
     bool communicates = *name && nccl_is_kernel(*name);
     if (class)
@@ -376,11 +378,11 @@ static enum idle_part part_of(const struct idle *d, struct idle_process *p, cons
     return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
 }
 
-/* Room for what a kernel of that number is. 0 or GPUPROF_NO_MEMORY. */
-static int know_kernel(struct idle_process *p, const struct record *r)
+/* Room for what a kernel of that number is; each has a record. 0 or GPUPROF_NO_MEMORY. */
+static int know_kernel(struct idle_process *p, const struct record *r, uint64_t record_count)
 {
     uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    if (number < p->kernel_count || number >= IDLE_KERNELS_MAX)
+    if (number < p->kernel_count || number >= IDLE_KERNELS_MAX || number > record_count)
         return 0;
     uint32_t count = p->kernel_count ? p->kernel_count : 64;
     while (count <= number)
@@ -394,10 +396,23 @@ static int know_kernel(struct idle_process *p, const struct record *r)
     return 0;
 }
 
+/* As idle_gap_charge does where the host was ahead: mostly it is. */
+static void charge_own(struct idle_device *device, uint64_t to_ns)
+{
+    uint64_t ns = to_ns > device->at_ns ? to_ns - device->at_ns : 0;
+    device->own.ns += ns;
+    device->own.count += ns > 0;
+    if (ns > device->own.longest_ns) {
+        device->own.longest_ns = ns;
+        device->own.longest_at_ns = device->at_ns;
+    }
+    device->at_ns += ns;
+}
+
 static int take_work(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
-    int error = know_kernel(p, e->record);
+    int error = know_kernel(p, e->record, e->process->record_count);
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
@@ -406,7 +421,10 @@ static int take_work(struct idle *d, struct idle_process *p, const struct slice 
     struct idle_maker maker = p->maker;
     if (s->is_called && s->call.thread < d->walk->rec->thread_count)
         maker = maker_of(d, s->call.thread);
-    if (device->at_ns < e->begin_ns) {
+    if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
+        e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
+        charge_own(device, e->begin_ns);
+    } else if (device->at_ns < e->begin_ns) {
         struct idle_gap gap = gap_of(d, device, e->begin_ns);
         gap.maker = maker;
         gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
@@ -545,6 +563,17 @@ static int end(void *context)
             struct idle_gap gap = gap_of(d, device, device->end_ns);
             error = charge(d, device, &gap, idle_gap_charge_last);
         }
+    }
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        struct idle_device *device = &d->devices[i];
+        device->own.place = idle_text(idle_on_device);
+        device->own.process = device->process->index;
+        device->own.device = i;
+        device->own.thread = IDLE_NONE;
+        device->own.cause = IDLE_LAUNCH;
+        device->idle_ns += device->own.ns;
+        device->causes[IDLE_LAUNCH] += device->own.ns;
+        error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
     }
     d->has_guessed = has_guessed(d);
     return error < 0 ? error : charge_waits(d);

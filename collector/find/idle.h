@@ -6,7 +6,7 @@
  * rules). All sums are right to the nanosecond. Nothing is said of the time in which recording was
  * stopped and no work was seen.
  *
- * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 120 a process; 256 bytes a device of a
+ * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 120 a process; 400 bytes a device of a
  * process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at
  * most; later ones are not known.
  */
@@ -40,6 +40,7 @@ struct idle_device {
     uint64_t until_ns[IDLE_BUSY_PARTS];
     uint32_t pause; /* place of the first one that may matter */
     struct idle_maker before;
+    struct idle_row own; /* short gaps before work that was queued, which are most of them */
 };
 
 struct idle_pause {

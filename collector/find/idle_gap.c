@@ -157,7 +157,7 @@ int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
                     const struct idle_gap *g)
 {
     static const struct idle_place nowhere = {.function = IDLE_NONE};
-    struct idle_place device = idle_text("on the device");
+    struct idle_place device = idle_text(idle_on_device);
     struct passage p = {
         .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
     rows->gap++;
@@ -176,7 +176,7 @@ int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
         follow(&p, &g->maker, &call, earlier(g->call_end_ns, g->end_ns));
     }
     /* It was queued in time, or is on its way. */
-    p.thread = g->maker.index;
+    p.thread = IDLE_NONE;
     put(&p, g->end_ns - p.at_ns < IDLE_NEAR_NS ? IDLE_LAUNCH : IDLE_SYNC, &device, g->end_ns);
     return p.error;
 }

@@ -4,11 +4,12 @@
  * those that began earlier wait for the one that begins last. They are one collective if they are
  * the n-th of their communicator (nccl_call.h) or, where that is not known, the n-th of their name
  * on ranks of one job; and if all of them ran at one moment, when the last one began. Processes
- * that have no rank, or one that another has, too, are of no job that is known.
+ * that have no rank, or one that another has, too, are of no job that is known; in a recording of
+ * one process nobody waits for another.
  *
  * Memory: 12 MiB for kernels and the times in which nothing else ran, which lie in spools, 32 bytes
- * a collective and 64 to 128 for its number, IDLE_COLLECTIVES_MAX at most; those beyond have no
- * others that waited.
+ * a collective and 192 at most for numbers, IDLE_COLLECTIVES_MAX of each; nobody waits for those
+ * beyond.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H

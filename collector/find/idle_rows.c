@@ -22,6 +22,7 @@ const char *const idle_cause_words[IDLE_CAUSES] = {
     [IDLE_UNKNOWN] = "unknown",
 };
 
+const char idle_on_device[] = "on the device";
 static const char other_places[] = "other places";
 
 void idle_rows_release(struct idle_rows *r)
@@ -63,7 +64,11 @@ static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
     if (!list)
         return 0;
     r->list = list;
-    list[r->count] = row;
+    list[r->count] = (struct idle_row){.place = row.place,
+                                       .process = row.process,
+                                       .device = row.device,
+                                       .thread = row.thread,
+                                       .cause = row.cause};
     return *number = ++r->count;
 }
 
@@ -86,6 +91,21 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
     if (row->gap_ns > row->longest_ns) {
         row->longest_ns = row->gap_ns;
         row->longest_at_ns = row->gap_at_ns;
+    }
+    return 0;
+}
+
+int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
+{
+    uint32_t number = number_of(r, sum);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    struct idle_row *row = &r->list[number - 1];
+    row->ns += sum->ns;
+    row->count += sum->count;
+    if (sum->longest_ns > row->longest_ns) {
+        row->longest_ns = sum->longest_ns;
+        row->longest_at_ns = sum->longest_at_ns;
     }
     return 0;
 }

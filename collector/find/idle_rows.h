@@ -76,6 +76,12 @@ void idle_rows_release(struct idle_rows *r);
 /* Adds `ns` from `at_ns` on to the row that is what `what` is. 0 or GPUPROF_NO_MEMORY. */
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns);
 
+/* The same of `count` gaps, whose longest is known. */
+int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
+
+/* The place of what is the device's own: work is queued, and has not begun. */
+extern const char idle_on_device[];
+
 static inline struct idle_place idle_text(const char *ours)
 {
     return (struct idle_place){
