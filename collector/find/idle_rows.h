@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What idle time of the devices is charged to: a row for each process, device, thread, cause and
- * place. Memory: 112 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
+ * place. Memory: 96 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
  * then has no place of its own, and takes a row for each device and cause at most.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread did last: its calls, one behind the other, and what it was in while it made them
- * that says more than they do (data loading, a capture). Memory: 56 bytes a call, IDLE_ENTRIES_MAX
+ * that says more than they do (data loading, a capture). Memory: 48 bytes a call, IDLE_ENTRIES_MAX
  * of a thread at most; older ones are forgotten.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H

@@ -260,6 +260,16 @@ def test_what_did_not_run_together_is_no_collective(report):
     assert not waits(made) and sum(row["communication_ns"] for row in made["gpu_time"]) == 400 * US
 
 
+def test_names_that_stand_behind_their_kernels(report):
+    """As CUPTI's buffers come: what communicates is known only in the end."""
+    ranks = [reduces(0, (0,), (500,)), reduces(1, (300,), (200,))]
+    for s in ranks:
+        s.lines = [line for line in s.lines if line[1]]
+        for number, name in enumerate(KERNELS, 1):
+            s.add("kernel_name", DEVICE, 3_000_000, 0, args=(number,), text=name)
+    assert waits(report(*ranks)) == {(0, "rank 1"): 300}
+
+
 def test_while_others_compute_nobody_waits(report):
     s = reduces(0, (0,), (500,))
     s.work(105, 50, kernel=1)
