@@ -158,6 +158,11 @@ $(BUILD)/obj/%.c.o: %.c
 	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(WHOLE) $(SAN) $(ASSERT) \
 		$(CJSON_CFLAGS) -Icollector -Iformats -MMD -MP -c $< -o $@
 
+# What is served is put in by the assembler, of which link-time optimisation sees nothing.
+$(BUILD)/obj/collector/view/view_files.c.o: $(wildcard collector/view/*.css collector/view/*.html \
+	collector/view/*.js)
+$(BUILD)/obj/collector/view/view_files.c.o: WHOLE :=
+
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)
 COLLECTOR_A := $(BUILD)/libcollector.a $(BUILD)/libformats.a
@@ -210,7 +215,7 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
-VERBS := run merge report flame dump doctor recover manual completion help demo
+VERBS := run merge report flame view dump doctor recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
 install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)

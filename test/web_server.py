@@ -7,9 +7,10 @@ import threading
 
 
 @contextlib.contextmanager
-def serve(find, take=None):
+def serve(find, take=None, tls=None):
     """The address of one. `find` is called with a path and returns the bytes there and their type,
-    or None; `take` with what comes by POST. Both on threads of the server's."""
+    or None; `take` with what comes by POST. Both on threads of the server's. `tls` is its ssl
+    context, if it is to have one."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def answer(self, found):
@@ -31,10 +32,12 @@ def serve(find, take=None):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/"
+            yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}/"
         finally:
             server.shutdown()
             thread.join()

@@ -12,6 +12,7 @@
 #include "stream.h"
 
 #define SAMPLES_MAX 1e15
+#define PORT_MAX    65535
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
@@ -94,6 +95,8 @@ const struct option_info option_infos[] = {
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
      "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
      "system's root), or look nothing up; default: where they were recorded"},
+    {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
+    {OPTION_OPEN, 0, "open", NULL, "start the browser, by xdg-open"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
@@ -215,6 +218,15 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         o->limit = strtoull(value, &end, 10);
         if (*end || errno || !isdigit((unsigned char)value[0]))
             return usage_error("%s: --limit: '%s' is not a number of rows", argv[0], value);
+        break;
+    }
+    case OPTION_OPEN: o->open = true; break;
+    case OPTION_PORT: {
+        char *end;
+        unsigned long port = strtoul(value, &end, 10);
+        if (*end || !isdigit((unsigned char)value[0]) || port > PORT_MAX)
+            return usage_error("%s: --port: '%s' is not the number of a port", argv[0], value);
+        o->port = (unsigned)port;
         break;
     }
     case OPTION_THREADS: o->threads = true; break;

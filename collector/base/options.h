@@ -51,6 +51,8 @@ typedef uint64_t option_set;
 #define OPTION_MERGE_RANKS  (UINT64_C(1) << 34) /* --merge-ranks */
 #define OPTION_SOURCE       (UINT64_C(1) << 35) /* --source DIR */
 #define OPTION_NO_COUNTERS  (UINT64_C(1) << 36) /* --no-counters */
+#define OPTION_PORT         (UINT64_C(1) << 37) /* --port N */
+#define OPTION_OPEN         (UINT64_C(1) << 38) /* --open */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -119,6 +121,8 @@ struct options {
     bool is_mine; /* the user's own lines or frames only (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
+    unsigned port; /* 0: any */
+    bool open;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     char **paths;        /* a view of argv */
     int path_count;

@@ -6,7 +6,7 @@
 const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                     "EXIT STATUS"};
 
-#define READERS "merge report flame dump"
+#define READERS "merge report flame view dump"
 
 const struct manual_row manual_rows[] = {
     {"run", PART_EXAMPLE, "gpuprof run python train.py",
@@ -27,6 +27,9 @@ const struct manual_row manual_rows[] = {
     {"flame", PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
     {"flame", PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
      "time of the GPU, for speedscope"},
+    {"view", PART_EXAMPLE, "gpuprof view data", "prints an address; Ctrl-C ends it"},
+    {"view", PART_EXAMPLE, "gpuprof view --port=8080 data",
+     "on another machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},
     {"dump", PART_EXAMPLE, "gpuprof dump data | grep error=", "each call that failed"},
     {"doctor", PART_EXAMPLE, "gpuprof doctor python train.py",
      "what would be recorded of it on this machine; it does not run"},
@@ -49,9 +52,10 @@ const struct manual_row manual_rows[] = {
     {"doctor", PART_VARIABLE,
      "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
      "looked at as the program and its container will"},
-    {"merge report flame", PART_VARIABLE, "DEBUGINFOD_URLS",
+    {"merge report flame view", PART_VARIABLE, "DEBUGINFOD_URLS",
      "where debug files of what is not installed are fetched from"},
     {"merge report flame", PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"},
+    {"view", PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"},
     {"recover dump completion manual help demo", PART_VARIABLE, "none", ""},
 
     {"run", PART_FILE, "gpuprof.PROGRAM.TIME/",
@@ -60,7 +64,7 @@ const struct manual_row manual_rows[] = {
      "a process's events that are not yet stored, while it runs; --live names another folder"},
     {READERS " recover", PART_FILE, "DIR/*.gpuprof",
      "a recording each, specified in event-stream.md"},
-    {"merge report flame recover", PART_FILE, "DIR/*.live",
+    {"merge report flame view recover", PART_FILE, "DIR/*.live",
      "the last events of a killed process; moved there from /dev/shm, unless --keep-live"},
     {"doctor", PART_FILE, "/proc, /dev/shm, site-packages/torch/version.py",
      "looked at; nothing is written"},

@@ -8,6 +8,7 @@
 #include "run/launch.h"
 #include "run/recover.h"
 #include "trace/merge.h"
+#include "view/view.h"
 
 const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,
@@ -28,6 +29,10 @@ const struct verb verbs[] = {
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
+    {"view", view_verb, NULL,
+     OPTION_PORT | OPTION_OPEN | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
+         OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "show the trace of recordings in a browser"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_JSON | OPTION_HELP, "[[--] PROGRAM [ARGUMENTS]]",

@@ -20,7 +20,7 @@ FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
-VERBS = ("run", "merge", "report", "flame", "dump", "doctor", "recover", "demo", "manual",
+VERBS = ("run", "merge", "report", "flame", "view", "dump", "doctor", "recover", "demo", "manual",
          "completion", "help")
 
 
@@ -422,8 +422,8 @@ def test_help(run_collector):
         assert all(line.startswith(" " * len(f"usage: gpuprof {verb} ")) for line in usage)
 
 
-@pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "dump", "doctor", "manual",
-                                  "help"])
+@pytest.mark.parametrize("verb", ["run", "merge", "report", "flame", "view", "dump", "doctor",
+                                  "manual", "help"])
 @pytest.mark.parametrize("words", [["-h"], ["--help"], ["-h", "not-there", "--nonesuch"]],
                          ids=" ".join)
 def test_help_of_a_verb(run_collector, verb, words):

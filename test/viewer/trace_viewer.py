@@ -4,12 +4,15 @@
 Also a command, which makes a picture:  trace_viewer.py TRACE PICTURE [FROM:TO in ms [HEIGHT]]
 """
 
+import contextlib
 import gzip
 import html
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,14 +60,32 @@ def serve_viewer(trace):
     return web_server.serve(files.get)
 
 
+def chromium_command(profile, height=HEIGHT):
+    return [find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
+            "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+            "--disable-background-networking", "--force-device-scale-factor=1",
+            f"--user-data-dir={profile}", f"--window-size={WIDTH},{height}"]
+
+
 def run_chromium(url, *options, height=HEIGHT, budget_ms=30000, seconds=120):
     with tempfile.TemporaryDirectory(prefix="gpuprof-viewer-") as profile:
-        command = [find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu",
-                   "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-                   "--disable-background-networking", "--force-device-scale-factor=1",
-                   f"--user-data-dir={profile}", f"--window-size={WIDTH},{height}",
-                   f"--virtual-time-budget={budget_ms}", *options, url]
+        command = [*chromium_command(profile, height), f"--virtual-time-budget={budget_ms}",
+                   *options, url]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+
+
+@contextlib.contextmanager
+def keep_chromium(url, *options):
+    """A browser that shows the page, in real time, until the `with` ends."""
+    with tempfile.TemporaryDirectory(prefix="gpuprof-viewer-",
+                                     ignore_cleanup_errors=True) as profile:
+        with subprocess.Popen([*chromium_command(profile), "--remote-debugging-port=0", *options,
+                               url], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, start_new_session=True) as browser:
+            try:
+                yield browser
+            finally:
+                os.killpg(browser.pid, signal.SIGKILL)
 
 
 def open_trace(trace):

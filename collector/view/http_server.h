@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serves a fixed table of resources to browsers of this machine, on 127.0.0.1, by one thread. A
+ * resource is found by comparing names, behind a secret that begins every path: nothing of a
+ * request ever names a file. Requests must come under the address that we gave out (Host), or a
+ * page of somebody else's could have its own name mean our address.
+ *
+ * Memory: HTTP_CONNECTIONS_MAX connections of HTTP_REQUEST_BYTES; what is sent is read by the
+ * kernel.
+ */
+#ifndef GPUPROF_COLLECTOR_HTTP_SERVER_H
+#define GPUPROF_COLLECTOR_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "view/http_request.h"
+
+#define HTTP_CONNECTIONS_MAX 32
+#define HTTP_WAIT_MS         10000 /* for a request, from its first byte on, or the first request */
+#define HTTP_IDLE_MS         60000 /* for the next one, and for a reader who takes nothing */
+#define HTTP_SECRET_BYTES    33    /* 128 random bits as text */
+
+struct http_resource {
+    const char *name; /* behind the secret; "" is the first page */
+    const char *type;
+    const char *policy;   /* Content-Security-Policy */
+    const char *download; /* the name of the file that it is saved as; NULL: it is shown */
+    const char *text;     /* NULL: what is in `fd`, from its begin on */
+    int fd;
+    uint64_t bytes;
+};
+
+struct http_connection {
+    int fd;        /* -1: free */
+    bool closes;   /* after the answer */
+    bool is_ended; /* it has been answered: what still comes is read, or the answer would be lost */
+    bool is_known; /* it had the secret */
+    bool is_waiting;   /* for a request that has not begun */
+    uint64_t since_ms; /* of what it is waited for */
+    uint32_t used;
+    char request[HTTP_REQUEST_BYTES];
+    uint32_t head_sent, head_bytes;
+    char head[1024];
+    const struct http_resource *body; /* NULL: none, or it is sent */
+    uint64_t sent;
+};
+
+struct http_server {
+    const struct http_resource *resources; /* a view; ended by one without a name */
+    int fd;
+    unsigned port;
+    char secret[HTTP_SECRET_BYTES];
+    char once[HTTP_SECRET_BYTES]; /* leads to the first page, one time; empty: nothing does */
+    struct http_connection connections[HTTP_CONNECTIONS_MAX];
+};
+
+/* Listens on that port, 0: any that is free. 0 or GPUPROF_IO (errno); http_server_release in both
+ * cases. */
+int http_server_init(struct http_server *s, unsigned port, const struct http_resource *resources);
+void http_server_release(struct http_server *s);
+
+/* Answers until `stop_fd` can be read or `hangup_fd` (-1: none) is hung up. 0 or GPUPROF_IO. */
+int http_server_run(struct http_server *s, int stop_fd, int hangup_fd);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hands the trace to Perfetto, in a window of its own: PING until that window says PONG, then the
+// trace. Nobody but Perfetto gets it: messages name its origin, and those of others are not heard.
+'use strict';
+const PERFETTO = 'https://ui.perfetto.dev';
+const PING_MS = 200;
+const WAIT_MS = 30000;
+const button = document.getElementById('open');
+
+function say(text) {
+  document.getElementById('state').textContent = text;
+}
+
+function offer(text) {
+  say(text);
+  button.hidden = false;
+}
+
+function hand(trace) {
+  const theirs = window.open(PERFETTO);
+  if (!theirs) {
+    offer('The browser opens no window by itself.');
+    return;
+  }
+  button.hidden = true;
+  say('Perfetto is being loaded.');
+  // By the clock: of a page that another one covers browsers call timers once a second.
+  const begin = Date.now();
+  const timer = setInterval(() => {
+    if (theirs.closed || Date.now() - begin > WAIT_MS) {
+      stop();
+      offer('Perfetto does not answer. Without a network, or where ui.perfetto.dev is blocked, ' +
+            'download the trace and open it in a viewer that you have.');
+      return;
+    }
+    theirs.postMessage('PING', PERFETTO);
+  }, PING_MS);
+  function hear(event) {
+    if (event.source !== theirs || event.origin !== PERFETTO || event.data !== 'PONG') {
+      return;
+    }
+    stop();
+    const title = document.title;
+    const fileName = 'gpuprof-trace.json';
+    theirs.postMessage({perfetto: {buffer: trace, title, fileName}}, PERFETTO);
+    offer('Perfetto has the trace.');
+  }
+  function stop() {
+    clearInterval(timer);
+    window.removeEventListener('message', hear);
+  }
+  window.addEventListener('message', hear);
+}
+
+async function start() {
+  const answer = await fetch('trace.json');
+  if (!answer.ok) {
+    throw new Error(answer.statusText);
+  }
+  const trace = await answer.arrayBuffer();
+  button.addEventListener('click', () => hand(trace));
+  hand(trace);
+}
+
+start().catch((error) => say('The trace cannot be read (' + error.message +
+                             '): has gpuprof view ended?'));

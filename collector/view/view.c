@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file_at.h"
+#include "base/json_text.h"
+#include "base/message.h"
+#include "error.h"
+#include "trace/merge.h"
+#include "view/http_server.h"
+
+#define NAME_MARK "@NAME@"
+#define POLICY                                                                                     \
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "                \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+enum resource { INDEX, PERFETTO, SCRIPT, STYLE, TRACE, RESOURCES };
+
+/* ---- what is served -------------------------------------------------------------------------- */
+
+typedef enum exit_code verb_fn(const struct options *options);
+
+/*
+ * Has another process run the verb, with the file as its standard output: what it takes of memory
+ * goes with it. Its exit code.
+ */
+static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options *options)
+{
+    struct options own = *options;
+    int status;
+    own.output = "-";
+    fflush(NULL);
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent || dup2(fd, STDOUT_FILENO) < 0)
+            _exit(EXIT_ENVIRONMENT);
+        exit(verb(&own));
+    }
+    if (child < 0) {
+        message("view: fork: %s", strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return EXIT_ENVIRONMENT;
+    if (WIFEXITED(status))
+        return (enum exit_code)WEXITSTATUS(status);
+    message("view: the process that made the trace was ended by signal %d", WTERMSIG(status));
+    return EXIT_ENVIRONMENT;
+}
+
+/* The page with the name in place of each mark, in new memory, or NULL. */
+static char *fill(const char *page, const char *name)
+{
+    static const char *const escapes[128] = {
+        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    for (const char *mark; (mark = strstr(page, NAME_MARK)); page = mark + strlen(NAME_MARK)) {
+        fwrite(page, 1, (size_t)(mark - page), out);
+        for (const char *c = name; *c; c++)
+            if ((unsigned char)*c < 128 && escapes[(unsigned char)*c])
+                fputs(escapes[(unsigned char)*c], out);
+            else
+                fputc(*c, out);
+    }
+    fputs(page, out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static struct http_resource text_resource(const char *name, const char *type, const char *text)
+{
+    return (struct http_resource){.name = name,
+                                  .type = type,
+                                  .policy = POLICY,
+                                  .text = text ? text : "",
+                                  .fd = -1,
+                                  .bytes = text ? strlen(text) : 0};
+}
+
+/* ---- until it ends --------------------------------------------------------------------------- */
+
+/* The browser gets an address that works once: others can read the arguments of a process. */
+static void open_browser(const struct http_server *s)
+{
+    char address[96];
+    snprintf(address, sizeof address, "http://127.0.0.1:%u/%s", s->port, s->once);
+    pid_t child = fork();
+    if (child == 0) {
+        int null = open("/dev/null", O_RDWR);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
+        for (int fd = 0; fd < 3; fd++)
+            dup2(null, fd);
+        setsid();
+        if (fork() == 0) {
+            execlp("xdg-open", "xdg-open", address, (char *)NULL);
+            _exit(127);
+        }
+        _exit(0);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+/* -1: it is hung up already, so that says nothing. */
+static int watched_input(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO};
+    return poll(&input, 1, 0) == 0 ? STDIN_FILENO : -1;
+}
+
+static void say_address(const struct http_server *s)
+{
+    char host[256] = "HOST";
+    gethostname(host, sizeof host - 1);
+    printf("http://127.0.0.1:%u/%s/\n", s->port, s->secret);
+    fflush(stdout);
+    message("view: open this address in a browser; Ctrl-C ends it. From another machine, first: "
+            "ssh -L %u:127.0.0.1:%u %s",
+            s->port, s->port, host);
+}
+
+static enum exit_code serve(const struct options *options, const struct http_resource *resources,
+                            int stop_fd)
+{
+    struct http_server *s = calloc(1, sizeof *s);
+    if (!s) {
+        message("view: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_ENVIRONMENT;
+    }
+    int error = http_server_init(s, options->port, resources);
+    if (error == 0) {
+        if (!options->open)
+            s->once[0] = '\0';
+        say_address(s);
+        if (options->open)
+            open_browser(s);
+        error = http_server_run(s, stop_fd, watched_input());
+    }
+    if (error < 0)
+        message("view: 127.0.0.1:%u: %s%s", options->port, strerror(errno),
+                errno == EADDRINUSE ? "; name another --port, or none" : "");
+    http_server_release(s);
+    free(s);
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+static int stop_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN); /* a browser that goes away while it is sent something */
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -1;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static enum exit_code serve_trace(const struct options *options, int trace, const char *name)
+{
+    struct stat status;
+    char *index = fill(view_index, name);
+    char *perfetto = fill(view_perfetto, name);
+    struct http_resource resources[RESOURCES + 1] = {
+        [INDEX] = text_resource("", "text/html; charset=utf-8", index),
+        [PERFETTO] = text_resource("perfetto.html", "text/html; charset=utf-8", perfetto),
+        [SCRIPT] = text_resource("perfetto.js", "text/javascript; charset=utf-8", view_script),
+        [STYLE] = text_resource("view.css", "text/css; charset=utf-8", view_style),
+        [TRACE] = {.name = "trace.json",
+                   .type = "application/json",
+                   .policy = POLICY,
+                   .download = "gpuprof-trace.json",
+                   .fd = trace},
+    };
+    enum exit_code code = EXIT_ENVIRONMENT;
+    int stop_fd = stop_signals();
+    if (!index || !perfetto) {
+        message("view: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+    } else if (fstat(trace, &status) < 0 || stop_fd < 0) {
+        message("view: %s", strerror(errno));
+    } else {
+        resources[TRACE].bytes = (uint64_t)status.st_size;
+        code = serve(options, resources, stop_fd);
+    }
+    if (stop_fd >= 0)
+        close(stop_fd);
+    free(index);
+    free(perfetto);
+    return code;
+}
+
+enum exit_code view_verb(const struct options *options)
+{
+    int trace = file_unnamed();
+    if (trace < 0) {
+        message("view: no file for the trace can be made: %s", strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    enum exit_code made = run_verb_into(trace, merge_verb, options);
+    enum exit_code code = made;
+    /* What is damaged is shown as far as it goes. */
+    if (made == EXIT_OK || made == EXIT_DAMAGED) {
+        char *name = json_line(options->paths[0]);
+        code = name ? serve_trace(options, trace, name) : EXIT_ENVIRONMENT;
+        free(name);
+    }
+    close(trace);
+    return code == EXIT_OK ? made : code;
+}
