@@ -358,7 +358,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .first_call_ns = p->first_call_ns};
 }
 
-static enum idle_part part_of(const struct idle *d, struct idle_process *p, const struct event *e,
+static enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e,
                               const struct kernel_name **name)
 {
     const struct record *r = e->record;
@@ -373,6 +373,8 @@ static enum idle_part part_of(const struct idle *d, struct idle_process *p, cons
         return IDLE_COMMUNICATING;
     *name = walk_kernel(d->walk, e->process, number);
     bool communicates = *name && nccl_is_kernel(*name);
+    if (communicates && class && *class == KERNEL_UNNAMED)
+        d->has_guessed = true; /* when it had no name yet */
     if (class)
         *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
     return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
@@ -575,7 +577,7 @@ static int end(void *context)
         device->causes[IDLE_LAUNCH] += device->own.ns;
         error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
     }
-    d->has_guessed = has_guessed(d);
+    d->has_guessed = d->has_guessed || has_guessed(d);
     return error < 0 ? error : charge_waits(d);
 }
 

@@ -260,13 +260,14 @@ def test_what_did_not_run_together_is_no_collective(report):
     assert not waits(made) and sum(row["communication_ns"] for row in made["gpu_time"]) == 400 * US
 
 
-def test_names_that_stand_behind_their_kernels(report):
-    """As CUPTI's buffers come: what communicates is known only in the end."""
-    ranks = [reduces(0, (0,), (500,)), reduces(1, (300,), (200,))]
+@pytest.mark.parametrize("named_us", [3_000_000, 1_000_800], ids=["in the end", "on the way"])
+def test_names_that_stand_behind_their_kernels(report, named_us):
+    """As CUPTI's buffers come: what the first ones were is known when they are over."""
+    ranks = [reduces(0, (0, 1000), (500, 100)), reduces(1, (300, 1000), (200, 100))]
     for s in ranks:
         s.lines = [line for line in s.lines if line[1]]
         for number, name in enumerate(KERNELS, 1):
-            s.add("kernel_name", DEVICE, 3_000_000, 0, args=(number,), text=name)
+            s.add("kernel_name", DEVICE, named_us, 0, args=(number,), text=name)
     assert waits(report(*ranks)) == {(0, "rank 1"): 300}
 
 
