@@ -209,3 +209,65 @@ const struct stack_place *stack_table_place(const struct stack_table *t, uint32_
     uint64_t place = key_map_get(&t->places_of, (struct key){process, number, 0});
     return place ? &t->places[place - 1] : NULL;
 }
+
+/* The item `from` gets a place in a list and, with it, a number in `map`; not if `key` has one. */
+static int pick(struct key_map *map, struct key key, void **items, uint32_t *count,
+                uint32_t *capacity, size_t size, const void *from)
+{
+    if (!from || key_map_get(map, key))
+        return 0;
+    uint8_t *room = array_room(*items, *count, capacity, size, 16);
+    if (!room)
+        return GPUPROF_NO_MEMORY;
+    *items = room;
+    memcpy(room + *count * size, from, size);
+    return key_map_set(map, key, ++*count);
+}
+
+static int pick_module(struct stack_table *to, const struct stack_table *from, struct key key)
+{
+    void *items = to->modules;
+    int error =
+        pick(&to->modules_of, key, &items, &to->module_count, &to->module_capacity,
+             sizeof *to->modules, stack_table_module(from, (uint32_t)key.a, (uint32_t)key.b));
+    to->modules = items;
+    return error;
+}
+
+static int pick_place(struct stack_table *to, const struct stack_table *from, struct key key)
+{
+    void *items = to->places;
+    int error = pick(&to->places_of, key, &items, &to->place_count, &to->place_capacity,
+                     sizeof *to->places, stack_table_place(from, (uint32_t)key.a, (uint32_t)key.b));
+    to->places = items;
+    return error;
+}
+
+int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
+                     uint32_t number)
+{
+    const struct recorded_stack *stack = stack_table_stack(from, process, number);
+    uint64_t words[FRAME_COUNT_MAX];
+    struct key key = {process, number, 0};
+    if (!stack || key_map_get(&to->stacks_of, key))
+        return 0;
+    struct recorded_stack copy = *stack;
+    uint32_t count = stack_table_words(from, stack, words);
+    int error = 0;
+    copy.frame = 0;
+    for (uint32_t i = count; error == 0 && i > 0; i--) {
+        uint64_t word = words[i - 1];
+        if (frame_kind(word) == FRAME_MODULE)
+            error = pick_module(to, from, (struct key){process, frame_module(word), 0});
+        else if (frame_kind(word) == FRAME_PYTHON)
+            error = pick_place(to, from, (struct key){process, frame_python(word), 0});
+        if (error == 0 && add_frame(to, process, word, &copy.frame) < 0)
+            error = GPUPROF_NO_MEMORY;
+    }
+    void *items = to->stacks;
+    if (error == 0)
+        error = pick(&to->stacks_of, key, &items, &to->stack_count, &to->stack_capacity,
+                     sizeof *to->stacks, &copy);
+    to->stacks = items;
+    return error == GPUPROF_LIMIT ? 0 : error;
+}

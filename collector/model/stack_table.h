@@ -83,6 +83,13 @@ void stack_table_release(struct stack_table *t);
 /* Takes a MODULE, PYTHON or STACK record, if it is a good one. 0 or GPUPROF_NO_MEMORY. */
 int stack_table_take(struct stack_table *t, const struct event *e);
 
+/*
+ * Adds a stack of `from`, which must stay, with what its frames mean: so that names are looked up
+ * for a few stacks, not for all. 0 or GPUPROF_NO_MEMORY.
+ */
+int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
+                     uint32_t number);
+
 /* The stack's frames, innermost first; their number. */
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
                            uint64_t words[static FRAME_COUNT_MAX]);

@@ -99,7 +99,7 @@ static int take_slice(void *context, const struct slice *s)
         r->begin_ns = e->begin_ns;
     if (e->end_ns > r->end_ns)
         r->end_ns = e->end_ns;
-    open_calls_take(&r->open, s);
+    hang_take(&r->hang, s);
     r->calls += weight;
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
@@ -138,6 +138,8 @@ static int complete(struct report *r, const char *symbol_folder)
     int error = r->stacks ? stack_report_finish(r->stacks, symbol_folder) : 0;
     if (error == 0 && r->idle)
         error = idle_finish(r->idle);
+    if (error == 0)
+        error = hang_finish(&r->hang, r->walk.ns_max ? SYMBOLS_OFF : symbol_folder);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
@@ -147,6 +149,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
     bool has_ops = wish->walk_ns_max == 0; /* the summary has none */
     int error = walk_init(&r->walk, rec);
+    if (error == 0)
+        error = hang_init(&r->hang, &r->walk);
     r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
@@ -169,7 +173,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
-        struct consumer consumers[5] = {{.context = r, .take = take_slice},
+        struct consumer consumers[6] = {{.context = r, .take = take_slice},
                                         gpu_report_consumer(r->gpu)};
         unsigned count = 2;
         if (r->idle)
@@ -179,6 +183,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
         if (r->stacks)
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
+        if (unfinished_may_be(&r->hang.unfinished))
+            consumers[count++] = unfinished_consumer(&r->hang.unfinished);
         r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
@@ -213,5 +219,6 @@ void report_release(struct report *r)
     if (r->steps)
         step_report_release(r->steps);
     free(r->steps);
+    hang_release(&r->hang);
     walk_release(&r->walk);
 }

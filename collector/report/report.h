@@ -11,11 +11,11 @@
 #include "base/histogram.h"
 #include "base/number_set.h"
 #include "base/options.h"
+#include "find/hang.h"
 #include "model/event_walk.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
-#include "report/open_calls.h"
 #include "table/table.h"
 
 struct report_row {
@@ -58,7 +58,7 @@ struct report {
     uint64_t *process_calls;     /* owned, by process index */
     struct losses losses;        /* of all processes together */
     uint64_t histogram_rows;     /* that may still be made, in all tables */
-    struct open_calls open;      /* that had not returned */
+    struct hang hang;            /* calls that had not returned, work that had not finished */
     struct failures failures;    /* calls that returned an error */
     struct cost_report cost;     /* of gpuprof itself */
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */

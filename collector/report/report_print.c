@@ -259,7 +259,7 @@ void report_print_summary(const struct report *r, unsigned function_count, FILE 
         fprintf(out, "  %6s  %10s  %s x %s\n", percent, time_text(a, row->total_ns),
                 count_text(b, row->count), row->function->name);
     }
-    open_calls_print_summary(&r->open, out);
+    hang_print_summary(&r->hang, out);
     cost_report_print_summary(r->rec, out);
     if (losses_weight(&r->losses) != LOSS_NONE)
         fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));

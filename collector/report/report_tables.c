@@ -10,7 +10,6 @@
 #include "report/failures.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
-#include "report/open_calls.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
 
@@ -24,7 +23,8 @@ unsigned report_tables(const struct report *r, struct table *tables)
         const void *source;
     } lists[] = {
         {&functions_table, 1, r},
-        {&open_calls_table, 1, &r->open},
+        {&open_calls_table, 1, &r->hang.open},
+        {&unfinished_table, 1, &r->hang.unfinished},
         {&failures_table, 1, &r->failures},
         {stack_tables, 2, r->stacks},
         {gpu_tables, TABLE_COUNT, r->gpu},

@@ -51,6 +51,9 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_OPEN_CALL] = {"open_call",
                        "a call that had not returned, with the time until then in max_ns (its "
                        "function's row has it, too)"},
+    [CSV_UNFINISHED] = {"unfinished", "a kernel that hangs, or is the likeliest to on its stream; "
+                                      "max_ns is how long ago it was launched, count all launches "
+                                      "there that had not finished"},
     [CSV_ERROR] = {"error", "an error and the function that returned it; count is how often (that "
                             "function's errors have them, too)"},
     [CSV_STEP_DOWN] = {"step_down", "what was given up for --overhead-max, as a text"},

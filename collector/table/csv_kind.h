@@ -46,6 +46,7 @@ enum csv_kind {
     CSV_COST,
     CSV_COST_UNMEASURED,
     CSV_OPEN_CALL,
+    CSV_UNFINISHED,
     CSV_ERROR,
     CSV_STEP_DOWN,
     CSV_DAMAGE,

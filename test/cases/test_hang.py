@@ -3,6 +3,7 @@
 work had not finished. Where it hangs the program says itself, before it does."""
 
 import json
+import json
 import re
 import signal
 import subprocess
@@ -107,3 +108,91 @@ def test_where_c_hangs(library, collector, tmp_path):
                               capture_output=True, text=True, timeout=180)
     names = re.findall(r"\b(wait_for_kernel|main)\b", done.stdout)
     assert names[:2] == ["wait_for_kernel", "main"], done.stdout
+
+
+def report(collector, data):
+    """As JSON; the longest of the open calls, or None."""
+    done = subprocess.run([collector, "report", "--keep-live", "--format=json", data], timeout=180,
+                          capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout) if done.stdout else {"open_calls": []}
+    return found, found["open_calls"][0] if found["open_calls"] else None
+
+
+def hung_report(collector, hung):
+    """Once its call has been open for long, running, and then killed."""
+    def is_hung():
+        call = report(collector, hung.data)[1]
+        return call and call["lasted_ns"] > 1_200_000_000
+    launched.wait_until(is_hung, 120)
+    running = report(collector, hung.data)
+    hung.program.kill()
+    hung.program.wait()
+    return running, report(collector, hung.data)
+
+
+def rows(found, *states):
+    return [(row["kernel"], row["launches"], row["state"]) for row in found["unfinished"]
+            if row["state"] in states]
+
+
+SCENES = {
+    "kernel": ({}, "cudaStreamSynchronize", [("endless(float*)", 2, "waited for")]),
+    "many": ({}, "cudaStreamSynchronize", [("endless(float*)", 1, "waited for")]),
+    "reduce": ({"SIMCUDA_ENDLESS": "AllReduce"}, "cudaStreamSynchronize",
+               [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 2, "waited for")]),
+    "malloc": ({"SIMCUDA_FAIL": "cudaMalloc:1=hang"}, "cudaMalloc", []),
+    "value": ({}, "cudaStreamSynchronize", []),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_had_not_finished(library, collector, tmp_path, scene):
+    settings, function, expected = SCENES[scene]
+    with Hung([hang_work(), scene], library, tmp_path, **settings) as hung:
+        for found, call in hung_report(collector, hung):
+            assert call["function"] == function and len(found["open_calls"]) == 1
+            assert rows(found, "waited for", "device not recorded") == expected
+            assert all(row["age_ns"] >= call["lasted_ns"] for row in found["unfinished"])
+            # Of the other stream, which has ended, the record may lie in CUPTI's buffer.
+            assert set(rows(found, "may have ended")) <= {("first(float*)", 1, "may have ended")}
+
+
+def test_what_had_not_finished_without_the_device(library, collector, tmp_path):
+    with Hung([hang_work(), "kernel"], library, tmp_path, GPUPROF_GPU="off") as hung:
+        for found, _ in hung_report(collector, hung):
+            assert rows(found, "waited for", "may have ended", "device not recorded") == \
+                [("endless(float*)", 2, "device not recorded")]
+
+
+def test_a_rank_that_does_not_come(library, collector, tmp_path):
+    """The one that waits has the collective in its stream; the other has not, and no call open."""
+    command = [hang_work(), "reduce"]
+    with Hung(command, library, tmp_path, SIMCUDA_ENDLESS="AllReduce", RANK=0) as waits, \
+            Hung(command, library, tmp_path, SIMCUDA_ENDLESS="AllReduce", RANK=1) as stays:
+        found, call = hung_report(collector, waits)[1]
+        stays.program.kill()
+        stays.program.wait()
+        killed, _ = report(collector, waits.data)
+    for each in (found, killed):
+        assert call["pid"] == waits.program.pid and len(each["open_calls"]) == 1
+        assert [(row["pid"], row["kernel"]) for row in each["unfinished"]
+                if row["state"] == "waited for"] == \
+            [(waits.program.pid, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]
+
+
+def test_the_likeliest_is_told(library, collector, tmp_path):
+    """Not the first of those that have no record, if its like has ended before: its line, too."""
+    command = [PYTHON, SCRIPT, "main", "first", "waited_for", "first", "endless", "behind"]
+    with Hung(command, library, tmp_path) as hung:
+        launched.wait_until(lambda: (report(collector, hung.data)[1] or {}).get("line"), 120)
+        hung.program.kill()
+        hung.program.wait()
+        found, call = report(collector, hung.data)
+        text = subprocess.run([collector, "report", hung.data], capture_output=True, text=True,
+                              check=True, timeout=180).stdout
+    assert rows(found, "waited for") == [("endless", 3, "waited for")]
+    file, function, line = hung.said[0]
+    assert call["line"] == f"{function} ({SCRIPT.name}:{line})" and call["stack"][0] == call["line"]
+    assert [line.strip() for line in text.splitlines()].index(call["line"]) > 0
+    assert "endless, or another of 3, on stream " in text
+    assert file == str(SCRIPT)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/open_calls.h"
+#include "find/open_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "base/json_text.h"
 #include "base/unit_text.h"
 #include "read/process.h"
 #include "read/process_title.h"
@@ -30,7 +31,8 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                                          .thread = e->thread,
                                          .kernel = walk_launched(s),
                                          .duration_ns = duration_ns,
-                                         .arg_count = e->record->arg_count};
+                                         .arg_count = e->record->arg_count,
+                                         .stack = e->record->stack_id};
     memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);
 }
 
@@ -61,14 +63,29 @@ static char *call_text(const struct open_call *c)
     return NULL;
 }
 
-enum { NAME, LASTED, FUNCTION, DOMAIN, KERNEL, HOST, PID, TID, THREAD, ONE, COLUMNS };
+/* The same with its stack below. */
+static char *row_text(const struct open_calls *o, const struct open_call *c)
+{
+    char *call = call_text(c), *line = call ? json_line(call) : NULL, *all = NULL;
+    char *stack = told_stack_text(o->stacks, c->node);
+    if (line && asprintf(&all, "%s%s", line, stack ? stack : "") < 0)
+        all = NULL;
+    free(call);
+    free(line);
+    free(stack);
+    return all;
+}
+
+enum { NAME, LASTED, FUNCTION, DOMAIN, KERNEL, LINE, STACK, HOST, PID, TID, THREAD, ONE, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {NULL, "call, thread and process"},
+    [NAME] = {NULL, "call, thread and process", COLUMN_LINES},
     [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13},
     [FUNCTION] = {"function"},
     [DOMAIN] = {"domain"},
     [KERNEL] = {"kernel"},
+    [LINE] = {"line"},
+    [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
@@ -86,15 +103,20 @@ static void table_begins(struct table *t, enum report_format format)
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
 {
-    const struct open_call *c = &((const struct open_calls *)t->source)->calls[index];
+    const struct open_calls *o = t->source;
+    const struct open_call *c = &o->calls[index];
     bool is_text = format == FORMAT_TEXT;
-    cells[NAME] = is_text ? cell_owned(call_text(c)) : cell_text(c->function->name);
+    cells[NAME] = is_text ? cell_owned(row_text(o, c)) : cell_text(c->function->name);
     cells[LASTED] =
         is_text && !c->duration_ns ? cell_text("just begun") : cell_number(c->duration_ns);
     cells[FUNCTION] = cell_text(c->function->name);
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
     if (c->kernel)
         cells[KERNEL] = cell_text(c->kernel->shown);
+    if (c->node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(c->line);
+        cells[STACK] = cell_owned(told_stack_json(o->stacks, c->node));
+    }
     cells[HOST] = cell_text(c->process->header.host);
     cells[PID] = cell_number(c->process->header.pid);
     cells[TID] = cell_number(c->thread->tid);
@@ -115,6 +137,18 @@ static bool fill_foot(const struct table *t, enum report_format format, struct c
     return true;
 }
 
+/* Native frames of a thread that waits only it could have told, when the call began. */
+static void print_note(const struct table *t, FILE *out)
+{
+    const struct open_calls *o = t->source;
+    bool has_none = false;
+    for (uint32_t i = 0; i < o->count; i++)
+        has_none |= o->calls[i].duration_ns >= SURVEY_HANG_NS &&
+                    (!o->calls[i].node || told_stack_is_python(o->stacks, o->calls[i].node));
+    if (has_none)
+        fputs("\nwith --backtrace a call has its stack, frames in C too, from its begin on\n", out);
+}
+
 const struct table_info open_calls_table = {
     .name = "open_calls",
     .key = "open_calls",
@@ -130,6 +164,7 @@ const struct table_info open_calls_table = {
     .begin = table_begins,
     .row = fill_row,
     .foot = fill_foot,
+    .text_behind = print_note,
 };
 
 void open_calls_print_summary(const struct open_calls *o, FILE *out)
@@ -145,6 +180,8 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     else
         fprintf(out, "had just begun at the end of");
     fprintf(out, " process %u", c->process->header.pid);
+    if (c->line)
+        fprintf(out, ", at %s", c->line);
     if (o->total > 1)
         fprintf(out, "; nor had %s more", count_text(text, o->total - 1));
     fprintf(out, "\n");

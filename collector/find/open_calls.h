@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "find/told_stacks.h"
 #include "model/event_walk.h"
 #include "table/table.h"
 
@@ -22,12 +23,16 @@ struct open_call {
     uint64_t duration_ns;
     uint64_t args[RECORD_ARGS_MAX];
     uint32_t arg_count;
+    uint32_t stack; /* its number in the process; 0: none */
+    uint32_t node;  /* of told_stacks; 0: none. This and the next by hang_finish */
+    char *line;     /* owned by the hang: the user's own that made it; NULL: not known */
 };
 
 struct open_calls {
     struct open_call calls[OPEN_CALLS_MAX]; /* longest first; of the same length as they came */
     uint32_t count;
     uint64_t total; /* with those that are not kept */
+    const struct told_stacks *stacks;
 };
 
 /* Takes the slice, a CALL, if it had not returned. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hang, explained: the call that does not return and from where it was made, and the work of the
+ * device that does not end. Of recordings in which nothing hangs there is nothing.
+ */
+#ifndef GPUPROF_COLLECTOR_HANG_H
+#define GPUPROF_COLLECTOR_HANG_H
+
+#include "find/open_calls.h"
+#include "find/unfinished.h"
+
+struct hang {
+    struct open_calls open;
+    struct unfinished unfinished;
+    struct told_stacks stacks;
+};
+
+/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; hang_release in both cases. */
+int hang_init(struct hang *h, struct walk *walk);
+void hang_release(struct hang *h);
+
+/*
+ * Calls are told by hang_take, in the order of time; the rest needs the consumer of `unfinished`,
+ * if unfinished_may_be.
+ */
+static inline void hang_take(struct hang *h, const struct slice *s)
+{
+    open_calls_take(&h->open, s);
+}
+
+/* After the walk: what the stacks are, with names from `symbol_folder` (symbols.h). 0 or an error.
+ */
+int hang_finish(struct hang *h, const char *symbol_folder);
+
+/* What there is to be said first. Views, for as long as the hang. */
+struct hang_told {
+    const struct open_call *call;            /* that has lasted longest; NULL: none */
+    const char *line;                        /* the user's own that made it; NULL: not known */
+    const struct unfinished_row *unfinished; /* of its process, waited for; NULL: none */
+};
+
+/* False: no call has been open for a second, and no stream is waited for. */
+bool hang_first(const struct hang *h, struct hang_told *told);
+
+/* A line for the summary of a run. */
+void hang_print_summary(const struct hang *h, FILE *out);
+
+#endif

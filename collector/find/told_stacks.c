@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/told_stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/own_line.h"
+
+void told_stacks_init(struct told_stacks *t, struct recording *rec, const struct stack_table *all)
+{
+    *t = (struct told_stacks){.few.rec = rec};
+    stack_table_init(&t->few.stacks, recording_bytes(rec));
+    t->few.stacks.frames_max = all->frames_max;
+}
+
+void told_stacks_release(struct told_stacks *t)
+{
+    if (t->has_tree)
+        call_tree_release(&t->tree);
+    if (t->few.rec)
+        stack_table_release(&t->few.stacks);
+}
+
+int told_stacks_add(struct told_stacks *t, const struct stack_table *all, uint32_t process,
+                    uint32_t stack)
+{
+    return stack ? stack_table_pick(&t->few.stacks, all, process, stack) : 0;
+}
+
+int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
+{
+    if (!t->few.stacks.stack_count)
+        return 0;
+    t->has_tree = true;
+    return call_tree_init(&t->tree, &t->few, symbol_folder);
+}
+
+uint32_t told_stack_node(struct told_stacks *t, uint32_t process, uint32_t stack)
+{
+    uint32_t node = 0;
+    if (!t->has_tree || !stack || call_tree_stack(&t->tree, 0, process, stack, NULL, &node) < 0)
+        return 0;
+    return node;
+}
+
+bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
+{
+    bool is_python = node != 0;
+    for (; node; node = call_tree_node(&t->tree, node)->parent) {
+        unsigned kind = call_tree_frame(&t->tree, node)->kind;
+        is_python &= kind != SHOWN_NATIVE && kind != SHOWN_INLINED && kind != SHOWN_ADDRESS;
+    }
+    return is_python;
+}
+
+char *told_stack_line(const struct told_stacks *t, uint32_t node)
+{
+    uint32_t own = node;
+    while (own && !own_frame(call_tree_frame(&t->tree, own)))
+        own = call_tree_node(&t->tree, own)->parent;
+    if (!node)
+        return NULL;
+    return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
+}
+
+/* All frames, innermost first, in one of the two forms. */
+static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    fputs(is_json ? "[" : "", memory);
+    for (bool is_first = true; node; is_first = false) {
+        const struct shown_frame *f = call_tree_frame(&t->tree, node);
+        if (is_json)
+            fprintf(memory, "%s%s", is_first ? "" : ", ", f->json);
+        else
+            fprintf(memory, "\n%s", f->label);
+        node = call_tree_node(&t->tree, node)->parent;
+    }
+    fputs(is_json ? "]" : "", memory);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+char *told_stack_text(const struct told_stacks *t, uint32_t node)
+{
+    return join(t, node, false);
+}
+
+char *told_stack_json(const struct told_stacks *t, uint32_t node)
+{
+    return join(t, node, true);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/unfinished.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define NO_STREAM  UINT32_MAX
+#define DEVICE_ANY UINT64_MAX
+
+/* May something of it still run, or have run when it was killed? */
+static bool may_hang(const struct process *p)
+{
+    return (p->end_reason != END_EXIT && p->end_reason != END_QUICK) || p->live.open_calls ||
+           process_meta(p, PROCESS_RECOVERED);
+}
+
+int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_stacks *stacks)
+{
+    const struct recording *rec = walk->rec;
+    bool any = false;
+    *u = (struct unfinished){.walk = walk, .stacks = stacks};
+    for (uint32_t i = 0; i < rec->count; i++)
+        any |= may_hang(rec->processes[i]);
+    if (!any)
+        return 0;
+    u->may_hang = calloc(rec->count, sizeof *u->may_hang);
+    u->synced_ns = calloc(rec->count, sizeof *u->synced_ns);
+    u->devices = calloc(rec->count, sizeof *u->devices);
+    u->launches = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->launches);
+    u->by_id = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->by_id);
+    if (!u->may_hang || !u->synced_ns || !u->devices || !u->launches || !u->by_id)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++)
+        u->may_hang[i] = may_hang(rec->processes[i]);
+    return 0;
+}
+
+void unfinished_release(struct unfinished *u)
+{
+    key_map_release(&u->streams_of);
+    key_map_release(&u->ended);
+    free(u->may_hang);
+    free(u->synced_ns);
+    free(u->devices);
+    free(u->streams);
+    free(u->launches);
+    free(u->by_id);
+    free(u->rows);
+}
+
+/* ---- the walk ---- */
+
+/* The handle of the stream that the call names. False: it names none. */
+static bool stream_of(const struct event *e, uint64_t *handle)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_STREAM) {
+            *handle = e->record->args[i];
+            return true;
+        }
+    return false;
+}
+
+/* Default streams belong to the device that the thread has chosen, or to the thread. */
+static struct key stream_key(const struct event *e, uint64_t handle)
+{
+    return (struct key){e->process->index, handle, handle <= 2 ? e->thread->index + 1ull : 0};
+}
+
+static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
+{
+    struct key key = stream_key(e, handle);
+    uint64_t known = key_map_get(&u->streams_of, key);
+    *place = known ? (uint32_t)known - 1 : NO_STREAM;
+    if (known || u->stream_count == UNFINISHED_STREAMS_MAX)
+        return 0;
+    struct unfinished_stream *streams =
+        array_room(u->streams, u->stream_count, &u->stream_capacity, sizeof *streams, 16);
+    if (!streams)
+        return GPUPROF_NO_MEMORY;
+    u->streams = streams;
+    streams[u->stream_count] =
+        (struct unfinished_stream){.process = e->process->index, .handle = handle};
+    *place = u->stream_count++;
+    return key_map_set(&u->streams_of, key, u->stream_count);
+}
+
+/* What was launched into it up to then has ended. */
+static void end_until(struct unfinished_stream *s, uint64_t ns)
+{
+    s->done_ns = ns > s->done_ns ? ns : s->done_ns;
+    if (s->left_out && s->oldest.begin_ns <= s->done_ns)
+        s->left_out = 0;
+}
+
+/* It gives way to a newer one: its stream keeps the first of those that may hang. */
+static void leave_out(struct unfinished *u, const struct unfinished_launch *l)
+{
+    struct unfinished_stream *s = &u->streams[l->stream];
+    if (l->begin_ns <= s->done_ns)
+        return;
+    if (!s->left_out)
+        s->oldest = *l;
+    s->left_out += s->left_out < UINT32_MAX;
+}
+
+static int take_launch(struct unfinished *u, const struct slice *slice)
+{
+    const struct event *e = &slice->event;
+    uint64_t handle;
+    uint32_t stream;
+    if (!stream_of(e, &handle))
+        return 0;
+    int error = add_stream(u, e, handle, &stream);
+    if (error < 0 || stream == NO_STREAM)
+        return error;
+    uint32_t at = u->launch_count % UNFINISHED_LAUNCHES_MAX;
+    struct unfinished_launch *l = &u->launches[at];
+    if (u->launch_count++ >= UNFINISHED_LAUNCHES_MAX)
+        leave_out(u, l);
+    const struct op *op = walk_op(slice);
+    *l = (struct unfinished_launch){.process = e->process,
+                                    .thread = e->thread,
+                                    .function = e->function,
+                                    .kernel = walk_launched(slice),
+                                    .op = op ? walk_op_name(slice->walk, op) : NULL,
+                                    .begin_ns = e->begin_ns,
+                                    .stream = stream,
+                                    .id = e->record->correlation,
+                                    .stack = e->record->stack_id};
+    u->by_id[l->id % UNFINISHED_LAUNCHES_MAX] = at + 1;
+    return 0;
+}
+
+/* A synchronisation that returned: all before it has ended, in its stream or on its device. */
+static void take_sync(struct unfinished *u, const struct event *e)
+{
+    uint64_t handle;
+    if (stream_of(e, &handle)) {
+        uint64_t known = key_map_get(&u->streams_of, stream_key(e, handle));
+        if (known)
+            end_until(&u->streams[known - 1], e->begin_ns);
+        return;
+    }
+    for (unsigned i = 0; i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_EVENT)
+            return; /* of that stream in which it was recorded, up to there */
+    u->synced_ns[e->process->index] = e->begin_ns;
+}
+
+static void take_wait(struct unfinished *u, const struct event *e)
+{
+    unsigned class = e->function->class;
+    struct unfinished_wait w = {.process = e->process};
+    if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->wait_count == UNFINISHED_WAITS_MAX ||
+        (class != API_SYNC && class != API_COPY && class != API_ALLOC))
+        return;
+    w.is_any = !stream_of(e, &w.handle);
+    u->waits[u->wait_count++] = w;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct unfinished *u = context;
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    if (r->type != RECORD_CALL || !u->may_hang[e->process->index])
+        return 0;
+    if (r->flags & RECORD_OPEN) {
+        take_wait(u, e);
+        return 0;
+    }
+    unsigned does = e->function->does;
+    if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_STALE | RECORD_NESTED))
+        return 0;
+    if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH)
+        return take_launch(u, s);
+    if (does == API_DOES_SYNC)
+        take_sync(u, e);
+    return 0;
+}
+
+static int note_ended(struct unfinished *u, const struct unfinished_launch *l)
+{
+    struct key key = {l->process->index, (uintptr_t)l->kernel, 0};
+    int error = l->kernel ? key_map_set(&u->ended, key, 1) : 0;
+    return error == GPUPROF_NO_MEMORY ? error : 0;
+}
+
+/* Work that has ended, with its call: the call's stream has come so far. */
+static int take_ended(void *context, const struct slice *s)
+{
+    struct unfinished *u = context;
+    const struct event *e = &s->event;
+    uint32_t process = e->process->index;
+    if (!s->is_called || !is_stream_work(e->record->type) || !u->may_hang[process])
+        return 0;
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE) + 1;
+    if (u->devices[process] != device)
+        u->devices[process] = u->devices[process] ? DEVICE_ANY : device;
+    uint32_t at = u->by_id[s->call.id % UNFINISHED_LAUNCHES_MAX];
+    struct unfinished_launch *l = at ? &u->launches[at - 1] : NULL;
+    if (!l || l->id != s->call.id || l->process != e->process || l->begin_ns != s->call.begin_ns)
+        return 0;
+    struct unfinished_stream *stream = &u->streams[l->stream];
+    stream->device = device - 1;
+    stream->number = record_arg(e->record, KERNEL_STREAM);
+    stream->is_known = true;
+    end_until(stream, l->begin_ns);
+    return note_ended(u, l);
+}
+
+/* ---- its end ---- */
+
+/*
+ * Which of them hangs is not known if there are several. A kernel that waits for other ranks is
+ * likelier to than others, and one that has never ended before likelier than one that has.
+ */
+static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
+{
+    if (!l->kernel)
+        return 0;
+    if (strncmp(l->kernel->shown, "nccl", 4) == 0)
+        return 2;
+    return !key_map_get(&u->ended, (struct key){l->process->index, (uintptr_t)l->kernel, 0});
+}
+
+static void count(const struct unfinished *u, struct unfinished_row *row,
+                  const struct unfinished_launch *l)
+{
+    if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
+        row->launch = *l;
+    row->count++;
+}
+
+static bool is_waited(const struct unfinished *u, const struct process *p, uint64_t handle,
+                      bool *any)
+{
+    bool is = false;
+    *any = false;
+    for (uint32_t i = 0; i < u->wait_count; i++) {
+        bool same = u->waits[i].process == p;
+        *any |= same;
+        is |= same && (u->waits[i].is_any || u->waits[i].handle == handle);
+    }
+    return is;
+}
+
+/* What is to be said of it; false: nothing. */
+static bool judge(const struct unfinished *u, struct unfinished_row *row)
+{
+    const struct process *p = row->launch.process;
+    bool any, waited = is_waited(u, p, row->stream->handle, &any);
+    bool has_gpu = process_expects_gpu(p) && process_wants_kernels(p);
+    uint64_t last_ns = u->walk->last_ns[p->index];
+    row->age_ns = last_ns > row->launch.begin_ns ? last_ns - row->launch.begin_ns : 0;
+    row->state = !waited ? UNFINISHED_MAYBE : has_gpu ? UNFINISHED_WAITED : UNFINISHED_HOST;
+    return waited || (has_gpu && (any || row->age_ns >= SURVEY_HANG_NS));
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct unfinished_row *a = left, *b = right;
+    bool a_maybe = a->state == UNFINISHED_MAYBE, b_maybe = b->state == UNFINISHED_MAYBE;
+    if (a_maybe != b_maybe)
+        return a_maybe - b_maybe;
+    return a->age_ns > b->age_ns ? -1 : a->age_ns < b->age_ns;
+}
+
+/* What was synchronised has ended, whether its records came or not. */
+static int end_synced(struct unfinished *u, uint64_t first)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < u->stream_count; i++)
+        if (u->devices[u->streams[i].process] != DEVICE_ANY)
+            end_until(&u->streams[i], u->synced_ns[u->streams[i].process]);
+    for (uint64_t i = first; error == 0 && i < u->launch_count; i++) {
+        const struct unfinished_launch *l = &u->launches[i % UNFINISHED_LAUNCHES_MAX];
+        const struct unfinished_stream *s = &u->streams[l->stream];
+        if (l->begin_ns <= s->done_ns)
+            error = note_ended(u, l);
+    }
+    return error;
+}
+
+static int end(void *context)
+{
+    struct unfinished *u = context;
+    struct unfinished_row *all = calloc(u->stream_count + 1u, sizeof *all);
+    uint64_t first =
+        u->launch_count > UNFINISHED_LAUNCHES_MAX ? u->launch_count - UNFINISHED_LAUNCHES_MAX : 0;
+    int error = all ? end_synced(u, first) : GPUPROF_NO_MEMORY;
+    if (error < 0) {
+        free(all);
+        return error;
+    }
+    for (uint32_t i = 0; i < u->stream_count; i++)
+        if (u->streams[i].left_out) {
+            count(u, &all[i], &u->streams[i].oldest);
+            all[i].count = u->streams[i].left_out;
+        }
+    for (uint64_t i = first; i < u->launch_count; i++) {
+        const struct unfinished_launch *l = &u->launches[i % UNFINISHED_LAUNCHES_MAX];
+        const struct unfinished_stream *s = &u->streams[l->stream];
+        if (l->begin_ns > s->done_ns)
+            count(u, &all[l->stream], l);
+    }
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < u->stream_count; i++) {
+        all[i].stream = &u->streams[i];
+        if (all[i].count && judge(u, &all[i]))
+            all[rows++] = all[i];
+    }
+    if (rows)
+        qsort(all, rows, sizeof *all, compare_rows);
+    u->rows = all;
+    u->total = rows;
+    u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
+    return 0;
+}
+
+struct consumer unfinished_consumer(struct unfinished *u)
+{
+    return (struct consumer){.context = u,
+                             .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
+                             .take = take,
+                             .tied = take_ended,
+                             .end = end};
+}

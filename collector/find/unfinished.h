@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "Launched, not finished": what each stream had before it when its process ended or was looked at.
+ * A kernel that hangs has no record of its own. A stream does one thing after another, so that all
+ * that was launched into it before the last launch whose work is recorded has ended, and so has all
+ * that a synchronisation waited for. What is left hangs, waits behind what hangs, or has ended, and
+ * its record lay in a buffer that CUPTI keeps until all of its records are complete.
+ *
+ * Processes that came to their end by themselves, with no call open, cost nothing. For the others:
+ * the newest UNFINISHED_LAUNCHES_MAX launches, 80 bytes each, and 200 a stream.
+ */
+#ifndef GPUPROF_COLLECTOR_UNFINISHED_H
+#define GPUPROF_COLLECTOR_UNFINISHED_H
+
+#include "base/key_map.h"
+#include "find/told_stacks.h"
+#include "model/event_walk.h"
+#include "table/table.h"
+
+#define UNFINISHED_LAUNCHES_MAX (1u << 16)
+#define UNFINISHED_STREAMS_MAX  4096
+#define UNFINISHED_WAITS_MAX    256
+#define UNFINISHED_ROWS_MAX     256
+
+/* Views of the recording. */
+struct unfinished_launch {
+    const struct process *process;
+    const struct thread *thread;
+    const struct function *function;
+    const struct kernel_name *kernel; /* NULL: a graph, or not known */
+    const struct kernel_name *op;     /* of PyTorch, around the call; NULL: none, or not known */
+    uint64_t begin_ns;
+    uint32_t stream; /* place in `streams` */
+    uint32_t id;     /* correlation id */
+    uint32_t stack;
+};
+
+struct unfinished_stream {
+    uint32_t process; /* its index */
+    uint64_t handle;
+    uint64_t done_ns; /* what was launched up to then has ended */
+    uint64_t device;  /* as the device's records have it, if `is_known` */
+    uint64_t number;
+    bool is_known;
+    uint32_t left_out;               /* launches that found no room any more */
+    struct unfinished_launch oldest; /* of these */
+};
+
+/* What is to be said of a stream. */
+enum unfinished_state {
+    UNFINISHED_WAITED, /* a thread has waited for it for a second */
+    UNFINISHED_MAYBE,  /* it may have ended: what the device did last is not recorded */
+    UNFINISHED_HOST,   /* waited for; what the device does is not recorded at all */
+};
+
+struct unfinished_row {
+    struct unfinished_launch launch; /* the likeliest to hang; see unfinished.c */
+    const struct unfinished_stream *stream;
+    uint64_t count;  /* of launches, this one included */
+    uint64_t age_ns; /* since it was launched */
+    enum unfinished_state state;
+    uint32_t node; /* of told_stacks; 0: it has no stack */
+};
+
+/* An open call that waits for the device. */
+struct unfinished_wait {
+    const struct process *process;
+    uint64_t handle;
+    bool is_any; /* for no certain stream */
+};
+
+struct unfinished {
+    struct walk *walk;
+    bool *may_hang;            /* owned, by process index; NULL: none may */
+    struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
+    struct unfinished_stream *streams; /* owned */
+    uint32_t stream_count;
+    uint32_t stream_capacity;
+    struct unfinished_launch *launches; /* owned: a ring */
+    uint32_t *by_id;                    /* owned: place in it + 1, by the low bits of the id */
+    uint64_t launch_count;              /* so far */
+    struct key_map ended;               /* (process, kernel): it has ended before */
+    uint64_t
+        *synced_ns;    /* owned, by process index: as done_ns, for all streams of its one device */
+    uint64_t *devices; /* owned, likewise: one more than the number; UINT64_MAX: several */
+    struct unfinished_wait waits[UNFINISHED_WAITS_MAX];
+    uint32_t wait_count;
+    struct unfinished_row *rows; /* owned; those that are waited for first, the oldest first */
+    uint32_t row_count;
+    uint64_t total; /* with those that are not kept */
+    const struct told_stacks *stacks;
+};
+
+/* `walk` must stay, `stacks` too. 0 or GPUPROF_NO_MEMORY; unfinished_release in both cases. */
+int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_stacks *stacks);
+void unfinished_release(struct unfinished *u);
+
+/* May a process have left anything? Only then its consumer is needed. */
+static inline bool unfinished_may_be(const struct unfinished *u)
+{
+    return u->may_hang != NULL;
+}
+
+struct consumer unfinished_consumer(struct unfinished *u);
+
+/* "gemm, or another of the 4", in new memory. */
+char *unfinished_text(const struct unfinished_row *row);
+
+/* Of a struct unfinished. */
+extern const struct table_info unfinished_table;
+
+#endif
