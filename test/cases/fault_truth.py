@@ -48,6 +48,9 @@ class Process:
         return [span for span in self.work if span.what == "kernel" and
                 (not words or any(word in span.values["name"] for word in words))]
 
+    def computing(self):
+        return [kernel for kernel in self.kernels() if "nccl" not in kernel.values["name"]]
+
     def copies(self):
         return [span for span in self.work if span.what == "memcpy"]
 
@@ -113,6 +116,11 @@ def waited(process, word):
     return cost
 
 
+def within(process, *words):
+    """Idle in such calls."""
+    return overlap(calls_of(process, *words), gaps(process.work))
+
+
 def copies_alone(process):
     return alone(process.copies(), process.kernels())
 
@@ -129,22 +137,33 @@ def chains(process):
     return cost
 
 
+def collectives(processes):
+    """Of each, the kernels of all ranks, in their order."""
+    return list(zip(*(process.kernels("nccl") for process in processes)))
+
+
+def waits(processes):
+    """By rank: how long its communication stood alone and waited for ranks that had not come."""
+    rows = collectives(processes)
+    last = [max(kernel.begin for kernel in row) for row in rows]
+    return [alone([Span("", row[rank].begin, begin, {}) for row, begin in zip(rows, last)],
+                  process.computing()) for rank, process in enumerate(processes)]
+
+
 def late(processes):
-    """What the other ranks waited for the last one, in the mean, by the rank they waited for."""
+    """The rank that the others wait for longest, and how long in the mean."""
     cost = collections.Counter()
-    for kernels in zip(*(process.kernels("nccl") for process in processes)):
-        begins = [kernel.begin for kernel in kernels]
+    for row in collectives(processes):
+        begins = [kernel.begin for kernel in row]
         cost[begins.index(max(begins))] += sum(max(begins) - begin for begin in begins)
     rank, ns = cost.most_common(1)[0]
     return rank, ns / (len(processes) - 1)
 
 
 def exposed(processes):
-    """Communication beside which nothing computes, but for the wait for the last rank."""
-    last = [max(kernel.begin for kernel in kernels)
-            for kernels in zip(*(process.kernels("nccl") for process in processes))]
-    return [sum(alone([Span("", begin, kernel.end, {})], process.kernels("gemm"))
-                for begin, kernel in zip(last, process.kernels("nccl"))) for process in processes]
+    """By rank: communication beside which nothing computes, but for those waits."""
+    return [alone(process.kernels("nccl"), process.computing()) - wait
+            for process, wait in zip(processes, waits(processes))]
 
 
 PYTHON = "/usr/bin/python3"

@@ -16,7 +16,7 @@ import time
 STEPS = 40
 MS = 1000  # blocks
 FOREVER = 2**31 - 1
-HANGS_SECONDS = 2.5
+HANGS_SECONDS = 3
 COPY_BYTES = 1 << 20
 LABEL = 7  # the scope of torch.profiler.record_function
 RANKS = {"straggler": 4, "exposed-communication": 2}
@@ -118,11 +118,11 @@ def launch_bound(healthy):
 
 def sync_in_loop(healthy):
     gemm, here = kernel(GEMM), on(main)
-    for _ in range(STEPS):
-        gemm(6 * MS, *here)
+    for _ in range(STEPS // 2):
+        gemm(16 * MS, *here)
         if not healthy:
             cuda.cuStreamSynchronize(main)  # fault sync-in-loop
-        time.sleep(0.004)
+        time.sleep(0.008)
     wait()
 
 
@@ -173,6 +173,11 @@ def slow_loader(healthy):
     torch, gemm, here = ctypes.CDLL("libtorch_cpu.so"), kernel(GEMM), on(main)
     torch.sim_op_begin.restype, torch.sim_op_end.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
     label = b"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    memory()  # begins the recording, which then asks PyTorch to be told of operators and labels
+    end = time.monotonic() + 20
+    while "GPUPROF_PYTORCH" in os.environ and torch.sim_callbacks() < 2:
+        assert time.monotonic() < end
+        time.sleep(0.001)
     for _ in range(STEPS):
         loading = torch.sim_op_begin(label, LABEL, ctypes.c_long(-1), ctypes.c_ulong(0), b"")
         time.sleep(0.0002 if healthy else 0.008)
@@ -206,9 +211,10 @@ def tiny_kernels(healthy):
 
     def steps():
         for _ in range(20 if healthy else 400):
-            add(60 if healthy else 3, *here)
+            add(80 if healthy else 4, *here)
     replay = graph(steps)
-    for _ in range(3 * STEPS):
+    add(200 * MS, *here)  # so that the host, which simulates them, is ahead
+    for _ in range(60):
         replay()  # fault tiny-kernels
     wait()
 
@@ -318,7 +324,7 @@ scene, healthy = sys.argv[1], sys.argv[2:] == ["healthy"]
 if scene in RANKS and "RANK" not in os.environ:
     start_ranks(scene, RANKS[scene])
 if scene == "start-up" and not healthy:
-    time.sleep(1)
+    time.sleep(2)
 declare()
 cuda.cuInit(0)
 device = made(cuda.cuDeviceGet, ctypes.c_int, int(os.environ.get("LOCAL_RANK", "0")))
