@@ -16,18 +16,17 @@
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
-    {OPTION_QUIET, 0, "quiet", NULL,
-     "say nothing at the end: no summary, no name of the data folder"},
+    {OPTION_QUIET, 0, "quiet", NULL, "print no summary and no name of the data folder at the end"},
     {OPTION_EXEC, 0, "exec", NULL,
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
      "if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
-     "the format of the trace, such as chrome (a wrong name is answered with all that there are); "
+     "the format of the trace, such as chrome (a wrong name gets a list of all formats); "
      "default: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
-     "write a file per process, rank_N.pt.trace.json.gz, into the folder that -o names"},
+     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
@@ -40,15 +39,13 @@ const struct option_info option_infos[] = {
      "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
-     "what a row of the table of kernels stands for: a name, or a name with its grid and block, "
-     "and of the table of operators: a name with the sizes of its inputs (shape), with the label "
-     "or range that it is in, or with the operators around it (stack); or in place of the tables "
-     "(in json and csv: beside them) one of the calls' stacks, or of the lines of Python that made "
-     "them; default: name"},
+     "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
+     "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
+     "operators around it (stack). stack and python-line: a table of the calls' stacks, or of the "
+     "lines of Python that made them, in place of the others (json, csv: beside them)"},
     {OPTION_MINE, 0, "mine", NULL,
-     "with --by=python-line, and by itself the same: a call counts for its innermost line outside "
-     "of installed packages and Python's own library, and lines that were borrowed from the thread "
-     "that waits are not rows of their own"},
+     "the same as --by=python-line, but a call counts for its innermost line outside of installed "
+     "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); the default in json and csv"},
@@ -60,10 +57,10 @@ const struct option_info option_infos[] = {
      "named here, or "
      "an option says what a step is"},
     {OPTION_SORT, 0, "sort", "COLUMN",
-     "rows in the order of this column, as the text or the JSON names it, in the tables that have "
-     "it: numbers from the largest on, names, numbers of processes and moments from the first on"},
+     "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
+     "the largest on; names, processes and moments from the first on"},
     {OPTION_LIMIT, 0, "limit", "N",
-     "so many rows of each table at most; how many more there are is said"},
+     "show at most so many rows of each table, and how many more there are"},
     {OPTION_FULL, 0, "full", NULL,
      "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
      "column out, cut no name"},
@@ -82,22 +79,22 @@ const struct option_info option_infos[] = {
      "how the graph is written; default: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
     {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
-     "what makes a frame wide: time of the calls, time of the work that they launched, their "
-     "number, or bytes allocated; default: host"},
+     "what a frame's width means: the calls' time, the time of the work that they launched, "
+     "their number, or bytes allocated; default: host"},
     {OPTION_OWN_FRAMES, 0, "mine", NULL,
-     "frames of your own code only: none of installed packages, of Python or of the system's "
+     "show frames of your own code only: none of installed packages, of Python or of the system's "
      "libraries"},
     {OPTION_FOLD, 0, "fold-unnamed", NULL,
-     "no frames without a name: what they called stands at the frame that called them"},
+     "leave out frames without a name: what they called stands at the frame that called them"},
     {OPTION_MERGE_RANKS, 0, "merge-ranks", NULL,
-     "the processes of one program one over the other, as one, not beside one another"},
-    {OPTION_THREADS, 0, "threads", NULL, "each thread of a process apart"},
+     "lay the processes of one program over one another, as one"},
+    {OPTION_THREADS, 0, "threads", NULL, "show each thread of a process apart"},
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
-     "look for binaries and debug files also in this folder (files, a .build-id tree, or a "
-     "system's root), or look nothing up; default: where they were recorded"},
+     "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
+     "system's root); none: look nothing up; default: where they were recorded"},
     {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
     {OPTION_OPEN, 0, "open", NULL, "start the browser, by xdg-open"},
-    {OPTION_BLOCKS, 0, "blocks", NULL, "the files' headers and blocks only, no events"},
+    {OPTION_BLOCKS, 0, "blocks", NULL, "print the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
     {OPTION_KEEP_LIVE, 0, "keep-live", NULL,

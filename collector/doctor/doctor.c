@@ -10,8 +10,11 @@
 #include "base/options.h"
 #include "doctor/checks.h"
 #include "output/standard_files.h"
+#include "run/setting_options.h"
 
-#define DOCTOR_OPTIONS (OPTION_JSON | OPTION_HELP)
+/* Those of run, too: its command line does with one word changed. */
+#define DOCTOR_OPTIONS                                                                             \
+    (OPTION_JSON | OPTION_HELP | OPTION_SETTINGS | OPTION_OUT | OPTION_QUIET | OPTION_EXEC)
 
 static const char *const state_names[] = {"ok", "limited", "broken"};
 
@@ -45,6 +48,7 @@ static const struct check {
 struct doctor {
     bool json;
     bool help;
+    const char *values[SETTING_COUNT]; /* as `gpuprof run` would be given them; NULL: not given */
     struct patient patient;
     struct check_result results[CHECK_COUNT];
     bool has_result[CHECK_COUNT];
@@ -61,23 +65,30 @@ static enum exit_code read_options(struct doctor *d, char **argv)
             break;
         }
         const struct option_info *info = option_take(DOCTOR_OPTIONS, argv, &at, &value);
-        if (!info)
-            return option_unknown("doctor", DOCTOR_OPTIONS, argv[at]);
-        if (info->bit == OPTION_HELP)
-            d->help = true;
-        else
-            d->json = true;
+        enum exit_code code = EXIT_OK;
+        switch (info ? info->bit : 0) {
+        case OPTION_HELP: d->help = true; break;
+        case OPTION_JSON: d->json = true; break;
+        case OPTION_QUIET:
+        case OPTION_EXEC: break;
+        case OPTION_OUT:
+            code = setting_option_set("doctor", d->values, SETTING_OUT, value ? value : "");
+            break;
+        default: code = setting_option_take("doctor", DOCTOR_OPTIONS, d->values, argv, &at); break;
+        }
+        if (code != EXIT_OK)
+            return code;
     }
     d->patient.argv = argv[at] ? argv + at : NULL;
     return EXIT_OK;
 }
 
-/* As the library will take them. */
-static void read_settings(struct patient *p)
+/* As the library will take them: an option wins over the variable. */
+static void read_settings(struct patient *p, const char *const *values)
 {
     settings_init(&p->settings);
     for (int i = 0; i < SETTING_COUNT; i++) {
-        const char *text = getenv(setting_infos[i].variable);
+        const char *text = values[i] ? values[i] : getenv(setting_infos[i].variable);
         char reason[160];
         if (text && *text &&
             settings_set(&p->settings, (enum setting_index)i, text, reason, sizeof reason) != 0 &&
@@ -101,11 +112,11 @@ static void find_packages(struct patient *p)
         python_packages_find(&p->packages, &s->places, path, s->python_minor);
 }
 
-static void gather(struct patient *p)
+static void gather(struct patient *p, const char *const *values)
 {
     const char *root = getenv(DOCTOR_ROOT_VARIABLE);
     p->root = root ? root : "";
-    read_settings(p);
+    read_settings(p, values);
     if (environment_library(p->library, p->library_reason))
         p->library_reason[0] = '\0';
     p->find_error = p->argv ? program_find(&p->program, p->argv[0]) : 0;
@@ -187,7 +198,7 @@ int doctor_verb(const char *command, char **argv, bool *help)
     if (code == EXIT_OK && !d->help && standard_files_fill() < 0)
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK && !d->help) {
-        gather(&d->patient);
+        gather(&d->patient, d->values);
         examine(d);
         (d->json ? print_json : print_text)(d);
         code = standard_output_end();

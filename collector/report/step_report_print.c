@@ -123,10 +123,7 @@ static void say_definition(const struct step_report *r, FILE *out)
         [STEPS_GRAPH] = "from one launch of the graph that is launched most to the next",
         [STEPS_NAMED] = "a range or label of the name that was asked for",
         [STEPS_NONE] =
-            "there is no gpuprof_step(), of PyTorch's labels (gpuprof run --pytorch) "
-            "no ProfilerStep#, no Optimizer.step# outside of the backward pass and no "
-            "enumerate(DataLoader)#, and no graph was launched twice; --step-range names ranges "
-            "that are steps",
+            "nothing marks them; gpuprof_step(), --step-range=RANGE or 'gpuprof run --pytorch' do",
     };
     enum step_kind kind = r->steps.kind;
     fprintf(out, "%s%s", kind == STEPS_NONE ? "no steps: " : "a step is ", texts[kind]);

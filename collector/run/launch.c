@@ -22,6 +22,7 @@
 #include "run/child.h"
 #include "run/environment.h"
 #include "run/program.h"
+#include "run/setting_options.h"
 #include "settings.h"
 
 #define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
@@ -52,46 +53,6 @@ struct launch {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static enum setting_index find_setting(const char *name, size_t length)
-{
-    int i = 0;
-    while (i < SETTING_COUNT && !(strlen(setting_infos[i].option) == length &&
-                                  memcmp(setting_infos[i].option, name, length) == 0))
-        i++;
-    return (enum setting_index)i;
-}
-
-static enum exit_code take_setting(struct launch *l, enum setting_index index, const char *value)
-{
-    struct settings check;
-    char reason[160] = "it is empty";
-    settings_init(&check);
-    if (!*value || settings_set(&check, index, value, reason, sizeof reason) != 0)
-        return usage_error("run: --%s: %s", setting_infos[index].option, reason);
-    l->values[index] = value;
-    return EXIT_OK;
-}
-
-/* --name=value, or --name and the value as the next word; a switch needs none. */
-static enum exit_code read_setting(struct launch *l, char **argv, int *at)
-{
-    const char *option = argv[*at];
-    const char *name = option + 2;
-    size_t length = option[1] == '-' ? strcspn(name, "=") : 0;
-    enum setting_index index = length ? find_setting(name, length) : SETTING_COUNT;
-    if (index == SETTING_COUNT)
-        return option_unknown("run", RUN_OPTIONS | OPTION_SETTINGS, option);
-    const struct setting_info *info = &setting_infos[index];
-    const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    if (!value && info->kind == SETTING_KIND_SWITCH)
-        value = "on";
-    if (!value && argv[*at + 1])
-        value = argv[++*at];
-    if (!value)
-        return usage_error("run: %s needs a value: %s", option, info->value);
-    return take_setting(l, index, value);
-}
-
 static enum exit_code read_options(struct launch *l, char **argv)
 {
     int at = 1;
@@ -109,10 +70,12 @@ static enum exit_code read_options(struct launch *l, char **argv)
         case OPTION_EXEC: l->exec = true; break;
         case OPTION_HELP: l->help = true; return EXIT_OK;
         case OPTION_OUT:
-            code = value ? take_setting(l, SETTING_OUT, value)
+            code = value ? setting_option_set("run", l->values, SETTING_OUT, value)
                          : usage_error("run: %s needs a value: %s", word, info->value);
             break;
-        default: code = read_setting(l, argv, &at); break;
+        default:
+            code = setting_option_take("run", RUN_OPTIONS | OPTION_SETTINGS, l->values, argv, &at);
+            break;
         }
         if (code)
             return code;
@@ -361,12 +324,9 @@ static void tell(struct launch *l, const struct child *c)
     if (!speaks(l))
         return;
     if (!l->new_count) {
-        message(
-            "nothing was recorded: '%s' made no CUDA call that is recorded, or cleared "
-            "LD_PRELOAD, or is static or setuid, or has the CUDA runtime linked in, which found "
-            "no driver, too old a one, or no device, or recording could not start (said above); "
-            "'%s doctor PROGRAM ARGUMENTS' looks for the cause",
-            l->argv[0], l->command);
+        message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
+                "reach it; '%s doctor PROGRAM ARGUMENTS' finds out",
+                l->argv[0], l->command);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)

@@ -390,3 +390,17 @@ def test_signal_ends_it(collector, library, tmp_path):
             assert running.poll() is None
         running.send_signal(signal.SIGTERM)
         assert running.wait() == -signal.SIGTERM
+
+
+def test_options_of_run(doctor, run_collector, monkeypatch):
+    """The command line of run does, with one word changed; an option wins over its variable."""
+    monkeypatch.setenv("GPUPROF_LIVE", "/dev/shm")
+    found = doctor("-o", "data", "--quiet", "--exec", "--live=/nonesuch", "--pytorch", "names",
+                   "true")
+    assert found["live"]["state"] == LIMITED and found["live"]["text"].startswith("/nonesuch: ")
+    for option, text in (("--level=99", "--level: '99' is out of range (1 to 9)"),
+                         ("--pytroch=names", "unknown option '--pytroch=names' (did you mean "
+                          "--pytorch?); try 'gpuprof help doctor'")):
+        done = run_collector("doctor", option, "true")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            2, "", f"gpuprof: doctor: {text}\n")

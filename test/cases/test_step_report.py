@@ -355,7 +355,7 @@ def test_none(tester):
     of(stream, 3, stream.forward)
     tester.make(stream).check("none")
     text = tester.run_verb("report", "--table=steps,phases", tester.folder).stdout
-    assert "\nsteps\nno steps: there is no gpuprof_step(), " in text
+    assert "\nsteps\nno steps: nothing marks them; gpuprof_step(), " in text
     assert "\nphases of the steps\n  none\n" in text and text.count("none\n") == 1
     missing = {"range": "the program has not called gpuprof_step() while it was recorded",
                "profiler": "there is no label ProfilerStep#, which a profiler of the program's own "
