@@ -158,10 +158,11 @@ $(BUILD)/obj/%.c.o: %.c
 	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(WHOLE) $(SAN) $(ASSERT) \
 		$(CJSON_CFLAGS) -Icollector -Iformats -MMD -MP -c $< -o $@
 
-# What is served is put in by the assembler, of which link-time optimisation sees nothing.
-$(BUILD)/obj/collector/view/view_files.c.o: $(wildcard collector/view/*.css collector/view/*.html \
-	collector/view/*.js)
-$(BUILD)/obj/collector/view/view_files.c.o: WHOLE :=
+# What is shown or served is put in by the assembler, of which link-time optimisation sees nothing.
+shown = $(wildcard $(addprefix collector/$(1)/*.,css html js))
+$(BUILD)/obj/collector/page/page_files.c.o: $(call shown,page)
+$(BUILD)/obj/collector/view/view_files.c.o: $(call shown,view)
+$(BUILD)/obj/collector/page/page_files.c.o $(BUILD)/obj/collector/view/view_files.c.o: WHOLE :=
 
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)

@@ -35,4 +35,12 @@ void histogram_move(struct histogram *to, struct histogram *from);
 /* The value that `fraction` (0 to 1) of all values do not exceed; 0 if there are none. */
 uint64_t histogram_quantile(const struct histogram *h, double fraction);
 
+/* The smallest value of a bucket; of that behind the last, the one above all of the row's. */
+static inline uint64_t histogram_bucket_begin(unsigned row, unsigned bucket)
+{
+    uint64_t value = HISTOGRAM_BUCKETS * (row > 0) + bucket;
+    unsigned shift = row > 0 ? row - 1 : 0;
+    return value << shift >> shift == value ? value << shift : UINT64_MAX;
+}
+
 #endif

@@ -35,9 +35,9 @@ const struct option_info option_infos[] = {
      "speed of copies, memory, launches"},
     {OPTION_TABLES, 'o', "output", "FILE",
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
-    {OPTION_FORMAT, 0, "format", "text|json|csv",
-     "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
-     "text"},
+    {OPTION_FORMAT, 0, "format", "text|json|csv|html",
+     "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
+     "page for a browser), or else text"},
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
      "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
      "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "

@@ -15,7 +15,7 @@
 /* What a verb accepts: a set of these. (More of them than an enumerator has bits.) */
 typedef uint64_t option_set;
 #define OPTION_OUTPUT       (UINT64_C(1) << 0)  /* -o, --output FILE */
-#define OPTION_FORMAT       (UINT64_C(1) << 1)  /* --format text|json|csv */
+#define OPTION_FORMAT       (UINT64_C(1) << 1)  /* --format text|json|csv|html */
 #define OPTION_BLOCKS       (UINT64_C(1) << 2)  /* --blocks */
 #define OPTION_STRICT       (UINT64_C(1) << 3)  /* --strict */
 #define OPTION_KEEP_LIVE    (UINT64_C(1) << 4)  /* --keep-live */
@@ -75,7 +75,8 @@ const struct option_info *option_take(option_set set, char **argv, int *at, char
  * Returns EXIT_USAGE. */
 enum exit_code option_unknown(const char *verb, option_set set, const char *word);
 
-enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_BY_NAME }; /* as in the table */
+/* As in the table. Tables have no form of their own in HTML: a page is made of those for JSON. */
+enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_HTML, FORMAT_BY_NAME };
 
 enum report_by {
     BY_NAME,

@@ -3,8 +3,8 @@
 
 #include "doctor/doctor.h"
 #include "flame/flame_verb.h"
+#include "page/page_verb.h"
 #include "report/dump.h"
-#include "report/report_verb.h"
 #include "run/launch.h"
 #include "run/recover.h"
 #include "trace/merge.h"
@@ -18,7 +18,7 @@ const struct verb verbs[] = {
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
-    {"report", report_verb, NULL,
+    {"report", page_verb, NULL,
      OPTION_TABLES | OPTION_FORMAT | OPTION_BY | OPTION_MINE | OPTION_NO_GROUP | OPTION_GROUP |
          OPTION_TABLE | OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_STEP_RANGE |
          OPTION_STEP_BY | OPTION_SAMPLES | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |

@@ -99,6 +99,13 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
 int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
 int report_print_csv(const struct report *r, const struct report_view *v, FILE *out);
 
+/*
+ * Writes the report as a page. The walk has been through all, and may be repeated (event_walk.h).
+ * 0, or an error after one line on stderr.
+ */
+typedef int report_page_fn(struct report *r, const struct report_view *v,
+                           const struct options *options, FILE *out);
+
 /* Of a struct report. (report_functions.c) */
 extern const struct table_info functions_table;
 

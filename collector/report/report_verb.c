@@ -23,41 +23,56 @@ static enum report_format format_of(const struct options *options)
         return FORMAT_JSON;
     if (verb_output_is(options->output, "csv"))
         return FORMAT_CSV;
+    if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
+        return FORMAT_HTML;
     bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
     return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
 }
 
-static enum exit_code report_print(const struct report *r, const struct report_view *view,
-                                   const char *path, enum report_format format)
+static int print_as(struct report *r, const struct report_view *view, enum report_format format,
+                    FILE *text)
+{
+    int error = format == FORMAT_JSON  ? report_print_json(r, view, text)
+                : format == FORMAT_CSV ? report_print_csv(r, view, text)
+                                       : report_print_text(r, view, text);
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return error;
+}
+
+static enum exit_code report_print(struct report *r, const struct report_view *view,
+                                   const struct options *options, enum report_format format,
+                                   report_page_fn *page)
 {
     struct output out;
+    const char *path = options->output;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
-    int error = text ? 0 : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = format == FORMAT_JSON  ? report_print_json(r, view, text)
-                : format == FORMAT_CSV ? report_print_csv(r, view, text)
-                                       : report_print_text(r, view, text);
-    if (error < 0)
+    int error = GPUPROF_NO_MEMORY;
+    if (!text)
         message("report: %s", gpuprof_error_text(error));
+    else
+        error =
+            format == FORMAT_HTML ? page(r, view, options, text) : print_as(r, view, format, text);
     return verb_output_close(&out, path, error);
 }
 
 /* Who says what a step is, or how large, wants to see them. */
-static struct step_wish wish_of(const struct options *options, const struct report_view *view)
+static struct step_wish wish_of(const struct options *options, const struct report_view *view,
+                                enum report_format format)
 {
-    return (struct step_wish){.is_wanted = options->step_by || options->step_range ||
-                                           options->step_samples > 0 ||
+    return (struct step_wish){.is_wanted = format == FORMAT_HTML || options->step_by ||
+                                           options->step_range || options->step_samples > 0 ||
                                            report_names(view, step_tables, STEP_TABLES),
                               .by = options->step_by,
                               .pattern = options->step_range,
                               .samples = options->step_samples};
 }
 
-enum exit_code report_verb(const struct options *options)
+enum exit_code report_verb(const struct options *options, report_page_fn *page)
 {
     struct recording rec;
     struct recording_options how = {.keep_live = options->keep_live};
@@ -74,21 +89,25 @@ enum exit_code report_verb(const struct options *options)
          .is_named = options->tables != NULL},
     };
     if (format == FORMAT_BY_NAME)
-        return usage_error("report: %s: not a kind that can be written; name it .txt, .csv or "
-                           ".json, or say --format",
+        return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
+                           ".json or .html, or say --format",
                            options->output);
     enum exit_code code = report_view_check(&view, format);
     if (code != EXIT_OK)
         return code;
-    struct step_wish steps = wish_of(options, &view);
+    struct step_wish steps = wish_of(options, &view, format);
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         struct report report;
+        /* A page has all that there is, and lines of Python go beside the other tables. */
+        if (format == FORMAT_HTML && view.by == BY_NAME && recording_has_stacks(&rec))
+            view.by = BY_PYTHON_LINE;
         struct report_wish wish = {
-            .by = options->by,
+            .by = view.by,
             .is_mine = options->is_mine,
             .groups = options->groups == GROUPS_ALWAYS ||
-                      (options->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT),
+                      (options->groups == GROUPS_IN_TEXT &&
+                       (format == FORMAT_TEXT || format == FORMAT_HTML)),
             .symbols = options->symbols,
             .steps = &steps,
         };
@@ -100,7 +119,7 @@ enum exit_code report_verb(const struct options *options)
         if (code == EXIT_OK && report.steps)
             code = steps_check(&report.steps->steps, "report");
         if (code == EXIT_OK)
-            code = report_print(&report, &view, options->output, format);
+            code = report_print(&report, &view, options, format, page);
         if (code == EXIT_OK)
             code = walk_verdict(&report.walk, options->strict);
         report_release(&report);

@@ -8,6 +8,7 @@
 
 #include "base/exit_code.h"
 #include "base/options.h"
+#include "report/report.h"
 
 /*
  * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
@@ -17,7 +18,7 @@
  */
 enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
 
-/* The verb `report`. */
-enum exit_code report_verb(const struct options *options);
+/* The verb `report`; `page`, which is of a layer above, writes it as HTML. */
+enum exit_code report_verb(const struct options *options, report_page_fn *page);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "flame/flame_verb.h"
 #include "model/symbols.h"
+#include "page/page_verb.h"
 #include "report/dump.h"
-#include "report/report_verb.h"
 #include "run/recover.h"
 #include "trace/merge.h"
 
@@ -29,11 +29,12 @@ static const struct {
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_BYTES, .threads = true}},
-    {report_verb, NULL, {.format = FORMAT_TEXT, .by = BY_STACK, .tables = "steps,phases"}},
-    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_STACK}},
-    {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_PYTHON_LINE}},
-    {report_verb, NULL, {.format = FORMAT_CSV, .by = BY_RANGE, .step_range = "*"}},
-    {report_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true, .step_samples = 8}},
+    {page_verb, NULL, {.format = FORMAT_TEXT, .by = BY_STACK, .tables = "steps,phases"}},
+    {page_verb, NULL, {.format = FORMAT_CSV, .by = BY_STACK}},
+    {page_verb, NULL, {.format = FORMAT_JSON, .by = BY_PYTHON_LINE}},
+    {page_verb, NULL, {.format = FORMAT_CSV, .by = BY_RANGE, .step_range = "*"}},
+    {page_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true, .step_samples = 8}},
+    {page_verb, NULL, {.format = FORMAT_HTML, .by = BY_NAME}},
     {recover_verb, NOWHERE, {.strict = true}},
 };
 _Static_assert(sizeof ways / sizeof ways[0] == FUZZ_OUTPUTS, "one number for each");

@@ -27,7 +27,8 @@ THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 CODE = (".c", ".h", ".S", ".def")
-SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html"}
+SOURCES = {".c", ".h", ".S", ".def", ".py", ".sh", ".mk", ".map", ".cu", ".cc", ".cpp", ".html",
+           ".css", ".js"}
 SAME_NAME_ALLOWED = {"layers", "README.md", "RESULTS.md", "__init__.py", "conftest.py",
                      ".gitignore", "Makefile"}
 # Headers that stand for NVIDIA's must have NVIDIA's names.

@@ -6,6 +6,7 @@
 #include "api/api_error.h"
 #include "base/histogram.h"
 #include "base/json_text.h"
+#include "base/sha256.h"
 #include "error.h"
 #include "record/clock_map.h"
 #include "record/function_table.h"
@@ -65,6 +66,32 @@ static void test_clean(void **state)
         }
         assert_string_equal(clean, texts[i][1]);
         free(clean);
+    }
+}
+
+/* What sha256sum says of these. */
+static void test_sha256(void **state)
+{
+    static const struct {
+        const char *part;
+        unsigned times;
+        const char *expected;
+    } texts[] = {
+        {"", 1, "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="},
+        {"abc", 1, "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456", 1,
+         "cvqW9kvy3Qgqr7CM+A7Rf1s9LGzVJ8SxOLaVBvXlwXM="},
+        {"0123456789abcdef", 4, "qK5ubukpq+o6/PxSWMjM1vhSc+DUYm0mxyefMlD3fI4="},
+        {"0123456789", 1000, "TCB1mK96INsOMzTdBEOZpA5GfLgbN/e6BaT3bcvY/Vk="},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char text[SHA256_BASE64_BYTES];
+        struct sha256 hash;
+        sha256_init(&hash);
+        for (unsigned k = 0; k < texts[i].times; k++)
+            sha256_add(&hash, texts[i].part, strlen(texts[i].part));
+        assert_string_equal(sha256_base64(&hash, text), texts[i].expected);
     }
 }
 
@@ -560,6 +587,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_histogram),
         cmocka_unit_test(test_histogram_without_room),

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PyTorch's operators: time on the host and on the GPU. */
+"use strict";
+
+sections.operators = (box) => {
+  const tables = data.tables.filter((table) => table.name === "ops" && table.rows.length);
+  if (!tables.length) return "No operators were recorded: gpuprof run --pytorch has them.";
+  for (const table of tables) {
+    add(box, el("h3", {}, table.title || table.key.replace(/_/g, " ")), drawTable(table, {rows: 10}));
+  }
+};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/sha256.h"
+#include "error.h"
+#include "report/gpu_report.h"
+
+static int start(struct page *p, const struct options *options)
+{
+    const struct report *r = p->report;
+    struct gpu_totals gpu = gpu_report_totals(r->gpu);
+    uint64_t begin_ns = r->begin_ns, end_ns = r->end_ns;
+    if (gpu.devices && (!r->calls || gpu.begin_ns < begin_ns))
+        begin_ns = gpu.begin_ns;
+    end_ns = gpu.end_ns > end_ns ? gpu.end_ns : end_ns;
+    p->name = options->paths[0];
+    page_use_init(&p->use, &p->report->walk, begin_ns, end_ns);
+    int error = page_steps_init(&p->steps, r);
+    if (error < 0 || !recording_has_stacks(r->rec))
+        return error;
+    p->flame.is_there = true;
+    error = stack_costs_init(&p->flame.costs, &p->report->walk);
+    p->flame.costs.split_work = true;
+    return error;
+}
+
+static int gather(struct page *p)
+{
+    struct walk *walk = &p->report->walk;
+    struct consumer consumers[3] = {page_use_consumer(&p->use)};
+    unsigned count = 1;
+    if (p->steps.detail_count)
+        consumers[count++] = page_steps_consumer(&p->steps);
+    if (p->flame.is_there)
+        consumers[count++] = stack_costs_consumer(&p->flame.costs);
+    return walk_run(walk, NULL, consumers, count);
+}
+
+/* What the walk before has found lost is all there is. */
+static int gather_aside(struct page *p)
+{
+    struct walk *walk = &p->report->walk;
+    struct losses *losses = walk->losses;
+    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
+    int error = walk->losses ? gather(p) : GPUPROF_NO_MEMORY;
+    free(walk->losses);
+    walk->losses = losses;
+    return error;
+}
+
+static int finish(struct page *p, const struct options *options)
+{
+    int error = p->flame.is_there ? stack_costs_finish(&p->flame.costs, options->symbols) : 0;
+    return error == 0 && p->flame.is_there ? stack_costs_show_stackless(&p->flame.costs) : error;
+}
+
+int page_put_use(const struct page *p, struct page_data *d)
+{
+    return page_use_put(&p->use, d);
+}
+
+int page_put_steps(const struct page *p, struct page_data *d)
+{
+    return page_steps_put(&p->steps, p->use.begin_ns, d);
+}
+
+int page_put_flame(const struct page *p, struct page_data *d)
+{
+    return page_flame_put(&p->flame, p->report->rec, d);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* The script is one: its own functions, then the sections'. */
+static const char *script_part(unsigned i)
+{
+    return i ? page_sections[i - 1].id ? page_sections[i - 1].script : NULL : page_script;
+}
+
+static void put_policy(FILE *out)
+{
+    char style[SHA256_BASE64_BYTES], script[SHA256_BASE64_BYTES];
+    struct sha256 hash;
+    const char *part;
+    sha256_init(&hash);
+    sha256_add(&hash, page_style, strlen(page_style));
+    sha256_base64(&hash, style);
+    sha256_init(&hash);
+    for (unsigned i = 0; (part = script_part(i)); i++)
+        sha256_add(&hash, part, strlen(part));
+    fprintf(out,
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+            "'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n",
+            style, sha256_base64(&hash, script));
+}
+
+static int put_data(const struct page *p, FILE *out)
+{
+    struct page_data d;
+    int error = page_data_open(&d, out);
+    if (error < 0)
+        return error;
+    fputs("{\"sections\": [", d.stream);
+    for (const struct page_section *s = page_sections; s->id; s++)
+        fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == page_sections ? "" : ", ", s->id, s->title);
+    fputs("]", d.stream);
+    for (const struct page_section *s = page_sections; error == 0 && s->id; s++) {
+        if (s->put == page_put_nothing)
+            continue;
+        fprintf(d.stream, ",\n\"%s\": ", s->id);
+        error = s->put(p, &d);
+    }
+    fputs("}\n", d.stream);
+    page_data_close(&d);
+    return error;
+}
+
+int page_put_nothing(const struct page *p, struct page_data *d)
+{
+    (void)p;
+    (void)d;
+    return 0;
+}
+
+static int put_page(const struct page *p, FILE *out)
+{
+    const char *part;
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
+    put_policy(out);
+    fprintf(out, "<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
+            page_style, page_head);
+    int error = put_data(p, out);
+    fputs("</script>\n<script>", out);
+    for (unsigned i = 0; (part = script_part(i)); i++)
+        fputs(part, out);
+    fputs("</script>\n</body>\n</html>\n", out);
+    return error;
+}
+
+int page_write(struct report *r, const struct report_view *v, const struct options *options,
+               FILE *out)
+{
+    struct page p = {.report = r, .view = v};
+    int error = start(&p, options), walked = 0;
+    if (error == 0)
+        error = walked = gather_aside(&p);
+    if (error == 0)
+        error = finish(&p, options);
+    if (error == 0)
+        error = put_page(&p, out);
+    if (error < 0 && !walked) /* a walk has said it */
+        message("report: %s", gpuprof_error_text(error));
+    page_use_release(&p.use);
+    page_steps_release(&p.steps);
+    if (p.flame.is_there)
+        stack_costs_release(&p.flame.costs);
+    return error;
+}

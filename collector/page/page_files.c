@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page's files, put into the program by the assembler. This file is compiled without link-time
+ * optimisation, which would not see their names (Makefile). */
+#include "page/page.h"
+
+#define EMBED(symbol, file)                                                                        \
+    __asm__(".pushsection .rodata\n.globl " symbol "\n" symbol ":\n.incbin \"collector/page/" file \
+            "\"\n.byte 0\n.popsection\n")
+
+EMBED("page_head", "page.html");
+EMBED("page_style", "page.css");
+EMBED("page_script", "page.js");
+
+#define SECTION(id, title, put)                                                                    \
+    EMBED("section_" #id, #id ".js");                                                              \
+    extern const char section_##id[];
+#include "page/page_sections.def"
+#undef SECTION
+
+#define SECTION(id, title, put) {#id, title, section_##id, put},
+const struct page_section page_sections[] = {
+#include "page/page_sections.def"
+    {NULL, NULL, NULL, NULL}};
+#undef SECTION

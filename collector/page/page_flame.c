@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/page_flame.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "error.h"
+#include "model/absence.h"
+
+#define NARROWEST                                                                                  \
+    20000 /* a node of a smaller part of all weights than one in so many is not shown */
+
+struct weights {
+    uint64_t own[PAGE_WEIGHTS];
+    uint64_t total[PAGE_WEIGHTS];
+};
+
+/* Numbers of nodes are those of the tree; [0] is the root of all. */
+struct shown_tree {
+    const struct call_tree *tree;
+    struct weights *weights;
+    uint32_t *numbers; /* of what is shown, in their order, from 1 on; 0: it is not */
+    uint32_t count;
+};
+
+static void weigh(struct shown_tree *t, const struct stack_costs *costs)
+{
+    for (uint32_t n = t->tree->count; n > 0; n--) { /* parents have smaller numbers */
+        struct stack_cost cost = stack_cost_of(costs, n);
+        struct weights *w = &t->weights[n], *parent = &t->weights[t->tree->nodes[n - 1].parent];
+        const uint64_t own[PAGE_WEIGHTS] = {cost.host_ns, cost.gpu_ns, cost.calls, cost.bytes};
+        for (unsigned i = 0; i < PAGE_WEIGHTS; i++) {
+            w->own[i] += own[i];
+            w->total[i] += own[i];
+            parent->total[i] += w->total[i];
+        }
+    }
+}
+
+static bool is_wide(const struct shown_tree *t, uint32_t n, uint64_t narrowest)
+{
+    for (unsigned i = 0; i < PAGE_WEIGHTS; i++)
+        if (t->weights[n].total[i] && t->weights[n].total[i] >= t->weights[0].total[i] / narrowest)
+            return true;
+    return false;
+}
+
+/* A child is never wider than its parent: what is shown is a tree. */
+static void choose(struct shown_tree *t)
+{
+    uint64_t narrowest = NARROWEST;
+    do {
+        t->count = 0;
+        for (uint32_t n = 1; n <= t->tree->count; n++)
+            t->count += is_wide(t, n, narrowest);
+        narrowest = t->count > PAGE_NODES_MAX ? narrowest / 2 : narrowest;
+    } while (t->count > PAGE_NODES_MAX && narrowest > 1);
+    t->count = 0;
+    for (uint32_t n = 1; n <= t->tree->count; n++)
+        if (t->count < PAGE_NODES_MAX && is_wide(t, n, narrowest) &&
+            (!t->tree->nodes[n - 1].parent || t->numbers[t->tree->nodes[n - 1].parent]))
+            t->numbers[n] = ++t->count;
+    for (uint32_t n = t->tree->count; n > 0; n--) {
+        struct weights *parent = &t->weights[t->tree->nodes[n - 1].parent];
+        for (unsigned i = 0; !t->numbers[n] && i < PAGE_WEIGHTS; i++)
+            parent->own[i] += t->weights[n].own[i];
+    }
+}
+
+/* A node is [parent, kind, label, own weights without the zeros at their end]. */
+static void put_nodes(const struct shown_tree *t, struct page_data *d)
+{
+    for (uint32_t n = 1; n <= t->tree->count; n++) {
+        if (!t->numbers[n])
+            continue;
+        const struct shown_frame *frame = call_tree_frame(t->tree, n);
+        const uint64_t *own = t->weights[n].own;
+        unsigned count = PAGE_WEIGHTS;
+        while (count && !own[count - 1])
+            count--;
+        fprintf(d->stream, "%s[%u,%u,", t->numbers[n] > 1 ? ",\n" : "\n",
+                t->numbers[t->tree->nodes[n - 1].parent], frame->kind);
+        page_put_text(d, frame->label);
+        for (unsigned i = 0; i < count; i++)
+            fprintf(d->stream, ",%" PRIu64, own[i]);
+        fputc(']', d->stream);
+    }
+}
+
+static int put_tree(const struct stack_costs *costs, struct page_data *d)
+{
+    struct shown_tree t = {.tree = &costs->tree};
+    t.weights = calloc(t.tree->count + 1u, sizeof *t.weights);
+    t.numbers = calloc(t.tree->count + 1u, sizeof *t.numbers);
+    if (t.weights && t.numbers) {
+        weigh(&t, costs);
+        choose(&t);
+        fputs(", \"nodes\": [", d->stream);
+        put_nodes(&t, d);
+        fprintf(d->stream, "], \"left_out\": %u", t.tree->count - t.count);
+    }
+    int error = t.weights && t.numbers ? 0 : GPUPROF_NO_MEMORY;
+    free(t.weights);
+    free(t.numbers);
+    return error;
+}
+
+int page_flame_put(const struct page_flame *f, const struct recording *rec, struct page_data *d)
+{
+    struct absence found[ABSENCES_MAX];
+    char *absent = absences_find(rec, "stacks", found) ? absence_text(found, rec, "stacks") : NULL;
+    fprintf(d->stream,
+            "{\"kinds\": {\"python\": %u, \"native\": %u, \"inlined\": %u, \"call\": %u, "
+            "\"work\": %u, \"none\": %u}, \"absent\": ",
+            SHOWN_PYTHON, SHOWN_NATIVE, SHOWN_INLINED, SHOWN_CALL, SHOWN_WORK, SHOWN_STACKLESS);
+    page_put_text(d, absent);
+    free(absent);
+    int error = f->is_there ? put_tree(&f->costs, d) : 0;
+    fputc('}', d->stream);
+    return error;
+}

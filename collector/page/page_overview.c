@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recording is of: its processes, what they say of themselves, and what is missing. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page/page.h"
+#include "read/process_title.h"
+#include "report/gpu_report.h"
+
+#define PROCESSES_MAX 4096
+#define TITLE_BYTES   512
+#define KEYS_BYTES    (64u << 10) /* of the settings */
+
+static void put_count(const char *key, uint64_t count, struct page_data *d)
+{
+    fprintf(d->stream, "\"%s\": %" PRIu64 ", ", key, count);
+}
+
+/* A process is [title, rank or null, calls, GPU rows]. */
+static void put_process(const struct page *p, const struct process *process, struct page_data *d)
+{
+    char title[TITLE_BYTES];
+    fputc('[', d->stream);
+    page_put_text(d, process_title(process, true, title, sizeof title));
+    fputs(", ", d->stream);
+    page_put_text(d, process_rank(process));
+    fprintf(d->stream, ", %" PRIu64 ", ", p->report->process_calls[process->index]);
+    page_put_text(d, process_gpu_rows(process));
+    fputc(']', d->stream);
+}
+
+static void put_losses(const struct report *r, struct page_data *d)
+{
+    const char *separator = "";
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        if (!loss_value(&r->losses, i))
+            continue;
+        fprintf(d->stream, "%s[\"%s\", %" PRIu64 ", %d, %d, ", separator, info.key,
+                loss_value(&r->losses, i), info.weight, info.is_count);
+        page_put_text(d, info.text);
+        fputc(']', d->stream);
+        separator = ", ";
+    }
+    if (r->rec->unread_files)
+        fprintf(d->stream,
+                "%s[\"unread_files\", %u, %d, 1, \"files that could not be read at all\"]",
+                separator, r->rec->unread_files, LOSS_DAMAGE);
+}
+
+int page_put_overview(const struct page *p, struct page_data *d)
+{
+    const struct report *r = p->report;
+    struct gpu_totals gpu = gpu_report_totals(r->gpu);
+    uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
+    fputs("{\"name\": ", d->stream);
+    page_put_text(d, p->name);
+    fputs(", ", d->stream);
+    put_count("wall_ns", r->end_ns > r->begin_ns ? r->end_ns - r->begin_ns : 0, d);
+    put_count("process_count", r->rec->count, d);
+    put_count("threads", r->rec->thread_count - r->rec->gpu_thread_count, d);
+    put_count("calls", r->calls, d);
+    put_count("errors", r->errors, d);
+    put_count("devices", gpu.devices, d);
+    put_count("kernels", gpu.kernels, d);
+    put_count("busy_ns", gpu.busy_ns, d);
+    put_count("span_ns", gpu.span_ns, d);
+    fprintf(d->stream, "\"estimated\": %s, \"gpu_rows\": ", r->is_estimated ? "true" : "false");
+    page_put_text(d, recording_gpu_rows(r->rec));
+    fputs(",\n\"losses\": [", d->stream);
+    put_losses(r, d);
+    fputs("],\n\"processes\": [", d->stream);
+    for (uint32_t i = 0; i < shown; i++) {
+        fputs(i ? ",\n" : "\n", d->stream);
+        put_process(p, r->rec->processes[i], d);
+    }
+    fputs("]}", d->stream);
+    return 0;
+}
+
+/* ---- settings and versions ------------------------------------------------------------------- */
+
+/* How many say the same of that key as the first one. */
+static uint32_t agreeing(const struct recording *rec, const char *key, const char *value)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *other = process_meta(rec->processes[i], key);
+        count += other && strcmp(other, value) == 0;
+    }
+    return count;
+}
+
+/* What the first process says of itself, [key, value, processes that say the same]. */
+int page_put_settings(const struct page *p, struct page_data *d)
+{
+    const struct recording *rec = p->report->rec;
+    const struct process *first = rec->count ? rec->processes[0] : NULL;
+    uint64_t before = page_data_written(d);
+    const char *separator = "";
+    fputs("{\"release\": \"" GPUPROF_RELEASE "\", \"meta\": [", d->stream);
+    for (uint32_t i = 0; first && i < first->meta_count; i++) {
+        const char *text = first->meta[i].text, *is = strchr(text, '=');
+        char *key = is ? strndup(text, (size_t)(is - text)) : NULL;
+        const char *value = key ? process_meta(first, key) : NULL;
+        /* What was said twice holds as it was said last. */
+        if (value == is + 1 && page_data_written(d) - before < KEYS_BYTES) {
+            fprintf(d->stream, "%s\n[", separator);
+            page_put_text(d, key);
+            fputs(", ", d->stream);
+            page_put_text(d, value);
+            fprintf(d->stream, ", %u]", agreeing(rec, key, value));
+            separator = ",";
+        }
+        free(key);
+    }
+    fputs("]}", d->stream);
+    return 0;
+}

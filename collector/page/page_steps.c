@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/page_steps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "record/gpu_record.h"
+#include "report/gpu_report.h"
+#include "report/op_report.h"
+
+#define DURATIONS_BYTES_MAX (6u << 20)
+
+void page_steps_release(struct page_steps *s)
+{
+    free(s->details);
+    free(s->places);
+    free(s->medians);
+    key_map_release(&s->found);
+}
+
+/* Rows come with the longest time first. */
+static void name_kernels(struct page_steps *s, const struct report *r)
+{
+    uint32_t count, names = 0;
+    const struct gpu_stat *rows = gpu_report_rows(r->gpu, &count);
+    for (uint32_t i = 0; i < count && names < PAGE_NAMES_MAX; i++)
+        if (rows[i].table == TABLE_KERNELS)
+            s->names[NAME_KERNELS][names++] = rows[i].name;
+}
+
+static bool is_named(const struct page_steps *s, const char *name)
+{
+    for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[NAME_OPERATORS][i]; i++)
+        if (strcmp(s->names[NAME_OPERATORS][i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Those with the longest time of their own. */
+static void name_operators(struct page_steps *s, const struct report *r)
+{
+    uint64_t below_ns = UINT64_MAX;
+    for (unsigned names = 0; r->ops && names < PAGE_NAMES_MAX;) {
+        const struct op_row *best = NULL;
+        for (uint32_t i = 0; i < r->ops->count; i++) {
+            const struct op_row *row = &r->ops->rows[i];
+            if (row->kind == OP_ROW_OPERATOR && row->text && row->self_ns &&
+                row->self_ns <= below_ns && (!best || row->self_ns > best->self_ns) &&
+                !is_named(s, row->text->shown))
+                best = row;
+        }
+        if (!best)
+            return;
+        below_ns = best->self_ns;
+        s->names[NAME_OPERATORS][names++] = best->text->shown;
+    }
+}
+
+static void add_detail(struct page_steps *s, uint32_t step)
+{
+    if (s->places[step])
+        return;
+    s->details[s->detail_count].step = &s->report->steps.list[step];
+    s->places[step] = ++s->detail_count;
+}
+
+/* Of each process the step in the middle, which report has as the median, too. */
+static void find_medians(struct page_steps *s, uint32_t *left)
+{
+    const struct step_report *r = s->report;
+    for (uint32_t i = 0; i < r->whole; i++)
+        left[r->steps.list[r->order[i]].process->index]++;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++)
+        left[i] = left[i] ? left[i] / 2 + 1 : 0;
+    for (uint32_t i = 0; i < r->whole; i++) {
+        uint32_t process = r->steps.list[r->order[i]].process->index;
+        if (left[process] && --left[process] == 0)
+            s->medians[process] = r->order[i] + 1;
+    }
+}
+
+int page_steps_init(struct page_steps *s, const struct report *r)
+{
+    *s = (struct page_steps){.walk = (struct walk *)&r->walk, .report = r->steps};
+    uint32_t processes = r->rec->count;
+    uint32_t steps = r->steps ? r->steps->steps.count : 0;
+    if (!steps)
+        return 0;
+    uint32_t room = (steps < PAGE_STEPS_MAX ? steps : PAGE_STEPS_MAX) + processes;
+    uint32_t *left = calloc(processes + 1u, sizeof *left);
+    s->details = calloc(room, sizeof *s->details);
+    s->places = calloc(steps, sizeof *s->places);
+    s->medians = calloc(processes + 1u, sizeof *s->medians);
+    if (left && s->details && s->places && s->medians) {
+        name_kernels(s, r);
+        name_operators(s, r);
+        find_medians(s, left);
+        for (uint32_t i = 0; i < processes; i++)
+            if (s->medians[i])
+                add_detail(s, s->medians[i] - 1);
+        for (uint32_t i = 0; i < r->steps->whole && s->detail_count < room; i++)
+            add_detail(s, r->steps->order[i]);
+    }
+    bool is_whole = left && s->details && s->places && s->medians;
+    free(left);
+    return is_whole ? 0 : GPUPROF_NO_MEMORY;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+/* The place of a name among those that are looked for; PAGE_NAMES_MAX: it is none; or an error. */
+static int place_of(struct page_steps *s, enum page_name_kind kind, const struct kernel_name *name)
+{
+    struct key key = {kind, (uintptr_t)name, 0};
+    uint64_t found = name ? key_map_get(&s->found, key) : PAGE_NAMES_MAX + 1;
+    if (found)
+        return (int)found - 1;
+    int place = 0;
+    while (place < PAGE_NAMES_MAX &&
+           (!s->names[kind][place] || strcmp(s->names[kind][place], name->shown) != 0))
+        place++;
+    return key_map_set(&s->found, key, (uint64_t)place + 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY
+                                                                                 : place;
+}
+
+static int count(struct page_steps *s, const struct process *p, uint64_t begin_ns,
+                 enum page_name_kind kind, const struct kernel_name *name, uint64_t ns)
+{
+    const struct step *step = steps_at(&s->report->steps, p, begin_ns);
+    uint32_t detail = step && begin_ns < step->end_ns ? s->places[step - s->report->steps.list] : 0;
+    int place = detail ? place_of(s, kind, name) : PAGE_NAMES_MAX;
+    if (place >= 0 && place < PAGE_NAMES_MAX) {
+        s->details[detail - 1].ns[kind][place] += ns;
+        s->details[detail - 1].count[kind][place]++;
+    }
+    return place < 0 ? place : 0;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct page_steps *steps = context;
+    const struct event *e = &s->event;
+    const struct op *op = s->op;
+    int error = 0;
+    if (e->record && e->record->type == RECORD_KERNEL && s->op_change == OP_SAME)
+        error = count(steps, e->process, e->begin_ns, NAME_KERNELS,
+                      walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
+                      e->end_ns - e->begin_ns);
+    if (error == 0 && s->op_change == OP_CLOSED && !op_is_label(op) && !op->is_traced &&
+        !op->is_moved && op->end_ns - op->begin_ns > op->inner_ns)
+        error = count(steps, op->process, op->begin_ns, NAME_OPERATORS, walk_op_name(s->walk, op),
+                      op->end_ns - op->begin_ns - op->inner_ns);
+    return error;
+}
+
+struct consumer page_steps_consumer(struct page_steps *s)
+{
+    return (struct consumer){.context = s, .needs = WALK_OPS, .take = take};
+}
+
+/* ---- its data -------------------------------------------------------------------------------- */
+
+static void put_names(const struct page_steps *s, enum page_name_kind kind, struct page_data *d)
+{
+    for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++) {
+        fputs(i ? ", " : "[", d->stream);
+        page_put_text(d, s->names[kind][i]);
+    }
+    fputs(s->names[kind][0] ? "]" : "[]", d->stream);
+}
+
+static void put_numbers(const struct step *list, uint32_t from, uint32_t to, FILE *out)
+{
+    bool is_series = true;
+    for (uint32_t i = from; i < to; i++)
+        is_series &= list[i].number == list[from].number + (i - from);
+    fprintf(out, "[%" PRIu64, list[from].number);
+    for (uint32_t i = from + 1; !is_series && i < to; i++)
+        fprintf(out, ",%" PRIu64, list[i].number);
+    fputc(']', out);
+}
+
+/* A process is [index, place of its median step or -1, first number or all, durations, negative of
+ * partial steps]. */
+static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
+{
+    const struct steps *steps = &s->report->steps;
+    uint64_t before = page_data_written(d);
+    const char *separator = "";
+    uint32_t left_out = 0;
+    for (uint32_t p = 0; p < s->walk->rec->count; p++) {
+        uint32_t from = steps->firsts[p], to = steps->firsts[p + 1];
+        if (from == to)
+            continue;
+        if (page_data_written(d) - before > DURATIONS_BYTES_MAX) {
+            left_out++;
+            continue;
+        }
+        fprintf(d->stream, "%s\n[%u, %d, ", separator, p,
+                s->medians[p] ? (int)(s->medians[p] - 1 - from) : -1);
+        put_numbers(steps->list, from, to, d->stream);
+        fputs(", [", d->stream);
+        for (uint32_t i = from; i < to; i++)
+            fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",
+                    steps->list[i].is_partial ? "-" : "", step_ns(&steps->list[i]));
+        fputs("]]", d->stream);
+        separator = ",";
+    }
+    return left_out;
+}
+
+/* [process, place, begin in the window, parts, times of the kernels, and of the operators]. */
+static void put_detail(const struct page_steps *s, const struct page_step *detail,
+                       uint64_t origin_ns, FILE *out)
+{
+    const struct step *step = detail->step;
+    uint32_t place = (uint32_t)(step - s->report->steps.list);
+    uint32_t process = step->process->index;
+    fprintf(out, "[%u,%u,%" PRId64 ",[", process, place - s->report->steps.firsts[process],
+            (int64_t)(step->begin_ns - origin_ns));
+    for (unsigned i = 0; i < STEP_PARTS; i++)
+        fprintf(out, "%s%" PRIu64, i ? "," : "", step->parts[i]);
+    for (unsigned kind = 0; kind < NAME_KINDS; kind++) {
+        fputs("],[", out);
+        for (unsigned i = 0; i < PAGE_NAMES_MAX && s->names[kind][i]; i++)
+            fprintf(out, "%s%" PRIu64 ",%u", i ? "," : "", detail->ns[kind][i],
+                    detail->count[kind][i]);
+    }
+    fputs("]]", out);
+}
+
+int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_data *d)
+{
+    const struct step_report *r = s->report;
+    fprintf(d->stream, "{\"by\": \"%s\"", r ? step_kind_word(r->steps.kind) : "none");
+    if (!s->detail_count) {
+        fputs("}", d->stream);
+        return 0;
+    }
+    fprintf(d->stream, ", \"whole\": %u, \"partial\": %u, \"parts\": [", r->whole,
+            r->steps.count - r->whole);
+    for (unsigned i = 0; i < STEP_PARTS; i++)
+        fprintf(d->stream, "%s\"%s\"", i ? ", " : "", step_part_names[i]);
+    fputs("],\n\"kernels\": ", d->stream);
+    put_names(s, NAME_KERNELS, d);
+    fputs(",\n\"operators\": ", d->stream);
+    put_names(s, NAME_OPERATORS, d);
+    fputs(",\n\"processes\": [", d->stream);
+    uint32_t left_out = put_processes(s, d);
+    fprintf(d->stream, "],\n\"left_out\": %u,\n\"details\": [", left_out);
+    for (uint32_t i = 0; i < s->detail_count; i++) {
+        fputs(i ? ",\n" : "\n", d->stream);
+        put_detail(s, &s->details[i], origin_ns, d->stream);
+    }
+    fputs("]}", d->stream);
+    return 0;
+}

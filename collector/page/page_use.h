@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each device did over time: the window of the recording in PAGE_BUCKETS equal spans, and how
+ * much of each went to compute, to communication without compute, and to copies without either. The
+ * rest is idle. Memory: 10 KB for each device of a process, of which PAGE_USES_MAX are followed.
+ */
+#ifndef GPUPROF_COLLECTOR_PAGE_USE_H
+#define GPUPROF_COLLECTOR_PAGE_USE_H
+
+#include "model/event_walk.h"
+#include "page/page_data.h"
+
+#define PAGE_BUCKETS  400
+#define PAGE_USES_MAX 1024
+
+/* The first that is under way at a moment has it. */
+enum page_use_kind { USE_COMPUTE, USE_COMMUNICATION, USE_COPIES, USE_KINDS };
+
+struct page_device {
+    const struct process *process;
+    uint64_t device;
+    uint64_t at_ns;               /* until here it is counted */
+    uint64_t until_ns[USE_KINDS]; /* the last end of what has begun of each kind */
+    uint64_t ns[USE_KINDS][PAGE_BUCKETS];
+};
+
+struct page_use {
+    struct walk *walk;
+    uint64_t begin_ns;
+    uint64_t bucket_ns;
+    struct page_device **devices; /* owned, and so are they */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map places; /* (process, device) -> place + 1 */
+    struct key_map beyond; /* devices for which there was no room -> 1 */
+};
+
+/* `walk` must stay. The window is that from begin_ns to end_ns. */
+void page_use_init(struct page_use *u, struct walk *walk, uint64_t begin_ns, uint64_t end_ns);
+void page_use_release(struct page_use *u);
+
+struct consumer page_use_consumer(struct page_use *u);
+
+/* Its data. 0. */
+int page_use_put(const struct page_use *u, struct page_data *d);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb `report`, which writes a page, too. */
+#ifndef GPUPROF_COLLECTOR_PAGE_VERB_H
+#define GPUPROF_COLLECTOR_PAGE_VERB_H
+
+#include "base/exit_code.h"
+#include "base/options.h"
+
+enum exit_code page_verb(const struct options *options);
+
+#endif

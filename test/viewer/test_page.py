@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a report in a real Chromium: each section has what the recording says, follows clicks
+and keys, says nothing on the console and asks nobody for anything."""
+
+import json
+import re
+import resource
+import signal
+import time
+
+import pytest
+
+import trace_viewer
+from browser import DRAWN, browser
+
+pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
+                                reason="not run: no chromium; ./scripts/check installs it")
+
+STEP_NS, SLOW, MORE_NS = 100_000, (1, 3), 50_000  # of rank 1 step 3 takes more
+GEMM_NS, REDUCE_NS, COPY_NS = 40_000, 10_000, 8_000
+SECTIONS = ("overview", "steps", "use", "ranks", "kernels", "operators", "flame", "tables", "cost",
+            "settings")
+MEGABYTES_MAX = 20
+
+
+def job(ranks=2, steps=6, names=("gemm", "ncclDevKernel_AllReduce"), python="train.py\tstep",
+        each=1):
+    """A script for make_stacks: in each step kernels, communication and a copy, of lines of
+    Python. A step has `each` kernels, of the names but the second in turn."""
+    for rank in range(ranks):
+        yield f"process {rank}"
+        yield from ("meta gpu_rows=from CUPTI", "meta stacks=made up", "meta python=3.11.7",
+                    f"python 1 12 {python}", "python 2 40 train.py\t<module>",
+                    "stack 1 0 p1 p2")
+        work, calls, now, used = [], [], 1000, {2}
+        for step in range(steps):
+            more = MORE_NS if (rank, step) == SLOW else 0
+            calls.append(f"push {now} step")
+            for kernel in range(each):
+                name = name_of((rank * steps + step) * each + kernel, len(names))
+                used.add(name)
+                number = 1 + 1000 * step + 3 * kernel
+                calls.append(f"call cudaLaunchKernel {now + 1000 + 20 * kernel} 10 {number} 1 0")
+                ns = (GEMM_NS + more) // each
+                work.append(f"kernel {name} {now + 2000 + kernel * ns} {ns} {number}")
+            calls.append(f"call cudaMemcpyAsync {now + 60_000} 1000 {1000 * step + 999} 0 4096")
+            work.append(f"kernel 2 {now + 45_000 + more} {REDUCE_NS} {1000 * step + 998}")
+            work.append(f"copy {now + 62_000 + more} {COPY_NS} {1000 * step + 999} 4096")
+            calls.append(f"pop {now + STEP_NS + more - 1}")
+            now += STEP_NS + more
+        yield from (f"name {i} {names[i - 1]}" for i in sorted(used))
+        yield from calls
+        yield from work
+
+
+def name_of(kernel, count):
+    """All numbers from 1 to `count` but 2, in turn."""
+    place = kernel % (count - 1)
+    return place + 1 + (place > 0)
+
+
+@pytest.fixture
+def page_of(run_verb, make_stacks, tmp_path):
+    def make(*lines, options=("--step-range=step",)):
+        run_verb("report", make_stacks(*lines), *options, "-o", "page.html")
+        return tmp_path / "page.html"
+    return make
+
+
+@pytest.fixture
+def chromium():
+    with browser() as found:
+        yield found
+
+
+class Page:
+    def __init__(self, found, path):
+        self.browser, self.url, self.run = found, path.as_uri(), found.run
+        found.events.clear()
+        found.look_like()
+        found.open(self.url, DRAWN)
+
+    def text(self, selector):
+        return self.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def texts(self, selector):
+        return self.run(f"Array.from(document.querySelectorAll({json.dumps(selector)}), "
+                        "(e) => e.textContent)")
+
+    def click(self, selector, across=.5, down=.5):
+        """A real click, at a part of its width and height."""
+        x, y = self.run(f"""(() => {{
+          const node = document.querySelector({json.dumps(selector)});
+          node.scrollIntoView({{block: "center"}});
+          const r = node.getBoundingClientRect();
+          return [r.left + {across} * r.width, r.top + {down} * r.height]; }})()""")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.browser.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left",
+                             clickCount=1)
+
+    def focus(self, selector):
+        self.run(f"document.querySelector({json.dumps(selector)}).focus()")
+
+    def type(self, selector, text):
+        self.focus(selector)
+        self.run(f"document.querySelector({json.dumps(selector)}).value = ''")
+        self.browser.ask("Input.insertText", text=text)
+
+    def rows(self, table):
+        return self.run(f"""Array.from(document.querySelectorAll({json.dumps(table + ' tbody tr')}),
+          (row) => Array.from(row.children, (cell) => cell.textContent))""")
+
+    def check_quiet(self):
+        assert self.browser.complaints() == []
+        assert set(self.browser.requests()) == {self.url}
+
+
+def data_of(path):
+    return json.loads(re.search(r'id="data">\n(.*?)</script>', path.read_text(), re.DOTALL)[1])
+
+
+def check_sections_are_there_with_what_was_recorded(page, chromium):
+    drawn = page.run("Object.fromEntries(Array.from(document.querySelectorAll('section'), "
+                     "(s) => [s.id, s.dataset.drawn]))")
+    assert drawn == dict.fromkeys(SECTIONS, "yes") | {"operators": "none"}
+    assert page.texts("nav a") == page.texts("section > h2")
+    window = 400 * data_of_page(page)["use"]["bucket_ns"]
+    compute = 2 * 6 * GEMM_NS + MORE_NS
+    busy = compute + 2 * 6 * (REDUCE_NS + COPY_NS)
+    assert page.text(".hero em") == f"{100 * busy / (2 * window):.1f} %"
+    assert page.texts("#overview .legend b")[:3] == [
+        f"{100 * ns / (2 * window):.1f} %"
+        for ns in (compute, 2 * 6 * REDUCE_NS, 2 * 6 * COPY_NS)]
+    facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
+    assert (facts["Processes"], facts["GPUs"], facts["Steps"]) == ("2", "2", "12")
+    assert facts["Median step"] == "100 \u00b5s" and facts["Kernels"] == "24"
+    assert [row[0] for row in page.rows("#kernels")] == ["gemm", "ncclDevKernel_AllReduce"]
+    assert page.rows("#kernels")[0][3] == "12"
+    assert "3.11.7" in page.text("#settings")
+    chromium.look_like(media="print")
+    assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
+def data_of_page(page):
+    return page.run("data")
+
+
+def heading(page):
+    return page.text("#step h3")
+
+
+def check_a_step_is_chosen_and_compared(page, chromium):
+    assert heading(page).startswith("Step 3 of rank 1: 150 \u00b5s, 1.50 \u00d7 the median")
+    rows = {row[0]: row[2:] for row in page.rows("#step")}
+    assert rows["compute"][:3] == ["90.0 \u00b5s", "40.0 \u00b5s", "50.0 \u00b5s"]
+    assert rows["gemm"][:3] == ["90.0 \u00b5s", "40.0 \u00b5s", "50.0 \u00b5s"]
+    page.focus("#steps-chart")
+    chromium.press("ArrowRight", "ArrowRight")
+    assert heading(page).startswith("Step 5 of rank 1: 100 \u00b5s")
+    chromium.press("ArrowLeft")
+    assert heading(page).startswith("Step 4 of rank 1")
+    assert "step 4" in page.run("document.activeElement.getAttribute('aria-valuetext')")
+    page.click("#steps-chart", across=.25)
+    assert heading(page).startswith("Step 1 of rank 1")
+    page.run("""(() => { const who = document.querySelector('#steps select');
+      who.value = 0; who.dispatchEvent(new Event('change')); })()""")
+    assert " of rank 0: " in heading(page)
+
+
+def check_ranks_lead_to_their_steps(page, chromium):
+    page.click("#ranks .pick", across=.25, down=.25)
+    assert heading(page).startswith("Step 1 of rank 0")
+    page.focus("#ranks .pick")
+    chromium.press("ArrowRight", "ArrowDown")
+    assert "rank 1, step 2: 100 \u00b5s" in page.run("document.activeElement.ariaLabel")
+    chromium.press("ArrowRight", "Enter")
+    assert heading(page).startswith("Step 3 of rank 1: 150 \u00b5s")
+    assert [row[1] for row in page.rows("#ranks")] == ["6", "6"]
+    assert page.rows("#ranks")[1][3] == "150 \u00b5s"
+
+
+def check_gpu_over_time(page, chromium):
+    labels = page.run("Array.from(document.querySelectorAll('#use svg'), (s) => s.ariaLabel)")
+    window = 400 * data_of_page(page)["use"]["bucket_ns"]
+    for rank, label in enumerate(labels):
+        busy = 6 * (GEMM_NS + REDUCE_NS + COPY_NS) + MORE_NS * rank
+        assert label == f"rank {rank}, GPU 0: busy {100 * busy / window:.1f} % of the time"
+    assert len(labels) == 2
+    # The bucket in the middle of the first kernel is compute, all of it.
+    use = data_of_page(page)["use"]
+    bucket = (2000 + GEMM_NS // 2) // use["bucket_ns"]
+    assert [shares[bucket] for shares in use["devices"][0][5:]] == ["_", "A", "A"]
+
+
+def check_kernels_show_how_they_are_distributed(page, chromium):
+    assert page.text("#kernel h3") == "gemm" and "12 instances" in page.text("#kernel")
+    page.click("#kernels tbody tr:nth-child(2) th")
+    assert page.text("#kernel h3") == "ncclDevKernel_AllReduce"
+    page.focus("#kernels tbody tr:nth-child(2)")
+    chromium.press("ArrowUp", "Enter")
+    assert page.text("#kernel h3") == "gemm"
+    assert len(page.run("Array.from(document.querySelectorAll('#kernel rect'))")) == 2
+
+
+def check_tables_sort_and_filter(page, chromium):
+    page.click("#table-functions summary")
+    page.browser.wait("document.querySelector('#table-functions tbody tr')")
+    assert [row[0] for row in page.rows("#table-functions")] == ["cudaMemcpyAsync",
+                                                               "cudaLaunchKernel"]
+    page.click("#table-functions th button")
+    assert [row[0] for row in page.rows("#table-functions")] == ["cudaLaunchKernel",
+                                                               "cudaMemcpyAsync"]
+    assert page.run("document.querySelector('#table-functions th').ariaSort") == "ascending"
+    page.click("#table-steps summary")
+    page.browser.wait("document.querySelector('#table-steps tbody tr')")
+    page.click("#table-steps th:nth-child(6) button")
+    assert "150 \u00b5s" in page.rows("#table-steps")[0]
+    page.type("#table-steps input", "rank 1")
+    assert page.rows("#table-steps") == []
+    page.type("#table-steps input", "1")
+    assert len(page.rows("#table-steps")) > 0
+
+
+def frames(page):
+    return page.run("Array.from(document.querySelectorAll('.flame button'), "
+                    "(b) => [b.ariaLabel.split(':')[0], b.offsetWidth])")
+
+
+def check_flame_graph(page, chromium):
+    """By GPU time first: gemm is called from step, everything else has no stack."""
+    compute, rest = 2 * 6 * GEMM_NS + MORE_NS, 2 * 6 * (REDUCE_NS + COPY_NS)
+    shown = dict(frames(page))
+    assert set(shown) == {"all", "<module> (train.py", "step (train.py", "cudaLaunchKernel", "gemm",
+                          "[no stack]"}
+    assert shown["gemm"] / shown["all"] == pytest.approx(compute / (compute + rest), abs=.01)
+    page.click(".flame [aria-label^='gemm']")
+    assert dict(frames(page))["gemm"] == shown["all"] and "[no stack]" not in dict(frames(page))
+    chromium.press("Escape")
+    assert dict(frames(page)) == shown
+    chromium.press("ArrowDown", "ArrowDown")
+    assert page.run("document.activeElement.ariaLabel").startswith("step (train.py:12): 530 \u00b5s")
+    page.type("#flame input", "STEP")
+    assert page.run("document.querySelectorAll('.flame .hit').length") == 1
+    assert page.text("#flame .end") == f"found in {100 * compute / (compute + rest):.1f} %"
+    page.click("#flame .group button:nth-child(3)")
+    assert page.run("document.querySelector('#flame .group [aria-pressed=true]').textContent") \
+        == "calls"
+    assert page.text("#flame .end") == "found in 50.0 %"
+
+
+def check_light_and_dark(page, chromium):
+    def ground():
+        return page.run("getComputedStyle(document.body).backgroundColor")
+    light = ground()
+    chromium.look_like(scheme="dark")
+    dark = ground()
+    page.click("#theme")
+    assert light != dark and ground() == light
+    page.click("#theme")
+    assert ground() == dark
+
+
+def check_nothing_is_wider_than_the_window(page, chromium):
+    for width in (390, 1280):
+        chromium.look_like(width)
+        page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def check_all_can_be_reached_by_the_tab_key(page, chromium):
+    reached = set()
+    for _ in range(60):
+        chromium.press("Tab")
+        reached.add(page.run("(document.activeElement.closest('section,nav,header') || {}).id || "
+                             "document.activeElement.tagName"))
+    assert {"nav", "steps", "ranks", "kernels", "flame", "tables"} <= reached
+    assert page.run("Array.from(document.querySelectorAll('button,select,input,[tabindex=\"0\"]'))"
+                    ".every((e) => e.textContent.trim() || e.ariaLabel || e.labels)")
+
+
+def test_each_section(chromium, page_of):
+    """One browser for all of these, which begin with the page as it is opened."""
+    path = page_of(*job())
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            page = Page(chromium, path)
+            check(page, chromium)
+            page.check_quiet()
+
+
+def test_recording_without_gpu_and_steps(chromium, page_of):
+    page = Page(chromium, page_of("process 0", "call cudaMalloc 1000 500 1 0 64", options=()))
+    assert page.text(".hero") == "No work of a GPU was recorded"
+    none = page.run("Array.from(document.querySelectorAll('section[data-drawn=none]'), "
+                    "(s) => s.id)")
+    assert none == ["steps", "use", "ranks", "kernels", "operators", "flame"]
+    page.check_quiet()
+
+
+HOSTILE = ("</script><script>document.title='taken'</script>", "<img src=x onerror=alert(1)>",
+           "\"'`${document.title='taken'}", "--><!--<script>", "\u202egnp.exe", "&lt;b&gt;",
+           "x" * 8_000, "]]>\u2028\u2029\\u003c\\")
+
+
+def test_hostile_names_are_inert(chromium, page_of, tmp_path):
+    path = page_of(*job(names=(HOSTILE[0], "nccl" + HOSTILE[1], *HOSTILE[2:]), each=7,
+                        python=f"a\"</title><b>.py\t{HOSTILE[0]}"), "process 9",
+                   f"meta cmdline={HOSTILE[0]}", "call cudaMalloc 1000 500 1 0 64")
+    text = path.read_text()
+    assert text.count("</script") == 2 and "<img" not in text and "<b>" not in text
+    page = Page(chromium, path)
+    assert page.run("document.title").endswith("gpuprof")
+    assert page.run("document.querySelectorAll('img, b b, main script').length") == 0
+    names = {row[0] for row in data_of(path)["tables"][2]["rows"]} | \
+        {row[0] for table in data_of(path)["tables"] for row in table["rows"] if row}
+    for name in (HOSTILE[0], "nccl" + HOSTILE[1], *HOSTILE[2:4], HOSTILE[5]):
+        assert name in names
+    assert "x" * 1000 + "\u2026" in names  # the rest is cut
+    assert HOSTILE[0] in page.text("#kernels")
+    page.check_quiet()
+
+
+def test_policy_lets_nothing_else_run(chromium, page_of):
+    """Were something to get into the page after all, it would not run."""
+    path = page_of(*job())
+    path.write_text(path.read_text().replace("<main", "<script>document.title = 'taken'</script>"
+                                             "<img src='http://127.0.0.1:9/x'><main", 1))
+    page = Page(chromium, path)
+    assert page.run("document.title").endswith("gpuprof")
+    assert "Content Security Policy" in str(page.browser.complaints())
+    assert not [event for event in page.browser.events
+                if event.get("method") == "Network.responseReceived"
+                and "127.0.0.1" in str(event)]
+
+
+def test_large_recording_is_a_page_that_is_there_soon(chromium, page_of):
+    """1000 ranks and 5000 kernels: within 20 MB, and something to see before two seconds of the
+    browser's own time are over."""
+    names = [f"void kernel_of_the_model<float, {i}>(float const*, float*, int)" for i in range(5000)]
+    names[1] = "ncclDevKernel_AllReduce"
+    path = page_of(*job(ranks=1000, steps=8, names=names, each=5))
+    assert path.stat().st_size < MEGABYTES_MAX << 20
+    page = Page(chromium, path)
+    page.browser.wait("performance.getEntriesByName('first-contentful-paint').length")
+    painted = page.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert painted < 20_000  # of a busy machine; 2000 on one of one's own
+    assert page.run("document.querySelector('#kernels .pages span').textContent").endswith(
+        "of 5,000")
+    started = time.monotonic()
+    page.type("#kernels input", "4321>")
+    assert [row[0] for row in page.rows("#kernels")] == [names[4321]]
+    assert time.monotonic() - started < 10
+    page.click("#use .pick", down=.5)
+    assert re.match(r"rank (49|50)\d,", page.text("#use h3"))
+    page.click("#ranks .pick", across=.1, down=.9005)
+    assert re.match(r"Step 0 of rank (89|90)\d", heading(page))
+    page.check_quiet()
+
+
+def test_page_is_whole_or_not_there(run_collector, make_stacks, tmp_path):
+    folder = make_stacks(*job())
+
+    def no_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    result = run_collector("report", folder, "-o", "page.html", preexec_fn=no_room)
+    assert result.returncode != 0 and "page.html" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
