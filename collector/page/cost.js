@@ -5,17 +5,27 @@
 sections.cost = (box) => {
   const losses = data.overview.losses;
   add(box, el("h3", {}, "Losses"));
-  if (!losses.length) add(box, el("p", {class: "none"}, "Nothing was lost."));
-  else add(box, drawTable({key: "losses", title: "Losses", left_out: 0, columns: [
-    {key: "what", type: "text", label: "what"}, {key: "count", type: "count", label: "count"},
-    {key: "weight", type: "text", label: ""}],
-  rows: losses.map(([, n, weight, isCount, text]) => [(isCount ? "" : "processes: ") + text, n,
-    ["nothing is missing", "missing", "damaged"][weight]])}));
+  if (!losses.length)
+    add(box, el("p", {class: "none"}, "Nothing was lost."));
+  else
+    add(box, drawTable({
+      key: "losses",
+      title: "Losses",
+      left_out: 0,
+      columns: [
+        {key: "what", type: "text", label: "what"}, {key: "count", type: "count", label: "count"},
+        {key: "weight", type: "text", label: ""}
+      ],
+      rows: losses.map(([, n, weight, isCount, text]) => [(isCount ? "" : "processes: ") + text, n,
+                         ["nothing is missing", "missing", "damaged"][weight]])
+    }));
   const cost = tableOf("classes");
   if (!cost || !cost.rows.length) return "";
-  add(box, el("h3", {}, "gpuprof's own cost"), drawTable(cost, {rows: 20, columns: ["name", "share", "total_ns", "count", "mean_ns"]}));
+  add(box, el("h3", {}, "gpuprof's own cost"),
+    drawTable(cost, {rows: 20, columns: ["name", "share", "total_ns", "count", "mean_ns"]}));
   if (cost.note) add(box, el("p", {class: "small"}, cost.note.trim()));
   const given = data.tables.find((table) => table.name === "own_cost" && table.key === "steps");
-  if (given && given.rows.length) add(box, el("h3", {}, "What was given up to cost less"), drawTable(given));
+  if (given && given.rows.length)
+    add(box, el("h3", {}, "What was given up to cost less"), drawTable(given));
   return "";
 };

@@ -4,9 +4,12 @@
 
 /* Buckets grow by an eighth of a power of two: equal widths on a scale of logarithms. */
 function drawDurations(name, list) {
-  const W = 560, H = 150, box = el("div", {class: "panel", id: "kernel"}, el("h3", {"aria-live": "polite"}, name));
+  const W = 560, H = 150,
+        box = el("div", {class: "panel", id: "kernel"}, el("h3", {"aria-live": "polite"}, name));
   if (!list || !list.length) {
-    add(box, el("p", {class: "none"}, "Its times are not in this page, which has those of the first 200."));
+    add(box,
+      el(
+        "p", {class: "none"}, "Its times are not in this page, which has those of the first 200."));
     return box;
   }
   const log = (ns) => Math.log2(Math.max(1, ns));
@@ -14,17 +17,34 @@ function drawDurations(name, list) {
   if (to - from < 1) [from, to] = [(from + to) / 2 - .5, (from + to) / 2 + .5];
   const most = Math.max(...list.map((b) => b[2])), all = list.reduce((sum, b) => sum + b[2], 0);
   const x = (ns) => (log(ns) - from) / (to - from) * W;
-  const drawing = svg("svg", {viewBox: `0 0 ${W} ${H + 22}`, role: "img", style: {maxWidth: "760px"},
-    "aria-label": `Durations of ${count(all)} instances, from ${time(list[0][0])} to ${time(list[list.length - 1][1])}`});
+  const drawing = svg("svg", {
+    viewBox: `0 0 ${W} ${H + 22}`,
+    role: "img",
+    style: {maxWidth: "760px"},
+    "aria-label": `Durations of ${count(all)} instances, from ${time(list[0][0])} to ${
+      time(list[list.length - 1][1])}`
+  });
   for (const [begin, end, n] of list) {
     const h = Math.max(1.5, n / most * H);
-    drawing.append(tippedMark(svg("rect", {x: x(begin) + .5, y: H - h, width: Math.max(1.5, x(end) - x(begin) - 1), height: h,
-      rx: 1.5, class: "c-compute"}), `${time(begin)} to ${time(end)}: ${count(n)} of ${count(all)}`));
+    drawing.append(tippedMark(svg("rect", {
+      x: x(begin) + .5,
+      y: H - h,
+      width: Math.max(1.5, x(end) - x(begin) - 1),
+      height: h,
+      rx: 1.5,
+      class: "c-compute"
+    }),
+      `${time(begin)} to ${time(end)}: ${count(n)} of ${count(all)}`));
   }
   drawing.append(svg("line", {x1: 0, x2: W, y1: H + .5, y2: H + .5, class: "axis"}),
-    ...[0, .5, 1].map((part) => svg("text", {x: part * W, y: H + 17,
-      "text-anchor": ["start", "middle", "end"][2 * part]}, time(2 ** (from + part * (to - from))))));
-  add(box, el("p", {class: "small"}, `${count(all)} instances by their duration, on a scale of powers of two`), drawing);
+    ...[0, .5, 1].map(
+      (part) =>
+        svg("text", {x: part * W, y: H + 17, "text-anchor": ["start", "middle", "end"][2 * part]},
+          time(2 ** (from + part * (to - from))))));
+  add(box,
+    el("p", {class: "small"},
+      `${count(all)} instances by their duration, on a scale of powers of two`),
+    drawing);
   return box;
 }
 const tippedMark = (node, text) => tipped(node, () => text);
@@ -34,9 +54,15 @@ sections.kernels = (box, kernels) => {
   if (!table || !table.rows.length) return "No kernels were recorded.";
   const durations = new Map(kernels.durations), detail = el("div");
   const nameAt = table.columns.findIndex((column) => column.key === "name");
-  const choose = (row) => detail.replaceChildren(drawDurations(row[nameAt], durations.get(row[nameAt])));
+  const choose = (row) =>
+    detail.replaceChildren(drawDurations(row[nameAt], durations.get(row[nameAt])));
   add(box, el("p", {class: "lead"}, "Choose a kernel to see how its times are distributed."),
-    drawTable(table, {rows: 10, choose, columns: ["name", "share", "total_ns", "instances", "mean_ns", "median_ns", "p95_ns", "max_ns"]}),
+    drawTable(table, {
+      rows: 10,
+      choose,
+      columns:
+        ["name", "share", "total_ns", "instances", "mean_ns", "median_ns", "p95_ns", "max_ns"]
+    }),
     detail);
   choose(table.rows[0]);
 };

@@ -2,49 +2,137 @@
 /* The answer to the first questions: were the devices busy, if not why, and what is to be done. */
 "use strict";
 
-/* [name, class, ns] of all devices together: as the report's table has it, or else as the charts. */
+const causeTexts = {
+  launch: "launching work",
+  host: "the program's own code",
+  sync: "synchronisation",
+  copy: "blocking copies",
+  loader: "data loading",
+  allocation: "allocation",
+  communication: "waiting for other ranks",
+  capture: "capture, loading, compilation",
+  "start-up": "start-up",
+  nothing: "nothing submitted",
+  unknown: "unknown",
+};
+const CAUSES_SHOWN = 6, CALLS_SHOWN = 5;
+
+/* [name, class, ns] of all devices together. */
 function deviceTime() {
-  const kinds = ["compute", "communication", "copies"];
-  const sums = kinds.map((kind, i) => data.use.devices.reduce((sum, d) => sum + d[2 + i], 0));
-  const parts = kinds.map((kind, i) => [kind, "c-" + kind, sums[i]]);
-  const busy = sums.reduce((a, b) => a + b, 0);
-  const whole = data.use.devices.length * 400 * data.use.bucket_ns;
-  return {parts: [...parts, ["idle", "c-idle", Math.max(0, whole - busy)]], whole: Math.max(whole, busy), busy};
+  const sum = (key) => rowsOf("gpu_time").reduce((all, row) => all + (row[key] || 0), 0);
+  const parts = ["compute", "communication", "copies", "idle"].map(
+    (kind) => [kind, "c-" + kind, sum(kind + "_ns")]);
+  parts.push(["not recorded", "c-none", sum("stopped_ns")]);
+  return {
+    parts,
+    whole: sum("window_ns"),
+    busy: parts.slice(0, 3).reduce((all, part) => all + part[2], 0)
+  };
+}
+
+const whose = (row) => (row.rank !== null ? `rank ${row.rank}, ` :
+                           data.overview.process_count > 1 ? `process ${row.pid}, ` :
+                                                             "") +
+  `GPU ${row.device}`;
+
+function drawEvidence(rows) {
+  if (!Array.isArray(rows) || !rows.length) return null;
+  return el("div", {class: "scroll"},
+    el("table", {"aria-label": "Evidence"},
+      el("thead", {},
+        el("tr", {},
+          ["where", "time", "times", "longest after"].map(
+            (name, i) => el("th", {scope: "col", class: i ? "number" : ""}, name)))),
+      el("tbody", {},
+        rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"}, String(row.name)),
+                   [time(row.ns), count(row.count), time(row.at_ns)].map(
+                     (text) => el("td", {class: "number"}, text)))))));
 }
 
 function drawFindings(box) {
-  const table = tableOf("findings");
-  if (!table) return;
+  if (!tableOf("findings")) return;
   const found = rowsOf("findings");
-  add(box, el("h3", {}, "What to look at first"));
+  add(box, el("h3", {}, "What to mend first"));
   if (!found.length) {
-    add(box, el("p", {class: "none"}, "Nothing stands out: no cost was above its threshold."));
+    add(box, el("p", {class: "none"}, "Nothing stands out: no cost is above its threshold."));
     return;
   }
-  add(box, el("ol", {class: "findings"}, found.map((f) => el("li", {},
-    el("div", {class: "cost"}, el("b", {}, time(f.ns)), f.share !== null && el("small", {}, percent(f.share))),
-    el("div", {}, el("h3", {}, written("text", f.title)), el("p", {}, written("text", f.place)))))));
+  add(box,
+    el("ol", {class: "findings"},
+      found.map((f) => el("li", {id: "finding-" + f.id},
+                  el("div", {class: "cost"}, el("b", {}, time(f.ns)),
+                    el("small", {}, f.share === null ? "" : percent(f.share))),
+                  el("div", {}, el("h3", {}, f.title),
+                    el("p", {class: "small"},
+                      whose(f) + (f.devices > 1 ? ` and ${count(f.devices - 1)} more` : "")),
+                    el("p", {}, f.advice), drawEvidence(f.evidence),
+                    f.next && el("code", {class: "next"}, f.next))))));
+}
+
+/* Idle time by cause, and of each the place that has most of it. */
+function drawIdle(box, idle) {
+  const causes = new Map();
+  for (const row of rowsOf("idle")) {
+    const cause = causes.get(row.cause) || {ns: 0, place: row};
+    cause.ns += row.total_ns;
+    if (row.total_ns > cause.place.total_ns) cause.place = row;
+    causes.set(row.cause, cause);
+  }
+  if (!causes.size) return;
+  const sorted = [...causes].sort((a, b) => b[1].ns - a[1].ns), rest = sorted.splice(CAUSES_SHOWN);
+  const most = sorted[0][1].ns,
+        line = (name, ns, where) => el("li", {}, el("span", {}, name),
+          el("div", {class: "bar thin", "aria-hidden": "true"},
+            el("span", {class: "c-accent", style: {width: 100 * ns / most + "%"}})),
+          el("b", {class: "number"}, time(ns)),
+          el("span", {class: "number soft"}, percent(ns / idle)),
+          el("span", {class: "where", title: where}, where));
+  add(box, el("h3", {}, "Why they were idle"),
+    el("ul", {class: "causes"},
+      sorted.map(([cause, {ns, place}]) => line(causeTexts[cause] || cause, ns, place.place || "")),
+      rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), "")));
+}
+
+/* A call that has not returned comes before all numbers. */
+function drawOpen(box) {
+  const open = rowsOf("open_calls");
+  if (!open.length) return;
+  add(box,
+    el("div", {class: "alert", role: "note"},
+      el("b", {},
+        open.length === 1 ? "A call had not returned" :
+                            `${count(open.length)} calls had not returned`),
+      el("ul", {},
+        open.slice(0, CALLS_SHOWN)
+          .map((call) => el("li", {}, el("code", {}, call.function),
+                 ` for ${time(call.lasted_ns)}, in ${call.thread || "thread " + call.tid}` +
+                   (call.kernel ? `: ${call.kernel}` : ""))))));
 }
 
 sections.overview = (box, o) => {
-  const {parts, whole, busy} = deviceTime();
+  const {parts, whole, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
+  drawOpen(box);
   if (whole) {
-    add(box, 
-      el("p", {class: "hero"}, data.use.devices.length === 1 ? "The GPU worked " : "The GPUs worked ",
+    add(box,
+      el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",
         el("em", {}, percent(busy / whole)), " of the time"),
       bar(parts, whole), legend(parts, whole));
   } else {
     add(box, el("p", {class: "hero"}, "No work of a GPU was recorded"),
-      el("p", {class: "lead"}, "GPU rows " + o.gpu_rows + "."));
+      el("p", {class: "lead"}, `GPU rows: ${o.gpu_rows}.`));
   }
-  const steps = rowsOf("step_stats").find((row) => row.name === "median");
-  const lost = o.losses.filter((loss) => loss[2] > 0).length;
-  const facts = [["Wall time", time(o.wall_ns)], ["Processes", count(o.process_count)],
-    ["GPUs", count(data.use.devices.length + data.use.left_out)],
-    steps && ["Median step", time(steps.duration_ns)], steps && ["Steps", count(data.steps.whole)],
-    ["Calls", (o.estimated ? "about " : "") + count(o.calls)], ["Kernels", count(o.kernels)],
-    o.errors && ["Failed calls", count(o.errors)], ["Lost", lost ? "see the end" : "nothing"]];
+  const median = rowsOf("step_stats").find((row) => row.name === "median");
+  const lost = o.losses.some((loss) => loss[2] > 0);
+  const facts = [
+    ["Wall time", time(o.wall_ns)], median && ["Median step", time(median.duration_ns)],
+    median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],
+    whole && ["GPUs", count(rowsOf("gpu_time").length + tableOf("gpu_time").left_out)],
+    ["Kernels", count(o.kernels)], ["Calls", (o.estimated ? "about " : "") + count(o.calls)],
+    o.errors && ["Failed calls", count(o.errors)],
+    ["Lost", lost ? el("a", {href: "#cost"}, "some") : "nothing"]
+  ];
+  add(box, el("dl", {class: "facts"}, facts.filter(Boolean).map(([name,
+    value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
   drawFindings(box);
-  add(box, el("dl", {class: "facts"}, facts.filter(Boolean).map(([name, value]) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
+  drawIdle(box, parts[3][2]);
 };

@@ -7,18 +7,16 @@
 #include "base/message.h"
 #include "base/sha256.h"
 #include "error.h"
-#include "report/gpu_report.h"
+#include "find/idle.h"
 
 static int start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
-    struct gpu_totals gpu = gpu_report_totals(r->gpu);
-    uint64_t begin_ns = r->begin_ns, end_ns = r->end_ns;
-    if (gpu.devices && (!r->calls || gpu.begin_ns < begin_ns))
-        begin_ns = gpu.begin_ns;
-    end_ns = gpu.end_ns > end_ns ? gpu.end_ns : end_ns;
+    uint64_t end_ns = r->end_ns;
+    for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
+        end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
-    page_use_init(&p->use, &p->report->walk, begin_ns, end_ns);
+    page_use_init(&p->use, &p->report->walk, r->walk.survey.origin_ns, end_ns);
     int error = page_steps_init(&p->steps, r);
     if (error < 0 || !recording_has_stacks(r->rec))
         return error;

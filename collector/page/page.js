@@ -15,9 +15,12 @@ let data; /* of the page, as page_sections.def lists its members */
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "style") Object.assign(node.style, value);
-    else node.setAttribute(name, value === true ? "" : value);
+    if (name.startsWith("on"))
+      node.addEventListener(name.slice(2), value);
+    else if (name === "style")
+      Object.assign(node.style, value);
+    else
+      node.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children.flat()) {
     if (child !== null && child !== undefined && child !== false) node.append(child);
@@ -43,27 +46,39 @@ function scaled(value, units, base) {
     unit++;
   }
   const digits = unit === 0 || Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2;
-  return value.toFixed(Number.isInteger(value) && Math.abs(value) < 10 && unit < 2 ? 0 : digits) + " " +
-    units[unit];
+  return value.toFixed(digits) + " " + units[unit];
 }
-const seconds = (s) => s >= 5400 ? (s / 3600).toFixed(2) + " h" : s >= 100 ? count(s) + " s"
-  : s.toFixed(s >= 10 ? 1 : 2) + " s";
-const time = (ns) => ns === null ? "" : ns < 0 ? "\u2212" + time(-ns)
-  : ns >= 999.5e6 ? seconds(ns / 1e9) : scaled(ns, ["ns", "\u00b5s", "ms"], 1000);
+const seconds = (s) => s >= 5400 ? (s / 3600).toFixed(2) + " h" :
+  s >= 100                       ? count(s) + " s" :
+                                   s.toFixed(s >= 10 ? 1 : 2) + " s";
+const time = (ns) => ns === null ? "" :
+  ns < 0                         ? "\u2212" + time(-ns) :
+  ns >= 999.5e6                  ? seconds(ns / 1e9) :
+                                   scaled(ns, ["ns", "\u00b5s", "ms"], 1000);
 const bytes = (n) => scaled(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
 const amount = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000);
-const percent = (share) => (100 * share).toFixed(share && Math.abs(share) < .001 ? 2 : 1) + " %";
+const percent = (share) => share > 0 && share < .00005 ? "< 0.01 %" :
+  (100 * share).toFixed(share && Math.abs(share) < .001 ? 2 : 1) + " %";
 
 const writers = {
-  ns: time, bytes, amount, count, share: percent,
+  ns: time,
+  bytes,
+  amount,
+  count,
+  share: percent,
   rate: (n) => n.toFixed(n >= 100 ? 0 : 2),
-  number: (n) => String(n), bool: (n) => n ? "yes" : "",
+  number: (n) => String(n),
+  bool: (n) => n ? "yes" : "",
   json: (v) => typeof v === "string" ? v : JSON.stringify(v),
-  list: (v) => Array.isArray(v) ? v.map((x) => typeof x === "string" ? x : JSON.stringify(x)).join("\n") : String(v),
+  list: (v) => Array.isArray(v) ?
+    v.map((x) => typeof x === "string" ? x : JSON.stringify(x)).join("\n") :
+    String(v),
 };
-const written = (type, value) => value === null || value === undefined ? ""
-  : typeof value === "string" ? value : (writers[type] || String)(value);
-const isNumeric = (type) => ["ns", "bytes", "amount", "count", "share", "rate", "number"].includes(type);
+const written = (type, value) => value === null || value === undefined ? "" :
+  typeof value === "string"                                            ? value :
+                              (writers[type] || String)(value);
+const isNumeric =
+  (type) => ["ns", "bytes", "amount", "count", "share", "rate", "number"].includes(type);
 
 /* ---- the data's tables ---- */
 
@@ -72,15 +87,17 @@ const tableOf = (key) => data.tables.find((table) => table.key === key);
 /* Rows as objects by the columns' keys; of a table that is not there none. */
 function rowsOf(key) {
   const table = tableOf(key);
-  return table ? table.rows.map((row) =>
-    Object.fromEntries(table.columns.map((column, i) => [column.key, row[i]]))) : [];
+  return table ? table.rows.map((row) => Object.fromEntries(
+                                  table.columns.map((column, i) => [column.key, row[i]]))) :
+                 [];
 }
 
 const processName = (index) => {
   const process = data.overview.processes[index];
   if (!process) return "process " + index;
-  return process[1] !== null ? "rank " + process[1] : data.overview.processes.length > 1
-    ? process[0] : process[0].replace(/ \([^()]*\)$/, "");
+  return process[1] !== null           ? "rank " + process[1] :
+    data.overview.processes.length > 1 ? process[0] :
+                                         process[0].replace(/ \([^()]*\)$/, "");
 };
 
 /* ---- the tip ---- */
@@ -101,7 +118,9 @@ function showTip(event, text) {
 /* `text` of a pointer's event, or "". */
 function tipped(node, text) {
   node.addEventListener("pointermove", (event) => showTip(event, text(event)));
-  node.addEventListener("pointerleave", () => { tip().hidden = true; });
+  node.addEventListener("pointerleave", () => {
+    tip().hidden = true;
+  });
   return node;
 }
 
@@ -112,21 +131,28 @@ function bar(parts, whole, thin) {
   const shown = parts.filter((part) => part[2] > 0);
   const said = shown.map(([name, , value]) => `${name} ${time(value)}, ${percent(value / whole)}`);
   return el("div", {class: thin ? "bar thin" : "bar", role: "img", "aria-label": said.join("; ")},
-    shown.map(([, kind, value], i) => tipped(
-      el("span", {class: kind, style: {width: 100 * value / whole + "%"}}), () => said[i])));
+    shown.map(
+      ([, kind, value], i) => tipped(
+        el("span", {class: kind, style: {width: 100 * value / whole + "%"}}), () => said[i])));
 }
 
-const legend = (parts, whole) => el("ul", {class: "legend"}, parts.filter((part) => part[2] > 0)
-  .map(([name, kind, value]) => el("li", {}, el("span", {class: "key " + kind}), name + " ",
-    el("b", {}, percent(value / whole)), " " + time(value))));
+const legend = (parts, whole) => el("ul", {class: "legend"},
+  parts.filter((part) => part[2] > 0)
+    .map(([name, kind, value]) => el("li", {}, el("span", {class: "key " + kind}), name + " ",
+           el("b", {}, percent(value / whole)), " " + time(value))));
 
 /* Buttons of which one is pressed. */
 function choice(label, words, chosen, choose) {
-  const buttons = words.map(([word, text]) => el("button", {type: "button",
-    "aria-pressed": String(word === chosen), onclick: () => {
-      buttons.forEach((other, i) => other.setAttribute("aria-pressed", String(words[i][0] === word)));
+  const buttons = words.map(([word, text]) => el("button", {
+    type: "button",
+    "aria-pressed": String(word === chosen),
+    onclick: () => {
+      buttons.forEach(
+        (other, i) => other.setAttribute("aria-pressed", String(words[i][0] === word)));
       choose(word);
-    }}, text));
+    }
+  },
+                              text));
   return el("span", {class: "group", role: "group", "aria-label": label}, buttons);
 }
 
@@ -134,16 +160,16 @@ function choice(label, words, chosen, choose) {
 
 const PAGE_ROWS = 15;
 
-const labelOf = (column) => column.label ||
-  column.key.replace(/_ns$/, "").replace(/_/g, " ");
+const labelOf = (column) => column.label || column.key.replace(/_ns$/, "").replace(/_/g, " ");
 
 /* Is there anything in the column that differs from nothing? */
 const isFilled = (table, i) => table.rows.some((row) => row[i] !== null && row[i] !== "");
 
 function compare(a, b, numeric) {
   if (a === null || b === null) return (a === null) - (b === null) || 0;
-  return numeric && typeof a === "number" && typeof b === "number" ? a - b
-    : String(a).localeCompare(String(b), "en", {numeric: true});
+  return numeric && typeof a === "number" && typeof b === "number" ?
+    a - b :
+    String(a).localeCompare(String(b), "en", {numeric: true});
 }
 
 function cellOf(type, value, isFirst) {
@@ -153,8 +179,10 @@ function cellOf(type, value, isFirst) {
       el("i", {style: {width: Math.max(0, Math.min(100, 100 * value)) + "%"}}));
   }
   if (isNumeric(type)) return el("td", {class: "number"}, text);
-  const isLong = isFirst || type === "lines" || type === "list" || type === "json" || text.length > 30;
-  return el(isFirst ? "th" : "td", isFirst ? {scope: "row", class: "text"} : {class: isLong ? "text" : "word"},
+  const isLong =
+    isFirst || type === "lines" || type === "list" || type === "json" || text.length > 30;
+  return el(isFirst ? "th" : "td",
+    isFirst ? {scope: "row", class: "text"} : {class: isLong ? "text" : "word"},
     text.length > 120 ? el("span", {class: "cut", title: text}, text) : text);
 }
 
@@ -163,8 +191,9 @@ function cellOf(type, value, isFirst) {
  * a time. `how`: {rows, choose(row), columns: keys, caption}.
  */
 function drawTable(table, how = {}) {
-  const shown = table.columns.map((column, i) => i).filter((i) => how.columns
-    ? how.columns.includes(table.columns[i].key) : isFilled(table, i));
+  const shown =
+    table.columns.map((column, i) => i)
+      .filter((i) => how.columns ? how.columns.includes(table.columns[i].key) : isFilled(table, i));
   const texts = shown.filter((i) => !isNumeric(table.columns[i].type));
   const first = texts[0];
   const order = first === undefined ? shown : [first, ...shown.filter((i) => i !== first)];
@@ -176,26 +205,38 @@ function drawTable(table, how = {}) {
   const said = el("span", {"aria-live": "polite"});
   const before = el("button", {type: "button", onclick: () => turn(-1)}, "Previous");
   const behind = el("button", {type: "button", onclick: () => turn(1)}, "Next");
-  const heads = order.map((i) => el("th", {scope: "col", class: isNumeric(table.columns[i].type) ? "number" : ""},
-    el("button", {type: "button", onclick: () => sortBy(i)}, labelOf(table.columns[i]))));
-  const filter = el("input", {type: "search", placeholder: "Filter", "aria-label": "Filter " + caption,
-    oninput: () => { select(); page = 0; draw(); }});
+  const heads = order.map(
+    (i) => el("th", {scope: "col", class: isNumeric(table.columns[i].type) ? "number" : ""},
+      el("button", {type: "button", onclick: () => sortBy(i)}, labelOf(table.columns[i]))));
+  const filter = el("input", {
+    type: "search",
+    placeholder: "Filter",
+    "aria-label": "Filter " + caption,
+    oninput: () => {
+      select();
+      page = 0;
+      draw();
+    }
+  });
 
   function select() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    rows = table.rows.filter((row) => words.every((word) =>
-      texts.some((i) => written(table.columns[i].type, row[i]).toLowerCase().includes(word))));
+    rows = table.rows.filter(
+      (row) =>
+        words.every((word) => texts.some(
+                      (i) => written(table.columns[i].type, row[i]).toLowerCase().includes(word))));
     if (sorted >= 0) {
       const numeric = isNumeric(table.columns[sorted].type);
       rows.sort((a, b) => (a[sorted] === null) - (b[sorted] === null) ||
-        (falls ? -1 : 1) * compare(a[sorted], b[sorted], numeric));
+          (falls ? -1 : 1) * compare(a[sorted], b[sorted], numeric));
     }
   }
   function sortBy(i) {
     falls = sorted === i ? !falls : isNumeric(table.columns[i].type);
     sorted = i;
-    heads.forEach((head, k) => order[k] === i
-      ? head.setAttribute("aria-sort", falls ? "descending" : "ascending") : head.removeAttribute("aria-sort"));
+    heads.forEach((head, k) => order[k] === i ?
+        head.setAttribute("aria-sort", falls ? "descending" : "ascending") :
+        head.removeAttribute("aria-sort"));
     page = 0;
     select();
     draw();
@@ -212,18 +253,27 @@ function drawTable(table, how = {}) {
   function press(event) {
     const lines = Array.from(body.children), at = lines.indexOf(event.currentTarget);
     const to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1}[event.key];
-    if (event.key === "Enter" || event.key === " ") pick(event.currentTarget.row);
-    else if (to === undefined) return;
-    else if (lines[to]) lines[to].focus();
+    if (event.key === "Enter" || event.key === " ")
+      pick(event.currentTarget.row);
+    else if (to === undefined)
+      return;
+    else if (lines[to])
+      lines[to].focus();
     event.preventDefault();
   }
   function draw() {
     const pages = Math.max(1, Math.ceil(rows.length / size));
     page = Math.max(0, Math.min(page, pages - 1));
     body.replaceChildren(...rows.slice(page * size, page * size + size).map((row) => {
-      const line = el("tr", how.choose ? {tabindex: 0, "aria-selected": String(row === chosen),
-        onclick: () => pick(row), onkeydown: press} : {},
-      order.map((i, k) => cellOf(table.columns[i].type, row[i], k === 0)));
+      const line = el("tr",
+        how.choose ? {
+          tabindex: 0,
+          "aria-selected": String(row === chosen),
+          onclick: () => pick(row),
+          onkeydown: press
+        } :
+                     {},
+        order.map((i, k) => cellOf(table.columns[i].type, row[i], k === 0)));
       line.row = row;
       return line;
     }));
@@ -236,18 +286,18 @@ function drawTable(table, how = {}) {
   }
   const foot = el("div", {class: "pages"}, said, before, behind);
   draw();
-  return el("div", {class: "table"},
-    table.rows.length > 8 && el("div", {class: "tools"}, filter),
-    el("div", {class: "scroll"}, el("table", {"aria-label": caption},
-      el("thead", {}, el("tr", {}, heads)), body)), foot);
+  return el("div", {class: "table"}, table.rows.length > 8 && el("div", {class: "tools"}, filter),
+    el("div", {class: "scroll"},
+      el("table", {"aria-label": caption}, el("thead", {}, el("tr", {}, heads)), body)),
+    foot);
 }
 
 /* ---- the page ---- */
 
 function theme() {
   const root = document.documentElement, button = document.getElementById("theme");
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
+  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" :
+                                            matchMedia("(prefers-color-scheme: dark)").matches;
   const name = () => {
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
@@ -265,7 +315,8 @@ function theme() {
 }
 
 /* A colour of the style sheet, for what is painted. */
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 function drawSection(id, box) {
   let none = "";
@@ -284,10 +335,13 @@ function follow(links) {
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
     const first = data.sections.find(([id]) => seen.get(id));
-    if (first) for (const [id, link] of links) {
-      if (id === first[0]) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
-    }
+    if (first)
+      for (const [id, link] of links) {
+        if (id === first[0])
+          link.setAttribute("aria-current", "true");
+        else
+          link.removeAttribute("aria-current");
+      }
   }, {rootMargin: "-80px 0px -55% 0px"});
   for (const id of links.keys()) watcher.observe(document.getElementById(id));
 }
@@ -300,7 +354,8 @@ function start() {
   document.getElementById("name").textContent = data.overview.name;
   theme();
   const boxes = data.sections.map(([id, title]) => {
-    const box = el("section", {id, "aria-labelledby": id + "-title"}, el("h2", {id: id + "-title"}, title));
+    const box =
+      el("section", {id, "aria-labelledby": id + "-title"}, el("h2", {id: id + "-title"}, title));
     links.set(id, el("a", {href: "#" + id}, title));
     return [id, box];
   });

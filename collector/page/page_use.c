@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
+#include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
 void page_use_init(struct page_use *u, struct walk *walk, uint64_t begin_ns, uint64_t end_ns)
@@ -80,11 +80,6 @@ static void pass_time(struct page_use *u, struct page_device *device, uint64_t t
     }
 }
 
-static bool is_communication(const struct kernel_name *name)
-{
-    return name && strncmp(name->shown, "nccl", 4) == 0;
-}
-
 static int take(void *context, const struct slice *s)
 {
     struct page_use *u = context;
@@ -98,8 +93,9 @@ static int take(void *context, const struct slice *s)
         return error;
     bool is_kernel = r->type == RECORD_KERNEL;
     enum page_use_kind kind = is_kernel || r->type == RECORD_GRAPH ? USE_COMPUTE : USE_COPIES;
-    if (is_kernel &&
-        is_communication(walk_kernel(u->walk, e->process, record_arg(r, KERNEL_NAME_INDEX))))
+    const struct kernel_name *name =
+        is_kernel ? walk_kernel(u->walk, e->process, record_arg(r, KERNEL_NAME_INDEX)) : NULL;
+    if (name && nccl_is_kernel(name))
         kind = USE_COMMUNICATION;
     pass_time(u, device, e->begin_ns);
     if (device->until_ns[kind] < e->end_ns)

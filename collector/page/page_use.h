@@ -2,7 +2,8 @@
 /*
  * What each device did over time: the window of the recording in PAGE_BUCKETS equal spans, and how
  * much of each went to compute, to communication without compute, and to copies without either. The
- * rest is idle. Memory: 10 KB for each device of a process, of which PAGE_USES_MAX are followed.
+ * rest is idle. (That communication only waits for another rank is not looked at here.) Memory: 10
+ * KB for each device of a process, of which PAGE_USES_MAX are followed.
  */
 #ifndef GPUPROF_COLLECTOR_PAGE_USE_H
 #define GPUPROF_COLLECTOR_PAGE_USE_H

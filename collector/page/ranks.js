@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps by ranks: a colour for how long each took. Who is slow stands out as a row, when as a column. */
+/* Steps by ranks: a colour for how long each took. A slow rank is a row, a slow moment a column. */
 "use strict";
 
 const CELLS_ACROSS = 400;
@@ -8,11 +8,17 @@ const CELLS_ACROSS = 400;
 function cellsOf(series, across) {
   const longest = Math.max(...series.map((s) => s.durations.length));
   const width = Math.ceil(longest / across), columns = Math.ceil(longest / width);
-  return {width, columns, rows: series.map((s) => {
-    const row = new Float64Array(columns);
-    s.durations.forEach((ns, i) => { row[Math.floor(i / width)] = Math.max(row[Math.floor(i / width)], ns); });
-    return row;
-  })};
+  return {
+    width,
+    columns,
+    rows: series.map((s) => {
+      const row = new Float64Array(columns);
+      s.durations.forEach((ns, i) => {
+        row[Math.floor(i / width)] = Math.max(row[Math.floor(i / width)], ns);
+      });
+      return row;
+    })
+  };
 }
 
 sections.ranks = (box) => {
@@ -20,34 +26,51 @@ sections.ranks = (box) => {
   if (series.length < 2) return "There are steps of one process at most: nothing to compare.";
   const {width, columns, rows} = cellsOf(series, CELLS_ACROSS);
   const all = rows.flatMap((row) => Array.from(row).filter((ns) => ns > 0)).sort((a, b) => a - b);
-  const low = all[Math.floor(.02 * all.length)] || 0, high = all[Math.floor(.98 * (all.length - 1))] || 1;
-  const height = Math.max(series.length * 14 > 320 ? 320 : series.length * 14, Math.min(600, series.length * 2));
-  const canvas = el("canvas", {width: columns, height: series.length, style: {height: height + "px"}});
+  const low = all[Math.floor(.02 * all.length)] || 0,
+        high = all[Math.floor(.98 * (all.length - 1))] || 1;
+  const height =
+    Math.max(series.length * 14 > 320 ? 320 : series.length * 14, Math.min(600, series.length * 2));
+  const canvas =
+    el("canvas", {width: columns, height: series.length, style: {height: height + "px"}});
   const marker = el("div", {class: "marker"});
   let at = [0, 0];
   const paint = () => {
-    const context = canvas.getContext("2d"), image = context.createImageData(columns, series.length);
+    const context = canvas.getContext("2d"),
+          image = context.createImageData(columns, series.length);
     const from = rgb(colour("wash")), to = rgb(colour("accent")), none = rgb(colour("ground"));
     rows.forEach((row, y) => row.forEach((ns, x) => {
       const part = Math.max(0, Math.min(1, (ns - low) / (high - low || 1)));
       for (let c = 0; c < 3; c++)
-        image.data[4 * (columns * y + x) + c] = ns > 0 ? from[c] + part * (to[c] - from[c]) : none[c];
+        image.data[4 * (columns * y + x) + c] =
+          ns > 0 ? from[c] + part * (to[c] - from[c]) : none[c];
       image.data[4 * (columns * y + x) + 3] = 255;
     }));
     context.putImageData(image, 0, 0);
   };
-  const say = ([x, y]) => `${processName(series[y].process)}, step ${series[y].number(Math.min(x * width, series[y].durations.length - 1))}` +
-    (width > 1 ? ` and ${width - 1} more, the longest` : "") + `: ${rows[y][x] > 0 ? time(rows[y][x]) : "not recorded"}`;
+  const say = ([x, y]) =>
+    `${processName(series[y].process)}, step ${
+      series[y].number(Math.min(x * width, series[y].durations.length - 1))}` +
+    (width > 1 ? ` and ${width - 1} more, the longest` : "") +
+    `: ${rows[y][x] > 0 ? time(rows[y][x]) : "not recorded"}`;
   const place = ([x, y]) => {
     at = [x, y];
-    Object.assign(marker.style, {left: 100 * x / columns + "%", width: `max(4px, ${100 / columns}%)`,
-      top: height * y / series.length - 1 + "px", height: Math.max(4, height / series.length) + "px"});
+    Object.assign(marker.style, {
+      left: 100 * x / columns + "%",
+      width: `max(4px, ${100 / columns}%)`,
+      top: height * y / series.length - 1 + "px",
+      height: Math.max(4, height / series.length) + "px"
+    });
     grid.setAttribute("aria-label", "Steps by ranks. " + say(at));
   };
   const cellAt = (event) => {
     const area = canvas.getBoundingClientRect();
-    return [Math.max(0, Math.min(columns - 1, Math.floor((event.clientX - area.left) / area.width * columns))),
-      Math.max(0, Math.min(series.length - 1, Math.floor((event.clientY - area.top) / area.height * series.length)))];
+    return [
+      Math.max(
+        0, Math.min(columns - 1, Math.floor((event.clientX - area.left) / area.width * columns))),
+      Math.max(0,
+        Math.min(
+          series.length - 1, Math.floor((event.clientY - area.top) / area.height * series.length)))
+    ];
   };
   const choose = ([x, y]) => {
     const s = series[y];
@@ -56,32 +79,61 @@ sections.ranks = (box) => {
       if (s.durations[i] > s.durations[longest]) longest = i;
     steps.choose(s.process, longest);
   };
-  const grid = tipped(el("div", {class: "chart pick", role: "img", tabindex: 0,
+  const grid = tipped(el("div", {
+    class: "chart pick",
+    role: "img",
+    tabindex: 0,
     onclick: (event) => choose(cellAt(event)),
     onkeydown: (event) => {
-      const by = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]}[event.key];
+      const by = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0,
+                    -1]}[event.key];
       if (event.key === "Enter") choose(at);
       if (!by) return;
       event.preventDefault();
-      place([Math.max(0, Math.min(columns - 1, at[0] + by[0])), Math.max(0, Math.min(series.length - 1, at[1] + by[1]))]);
-    }}, canvas, marker), (event) => say(cellAt(event)));
+      place([
+        Math.max(0, Math.min(columns - 1, at[0] + by[0])),
+        Math.max(0, Math.min(series.length - 1, at[1] + by[1]))
+      ]);
+    }
+  },
+                        canvas, marker),
+    (event) => say(cellAt(event)));
   paint();
   addEventListener("recolour", paint);
-  steps.listeners.push((process, step) => place([Math.floor(step / width), series.findIndex((s) => s.process === process)]));
-  add(box, el("p", {class: "lead"}, "A row for each process, a column for each step" +
-    (width > 1 ? ` (the longest of ${width})` : "") + ". A slow rank is a dark row, a slow step a dark column. " +
-    "Click a cell to look into it above."),
-  grid, el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}), time(high)));
+  const listen = (process, step) =>
+    place([Math.floor(step / width), series.findIndex((s) => s.process === process)]);
+  steps.listeners.push(listen);
+  add(box,
+    el("p", {class: "lead"},
+      "A row for each process, a column for each step" +
+        (width > 1 ? ` (the longest of ${width})` : "") +
+        ". A slow rank is a dark row, a slow step a dark column. " +
+        "Click a cell to look into it above."),
+    grid,
+    el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}),
+      time(high)));
   const half = (list) => [...list].filter((ns) => ns > 0).sort((a, b) => a - b);
   const use = new Map(data.use.devices.map((d) => [d[0], busyShare(data.use, d)]));
-  add(box, el("h3", {}, "Rank by rank"), drawTable({key: "ranks", title: "Ranks", left_out: 0, columns: [
-    {key: "rank", type: "text", label: "process"}, {key: "steps", type: "count", label: "steps"},
-    {key: "median", type: "ns", label: "median step"}, {key: "longest", type: "ns", label: "longest"},
-    {key: "busy", type: "share", label: "GPU busy"}], rows: series.map((s) => {
-    const sorted = half(s.durations);
-    return [processName(s.process), sorted.length, sorted[Math.floor(sorted.length / 2)] || null,
-      sorted[sorted.length - 1] || null, use.has(s.process) ? use.get(s.process) : null];
-  })}, {rows: 8}));
-  const first = series.findIndex((s) => s.process === series[0].process);
-  place([0, first]);
+  add(box, el("h3", {}, "Rank by rank"),
+    drawTable({
+      key: "ranks",
+      title: "Ranks",
+      left_out: 0,
+      columns: [
+        {key: "rank", type: "text", label: "process"},
+        {key: "steps", type: "count", label: "steps"},
+        {key: "median", type: "ns", label: "median step"},
+        {key: "longest", type: "ns", label: "longest"},
+        {key: "busy", type: "share", label: "GPU busy"}
+      ],
+      rows: series.map((s) => {
+        const sorted = half(s.durations);
+        return [
+          processName(s.process), sorted.length, sorted[Math.floor(sorted.length / 2)] || null,
+          sorted[sorted.length - 1] || null, use.has(s.process) ? use.get(s.process) : null
+        ];
+      })
+    },
+      {rows: 8}));
+  listen(...steps.chosen);
 };

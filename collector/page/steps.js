@@ -2,22 +2,27 @@
 /* How long steps took, what their time was spent on, and what is different in the chosen one. */
 "use strict";
 
-const stepTexts = {
-  range: "from one gpuprof_step() to the next", profiler: "a label ProfilerStep# of the program's profiler",
-  optimizer: "from the end of one update to that of the next",
-  dataloader: "from the fetch of one batch to that of the next",
-  graph: "from one launch of the graph that is launched most to the next",
+const partNames = {
+  kernels: "compute",
+  dataloader: "data loader",
+  runtime: "CUDA calls",
+  other: "nothing recorded"
 };
-const partNames = {kernels: "compute", dataloader: "data loader", runtime: "CUDA calls", other: "nothing recorded"};
 const COLUMNS_MAX = 300;
 
-/* `data.steps` with the details by process and place, and who is told of a choice. */
-const steps = {listeners: []};
+/* `data.steps` with the details by process and place, what is chosen, and who is told of it. */
+const steps = {
+  listeners: []
+};
 
 function prepareSteps(raw) {
   steps.series = raw.processes.map(([process, median, numbers, durations]) => ({
-    process, median, durations,
-    number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i, details: new Map()}));
+    process,
+    median,
+    durations,
+    number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i,
+    details: new Map()
+  }));
   const byProcess = new Map(steps.series.map((series) => [series.process, series]));
   for (const [process, place, begin, parts, kernels, operators] of raw.details) {
     const series = byProcess.get(process);
@@ -25,7 +30,8 @@ function prepareSteps(raw) {
   }
 }
 
-const partsOf = (ns) => data.steps.parts.map((name, i) => [partNames[name] || name, "c-" + name, ns[i]]);
+const partsOf = (ns) =>
+  data.steps.parts.map((name, i) => [partNames[name] || name, "c-" + name, ns[i]]);
 
 /* A step that is shown where there is no room for all is the longest of its neighbours. */
 function columnsOf(series) {
@@ -42,7 +48,8 @@ function columnsOf(series) {
 /* A round number that is at least `value`. */
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value || 1));
-  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((x) => x * power).find((x) => x >= value * .999) || value;
+  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((x) => x * power).find((x) => x >= value * .999) ||
+    value;
 }
 
 function drawSeries(series, chosen, choose) {
@@ -52,50 +59,80 @@ function drawSeries(series, chosen, choose) {
   const usual = sorted[Math.floor(.98 * (sorted.length - 1))] * 1.6;
   const top = ceiling(Math.min(sorted[sorted.length - 1], usual)), slot = W / columns.length;
   const y = (ns) => H * (1 - Math.min(1, ns / top));
-  const drawing = svg("svg", {viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", height: H, "aria-hidden": "true"});
+  const drawing = svg("svg",
+    {viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", height: H, "aria-hidden": "true"});
   columns.forEach((step, k) => {
     const detail = series.details.get(step), ns = Math.abs(series.durations[step]);
     const gap = slot > 5 ? 1 : 0, box = {x: k * slot, width: Math.max(.5, slot - gap)};
     let sum = 0;
-    for (const [, kind, part] of detail ? partsOf(detail.parts) : [["", series.durations[step] < 0 ? "c-idle" : "c-other", ns]]) {
+    for (const [, kind, part] of detail ?
+        partsOf(detail.parts) :
+        [["", series.durations[step] < 0 ? "c-idle" : "c-other", ns]]) {
       if (!part) continue;
       const low = y(sum), high = y(sum += part);
       drawing.append(svg("rect", {...box, y: high, height: Math.max(0, low - high), class: kind}));
     }
-    if (step === chosen) drawing.append(svg("rect", {...box, y: 0, height: H, class: "chosen",
-      "vector-effect": "non-scaling-stroke"}));
+    if (step === chosen)
+      drawing.append(svg(
+        "rect", {...box, y: 0, height: H, class: "chosen", "vector-effect": "non-scaling-stroke"}));
   });
   const at = (event) => {
     const area = drawing.getBoundingClientRect();
-    return columns[Math.max(0, Math.min(columns.length - 1,
-      Math.floor((event.clientX - area.left) / area.width * columns.length)))];
+    return columns[Math.max(0,
+      Math.min(columns.length - 1,
+        Math.floor((event.clientX - area.left) / area.width * columns.length)))];
   };
   const say = (i) => `step ${series.number(i)}: ${time(Math.abs(series.durations[i]))}` +
     (series.durations[i] < 0 ? ", not whole" : "");
   const last = series.durations.length - 1;
-  const slider = el("div", {class: "chart pick", id: "steps-chart", role: "slider", tabindex: 0, "aria-label": "Step",
-    "aria-valuemin": 0, "aria-valuemax": last, "aria-valuenow": chosen, "aria-valuetext": say(chosen),
+  const slider = el("div", {
+    class: "chart pick",
+    id: "steps-chart",
+    role: "slider",
+    tabindex: 0,
+    "aria-label": "Step",
+    "aria-valuemin": 0,
+    "aria-valuemax": last,
+    "aria-valuenow": chosen,
+    "aria-valuetext": say(chosen),
     onclick: (event) => choose(at(event)),
     onkeydown: (event) => {
-      const to = {ArrowRight: chosen + 1, ArrowUp: chosen + 1, ArrowLeft: chosen - 1, ArrowDown: chosen - 1,
-        PageUp: chosen + 10, PageDown: chosen - 10, Home: 0, End: last}[event.key];
+      const to = {
+        ArrowRight: chosen + 1,
+        ArrowUp: chosen + 1,
+        ArrowLeft: chosen - 1,
+        ArrowDown: chosen - 1,
+        PageUp: chosen + 10,
+        PageDown: chosen - 10,
+        Home: 0,
+        End: last
+      }[event.key];
       if (to === undefined) return;
       event.preventDefault();
       choose(Math.max(0, Math.min(last, to)));
       document.getElementById("steps-chart").focus();
-    }}, drawing);
+    }
+  },
+    drawing);
   tipped(slider, (event) => say(at(event)));
-  return [slider, el("div", {class: "tools small"}, el("span", {}, "step " + series.number(0)),
-    el("span", {class: "end"}, `full height ${time(top)}` +
-      (width > 1 ? `; each bar is the longest of ${width} steps` : "")))];
+  return [
+    slider,
+    el("div", {class: "tools small"}, el("span", {}, "step " + series.number(0)),
+      el("span", {class: "end"},
+        `full height ${time(top)}` +
+          (width > 1 ? `; each bar is the longest of ${width} steps` : "")))
+  ];
 }
 
 /* Rows [kind, name, this step's, the median one's], those that differ most first. */
 function differences(mine, median) {
-  const rows = data.steps.parts.map((name, i) => ["part", partNames[name] || name, mine.parts[i], median.parts[i], null, null]);
+  const rows = data.steps.parts.map(
+    (name, i) => ["part", partNames[name] || name, mine.parts[i], median.parts[i], null, null]);
   for (const kind of ["kernels", "operators"])
-    data.steps[kind].forEach((name, i) => rows.push([kind.slice(0, -1), name, mine[kind][2 * i],
-      median[kind][2 * i], mine[kind][2 * i + 1], median[kind][2 * i + 1]]));
+    data.steps[kind].forEach((name, i) => rows.push([
+      kind.slice(0, -1), name, mine[kind][2 * i], median[kind][2 * i], mine[kind][2 * i + 1],
+      median[kind][2 * i + 1]
+    ]));
   return rows.filter((row) => row[2] || row[3])
     .map(([kind, name, a, b, n, m]) => [name, kind, a, b, a - b, n, m])
     .sort((a, b) => Math.abs(b[4]) - Math.abs(a[4]));
@@ -104,38 +141,57 @@ function differences(mine, median) {
 function drawStep(series, step) {
   const ns = Math.abs(series.durations[step]), detail = series.details.get(step);
   const median = series.details.get(series.median), medianNs = series.durations[series.median];
-  const panel = el("div", {class: "panel", id: "step"}, el("h3", {"aria-live": "polite"},
-    `Step ${series.number(step)} of ${processName(series.process)}: ${time(ns)}` +
-    (medianNs ? `, ${(ns / medianNs).toFixed(2)} \u00d7 the median` : "")));
+  const panel = el("div", {class: "panel", id: "step"},
+    el("h3", {"aria-live": "polite"},
+      `Step ${series.number(step)} of ${processName(series.process)}: ${time(ns)}` +
+        (medianNs ? `, ${(ns / medianNs).toFixed(2)} \u00d7 the median` : "")));
   if (!detail) {
-    add(panel, el("p", {class: "none"}, series.durations[step] < 0
-      ? "It is not whole: its begin or its end was not recorded."
-      : "This page has the parts of the longest steps only; gpuprof report --table=steps has all."));
+    add(panel,
+      el("p", {class: "none"},
+        series.durations[step] < 0 ?
+          "It is not whole: its begin or its end was not recorded." :
+          "This page has the parts of the longest steps; gpuprof report --table=steps has all."));
     return panel;
   }
   const parts = partsOf(detail.parts);
-  add(panel, el("p", {class: "small"}, `begins ${time(detail.begin)} into the recording`), bar(parts, ns), legend(parts, ns));
+  add(panel, el("p", {class: "small"}, `begins ${time(detail.begin)} into the recording`),
+    bar(parts, ns), legend(parts, ns));
   if (median && step !== series.median) {
-    add(panel, el("h3", {}, `Against the median one, step ${series.number(series.median)} (${time(medianNs)})`),
+    add(panel,
+      el("h3", {},
+        `Against the median one, step ${series.number(series.median)} (${time(medianNs)})`),
       bar(partsOf(median.parts), Math.max(ns, medianNs), true),
-      drawTable({key: "differences", title: "Differences", rows: differences(detail, median), left_out: 0, columns: [
-        {key: "name", type: "text", label: "what"}, {key: "kind", type: "text", label: "kind"},
-        {key: "this", type: "ns", label: "this step"}, {key: "median", type: "ns", label: "median"},
-        {key: "difference", type: "ns", label: "difference"}, {key: "count", type: "count", label: "count"},
-        {key: "median_count", type: "count", label: "median count"}]}, {rows: 8}));
+      drawTable({
+        key: "differences",
+        title: "Differences",
+        rows: differences(detail, median),
+        left_out: 0,
+        columns: [
+          {key: "name", type: "text", label: "what"}, {key: "kind", type: "text", label: "kind"},
+          {key: "this", type: "ns", label: "this step"},
+          {key: "median", type: "ns", label: "median"},
+          {key: "difference", type: "ns", label: "difference"},
+          {key: "count", type: "count", label: "count"},
+          {key: "median_count", type: "count", label: "median count"}
+        ]
+      },
+        {rows: 8}));
   }
   return panel;
 }
 
 sections.steps = (box, raw) => {
   if (!raw.processes) {
-    return "No steps: call gpuprof_step() in each, record PyTorch with gpuprof run --pytorch, or name " +
+    return "No steps: call gpuprof_step() in each, record PyTorch with gpuprof run --pytorch, or " +
+      "name " +
       "ranges that are steps: --step-range.";
   }
   prepareSteps(raw);
-  const split = rowsOf("step_parts"), stats = Object.fromEntries(rowsOf("step_stats").map((row) => [row.name, row.duration_ns]));
+  const split = rowsOf("step_parts");
+  const stat = (name) => time(rowsOf("step_stats").find((row) => row.name === name).duration_ns);
   const whole = split.reduce((sum, part) => sum + part.mean_ns, 0);
-  const parts = split.map((part) => [partNames[part.name] || part.name, "c-" + part.name, part.mean_ns]);
+  const parts =
+    split.map((part) => [partNames[part.name] || part.name, "c-" + part.name, part.mean_ns]);
   const chart = el("div");
   let series = steps.series[0], chosen = 0;
   const who = el("select", {onchange: () => steps.choose(steps.series[who.value].process, null)},
@@ -146,20 +202,29 @@ sections.steps = (box, raw) => {
     const lengths = series.durations;
     chosen = step === null ? lengths.indexOf(lengths.reduce((a, b) => Math.max(a, b), -1)) : step;
     chosen = Math.max(0, chosen);
-    chart.replaceChildren(...drawSeries(series, chosen, (i) => steps.choose(series.process, i)), drawStep(series, chosen));
-    steps.listeners.forEach((listener) => listener(series.process, chosen));
+    chart.replaceChildren(...drawSeries(series, chosen, (i) => steps.choose(series.process, i)),
+      drawStep(series, chosen));
+    steps.chosen = [series.process, chosen];
+    steps.listeners.forEach((listener) => listener(...steps.chosen));
   };
-  add(box, 
-    el("p", {class: "lead"}, `${count(raw.whole)} whole steps` +
-      (raw.partial ? ` and ${count(raw.partial)} that are not` : "") + "; a step is " +
-      (stepTexts[raw.by] || "a range or label of the name that was asked for") + ". Median " +
-      `${time(stats.median)}, 95th percentile ${time(stats.p95)}, longest ${time(stats.slowest)}.`),
+  add(box,
+    el("p", {class: "lead"},
+      `${count(raw.whole)} whole steps` +
+        (raw.partial ? ` and ${count(raw.partial)} that are not` : "") +
+        `; ${(tableOf("step_stats").note || "").split("\n")[0]}. Median ` +
+        `${stat("median")}, 95th percentile ${stat("p95")}, longest ${stat("slowest")}.`),
     el("h3", {}, "What a step is spent on, on average"), bar(parts, whole), legend(parts, whole),
     el("h3", {}, "Step by step"),
-    el("p", {class: "small"}, "Choose one with the pointer or the arrow keys: it is compared with the median one of its process."),
-    steps.series.length > 1 && el("div", {class: "tools"}, el("label", {}, "Process", who),
-      raw.left_out > 0 && el("span", {class: "end"}, `${count(raw.left_out)} more processes are not in this page`)),
+    el("p", {class: "small"},
+      "Choose one with the pointer or the arrow keys: it is compared with the median one of its " +
+        "process."),
+    steps.series.length > 1 &&
+      el("div", {class: "tools"}, el("label", {}, "Process", who),
+        raw.left_out > 0 &&
+          el("span", {class: "end"}, `${count(raw.left_out)} more processes are not in this page`)),
     chart);
-  const slowest = steps.series.reduce((a, b) => Math.max(...b.durations.slice(0, 1e5)) > Math.max(...a.durations.slice(0, 1e5)) ? b : a);
+  const slowest = steps.series.reduce(
+    (a, b) =>
+      Math.max(...b.durations.slice(0, 1e5)) > Math.max(...a.durations.slice(0, 1e5)) ? b : a);
   steps.choose(slowest.process, null);
 };

@@ -2,12 +2,23 @@
 /* All tables of the report. A table is drawn when it is opened. */
 "use strict";
 
+const plainTitles = {
+  step_parts: "What steps are spent on",
+  slowest_step: "The slowest step against the median one",
+  steps: "Each step"
+};
+const upper = (text) => text.startsWith("gpuprof") ? text : text[0].toUpperCase() + text.slice(1);
+
 sections.tables = (box, tables) => {
   const filled = tables.filter((table) => table.rows.length);
   if (!filled.length) return "The report has no rows.";
-  add(box, el("p", {class: "lead"}, "The same as gpuprof report prints. Columns sort; what is typed is looked for in the texts."));
+  add(box,
+    el("p", {class: "lead"},
+      "What gpuprof report prints. Columns sort; what is typed is looked for in the texts."));
   for (const table of filled) {
-    const inside = el("div"), title = table.title || table.key.replace(/_/g, " ");
+    const inside = el("div"),
+          title = upper(table.title || plainTitles[table.key] || table.key.replace(/_/g, " "));
+    const rows = table.rows.length + table.left_out;
     const show = () => {
       if (inside.childElementCount) return;
       for (const note of [table.note, table.behind]) {
@@ -15,8 +26,10 @@ sections.tables = (box, tables) => {
       }
       add(inside, drawTable(table, {rows: 25}));
     };
-    add(box, el("details", {id: "table-" + table.key, ontoggle: (event) => event.target.open && show()},
-      el("summary", {}, title[0].toUpperCase() + title.slice(1),
-        el("span", {class: "small"}, `${count(table.rows.length + table.left_out)} rows`)), inside));
+    add(box,
+      el("details", {id: "table-" + table.key, ontoggle: (event) => event.target.open && show()},
+        el("summary", {}, title,
+          el("span", {class: "small"}, rows === 1 ? "1 row" : `${count(rows)} rows`)),
+        inside));
   }
 };

