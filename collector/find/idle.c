@@ -120,6 +120,7 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             .process = e->process, .device = number, .begin_ns = p->begin_ns, .at_ns = p->begin_ns};
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
+        *error = 0;
     }
     d->last_device = (uint32_t)place - 1;
     return &d->devices[d->last_device];

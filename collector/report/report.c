@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "find/findings.h"
 #include "find/idle.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
@@ -140,6 +141,8 @@ static int complete(struct report *r, const char *symbol_folder)
         error = idle_finish(r->idle);
     if (error == 0)
         error = hang_finish(&r->hang, r->walk.ns_max ? SYMBOLS_OFF : symbol_folder);
+    if (error == 0 && r->findings)
+        error = findings_finish(r->findings);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
@@ -162,6 +165,9 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     if (recording_expects_gpu(rec) &&
         (!(r->idle = calloc(1, sizeof *r->idle)) || idle_init(r->idle, &r->walk) < 0))
         return GPUPROF_NO_MEMORY;
+    if (r->idle && (!(r->findings = calloc(1, sizeof *r->findings)) ||
+                    findings_init(r->findings, &r->walk, r->idle) < 0))
+        return GPUPROF_NO_MEMORY;
     if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
         return GPUPROF_NO_MEMORY;
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
@@ -178,6 +184,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         unsigned count = 2;
         if (r->idle)
             consumers[count++] = idle_consumer(r->idle);
+        if (r->findings)
+            consumers[count++] = findings_consumer(r->findings);
         if (r->ops)
             consumers[count++] =
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
@@ -213,6 +221,9 @@ void report_release(struct report *r)
     if (r->idle)
         idle_release(r->idle);
     free(r->idle);
+    if (r->findings)
+        findings_release(r->findings);
+    free(r->findings);
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);

@@ -31,6 +31,7 @@ struct report_row {
 };
 
 struct gpu_report;
+struct findings;
 struct idle;
 struct op_report;
 struct stack_report;
@@ -62,6 +63,7 @@ struct report {
     struct failures failures;    /* calls that returned an error */
     struct cost_report cost;     /* of gpuprof itself */
     struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
+    struct findings *findings;   /* owned; what is worth mending. NULL: likewise */
     struct idle *idle;           /* owned; why they did nothing. NULL: they have no rows */
     struct op_report *ops;       /* owned; PyTorch's operators. NULL: not asked for */
     struct stack_report *stacks; /* owned; NULL: not asked for */

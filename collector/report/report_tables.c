@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "find/findings.h"
 #include "find/idle.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
@@ -23,6 +24,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         const void *source;
     } lists[] = {
         {&functions_table, 1, r},
+        {&findings_table, 1, r->findings},
         {&open_calls_table, 1, &r->hang.open},
         {&unfinished_table, 1, &r->hang.unfinished},
         {&failures_table, 1, &r->failures},

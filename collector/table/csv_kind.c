@@ -48,6 +48,9 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_COST] = {"cost", "each class of what gpuprof itself costs"},
     [CSV_COST_UNMEASURED] = {"cost_unmeasured",
                              "one that nobody has measured; count is how many there were"},
+    [CSV_FINDING] = {"finding",
+                     "each finding, by its id: what it costs the device that it costs most; "
+                     "count is how many devices have it"},
     [CSV_OPEN_CALL] = {"open_call",
                        "a call that had not returned, with the time until then in max_ns (its "
                        "function's row has it, too)"},

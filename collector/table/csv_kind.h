@@ -45,6 +45,7 @@ enum csv_kind {
     CSV_PYTHON_LINE_ALL,
     CSV_COST,
     CSV_COST_UNMEASURED,
+    CSV_FINDING,
     CSV_OPEN_CALL,
     CSV_UNFINISHED,
     CSV_ERROR,

@@ -25,10 +25,25 @@ struct libraries {
     unsigned count;
 };
 
-static const char *const variables[] = {
-    "RANK",         "LOCAL_RANK",           "WORLD_SIZE",           "SLURM_PROCID",
-    "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-    "PMI_SIZE",     "CUDA_VISIBLE_DEVICES"};
+/* Which rank it is, and what changes how CUDA works and how quick that is. */
+static const char *const variables[] = {"RANK",
+                                        "LOCAL_RANK",
+                                        "WORLD_SIZE",
+                                        "SLURM_PROCID",
+                                        "SLURM_JOB_ID",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "CUDA_VISIBLE_DEVICES",
+                                        "CUDA_LAUNCH_BLOCKING",
+                                        "CUDA_DEVICE_MAX_CONNECTIONS",
+                                        "CUDA_MODULE_LOADING",
+                                        "CUDA_CACHE_DISABLE",
+                                        "CUDA_FORCE_PTX_JIT",
+                                        "NVIDIA_TF32_OVERRIDE",
+                                        "PYTORCH_CUDA_ALLOC_CONF",
+                                        "PYTORCH_NO_CUDA_MEMORY_CACHING"};
 
 #define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
 
@@ -163,7 +178,7 @@ static void append_process(struct thread *t)
     meta_append_text(t, "live", gp.pool.is_file ? "file" : "memory");
 }
 
-static void append_ranks(struct thread *t)
+static void append_variables(struct thread *t)
 {
     for (size_t i = 0; i < VARIABLE_COUNT; i++) {
         char key[64];
@@ -198,7 +213,7 @@ static void append_api_table(struct thread *t)
 void identity_append_all(struct thread *writer)
 {
     append_process(writer);
-    append_ranks(writer);
+    append_variables(writer);
     append_api_table(writer);
     identity_append_anchor(writer);
 }

@@ -2,10 +2,12 @@
 /*
  * make_records DIR < SCRIPT: recordings of any records, as the script says, one line each:
  *
- *   process RANK    begins one (its file: RANK.gpuprof), with the threads 1 (python), 2 (the
- * device) and 3 (autograd); ended by the next or the end TYPE THREAD BEGIN DURATION CORRELATION
- * FLAGS CODE WEIGHT ARGUMENT,... TEXT a record; TYPE by its number, CODE by its number or the name
- * of a function, "-" for no arguments, which are numbers; those of a thread in the order of time
+ *   process RANK    begins one, with the threads 1 (python), 2 (the device) and 3 (autograd); ended
+ *                   by the next or the end
+ *   meta KEY=VALUE  what it says of itself
+ *   TYPE THREAD BEGIN DURATION CORRELATION FLAGS CODE WEIGHT ARGUMENT,... TEXT
+ *                   a record; TYPE by its number, CODE by its number or the name of a function, "-"
+ *                   for no arguments, which are numbers; those of a thread in the order of time
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +85,8 @@ int main(int argc, char **argv)
         if (begins) {
             begin_process(&b, rank);
             count++;
+        } else if (more && strncmp(line, "meta ", 5) == 0) {
+            builder_meta(&b, line + 5);
         } else if (more) {
             add_record(&b, line);
         }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/device_lanes.h"
+
+/* `ns`, but not before `from` and not behind `to`. */
+static uint64_t within(uint64_t ns, uint64_t from, uint64_t to)
+{
+    return ns < from ? from : ns > to ? to : ns;
+}
+
+/* Of the lane's parts, what is before `ns` is over, and alone from `alone_from` on. */
+static int use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
+                  lane_part_fn *over, void *context)
+{
+    struct lane_parts *parts = &d->parts[lane];
+    int error = 0;
+    while (error == 0 && parts->count) {
+        struct lane_part *part = &parts->list[parts->first];
+        if (part->known_ns >= ns)
+            break;
+        uint64_t end_ns = part->end_ns < ns ? part->end_ns : ns;
+        part->alone_ns += end_ns - within(alone_from, part->known_ns, end_ns);
+        part->known_ns = end_ns;
+        if (part->end_ns > ns)
+            break;
+        parts->first = (parts->first + 1) % LANE_PARTS_MAX;
+        parts->count--;
+        error = over(context, lane, part);
+    }
+    return error;
+}
+
+/* No work begins between at_ns and `ns`: each lane is covered from at_ns on, until its end. */
+int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over, void *context)
+{
+    uint64_t from_ns = d->at_ns;
+    int error = 0;
+    if (ns <= from_ns)
+        return 0;
+    if (d->end_ns[LANE_COMMUNICATION] <= from_ns && d->end_ns[LANE_COPIES] <= from_ns) {
+        d->alone_ns[LANE_COMPUTE] += within(d->end_ns[LANE_COMPUTE], from_ns, ns) - from_ns;
+        d->at_ns = ns; /* most of the time kernels are all there is */
+        return 0;
+    }
+    for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
+        uint64_t to_ns = within(d->end_ns[lane], from_ns, ns);
+        d->alone_ns[lane] += to_ns - from_ns;
+        if (d->parts[lane].count)
+            error = use_up(d, lane, from_ns, ns, over, context);
+        from_ns = to_ns;
+    }
+    d->at_ns = ns;
+    return error;
+}
+
+uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
+                          uint64_t end_ns, uint64_t what)
+{
+    struct lane_parts *parts = &d->parts[lane];
+    begin_ns = begin_ns < d->at_ns ? d->at_ns : begin_ns;
+    begin_ns = begin_ns < d->end_ns[lane] ? d->end_ns[lane] : begin_ns;
+    if (end_ns <= begin_ns)
+        return 0;
+    d->end_ns[lane] = end_ns;
+    if (lane == LANE_COMPUTE)
+        return end_ns - begin_ns;
+    uint32_t last = (parts->first + parts->count - 1) % LANE_PARTS_MAX;
+    if (parts->count == LANE_PARTS_MAX) {
+        parts->list[last].end_ns = end_ns;
+        return end_ns - begin_ns;
+    }
+    last = (parts->first + parts->count++) % LANE_PARTS_MAX;
+    parts->list[last] = (struct lane_part){
+        .begin_ns = begin_ns, .end_ns = end_ns, .known_ns = begin_ns, .what = what};
+    return end_ns - begin_ns;
+}
+
+uint64_t device_lanes_end(const struct device_lanes *d)
+{
+    uint64_t end_ns = d->at_ns;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        end_ns = d->end_ns[lane] > end_ns ? d->end_ns[lane] : end_ns;
+    return end_ns;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a device does at a time, each nanosecond once: it computes; or it communicates and does not
+ * compute; or it copies and does neither. Work comes in the order of its begins. Where several of a
+ * lane run at once, their time belongs to the one that began first (its *own* part); of that, what
+ * no lane before has is its time *alone*. Memory: LANE_PARTS_MAX own parts that reach beyond the
+ * last begin; further ones are one with the last.
+ */
+#ifndef GPUPROF_COLLECTOR_DEVICE_LANES_H
+#define GPUPROF_COLLECTOR_DEVICE_LANES_H
+
+#include <stdint.h>
+
+#define LANE_PARTS_MAX 32
+
+enum lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPIES, LANES };
+
+/* Of work in a lane other than the first. */
+struct lane_part {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t known_ns; /* all before is known ... */
+    uint64_t alone_ns; /* ... and so much of it alone */
+    uint64_t what;     /* for the user: what work that is */
+};
+
+struct lane_parts {
+    struct lane_part list[LANE_PARTS_MAX];
+    uint32_t first;
+    uint32_t count;
+};
+
+struct device_lanes {
+    uint64_t at_ns;                 /* all before is known */
+    uint64_t end_ns[LANES];         /* until when work that has begun covers each lane */
+    uint64_t alone_ns[LANES];       /* of each, so far */
+    struct lane_parts parts[LANES]; /* none of the first */
+};
+
+/* A part is over, and its alone_ns complete. 0 or an error. */
+typedef int lane_part_fn(void *context, enum lane lane, const struct lane_part *part);
+
+/* All before `ns` is known: parts that end by then are handed out. 0 or what `over` returned. */
+int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over, void *context);
+
+/* Work that begins now, which device_lanes_advance was told of. Returns its own nanoseconds. */
+uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
+                          uint64_t end_ns, uint64_t what);
+
+/* When the last one ends. */
+uint64_t device_lanes_end(const struct device_lanes *d);
+
+#endif

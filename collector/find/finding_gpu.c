@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/finding_gpu.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define COPY_ASYNC 1 /* of COPY_FLAGS, as CUPTI has it */
+
+enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
+
+/* What a sum is of: a name by its place, or a copy by its kind and memories. Of a part of a lane
+ * the stream + 1 stands above. */
+#define WHAT_COPY   (1ull << 32)
+#define WHAT_STREAM 33
+
+struct found_work {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    struct process *process;
+    uint64_t number; /* of a kernel's name */
+    uint64_t what;   /* of a copy that could be mended; 0: it could not */
+    uint32_t device;
+    uint32_t stream;
+    uint8_t type;
+};
+
+/* Of the places: their first words, which no process has. */
+enum { MAP_STREAM = 1u << 31, MAP_NAME };
+
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums)
+{
+    *g = (struct finding_gpu){.walk = walk, .sums = sums};
+    g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
+    g->names = array_room(NULL, 0, &g->name_capacity, sizeof *g->names, 64);
+    if (!g->waiting || !g->names)
+        return GPUPROF_NO_MEMORY;
+    g->names[g->name_count++] = (struct found_name){0}; /* for all that have none */
+    return 0;
+}
+
+void finding_gpu_release(struct finding_gpu *g)
+{
+    free(g->waiting);
+    free(g->devices);
+    free(g->streams);
+    free(g->names);
+    key_map_release(&g->places);
+}
+
+static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
+{
+    struct key key = {p->index, device, 0}; /* idle.c has the same order of devices */
+    *place = g->last_device;
+    if (*place < g->device_count && g->devices[*place].process == p &&
+        g->devices[*place].device == device)
+        return 0;
+    uint64_t known = key_map_get(&g->places, key);
+    if (!known && g->device_count == FOUND_DEVICES_MAX)
+        known = FOUND_DEVICES_MAX;
+    if (!known) {
+        struct found_device *devices =
+            array_room(g->devices, g->device_count, &g->device_capacity, sizeof *devices, 8);
+        if (!devices)
+            return GPUPROF_NO_MEMORY;
+        g->devices = devices;
+        devices[g->device_count] =
+            (struct found_device){.process = p, .device = device, .last_stream = FOUND_STREAMS_MAX};
+        known = ++g->device_count;
+        if (key_map_set(&g->places, key, known) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    *place = g->last_device = (uint32_t)known - 1;
+    return 0;
+}
+
+static int stream_of(struct finding_gpu *g, uint32_t device, uint64_t stream, uint32_t *place)
+{
+    struct found_device *d = &g->devices[device];
+    struct key key = {MAP_STREAM, device, stream};
+    *place = d->last_stream;
+    if (*place < g->stream_count && g->streams[*place].stream == stream)
+        return 0;
+    uint64_t known = key_map_get(&g->places, key);
+    if (!known && g->stream_count == FOUND_STREAMS_MAX)
+        known = FOUND_STREAMS_MAX;
+    if (!known) {
+        struct found_stream *streams =
+            array_room(g->streams, g->stream_count, &g->stream_capacity, sizeof *streams, 8);
+        if (!streams)
+            return GPUPROF_NO_MEMORY;
+        g->streams = streams;
+        streams[g->stream_count] = (struct found_stream){.device = device, .stream = stream};
+        known = ++g->stream_count;
+        if (key_map_set(&g->places, key, known) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    *place = d->last_stream = (uint32_t)known - 1;
+    return 0;
+}
+
+/* The kernel's name by its place + 1; 0: it is not there yet. */
+static int name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+{
+    unsigned slot = (unsigned)(number ^ (uint64_t)p->index << 4) % FOUND_RECENT;
+    *place = g->recent[slot].name;
+    if (*place && g->recent[slot].number == number && g->recent[slot].process == p->index)
+        return 0;
+    const struct kernel_name *name = walk_kernel(g->walk, p, number);
+    struct key key = {MAP_NAME, (uintptr_t)name, 0};
+    *place = name ? (uint32_t)key_map_get(&g->places, key) : 0;
+    if (name && !*place && g->name_count == FOUND_NAMES_MAX)
+        *place = 1;
+    if (name && !*place) {
+        struct found_name *names =
+            array_room(g->names, g->name_count, &g->name_capacity, sizeof *names, 64);
+        if (!names)
+            return GPUPROF_NO_MEMORY;
+        g->names = names;
+        names[g->name_count++] = (struct found_name){name, kernel_class_of(name)};
+        *place = g->name_count;
+        if (key_map_set(&g->places, key, *place) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    if (*place) {
+        g->recent[slot].process = p->index;
+        g->recent[slot].number = number;
+        g->recent[slot].name = *place;
+    }
+    return 0;
+}
+
+static bool is_pageable(uint64_t source, uint64_t destination)
+{
+    return source == MEMORY_PAGEABLE || destination == MEMORY_PAGEABLE;
+}
+
+/* Of a copy between host and device that could be quicker, or run beside kernels. */
+static uint64_t copy_what(const struct record *r)
+{
+    uint64_t kind = record_arg(r, COPY_KIND), source = record_arg(r, COPY_SOURCE);
+    uint64_t destination = record_arg(r, COPY_DESTINATION);
+    bool is_pinned = source == MEMORY_PINNED || destination == MEMORY_PINNED;
+    if ((source | destination) >> 8 || kind >> 16 || (source == destination) ||
+        (!is_pageable(source, destination) &&
+         !(is_pinned && record_arg(r, COPY_FLAGS) & COPY_ASYNC)))
+        return 0;
+    return WHAT_COPY | kind << 16 | source << 8 | destination;
+}
+
+/* ---- charging -------------------------------------------------------------------------------- */
+
+static int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
+                  uint64_t ns, uint64_t at_ns)
+{
+    g->devices[device].ns[kind] += ns;
+    return finding_sums_add(g->sums, kind, device, what, ns, at_ns);
+}
+
+struct over {
+    struct finding_gpu *gpu;
+    uint32_t device;
+};
+
+static int part_is_over(void *context, enum lane lane, const struct lane_part *part)
+{
+    const struct over *o = context;
+    uint64_t what = part->what & ((1ull << WHAT_STREAM) - 1);
+    uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
+    if (lane != LANE_COPIES || !what || !part->alone_ns)
+        return 0;
+    if (is_pageable(what >> 8 & 0xff, what & 0xff))
+        return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->alone_ns,
+                      part->begin_ns);
+    o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
+    return finding_sums_add(o->gpu->sums, FINDING_ONE_STREAM, o->device, what, part->alone_ns,
+                            part->begin_ns);
+}
+
+static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
+{
+    struct over over = {g, device};
+    return device_lanes_advance(&g->devices[device].lanes, ns, part_is_over, &over);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
+{
+    return link->duration_ns < TINY_NS && link->own_ns
+               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->own_ns, link->begin_ns)
+               : 0;
+}
+
+/* What a chain has not been charged with: too few, or the longest, which would stay. */
+static int chain_close(struct finding_gpu *g, struct found_stream *s)
+{
+    int error = 0;
+    uint32_t kept = s->chain_count < CHAIN_MIN ? s->chain_count : 1;
+    for (uint32_t i = 0; error == 0 && i < kept; i++)
+        error = charge_tiny(g, s->device, &s->links[i]);
+    s->chain_count = 0;
+    return error;
+}
+
+/* Of two, the longer one stays, in *longest; the other one is charged. */
+static int chain_charge(struct finding_gpu *g, uint32_t device, struct chain_link *longest,
+                        struct chain_link link)
+{
+    if (link.own_ns > longest->own_ns) {
+        struct chain_link shorter = *longest;
+        *longest = link;
+        link = shorter;
+    }
+    return charge(g, FINDING_UNFUSED_ELEMENTWISE, device, link.name, link.own_ns, link.begin_ns);
+}
+
+static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct chain_link *link)
+{
+    int error = 0;
+    uint64_t end_ns = link->begin_ns + link->duration_ns;
+    if (s->chain_count && link->begin_ns > s->end_ns && link->begin_ns - s->end_ns > CHAIN_GAP_NS)
+        error = chain_close(g, s);
+    s->end_ns = s->chain_count && s->end_ns > end_ns ? s->end_ns : end_ns;
+    if (++s->chain_count < CHAIN_MIN) {
+        s->links[s->chain_count - 1] = *link;
+        return error;
+    }
+    for (uint32_t i = 1; error == 0 && s->chain_count == CHAIN_MIN && i < CHAIN_MIN - 1; i++)
+        error = chain_charge(g, s->device, &s->links[0], s->links[i]);
+    s->chain_count = CHAIN_MIN; /* and more */
+    return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
+}
+
+static int take_kernel(struct finding_gpu *g, const struct found_work *w, uint32_t name)
+{
+    struct found_stream *s = &g->streams[w->stream];
+    enum kernel_class class = g->names[name].class;
+    enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
+    struct chain_link link = {
+        .name = name,
+        .own_ns = device_lanes_add(&g->devices[w->device].lanes, lane, w->begin_ns, w->end_ns, 0),
+        .duration_ns = w->end_ns - w->begin_ns,
+        .begin_ns = w->begin_ns,
+    };
+    s->has_kernels = true;
+    if (class == KERNEL_ELEMENTWISE)
+        return chain_add(g, s, &link);
+    int error = chain_close(g, s);
+    if (error < 0 || class == KERNEL_COMMUNICATION)
+        return error;
+    return class == KERNEL_FP32_GEMM
+               ? charge(g, FINDING_FP32_GEMM, w->device, name, link.own_ns, link.begin_ns)
+               : charge_tiny(g, w->device, &link);
+}
+
+/* ---- work, in the order of time -------------------------------------------------------------- */
+
+static int take_work(struct finding_gpu *g, const struct found_work *w, uint32_t name)
+{
+    struct device_lanes *lanes = &g->devices[w->device].lanes;
+    int error = advance(g, w->device, w->begin_ns);
+    if (error < 0)
+        return error;
+    if (w->type == RECORD_KERNEL)
+        return take_kernel(g, w, name);
+    enum lane lane = w->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
+    g->streams[w->stream].has_kernels |= lane == LANE_COMPUTE;
+    device_lanes_add(lanes, lane, w->begin_ns, w->end_ns,
+                     (w->stream + 1ull) << WHAT_STREAM | w->what);
+    return chain_close(g, &g->streams[w->stream]);
+}
+
+/* Those at the head whose names are known by now, and `all` the same without. */
+static int take_waiting(struct finding_gpu *g, bool all)
+{
+    int error = 0;
+    while (error == 0 && g->waiting_count) {
+        const struct found_work *w = &g->waiting[g->waiting_first];
+        uint32_t name = 1;
+        error = w->type == RECORD_KERNEL ? name_of(g, w->process, w->number, &name) : 0;
+        if (!name && !all && g->waiting_count < GPU_WAITING_MAX)
+            return error;
+        if (error == 0)
+            error = take_work(g, w, name ? name - 1 : 0);
+        g->waiting_first = (g->waiting_first + 1) % GPU_WAITING_MAX;
+        g->waiting_count--;
+    }
+    return error;
+}
+
+int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    struct found_work w = {.begin_ns = e->begin_ns,
+                           .end_ns = e->end_ns,
+                           .process = e->process,
+                           .number = record_arg(r, KERNEL_NAME_INDEX),
+                           .what = r->type == RECORD_COPY ? copy_what(r) : 0,
+                           .type = r->type};
+    uint32_t name = 1;
+    int error = device_of(g, w.process, record_arg(r, KERNEL_DEVICE), &w.device);
+    if (error == 0)
+        error = stream_of(g, w.device, record_arg(r, KERNEL_STREAM), &w.stream);
+    if (error == 0 && g->waiting_count)
+        error = take_waiting(g, false);
+    if (error == 0 && r->type == RECORD_KERNEL && !g->waiting_count)
+        error = name_of(g, w.process, w.number, &name);
+    if (error < 0)
+        return error;
+    if (!g->waiting_count && name)
+        return take_work(g, &w, name - 1);
+    g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
+    return 0;
+}
+
+/* Tensor cores came with compute capability 7.0. */
+static bool has_tensor_cores(const struct finding_gpu *g, const struct found_device *d)
+{
+    const struct surveyed_device *known = survey_device(&g->walk->survey, d->process, d->device);
+    return known && known->limits.major >= 7;
+}
+
+/* Copies that wait for kernels, and kernels for them, cost what the shorter of both takes; unless
+ * the program has a stream for copies already. */
+static void charge_one_stream(struct finding_gpu *g)
+{
+    for (uint32_t i = 0; i < g->stream_count; i++) {
+        const struct found_stream *s = &g->streams[i];
+        struct found_device *d = &g->devices[s->device];
+        uint64_t *ns = &d->ns[FINDING_ONE_STREAM];
+        if (s->has_kernels && *ns != UINT64_MAX)
+            *ns += s->copies_alone_ns;
+        else if (s->copies_alone_ns)
+            *ns = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < g->device_count; i++) {
+        uint64_t *ns = &g->devices[i].ns[FINDING_ONE_STREAM];
+        uint64_t compute_ns = g->devices[i].lanes.alone_ns[LANE_COMPUTE];
+        *ns = *ns == UINT64_MAX ? 0 : *ns < compute_ns ? *ns : compute_ns;
+    }
+}
+
+int finding_gpu_end(struct finding_gpu *g)
+{
+    int error = take_waiting(g, true);
+    for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
+        error = chain_close(g, &g->streams[i]);
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
+        struct found_device *d = &g->devices[i];
+        error = advance(g, i, device_lanes_end(&d->lanes));
+        if (!has_tensor_cores(g, d))
+            d->ns[FINDING_FP32_GEMM] = 0;
+    }
+    charge_one_stream(g);
+    return error;
+}
+
+const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
+                             char text[static GPU_TITLE_BYTES])
+{
+    if (what & WHAT_COPY)
+        return copy_title(what >> 16 & 0xffff, what >> 8 & 0xff, what & 0xff, text);
+    const struct kernel_name *name = g->names[what].name;
+    return name ? name->shown : "kernels without a name";
+}

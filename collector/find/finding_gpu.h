@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What work of devices tells: products of matrices in FP32, chains of element-wise kernels, tiny
+ * kernels, copies that nothing hides. Each nanosecond of a device is charged at most once
+ * (device_lanes.h).
+ *
+ * What a kernel does is known by its name, which may stand a little behind it: until it is there,
+ * this kernel and what follows wait, at most GPU_WAITING_MAX of them; then the first has none.
+ * Memory: 64 bytes for each of those; 1.8 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
+ * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h.
+ */
+#ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
+#define GPUPROF_COLLECTOR_FINDING_GPU_H
+
+#include <stdbool.h>
+
+#include "find/device_lanes.h"
+#include "find/finding_kind.h"
+#include "find/finding_sums.h"
+#include "find/kernel_class.h"
+#include "model/event_walk.h"
+#include "record/gpu_record.h"
+
+#define FOUND_DEVICES_MAX 4096 /* more are one with the last, and so the others */
+#define FOUND_STREAMS_MAX (1u << 16)
+#define FOUND_NAMES_MAX   (1u << 16)
+#define FOUND_RECENT      256
+#define GPU_WAITING_MAX   4096
+
+#define CHAIN_MIN    3       /* kernels: of fewer nothing is to be had */
+#define CHAIN_GAP_NS 1000000 /* what is that far apart is not one chain */
+#define TINY_NS      5000    /* a kernel that is shorter takes about as long to start as to run */
+
+struct found_device {
+    struct process *process;
+    uint64_t device;
+    uint32_t last_stream; /* that was asked for last */
+    struct device_lanes lanes;
+    uint64_t ns[FINDING_KINDS]; /* that is charged to each */
+};
+
+/* A kernel of a chain. */
+struct chain_link {
+    uint32_t name;
+    uint64_t own_ns;
+    uint64_t duration_ns;
+    uint64_t begin_ns;
+};
+
+struct found_stream {
+    uint32_t device;
+    uint64_t stream;
+    bool has_kernels;
+    uint64_t copies_alone_ns; /* of those that could run beside kernels */
+    uint64_t end_ns;          /* of the last kernel of the chain */
+    uint32_t chain_count;
+    struct chain_link links[CHAIN_MIN - 1]; /* the first ones; then the longest so far */
+};
+
+struct found_name {
+    const struct kernel_name *name; /* NULL: nobody knows */
+    enum kernel_class class;
+};
+
+struct found_work;
+
+struct finding_gpu {
+    struct walk *walk;
+    struct finding_sums *sums;    /* a view */
+    struct found_device *devices; /* owned, and so what follows */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    uint32_t last_device;
+    struct found_stream *streams;
+    uint32_t stream_count;
+    uint32_t stream_capacity;
+    struct found_name *names;
+    uint32_t name_count;
+    uint32_t name_capacity;
+    struct key_map places; /* of all three: device, stream and name; + 1 */
+    struct {
+        uint32_t process;
+        uint32_t name; /* its place + 1; 0: free */
+        uint64_t number;
+    } recent[FOUND_RECENT];
+    struct found_work *waiting; /* a ring */
+    uint32_t waiting_first;
+    uint32_t waiting_count;
+};
+
+/* `walk` and `sums` must stay. 0 or GPUPROF_NO_MEMORY; finding_gpu_release in both cases. */
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums);
+void finding_gpu_release(struct finding_gpu *g);
+
+/* Each slice with work of a device, in the order of time. 0 or an error. */
+int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
+
+/* Behind the last one. 0 or an error. */
+int finding_gpu_end(struct finding_gpu *g);
+
+/* The name of what a sum of these findings is of, as people know it; a view or `text`. */
+const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
+                             char text[static GPU_TITLE_BYTES]);
+
+#endif

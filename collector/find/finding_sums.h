@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What findings are made of, by name: how often and for how long something was charged to a finding
+ * on a device. Memory: 150 bytes a row, of which there are FINDING_SUMS_FREE and one more for each
+ * FINDING_SUM_BYTES of the files, FINDING_SUMS_MAX at most; what is beyond has no name.
+ */
+#ifndef GPUPROF_COLLECTOR_FINDING_SUMS_H
+#define GPUPROF_COLLECTOR_FINDING_SUMS_H
+
+#include "base/key_map.h"
+
+#define FINDING_SUMS_FREE   4096u
+#define FINDING_SUM_BYTES   64u
+#define FINDING_SUMS_MAX    (1u << 18)
+#define FINDING_SUMS_RECENT 64
+
+struct finding_sum {
+    uint32_t device; /* its place among those of findings */
+    uint32_t kind;   /* enum finding_id */
+    uint64_t what;   /* for its user: what it is the name of */
+    uint64_t count;
+    uint64_t ns;
+    uint64_t longest_ns;
+    uint64_t at_ns; /* the longest one began then */
+};
+
+struct finding_sums {
+    struct finding_sum *rows; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t rows_max;
+    struct key_map places; /* of rows + 1 */
+    uint32_t
+        recent[FINDING_SUMS_RECENT]; /* likewise; most are of rows that were asked for before */
+};
+
+/* For files of so many bytes. */
+void finding_sums_init(struct finding_sums *s, uint64_t bytes);
+void finding_sums_release(struct finding_sums *s);
+
+/* One more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
+int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                     uint64_t ns, uint64_t at_ns);
+
+/* The rows of a finding on a device, those with most time first: at most `most`, their number. */
+uint32_t finding_sums_top(const struct finding_sums *s, uint32_t kind, uint32_t device,
+                          const struct finding_sum **top, uint32_t most);
+
+#endif

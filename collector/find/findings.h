@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of a recording is worth mending: each finding with what it costs, where, the evidence, what
+ * to do and what to run next. GUIDE.md, "Findings", has what each measures and when it is said.
+ *
+ * A finding is of one device of one process, the one that it costs most; of how many others there
+ * is the same is said with it. Each nanosecond of a device is charged to one finding at most: what
+ * the device did by finding_gpu.h, the rest by idle.h.
+ */
+#ifndef GPUPROF_COLLECTOR_FINDINGS_H
+#define GPUPROF_COLLECTOR_FINDINGS_H
+
+#include "find/finding_gpu.h"
+#include "find/finding_kind.h"
+#include "find/idle.h"
+#include "table/table.h"
+
+#define FINDING_ROWS 3
+
+/* What a finding is made of, and where the longest of it is. */
+struct finding_row {
+    char *name; /* owned, as recorded: whoever prints it cleans it */
+    uint64_t count;
+    uint64_t ns;
+    uint64_t longest_ns;         /* of one of them, ... */
+    uint64_t at_ns;              /* ... which began then; as struct event has it */
+    const struct thread *thread; /* NULL: not known, or of no thread */
+};
+
+struct finding {
+    const struct finding_kind *kind;
+    uint64_t ns;                   /* that it costs the device */
+    uint64_t window_ns;            /* of all that the device had (idle.h) */
+    const struct process *process; /* whose device it is */
+    uint64_t device;               /* UINT64_MAX: of none */
+    uint64_t devices;              /* that have it, this one included */
+    uint64_t total_ns;             /* of all these */
+    struct finding_row rows[FINDING_ROWS];
+    uint32_t row_count;
+};
+
+/* The call that has been open longest, of those that had not returned. */
+struct finding_hang {
+    const struct process *process; /* NULL: there is none */
+    const struct thread *thread;
+    struct idle_place place;
+    uint64_t begin_ns;
+    uint64_t ns;
+};
+
+struct findings {
+    struct walk *walk;
+    const struct idle *idle; /* a view */
+    struct finding_sums sums;
+    struct finding_gpu gpu;
+    struct finding_hang hang;
+    struct finding list[FINDING_KINDS]; /* those that cost most first */
+    uint32_t count;
+};
+
+/* `walk` and `idle` must stay. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
+int findings_init(struct findings *f, struct walk *walk, const struct idle *idle);
+void findings_release(struct findings *f);
+
+struct consumer findings_consumer(struct findings *f);
+
+/* After the walk and idle_finish: makes the list. 0 or GPUPROF_NO_MEMORY. */
+int findings_finish(struct findings *f);
+
+/* Of a struct findings, which may be NULL. (findings_print.c) */
+extern const struct table_info findings_table;
+
+#endif

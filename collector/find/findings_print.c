@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of findings. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "find/findings.h"
+#include "read/process_title.h"
+
+#define WRAP_COLUMNS 54
+
+enum {
+    TITLE,
+    ID,
+    NS,
+    SHARE,
+    WINDOW,
+    TOTAL,
+    DEVICES,
+    RANK,
+    HOST,
+    PID,
+    DEVICE,
+    EVIDENCE,
+    ADVICE,
+    NEXT,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [TITLE] = {"title", "finding", COLUMN_LINES},
+    [ID] = {"id"},
+    [NS] = {"ns", "costs", COLUMN_NS, 12},
+    [SHARE] = {"share", "of all", COLUMN_SHARE, 7},
+    [WINDOW] = {"window_ns", .type = COLUMN_NUMBER},
+    [TOTAL] = {"total_ns", .type = COLUMN_NUMBER},
+    [DEVICES] = {"devices", .type = COLUMN_NUMBER},
+    [RANK] = {"rank"},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [DEVICE] = {"device", .type = COLUMN_NUMBER, .ascending = true},
+    [EVIDENCE] = {"evidence", .type = COLUMN_LIST},
+    [ADVICE] = {"advice"},
+    [NEXT] = {"next"},
+};
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct findings *f = t->source;
+    t->count = f ? f->count : 0;
+    t->is_there = f && (f->count || format == FORMAT_JSON);
+}
+
+/* Since the recording's first event. */
+static uint64_t since(const struct findings *f, uint64_t at_ns)
+{
+    uint64_t origin_ns = f->walk->survey.origin_ns;
+    return at_ns > origin_ns ? at_ns - origin_ns : 0;
+}
+
+static void put_evidence(const struct findings *f, const struct finding *found, FILE *out)
+{
+    fputc('[', out);
+    for (uint32_t i = 0; i < found->row_count; i++) {
+        const struct finding_row *row = &found->rows[i];
+        char *name = json_string(row->name, strlen(row->name));
+        fprintf(out,
+                "%s{\"name\": %s, \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, "
+                "\"at_ns\": %llu",
+                i ? ", " : "", name ? name : "\"?\"", (unsigned long long)row->count,
+                (unsigned long long)row->ns, (unsigned long long)row->longest_ns,
+                (unsigned long long)since(f, row->at_ns));
+        fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
+        free(name);
+    }
+    fputc(']', out);
+}
+
+/* The text as lines that a terminal of 80 columns has room for, behind the table's numbers. */
+static void put_wrapped(const char *text, FILE *out)
+{
+    while (*text) {
+        size_t length = strlen(text);
+        size_t last = 0;
+        for (size_t i = 0; length > WRAP_COLUMNS && i <= WRAP_COLUMNS; i++)
+            last = text[i] == ' ' ? i : last;
+        length = last ? last : length;
+        fprintf(out, "\n%.*s", (int)length, text);
+        text += length + (text[length] == ' ');
+    }
+}
+
+/* What a finding says to people: its evidence, what to do and what to run stand below its title. */
+static void put_text(const struct findings *f, const struct finding *found, FILE *out)
+{
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
+    const char *rank = process_rank(found->process);
+    fputs(found->kind->title, out);
+    if (rank)
+        fprintf(out, ", rank %.16s", rank);
+    else if (f->walk->rec->count > 1)
+        fprintf(out, ", process %u", found->process->header.pid);
+    if (found->device != UINT64_MAX)
+        fprintf(out, ", GPU %llu", (unsigned long long)found->device);
+    if (found->devices > 1)
+        fprintf(out, " (and %llu more)", (unsigned long long)found->devices - 1);
+    for (uint32_t i = 0; i < found->row_count; i++) {
+        const struct finding_row *row = &found->rows[i];
+        char *clean = json_line(row->name);
+        fprintf(out, "\n%s: %s, %s times, the longest after %s", clean ? clean : "?",
+                time_text(a, row->ns), count_text(b, row->count),
+                time_text(c, since(f, row->at_ns)));
+        free(clean);
+    }
+    put_wrapped(found->kind->advice, out);
+    fprintf(out, "\nnext: %s", found->kind->next);
+}
+
+static struct cell printed(const struct findings *f, const struct finding *found,
+                           void (*put)(const struct findings *, const struct finding *, FILE *))
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return cell_owned(NULL);
+    put(f, found, out);
+    return cell_owned(fclose(out) == 0 ? text : NULL);
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct findings *f = t->source;
+    const struct finding *found = &f->list[index];
+    cells[TITLE] = cell_text(found->kind->title);
+    cells[ID] = cell_text(found->kind->id);
+    cells[NS] = cell_number(found->ns);
+    cells[SHARE] = cell_share(found->ns, found->window_ns);
+    cells[WINDOW] = cell_number(found->window_ns);
+    cells[TOTAL] = cell_number(found->total_ns);
+    cells[DEVICES] = cell_number(found->devices);
+    cells[RANK] = cell_text(process_rank(found->process));
+    cells[HOST] = cell_text(found->process->header.host);
+    cells[PID] = cell_number(found->process->header.pid);
+    if (found->device != UINT64_MAX)
+        cells[DEVICE] = cell_number(found->device);
+    cells[ADVICE] = cell_text(found->kind->advice);
+    cells[NEXT] = cell_text(found->kind->next);
+    if (format == FORMAT_JSON)
+        cells[EVIDENCE] = printed(f, found, put_evidence);
+    if (format == FORMAT_TEXT)
+        cells[TITLE] = printed(f, found, put_text);
+    if (format == FORMAT_CSV)
+        cells[TITLE] = cell_text(found->kind->id);
+}
+
+const struct table_info findings_table = {
+    .name = "findings",
+    .key = "findings",
+    .title = "what to mend",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {NS, SHARE},
+    .csv = {{CSV_FINDING, NULL, 0, 0, {[FIELD_TOTAL] = NS, [FIELD_COUNT] = DEVICES}}},
+    .csv_count = 1,
+    .is_summary = true,
+    .text_none = ": nothing costs enough to be worth it",
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+};

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report finds worth mending, held against recordings of which that is known."""
+
+import csv
+import io
+import json
+import random
+import re
+
+import fault_truth
+import made_findings
+import pytest
+import toolchain
+from conftest import ROOT
+from made_findings import (ADD, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RANK, RELU, TO_HOST, TYPES, US,
+                           Job)
+
+# Of the window, in percent, and in milliseconds: as GUIDE has them.
+ROW = re.compile(r"\| `([a-z0-9-]+)` \| .* \| (?:(\d+) %, )?(\d+) ms \| ")
+THRESHOLDS = {row[1]: (int(row[2] or 0), int(row[3]))
+              for row in map(ROW.match, (ROOT / "GUIDE.md").read_text().splitlines()) if row}
+
+
+@pytest.fixture(name="found")
+def fixture_found(run_verb, make_records):
+    """found(JOB, ...): the findings of a report on these processes."""
+    def run(*jobs, name="data"):
+        folder = make_records((line for job in jobs for line in job.lines()), name=name)
+        return json.loads(run_verb("report", "--format=json", "--table=findings",
+                                   folder).stdout)["findings"]
+    return run
+
+
+# ---- each at its threshold ---------------------------------------------------------------------
+
+def gemms(job, ns):
+    for _ in range(4):
+        job.kernel(GEMM, ns // 4)
+
+
+def chains(job, ns):
+    for _ in range(3):
+        job.kernel(ADD, ns // 2)
+
+
+def tiny(job, ns):
+    for _ in range(ns // 4000):
+        job.kernel("small", 4000)
+
+
+def pageable(job, ns):
+    for _ in range(5):
+        job.copy(ns // 5)
+        job.kernel(PLAIN, MS)
+
+
+def pinned(job, ns):
+    for kind in (made_findings.TO_DEVICE, TO_HOST):
+        job.copy(ns // 2, PINNED, kind)
+
+
+def launches(job, ns, count=10, name="cudaLaunchKernel"):
+    """The GPU idles while the calls go on; each kernel is there when its launch returns."""
+    job.kernel(PLAIN, MS, call=job.call())
+    for _ in range(count):
+        call = job.call(name, ns=ns // count)
+        job.now += ns // count
+        job.kernel(PLAIN, 2 * MS, call=call)
+
+
+def own_code(job, ns):
+    job.kernel(PLAIN, MS, call=job.call(ns=MS // 2))
+    for _ in range(10):
+        job.now += ns // 10 - US
+        call = job.call(ns=US)
+        job.now += US
+        job.kernel(PLAIN, 2 * MS, call=call)
+
+
+def blocking(job, ns):
+    job.meta.append("env.CUDA_LAUNCH_BLOCKING=1")
+    own_code(job, ns)
+
+
+def synchronised(job, ns):
+    """The thread waits for each kernel, then takes as long as is said to launch the next one."""
+    for i in range(11):
+        call = job.call(ns=US)
+        job.now += US
+        begin = job.now
+        job.kernel(PLAIN, MS + ns // 10, call=call)
+        if i < 10:
+            job.call("cudaStreamSynchronize", at=begin + US, ns=job.now - begin + US)
+            job.now += ns // 10 - US
+
+
+def allocated(job, ns):
+    job.kernel(PLAIN, MS, call=job.call(ns=US))
+    for _ in range(10):
+        job.call("cudaMalloc", ns=ns // 10 - US)
+        job.now += ns // 10 - US
+        call = job.call(ns=US)
+        job.now += US
+        job.kernel(PLAIN, 2 * MS, call=call)
+
+
+def communicates(job, ns):
+    for _ in range(10):
+        job.kernel(NCCL, ns // 10)
+        job.kernel(PLAIN, 2 * MS)
+
+
+def loads(job, ns):
+    job.kernel(PLAIN, MS, call=job.call())
+    for _ in range(10):
+        job.add(TYPES["push"], MAIN, job.now + 1, args=[0] * 6, text="next_batch")
+        job.now += ns // 10
+        job.add(TYPES["pop"], MAIN, job.now - 2 * US, args=[0])
+        job.kernel(PLAIN, 2 * MS, call=job.call(at=job.now - US))
+
+
+def starts(job, ns):
+    job.now += ns
+
+
+FAULTS = {"fp32-gemm": gemms, "unfused-elementwise": chains, "tiny-kernels": tiny,
+          "pageable-copies": pageable, "one-stream": pinned, "launch-bound": launches,
+          "host-bound": own_code, "launch-blocking": blocking, "sync-in-loop": synchronised,
+          "allocation-churn": allocated, "exposed-communication": communicates,
+          "slow-loader": loads, "start-up": starts}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("of", (0.5, 1.5))
+def test_threshold(found, kind, of):
+    """Where the minimum counts, and where the share does."""
+    share, floor = THRESHOLDS[kind]
+    window = int(100 / share * floor * MS * of)
+    limit = max(share * window // 100, floor * MS)
+    for factor in (9, 11):
+        job = Job()
+        FAULTS[kind](job, limit * factor // 10)
+        job.fill(window)
+        rows = found(job, name=str(factor))
+        assert [row["id"] for row in rows] == [kind] * (factor == 11)
+    assert abs(rows[0]["ns"] / (limit * 1.1) - 1) < 0.03
+    assert abs(rows[0]["window_ns"] / window - 1) < 0.001
+    assert abs(rows[0]["share"] - rows[0]["ns"] / window) < 0.001
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+def test_hang(run_collector, tmp_path):
+    """The wait that never ends is no synchronisation too many."""
+    run = fault_truth.Run(tmp_path, "hang", options=["--backtrace=launch"])
+    done = run_collector("report", "--format=json", "--table=findings", run.data)
+    first, *others = json.loads(done.stdout)["findings"]
+    assert first["id"] == "hang" and "device" not in first
+    assert first["ns"] > 1500 * MS and first["ns"] < first["window_ns"]
+    row, = first["evidence"]
+    assert "cuStreamSynchronize" in row["name"] or run.lines[0] in row["name"]
+    assert row["tid"] == run.processes[0].pid
+    assert sum(other["ns"] for other in others) + first["ns"] <= first["window_ns"]
+
+
+@pytest.mark.parametrize("share, count", ((45, 0), (55, 2)))
+def test_straggler(found, share, count):
+    """Of 10 s the other rank waits so many thousandths; who is late does not wait."""
+    jobs = [Job(RANK), Job(RANK + 1)]
+    for step in range(10):
+        begin = max(job.now for job in jobs) + step
+        for late, job in enumerate(jobs):
+            job.now = begin
+            job.kernel(PLAIN, 800 * MS + late * share * MS)
+            job.kernel(NCCL, 150 * MS + (1 - late) * share * MS)
+    rows = found(*jobs)
+    found_here = [row for row in rows if row["id"] == "straggler"]
+    assert len(found_here) == (count > 0)
+    for row in found_here:
+        assert row["rank"] == str(RANK + 1) and abs(row["ns"] / (10 * share * MS) - 1) < 0.01
+        assert row["evidence"][0]["name"] == f"rank {RANK + 1}"
+
+
+def test_healthy(found):
+    job = Job()
+    job.fill(2000 * MS)
+    job.copy(500 * MS, PINNED, at=100 * MS, stream=13)  # beside kernels
+    assert found(job) == []
+
+
+# ---- what is charged to what -------------------------------------------------------------------
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_nanosecond_once(found, seed):
+    dice = random.Random(seed)
+    job = Job()
+    copies = [(made_findings.PAGEABLE, True), (PINNED, True), (PINNED, False)]
+    names = (GEMM, GEMM, ADD, ADD, ADD, RELU, RELU, NCCL, PLAIN)
+    while job.now < 1000 * MS:
+        at = max(US, job.now + dice.choice((-900, -500, 0, 0, 0, 0, 0, 0, 0, 300, 1100)) * US)
+        stream = dice.choice((7, 7, 7, 7, 7, 7, 8))
+        if dice.random() < 0.4:
+            memory, is_async = dice.choice(copies)
+            job.copy(dice.randrange(1, 3000) * US, memory, is_async=is_async, at=at,
+                     stream=dice.choice((stream, 9)) if seed == 0 else stream)
+        for _ in range(dice.randrange(5)):
+            job.kernel(dice.choice(names), dice.randrange(1, 3000) * US, stream, at)
+            at = max(US, job.now + dice.choice((-900, 0, 0, 0, 0, 0, 0, 10)) * US)
+        if dice.random() < 0.2:
+            for _ in range(250):
+                job.kernel(dice.choice((ADD, RELU, PLAIN)), 4000)
+    rows, cost = found(job), made_findings.costs(job)
+    window = max(w.end for w in job.works)
+    limits = {kind: max(share * window // 100, floor * MS)
+              for kind, (share, floor) in THRESHOLDS.items()}
+    assert {row["id"]: row["ns"] for row in rows} == \
+        {kind: ns for kind, ns in cost.items() if ns > limits[kind]}
+    assert [row["ns"] for row in rows] == sorted((row["ns"] for row in rows), reverse=True)
+    assert sum(cost.values()) <= window
+
+
+# ---- what is no fault --------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["ampere_fp16_s16816gemm_fp16_128x128_tn",
+                                  "cutlass_80_tensorop_s1688gemm_128x128",
+                                  "implicit_convolve_sgemm<__half, 128>", "ampere_dgemm_64x64"])
+def test_products_on_tensor_cores(found, name):
+    job = Job()
+    job.kernel(name, 900 * MS)
+    assert found(job) == []
+
+
+def test_no_tensor_cores(found):
+    for major, count in ((6, 0), (7, 1)):
+        job = Job(major=major)
+        gemms(job, 900 * MS)
+        assert len(found(job, name=str(major))) == count
+
+
+def test_copies_in_a_stream_of_their_own(found):
+    job = Job()
+    pinned(job, 500 * MS)
+    job.copy(100 * MS, PINNED, stream=13)
+    job.fill(1000 * MS)
+    assert found(job) == []
+
+
+def test_short_chains(found):
+    job = Job()
+    while job.now < 1000 * MS:
+        for name in (ADD, RELU, PLAIN):
+            job.kernel(name, 10 * MS)
+    assert found(job) == []
+
+
+def test_names_that_come_late(found):
+    job = Job()
+    job.names_behind = 500 * MS
+    for _ in range(1000):
+        gemms(job, MS)
+    row, = found(job)
+    assert row["id"] == "fp32-gemm" and row["ns"] == 1000 * MS
+
+
+def test_kernels_without_a_name(found):
+    job = Job()
+    for _ in range(30000):
+        job.kernel(None, 4000)
+    row, = found(job)
+    assert row["id"] == "tiny-kernels" and row["ns"] == 120 * MS
+    assert row["evidence"][0]["name"] == "kernels without a name"
+
+
+# ---- what is said ------------------------------------------------------------------------------
+
+def test_the_worst_device(found):
+    jobs = [Job(rank) for rank in (400, 401, 402)]
+    for job, ns in zip(jobs, (300, 500, 20)):
+        gemms(job, ns * MS)
+        job.fill(1000 * MS)
+    row, = found(*jobs)
+    assert (row["rank"], row["devices"], row["device"]) == ("401", 2, 0)
+    assert row["ns"] == 500 * MS and row["total_ns"] == 800 * MS
+
+
+def test_evidence(found, run_verb, tmp_path):
+    job = Job()
+    for name, ns in (("a_sgemm", 100), ("b_sgemm", 30), ("c_sgemm", 40), ("d_sgemm", 10),
+                     ("a_sgemm", 200)):
+        job.kernel(name, ns * MS)
+    row, = found(job)
+    evidence = [(r["name"], r["count"], r["ns"] // MS, r["longest_ns"] // MS, r["at_ns"] // MS)
+                for r in row["evidence"]]
+    assert evidence == [("a_sgemm", 2, 300, 200, 180), ("c_sgemm", 1, 40, 40, 130),
+                        ("b_sgemm", 1, 30, 30, 100)]
+    assert row["next"].startswith("gpuprof ") and row["advice"].endswith(".")
+    text = run_verb("report", "--table=findings", tmp_path / "data").stdout
+    assert "\nwhat to mend\n" in text and row["title"] in text and "a_sgemm: 300.000 ms" in text
+    rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", tmp_path / "data").stdout))
+    made = [r for r in rows if r["kind"] == "finding"]
+    assert [(r["function"], r["total_ns"], r["count"]) for r in made] == \
+        [("fp32-gemm", str(380 * MS), "1")]
