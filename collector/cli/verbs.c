@@ -32,7 +32,7 @@ const struct verb verbs[] = {
     {"view", view_verb, NULL,
      OPTION_PORT | OPTION_OPEN | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "show the trace of recordings in a browser"},
+     "DIR|FILE...", "show the page and the trace of recordings in a browser"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb,

@@ -18,6 +18,7 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "error.h"
+#include "page/page_verb.h"
 #include "trace/merge.h"
 #include "view/http_server.h"
 
@@ -26,7 +27,13 @@
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "                \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-enum resource { INDEX, PERFETTO, SCRIPT, STYLE, TRACE, RESOURCES };
+/* Of the page, which has its style and its script in it, and in its own policy their hashes: what
+ * both policies let through goes. */
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "                  \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+enum resource { INDEX, PERFETTO, SCRIPT, STYLE, PAGE, TRACE, RESOURCES };
 
 /* ---- what is served -------------------------------------------------------------------------- */
 
@@ -41,6 +48,7 @@ static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options 
     struct options own = *options;
     int status;
     own.output = "-";
+    own.format = FORMAT_HTML;
     fflush(NULL);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
@@ -58,7 +66,7 @@ static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options 
             return EXIT_ENVIRONMENT;
     if (WIFEXITED(status))
         return (enum exit_code)WEXITSTATUS(status);
-    message("view: the process that made the trace was ended by signal %d", WTERMSIG(status));
+    message("view: the process that read the recording was ended by signal %d", WTERMSIG(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -180,9 +188,10 @@ static int stop_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static enum exit_code serve_trace(const struct options *options, int trace, const char *name)
+static enum exit_code serve_all(const struct options *options, int page, int trace,
+                                const char *name)
 {
-    struct stat status;
+    struct stat of_page, of_trace;
     char *index = fill(view_index, name);
     char *perfetto = fill(view_perfetto, name);
     struct http_resource resources[RESOURCES + 1] = {
@@ -190,6 +199,10 @@ static enum exit_code serve_trace(const struct options *options, int trace, cons
         [PERFETTO] = text_resource("perfetto.html", "text/html; charset=utf-8", perfetto),
         [SCRIPT] = text_resource("perfetto.js", "text/javascript; charset=utf-8", view_script),
         [STYLE] = text_resource("view.css", "text/css; charset=utf-8", view_style),
+        [PAGE] = {.name = "page.html",
+                  .type = "text/html; charset=utf-8",
+                  .policy = PAGE_POLICY,
+                  .fd = page},
         [TRACE] = {.name = "trace.json",
                    .type = "application/json",
                    .policy = POLICY,
@@ -200,10 +213,11 @@ static enum exit_code serve_trace(const struct options *options, int trace, cons
     int stop_fd = stop_signals();
     if (!index || !perfetto) {
         message("view: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-    } else if (fstat(trace, &status) < 0 || stop_fd < 0) {
+    } else if (fstat(page, &of_page) < 0 || fstat(trace, &of_trace) < 0 || stop_fd < 0) {
         message("view: %s", strerror(errno));
     } else {
-        resources[TRACE].bytes = (uint64_t)status.st_size;
+        resources[PAGE].bytes = (uint64_t)of_page.st_size;
+        resources[TRACE].bytes = (uint64_t)of_trace.st_size;
         code = serve(options, resources, stop_fd);
     }
     if (stop_fd >= 0)
@@ -213,21 +227,28 @@ static enum exit_code serve_trace(const struct options *options, int trace, cons
     return code;
 }
 
+/* What is damaged is shown as far as it goes. */
+static bool is_made(enum exit_code code)
+{
+    return code == EXIT_OK || code == EXIT_DAMAGED;
+}
+
 enum exit_code view_verb(const struct options *options)
 {
-    int trace = file_unnamed();
-    if (trace < 0) {
+    int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
+    enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_ENVIRONMENT;
+    if (trace < 0)
         message("view: no file for the trace can be made: %s", strerror(errno));
-        return EXIT_ENVIRONMENT;
-    }
-    enum exit_code made = run_verb_into(trace, merge_verb, options);
-    enum exit_code code = made;
-    /* What is damaged is shown as far as it goes. */
-    if (made == EXIT_OK || made == EXIT_DAMAGED) {
+    else if (is_made(made = run_verb_into(page, page_verb, options)))
+        made = run_verb_into(trace, merge_verb, options);
+    if (trace >= 0 && is_made(made)) {
         char *name = json_line(options->paths[0]);
-        code = name ? serve_trace(options, trace, name) : EXIT_ENVIRONMENT;
+        code = name ? serve_all(options, page, trace, name) : EXIT_ENVIRONMENT;
         free(name);
     }
-    close(trace);
-    return code == EXIT_OK ? made : code;
+    if (page >= 0)
+        close(page);
+    if (trace >= 0)
+        close(trace);
+    return is_made(made) && code != EXIT_OK ? code : made;
 }

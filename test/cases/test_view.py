@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof view`: serves a trace to this machine's browsers, and nothing else to nobody else."""
+"""`gpuprof view` serves page and trace to browsers of this machine, and nothing else to anybody."""
 
 import contextlib
 import http.client
@@ -82,6 +82,7 @@ def test_serves(view, data, run_collector):
             for name, kind, expected in (
                     ("", "text/html", b"perfetto.html"), ("perfetto.html", "text/html", b"script"),
                     ("perfetto.js", "text/javascript", b"PONG"), ("view.css", "text/css", b"main"),
+                    ("page.html", "text/html", b"<script>"),
                     ("trace.json", "application/json", trace.encode())):
                 answer, body = server.get(f"/{server.secret}/{name}", method)
                 assert answer.status == 200 and answer.headers.get_content_type() == kind

@@ -102,10 +102,18 @@ def test_a_window_that_the_browser_does_not_open(collector, make_gpu):
     assert re.search(r'<button type="button" id="open">', page)
 
 
+def test_the_report(collector, make_gpu):
+    """Its own policy and the server's together let its script and its style work."""
+    with viewing(collector, make_gpu("train", 1, 3)) as address:
+        page = look(f"{address}page.html")
+    main = page.partition("<main")[2]
+    assert "kernel_number" in main.replace("<wbr>", "") and main.count("<h2") > 3
+
+
 def test_first_page(collector, make_gpu):
     folder = make_gpu("train", 1, 1)
     with viewing(collector, folder) as address:
         page = look(address)
-        assert str(folder) in page and "max-width" not in page
+        assert str(folder) in page and 'href="page.html"' in page
         trace_viewer.run_chromium(address, f"--screenshot={folder}/first.png", height=400)
         assert (folder / "first.png").stat().st_size > 5000
