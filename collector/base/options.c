@@ -46,6 +46,9 @@ const struct option_info option_infos[] = {
     {OPTION_MINE, 0, "mine", NULL,
      "the same as --by=python-line, but a call counts for its innermost line outside of installed "
      "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
+    {OPTION_SOURCE, 0, "source", "DIR",
+     "in place of the tables (in json and csv: beside them) the lines of the files below this "
+     "folder that made the calls, within their functions and beside what they cost"},
     {OPTION_NO_GROUP, 0, "no-group", NULL,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); the default in json and csv"},
@@ -229,6 +232,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;
+    case OPTION_SOURCE: o->source = value; break;
     case OPTION_FOLD: o->folds_unnamed = true; break;
     case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
@@ -281,6 +285,10 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
         return usage_error("%s: --mine goes with --by=python-line", argv[0]);
     if (o->is_mine && set & OPTION_MINE)
         o->by = BY_PYTHON_LINE;
+    if (o->source && o->by != BY_NAME)
+        return usage_error("%s: --source is a table of its own: leave --by or --mine out", argv[0]);
+    if (o->source)
+        o->by = BY_SOURCE;
     if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
         return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
     return EXIT_OK;

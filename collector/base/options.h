@@ -84,8 +84,9 @@ enum report_by {
     BY_SHAPE,
     BY_RANGE,
     BY_STACK,
-    BY_PYTHON_LINE
-}; /* in the order of the table */
+    BY_PYTHON_LINE, /* so far in the order of the table */
+    BY_SOURCE       /* --source=DIR */
+};
 
 /* Of a flame graph, in the order of the tables. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
@@ -119,7 +120,8 @@ struct options {
     enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
     enum flame_weight weight;
     bool threads;
-    bool is_mine; /* the user's own lines or frames only (own_line.h) */
+    const char *source; /* a folder; NULL: none */
+    bool is_mine;       /* the user's own lines or frames only (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
     unsigned port; /* 0: any */

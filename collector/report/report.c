@@ -12,6 +12,7 @@
 #include "find/idle.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
+#include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
 
@@ -128,19 +129,36 @@ static int compare_rows(const void *left, const void *right)
     return strcmp(a->function->name, b->function->name);
 }
 
+static int make_source(struct report *r, const struct report_wish *wish)
+{
+    uint64_t begin_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        struct process *p = r->rec->processes[i];
+        uint64_t ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->min_ns) : UINT64_MAX;
+        begin_ns = ns < begin_ns ? ns : begin_ns;
+    }
+    r->source = calloc(1, sizeof *r->source);
+    if (!r->source)
+        return GPUPROF_NO_MEMORY;
+    r->source->is_list = wish->is_sorted;
+    return source_report_make(r->source, r->stacks, wish->source, begin_ns);
+}
+
 /* What a walk does not know. */
-static int complete(struct report *r, const char *symbol_folder)
+static int complete(struct report *r, const struct report_wish *wish)
 {
     r->failures.begin_ns = r->begin_ns;
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
-    int error = r->stacks ? stack_report_finish(r->stacks, symbol_folder) : 0;
+    int error = r->stacks ? stack_report_finish(r->stacks, wish->symbols) : 0;
+    if (error == 0 && wish->source)
+        error = make_source(r, wish);
     if (error == 0 && r->idle)
         error = idle_finish(r->idle);
     if (error == 0)
-        error = hang_finish(&r->hang, r->walk.ns_max ? SYMBOLS_OFF : symbol_folder);
+        error = hang_finish(&r->hang, r->walk.ns_max ? SYMBOLS_OFF : wish->symbols);
     if (error == 0 && r->findings)
         error = findings_finish(r->findings);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
@@ -149,7 +167,7 @@ static int complete(struct report *r, const char *symbol_folder)
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     enum report_by by = wish->by;
-    bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE;
+    bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE || by == BY_SOURCE;
     bool has_ops = wish->walk_ns_max == 0; /* the summary has none */
     int error = walk_init(&r->walk, rec);
     if (error == 0)
@@ -196,7 +214,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
-        error = complete(r, wish->symbols);
+        error = complete(r, wish);
     }
     if (error == 0 && has_steps)
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
@@ -214,6 +232,9 @@ void report_release(struct report *r)
     number_set_release(&r->row_names);
     free(r->process_calls);
     cost_report_release(&r->cost);
+    if (r->source)
+        source_report_release(r->source);
+    free(r->source);
     if (r->stacks)
         stack_report_release(r->stacks);
     free(r->stacks);

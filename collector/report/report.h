@@ -35,6 +35,7 @@ struct findings;
 struct idle;
 struct op_report;
 struct stack_report;
+struct source_report;
 struct step_report;
 struct step_wish;
 
@@ -68,11 +69,15 @@ struct report {
     struct op_report *ops;       /* owned; PyTorch's operators. NULL: not asked for */
     struct stack_report *stacks; /* owned; NULL: not asked for */
     struct step_report *steps;   /* likewise */
+    /* Owned; lines beside what they cost. NULL: not asked for. */
+    struct source_report *source;
 };
 
 /* What a report is to be made of. */
 struct report_wish {
     enum report_by by;             /* what a row of kernels is, or which table of stacks there is */
+    const char *source;            /* the folder of source_report.h; NULL: by is not BY_SOURCE */
+    bool is_sorted;                /* by a column: lines of source are no text then */
     bool is_mine;                  /* lines are the user's own ones; stack_report.h */
     bool groups;                   /* what one of ranges is; range_rows.h */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */

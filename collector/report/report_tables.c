@@ -11,6 +11,7 @@
 #include "report/failures.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
+#include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
 
@@ -29,6 +30,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&unfinished_table, 1, &r->hang.unfinished},
         {&failures_table, 1, &r->failures},
         {stack_tables, 2, r->stacks},
+        {&source_table, 1, r->source},
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
         {op_tables, OP_TABLES, r->ops},
@@ -127,8 +129,10 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
             continue;
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;
-        return usage_error("report: the table %s is there with --by=%s only", info->name,
-                           info->by == BY_STACK ? "stack" : "python-line");
+        return usage_error("report: the table %s is there with --%s only", info->name,
+                           info->by == BY_STACK    ? "by=stack"
+                           : info->by == BY_SOURCE ? "source=DIR"
+                                                   : "by=python-line");
     }
     return usage_error("report: no table is named '%.*s'; there are %s", (int)length, word, names);
 }

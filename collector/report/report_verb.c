@@ -9,6 +9,7 @@
 #include "output/verb_output.h"
 #include "report/report.h"
 #include "report/report_tables.h"
+#include "report/source_report.h"
 #include "report/step_report.h"
 #include "table/text_width.h"
 
@@ -93,6 +94,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
                            ".json or .html, or say --format",
                            options->output);
     enum exit_code code = report_view_check(&view, format);
+    if (code == EXIT_OK && options->source)
+        code = source_report_check(options->source);
     if (code != EXIT_OK)
         return code;
     struct step_wish steps = wish_of(options, &view, format);
@@ -105,6 +108,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         struct report_wish wish = {
             .by = view.by,
             .is_mine = options->is_mine,
+            .source = options->source,
+            .is_sorted = options->sort != NULL,
             .groups = options->groups == GROUPS_ALWAYS ||
                       (options->groups == GROUPS_IN_TEXT &&
                        (format == FORMAT_TEXT || format == FORMAT_HTML)),

@@ -28,7 +28,7 @@ struct line_row {
 };
 
 struct stack_report {
-    enum report_by by; /* BY_STACK or BY_PYTHON_LINE */
+    enum report_by by; /* BY_STACK, BY_PYTHON_LINE or BY_SOURCE, which goes on from here */
     bool is_mine;
     struct stack_costs costs;
     uint32_t *stacks; /* owned: nodes of calls, the most expensive first */
@@ -45,6 +45,9 @@ void stack_report_release(struct stack_report *r);
 
 /* After the walk, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
 int stack_report_finish(struct stack_report *r, const char *symbol_folder);
+
+/* Why processes have no stacks, or no Python frames. */
+void stack_report_print_absences(const struct stack_report *r, bool with_python, FILE *out);
 
 /* Of a struct stack_report; NULL, or made --by another thing: not there. (stack_report_print.c) */
 extern const struct table_info stack_tables[2];

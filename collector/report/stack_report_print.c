@@ -281,6 +281,13 @@ static void print_absences(const struct stack_report *r, const char *key, const 
     }
 }
 
+void stack_report_print_absences(const struct stack_report *r, bool with_python, FILE *out)
+{
+    print_absences(r, "stacks", "stacks", out);
+    if (with_python)
+        print_absences(r, "python", "Python frames", out);
+}
+
 static void print_notes(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
@@ -295,9 +302,7 @@ static void print_notes(const struct table *t, FILE *out)
                 "line that led to it\n",
                 r->is_mine ? " outside of installed packages and Python's own library" : "",
                 r->is_mine ? "such " : "");
-    print_absences(r, "stacks", "stacks", out);
-    if (is_of_lines(t))
-        print_absences(r, "python", "Python frames", out);
+    stack_report_print_absences(r, is_of_lines(t), out);
 }
 
 static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)

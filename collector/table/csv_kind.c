@@ -45,6 +45,8 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_STACK] = {"stack", "calls with one stack, on the host, and one for the work on the GPU"},
     [CSV_PYTHON_LINE] = {"python_line", "calls of one line of Python, likewise"},
     [CSV_PYTHON_LINE_ALL] = {"python_line_all", "calls that a line of Python led to, likewise"},
+    [CSV_SOURCE_LINE] = {"source_line", "calls of one line below the folder of --source, likewise"},
+    [CSV_SOURCE_LINE_ALL] = {"source_line_all", "calls that such a line led to, likewise"},
     [CSV_COST] = {"cost", "each class of what gpuprof itself costs"},
     [CSV_COST_UNMEASURED] = {"cost_unmeasured",
                              "one that nobody has measured; count is how many there were"},

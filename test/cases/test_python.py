@@ -425,3 +425,36 @@ def test_interpreter_in_a_library_of_a_plugin(tmp_path, library):
     run = [[("<string>", 2, "f"), ("<string>", 3, "<module>")], [("<string>", 4, "<module>")],
            [], []]
     assert [stacks.python(i) for i in range(len(stacks.calls))] == [[], *run, *run, []]
+
+
+def test_source_with_its_costs(tmp_path, library, modules, run_verb, python):
+    """A library's lines, and Python's own, count for the line of the script below them; truths are
+    the script's, which says how often it called from which of its lines."""
+    package = tmp_path / "lib" / "python3.11" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "layers.py").write_text("import python_cuda\ndef run():\n    python_cuda.work()\n")
+    _, done = record(tmp_path, library, modules, python, """\
+        import functools, sys
+        sys.path.append(sys.argv[0].replace("script.py", "lib/python3.11/site-packages"))
+        import layers
+        def twice():
+            layers.run()
+            layers.run()
+        def once(n):
+            functools.reduce(lambda a, b: layers.run(), range(n + 1))
+        for n in range(3):
+            twice()
+        once(4)
+        """)
+    assert not done.stdout
+    report = json.loads(run_verb("report", f"--source={tmp_path}", "--format=json", "data").stdout)
+    assert {row["line"]: (row["text"].strip(), row["calls"], row["calls_all"], row["bytes"])
+            for row in report["source_lines"]} == {
+        5: ("layers.run()", 3, 3, 192), 6: ("layers.run()", 3, 3, 192),
+        8: ("functools.reduce(lambda a, b: layers.run(), range(n + 1))", 4, 4, 256),
+        10: ("twice()", 0, 6, 0), 11: ("once(4)", 0, 4, 0)}
+    mine = json.loads(run_verb("report", "--mine", "--format=json", "data").stdout)
+    assert {(row["line"], row["calls"]) for row in mine["calls_by_python_line"]} >= \
+        {(5, 3), (6, 3), (10, 0), (11, 0)}
+    total = sum(row["calls"] for row in mine["calls_by_python_line"])
+    assert total + mine["without_stack"]["calls"] == 10

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Annotated source on paper. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "report/source_report.h"
+
+#define TAB   8
+#define OTHER "(all other calls: no line below the folder, or no stack)"
+
+enum {
+    NAME,
+    PLACE_FILE,
+    RECORDED,
+    LINE,
+    FUNCTION,
+    TEXT,
+    IS_NEWER,
+    CALLS,
+    HOST,
+    WORKS,
+    GPU,
+    BYTES,
+    CALLS_ALL,
+    HOST_ALL,
+    WORKS_ALL,
+    GPU_ALL,
+    BYTES_ALL,
+    IS_OWN, /* from here on for the csv alone */
+    MEAN,
+    MAX,
+    GPU_MEAN,
+    IS_ALL,
+    MEAN_ALL,
+    MAX_ALL,
+    GPU_MEAN_ALL,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "source", COLUMN_LINES},
+    [PLACE_FILE] = {"file", NULL, COLUMN_JSON},
+    [RECORDED] = {"recorded_as", NULL, COLUMN_JSON},
+    [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true},
+    [FUNCTION] = {"function", NULL, COLUMN_JSON},
+    [TEXT] = {"text", NULL, COLUMN_JSON},
+    [IS_NEWER] = {"file_is_newer", NULL, COLUMN_BOOL},
+    [CALLS] = {"calls", "calls", COLUMN_COUNT, 9},
+    [HOST] = {"host_ns", "host", COLUMN_NS, 11},
+    [WORKS] = {"gpu_work", NULL, COLUMN_COUNT},
+    [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 11},
+    [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10, .spare = 2},
+    [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT},
+    [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 11, .spare = 1},
+    [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},
+    [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 11, .spare = 1},
+    [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES},
+};
+
+_Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
+
+/* The line as it is shown: blanks for tabs, nothing that terminals obey. New memory. */
+static char *line_text(const struct source_file *file, uint32_t line)
+{
+    size_t length, at = 0;
+    if (line > file->text.line_count)
+        return strdup("?");
+    const char *from = source_line(&file->text, line, &length);
+    char *wide = malloc(TAB * length + 1);
+    for (size_t i = 0; wide && i < length; i++) {
+        if (from[i] == '\t')
+            do
+                wide[at++] = ' ';
+            while (at % TAB);
+        else
+            wide[at++] = from[i];
+    }
+    char *clean = wide ? json_clean(wide, at) : NULL;
+    free(wide);
+    return clean;
+}
+
+/* "train.py (recorded as /x/train.py; newer than the recording: lines may have moved)" */
+static char *head_name(const struct source_report *r, const struct source_file *file)
+{
+    const char *path = source_tree_path(&r->tree, file->index);
+    size_t length = strlen(path), bytes = file->recorded->raw_bytes;
+    bool is_alike = bytes >= length && strcmp(file->recorded->raw + bytes - length, path) == 0;
+    char *name = NULL;
+    int made = asprintf(&name, "%s%s%s%s%s", path, is_alike ? "" : " (recorded as ",
+                        is_alike ? "" : file->recorded->raw, is_alike ? "" : ")",
+                        file->is_newer ? " (newer than the recording: lines may have moved)" : "");
+    char *clean = made < 0 ? NULL : json_line(name);
+    if (made >= 0)
+        free(name);
+    return clean;
+}
+
+static char *row_name(const struct source_report *r, const struct source_row *row,
+                      enum report_format format)
+{
+    const struct source_file *file = &r->files[row->file];
+    const char *path = source_tree_path(&r->tree, file->index);
+    bool is_place = format == FORMAT_CSV || r->is_list;
+    char *name = NULL;
+    if (row->kind == SOURCE_HEAD)
+        return head_name(r, file);
+    if (row->kind == SOURCE_GAP)
+        return strdup("       ...");
+    char *text = format == FORMAT_CSV ? strdup("") : line_text(file, row->line);
+    const char *shown = text ? text : "?";
+    int made = is_place ? asprintf(&name, "%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
+                        : asprintf(&name, "%7u%s%s", row->line, *shown ? "  " : "", shown);
+    char *clean = made < 0 ? NULL : json_line(name);
+    if (made >= 0)
+        free(name);
+    free(text);
+    return clean;
+}
+
+static void fill_costs(const struct stack_cost *cost, enum report_format format, unsigned calls,
+                       unsigned is_there, struct cell *cells)
+{
+    bool is_text = format == FORMAT_TEXT;
+    if (!is_text || cost->calls) {
+        cells[calls] = cell_number(cost->calls);
+        cells[calls + HOST - CALLS] = cell_number(cost->host_ns);
+    }
+    cells[calls + WORKS - CALLS] = cell_number(cost->works);
+    if (!is_text || cost->works)
+        cells[calls + GPU - CALLS] = cell_number(cost->gpu_ns);
+    if (!is_text || cost->bytes)
+        cells[calls + BYTES - CALLS] = cell_number(cost->bytes);
+    cells[is_there] = cell_number(cost->calls || cost->works);
+    cells[is_there + MEAN - IS_OWN] = cell_number(cost->calls ? cost->host_ns / cost->calls : 0);
+    cells[is_there + MAX - IS_OWN] = cell_number(cost->max_ns);
+    cells[is_there + GPU_MEAN - IS_OWN] = cell_number(cost->works ? cost->gpu_ns / cost->works : 0);
+}
+
+static struct cell json_of(char *text)
+{
+    char *json = text ? json_string(text, strlen(text)) : NULL;
+    free(text);
+    return cell_owned(json);
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct source_report *r = t->source;
+    const struct source_row *row = &r->rows[index];
+    const struct source_file *file = &r->files[row->file];
+    if (format != FORMAT_JSON)
+        cells[NAME] = cell_owned(row_name(r, row, format));
+    if (row->kind == SOURCE_HEAD)
+        fill_costs(&file->own, format, CALLS, IS_OWN, cells);
+    if (!row->cost)
+        return;
+    const struct source_line_cost *line = &r->lines[row->cost - 1];
+    fill_costs(&line->own, format, CALLS, IS_OWN, cells);
+    fill_costs(&line->all, format, CALLS_ALL, IS_ALL, cells);
+    cells[LINE] = cell_number(row->line);
+    if (format != FORMAT_JSON)
+        return;
+    cells[PLACE_FILE] = json_of(strdup(source_tree_path(&r->tree, file->index)));
+    cells[RECORDED] = cell_text(file->recorded->json);
+    cells[FUNCTION] = cell_text(line->function ? line->function->json : NULL);
+    cells[TEXT] =
+        row->line > file->text.line_count ? cell_text(NULL) : json_of(line_text(file, row->line));
+    cells[IS_NEWER] = cell_number(file->is_newer);
+}
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct source_report *r = t->source;
+    (void)format;
+    t->is_there = r != NULL;
+    t->count = r ? r->row_count : 0;
+}
+
+/* All that is shown is in the text alone, and there unless somebody asks for an order. */
+static bool has_row(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct source_report *r = t->source;
+    return r->rows[index].cost || (format == FORMAT_TEXT && !r->is_list);
+}
+
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    const struct source_report *r = t->source;
+    if (format == FORMAT_JSON || !r)
+        return false;
+    struct stack_cost other = r->elsewhere;
+    stack_cost_add(&other, &r->stacks->without);
+    fill_costs(&other, format, CALLS, IS_OWN, cells);
+    cells[NAME] = cell_text(OTHER);
+    return other.calls || other.works;
+}
+
+static void print_total(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    const struct stack_cost *all = &r->stacks->total;
+    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
+    fprintf(out, "in all %s on the GPU, %s on the host in %s call%s\n", time_text(a, all->gpu_ns),
+            time_text(b, all->host_ns), count_text(c, all->calls), all->calls == 1 ? "" : "s");
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    fprintf(out,
+            "\na call counts for the innermost line here that led to it, and under \"all\" for "
+            "each such line\n");
+    if (!r->file_count)
+        fprintf(out, "no line of a file below %s is in a recorded stack\n", r->tree.folder);
+    stack_report_print_absences(r->stacks, true, out);
+}
+
+static void print_json_cost(const char *key, const struct stack_cost *cost, FILE *out)
+{
+    fprintf(out,
+            "\"%s\": {\"calls\": %llu, \"host_ns\": %llu, \"gpu_work\": %llu, \"gpu_ns\": %llu, "
+            "\"bytes\": %llu},\n",
+            key, (unsigned long long)cost->calls, (unsigned long long)cost->host_ns,
+            (unsigned long long)cost->works, (unsigned long long)cost->gpu_ns,
+            (unsigned long long)cost->bytes);
+}
+
+static void print_json_others(const struct table *t, FILE *out)
+{
+    const struct source_report *r = t->source;
+    print_json_cost("source_elsewhere", &r->elsewhere, out);
+    print_json_cost("without_stack", &r->stacks->without, out);
+}
+
+#define HOST_FORM(kind, when, calls, total, mean, max, bytes)                                      \
+    {                                                                                              \
+        kind, "host", 0, when,                                                                     \
+        {                                                                                          \
+            calls, total, mean, 0, 0, max, bytes                                                   \
+        }                                                                                          \
+    }
+#define GPU_FORM(kind, works, total, mean)                                                         \
+    {                                                                                              \
+        kind, "gpu", 0, works,                                                                     \
+        {                                                                                          \
+            works, total, mean                                                                     \
+        }                                                                                          \
+    }
+
+const struct table_info source_table = {
+    .name = "source_lines",
+    .key = "source_lines",
+    .title = "source",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {GPU, HOST, CALLS, BYTES, GPU_ALL, HOST_ALL},
+    .csv = {HOST_FORM(CSV_SOURCE_LINE, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
+            GPU_FORM(CSV_SOURCE_LINE, WORKS, GPU, GPU_MEAN),
+            HOST_FORM(CSV_SOURCE_LINE_ALL, IS_ALL, CALLS_ALL, HOST_ALL, MEAN_ALL, MAX_ALL,
+                      BYTES_ALL),
+            GPU_FORM(CSV_SOURCE_LINE_ALL, WORKS_ALL, GPU_ALL, GPU_MEAN_ALL)},
+    .csv_count = 4,
+    .by = BY_SOURCE,
+    .begin = table_begins,
+    .has = has_row,
+    .row = fill_row,
+    .foot = fill_foot,
+    .text_before = print_total,
+    .text_behind = print_notes,
+    .json_before = print_json_others};

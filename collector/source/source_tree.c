@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "source/source_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file_at.h"
+#include "error.h"
+
+int source_tree_open(struct source_tree *t, const char *folder)
+{
+    *t = (struct source_tree){.folder = realpath(folder, NULL), .fd = -1};
+    if (!t->folder)
+        return GPUPROF_IO;
+    if (strcmp(t->folder, "/") == 0)
+        t->folder[0] = '\0';
+    t->fd = open(t->folder[0] ? t->folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return t->fd < 0 ? GPUPROF_IO : 0;
+}
+
+void source_tree_release(struct source_tree *t)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        free(t->paths[i]);
+    free(t->paths);
+    free(t->folder);
+    if (t->fd >= 0)
+        close(t->fd);
+}
+
+/* Bytes in common from the ends on. */
+static size_t common_tail(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t length = 0;
+    while (length < a_length && length < b_length &&
+           a[a_length - 1 - length] == b[b_length - 1 - length])
+        length++;
+    return length;
+}
+
+static int compare_tails(const char *a, const char *b)
+{
+    size_t x = strlen(a), y = strlen(b), common = common_tail(a, x, b, y);
+    int left = common < x ? (uint8_t)a[x - 1 - common] : -1;
+    int right = common < y ? (uint8_t)b[y - 1 - common] : -1;
+    return left - right;
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+    return compare_tails(*(char *const *)left, *(char *const *)right);
+}
+
+static int compare_names(const void *name, const void *item)
+{
+    return strcmp(name, *(const char *const *)item);
+}
+
+static bool is_left_out(const char *name)
+{
+    return name[0] == '.' || strcmp(name, "site-packages") == 0 ||
+           strcmp(name, "dist-packages") == 0 || strcmp(name, "__pycache__") == 0;
+}
+
+struct wanted {
+    const char *const *names;
+    uint32_t count;
+};
+
+static int add_path(struct source_tree *t, const char *path)
+{
+    if (t->count == SOURCE_FILES_MAX) {
+        t->is_cut = true;
+        return 0;
+    }
+    char **paths = array_room(t->paths, t->count, &t->capacity, sizeof *paths, 64);
+    if (!paths)
+        return GPUPROF_NO_MEMORY;
+    t->paths = paths;
+    paths[t->count] = strdup(path);
+    return paths[t->count++] ? 0 : GPUPROF_NO_MEMORY;
+}
+
+/* What is in the folder `fd`, which is closed; `path` has its path, of `length` bytes. */
+static int list_folder(struct source_tree *t, const struct wanted *wanted, int fd, char *path,
+                       size_t length, unsigned depth)
+{
+    DIR *folder = fdopendir(fd);
+    int error = 0;
+    if (!folder) {
+        close(fd);
+        return 0;
+    }
+    for (struct dirent *d; error == 0 && (d = readdir(folder));) {
+        struct stat status;
+        size_t bytes = strlen(d->d_name);
+        t->is_cut |= t->seen == SOURCE_SEEN_MAX || length + bytes + 2 > PATH_MAX;
+        if (t->is_cut || is_left_out(d->d_name) ||
+            fstatat(dirfd(folder), d->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        t->seen++;
+        path[length] = '/';
+        memcpy(path + length + 1, d->d_name, bytes + 1);
+        if (S_ISREG(status.st_mode) &&
+            bsearch(d->d_name, wanted->names, wanted->count, sizeof *wanted->names, compare_names))
+            error = add_path(t, path);
+        t->is_cut |= S_ISDIR(status.st_mode) && depth == SOURCE_DEPTH_MAX;
+        if (!S_ISDIR(status.st_mode) || depth == SOURCE_DEPTH_MAX)
+            continue;
+        int inner =
+            openat(dirfd(folder), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner >= 0)
+            error = list_folder(t, wanted, inner, path, length + 1 + bytes, depth + 1);
+    }
+    closedir(folder);
+    return error;
+}
+
+int source_tree_list(struct source_tree *t, const char *const *names, uint32_t count)
+{
+    char path[PATH_MAX];
+    size_t length = strlen(t->folder);
+    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
+    memcpy(path, t->folder, length + 1);
+    struct wanted wanted = {names, count};
+    int error = fd < 0 ? 0 : list_folder(t, &wanted, fd, path, length, 0);
+    if (t->count)
+        qsort(t->paths, t->count, sizeof *t->paths, compare_paths);
+    return error;
+}
+
+/* "a/./b/../c//d.py" as "/c/d.py": what stands before a ".." says nothing certain. New memory. */
+static char *cleaned(const char *path)
+{
+    char *clean = malloc(strlen(path) + 2), *to = clean;
+    if (!clean)
+        return NULL;
+    *to = '\0';
+    for (size_t length; *path; path += length + (path[length] == '/')) {
+        length = strcspn(path, "/");
+        bool is_up = length == 2 && memcmp(path, "..", 2) == 0;
+        if (is_up)
+            *(to = clean) = '\0';
+        if (!length || is_up || (length == 1 && *path == '.'))
+            continue;
+        *to++ = '/';
+        memcpy(to, path, length);
+        to += length;
+        *to = '\0';
+    }
+    return clean;
+}
+
+/* So many parts of both paths, from the last on, are the same: each has a slash before it. */
+static unsigned common_parts(const char *path, const char *recorded)
+{
+    size_t length = strlen(path), common = common_tail(path, length, recorded, strlen(recorded));
+    unsigned parts = 0;
+    for (const char *p = path + length - common; *p; p++)
+        parts += *p == '/';
+    return parts;
+}
+
+enum source_match source_tree_match(const struct source_tree *t, const char *recorded,
+                                    uint32_t *index)
+{
+    char *clean = cleaned(recorded);
+    uint32_t low = 0, high = t->count;
+    unsigned best = 0, found = 0;
+    while (clean && low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_tails(t->paths[middle], clean) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* The longest tails are next to its place, and two on a side tell whether there are several. */
+    for (uint32_t i = low < 2 ? 0 : low - 2; clean && i < t->count && i < low + 2; i++) {
+        unsigned parts = common_parts(t->paths[i], clean);
+        if (parts > best)
+            *index = i;
+        found = parts > best ? 1 : found + (parts && parts == best);
+        best = parts > best ? parts : best;
+    }
+    free(clean);
+    return !found ? SOURCE_NONE : found == 1 ? SOURCE_ONE : SOURCE_SEVERAL;
+}
+
+const char *source_tree_path(const struct source_tree *t, uint32_t index)
+{
+    return t->paths[index] + strlen(t->folder) + 1;
+}
+
+/* Opens it from the folder down, part by part: between listing and now a link may have come. */
+static int open_below(const struct source_tree *t, const char *path)
+{
+    char part[NAME_MAX + 1];
+    int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
+    while (fd >= 0) {
+        size_t length = strcspn(path, "/");
+        bool is_last = !path[length];
+        snprintf(part, sizeof part, "%.*s", (int)length, path);
+        int next = openat(
+            fd, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY));
+        int number = errno;
+        close(fd);
+        errno = number;
+        if (is_last)
+            return next;
+        fd = next;
+        path += length + 1;
+    }
+    return -1;
+}
+
+static int find_lines(struct source_text *s)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < s->length; i++)
+        count += s->bytes[i] == '\n';
+    s->starts = calloc(count + 1u, sizeof *s->starts);
+    if (!s->starts)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < s->length; i++)
+        if (s->bytes[i] == '\n')
+            s->starts[++s->line_count] = i + 1;
+    if (s->starts[s->line_count] < s->length)
+        s->starts[++s->line_count] = s->length + 1; /* as if its last line ended, too */
+    return 0;
+}
+
+int source_text_read(struct source_text *s, const struct source_tree *t, uint32_t index)
+{
+    struct stat status;
+    *s = (struct source_text){0};
+    int fd = open_below(t, source_tree_path(t, index));
+    if (fd < 0)
+        return GPUPROF_IO;
+    int error = fstat(fd, &status) == 0 ? 0 : GPUPROF_IO;
+    if (error == 0 && (!S_ISREG(status.st_mode) || status.st_size > SOURCE_BYTES_MAX))
+        error = GPUPROF_LIMIT;
+    if (error == 0 && !(s->bytes = malloc((size_t)status.st_size + 1)))
+        error = GPUPROF_NO_MEMORY;
+    ssize_t length = error == 0 ? file_read_at(fd, 0, s->bytes, (size_t)status.st_size) : 0;
+    close(fd);
+    if (error == 0 && length < 0)
+        error = GPUPROF_IO;
+    if (error < 0)
+        return error;
+    s->length = (uint32_t)length;
+    s->changed_ns =
+        (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+    return find_lines(s);
+}
+
+void source_text_release(struct source_text *s)
+{
+    free(s->bytes);
+    free(s->starts);
+}
+
+const char *source_line(const struct source_text *s, uint32_t n, size_t *length)
+{
+    const char *line = s->bytes + s->starts[n - 1];
+    *length = s->starts[n] - 1 - s->starts[n - 1];
+    *length -= *length && line[*length - 1] == '\r';
+    return line;
+}
