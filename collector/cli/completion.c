@@ -9,9 +9,11 @@
 #include "base/message.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"
+#include "report/report_tables.h"
 #include "settings.h"
+#include "trace/trace_writer.h"
 
-#define WORDS_BYTES 256
+#define WORDS_BYTES 1024
 
 /* ---- what is in the tables ------------------------------------------------------------------ */
 
@@ -24,7 +26,8 @@ struct value {
 
 struct option {
     struct option_info info;
-    bool is_list; /* its value may be several words with commas between */
+    bool is_list;              /* its value may be several words with commas between */
+    char choices[WORDS_BYTES]; /* its value, where a table has what help only describes */
 };
 
 /* Of "a|b|c", "FILE", "TIME|off": what is in capitals stands for something else. */
@@ -72,20 +75,42 @@ static const struct verb *verb_at(size_t i)
     return i < verb_count + front_verb_count ? &front_verbs[i - verb_count] : NULL;
 }
 
+/* "a|b|c" of what --format of a trace or --table may be; other options are as help has them. */
+static void list_choices(struct option *o)
+{
+    static const struct report nothing; /* of the tables the descriptions will do */
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = o->info.bit == OPTION_TABLE ? report_tables(&nothing, tables) : 0;
+    size_t length = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (length < sizeof o->choices &&
+            (!i || strcmp(tables[i].info->name, tables[i - 1].info->name) != 0))
+            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
+                                       length ? "|" : "", tables[i].info->name);
+    for (unsigned i = 0; o->info.bit == OPTION_TRACE && trace_format_name(i); i++)
+        if (length < sizeof o->choices)
+            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
+                                       length ? "|" : "", trace_format_name(i));
+    o->is_list = count > 0;
+    if (length)
+        o->info.value = o->choices;
+}
+
 /* The verb's options, and behind them its settings; false: there are no more. */
 static bool option_at(const struct verb *verb, size_t index, struct option *option)
 {
     for (const struct option_info *info = option_infos; info->bit; info++) {
         if (!(verb->options & info->bit) || index--)
             continue;
-        *option = (struct option){*info, false};
+        *option = (struct option){.info = *info};
+        list_choices(option);
         return true;
     }
     if (!(verb->options & OPTION_SETTINGS) || index >= SETTING_COUNT)
         return false;
     const struct setting_info *s = &setting_infos[index];
-    *option = (struct option){{0, 0, s->option, *s->value ? s->value : NULL, s->help},
-                              s->kind == SETTING_KIND_FLAGS};
+    *option = (struct option){
+        {0, 0, s->option, *s->value ? s->value : NULL, s->help}, s->kind == SETTING_KIND_FLAGS, ""};
     return true;
 }
 

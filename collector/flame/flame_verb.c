@@ -125,6 +125,9 @@ enum exit_code flame_verb(const struct options *options)
                            "browser), .json (speedscope) or .folded",
                            other);
     enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
+    struct progress progress;
+    rec.progress = progress_begin(&progress, "flame");
+    progress.total = recording_bytes(&rec);
     if (code == EXIT_OK)
         code = flame_recording(&rec, options);
     recording_release(&rec);

@@ -394,6 +394,7 @@ static int run(struct pass *p, const struct process *only)
         more = walk(p);
     if (more == 0)
         more = finish(p, only);
+    progress_clear(w->rec->progress);
     if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));

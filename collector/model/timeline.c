@@ -249,6 +249,8 @@ static int open_payload(struct timeline *t, struct open_block *b)
         t->open_bytes -= b->capacity;
     }
     int error = process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    if (t->rec->progress)
+        progress_add(t->rec->progress, b->place.header.stored_bytes);
     if (error == 0)
         error = block_decoder_init(&b->decoder, b->payload, b->place.header.payload_bytes,
                                    b->place.header.record_count);

@@ -12,6 +12,7 @@
 
 #include "base/exit_code.h"
 #include "base/key_map.h"
+#include "base/progress.h"
 #include "read/block_index.h"
 #include "read/process.h"
 
@@ -26,6 +27,7 @@ struct recording {
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
+    struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
 struct recording_options {

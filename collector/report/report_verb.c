@@ -100,6 +100,9 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         return code;
     struct step_wish steps = wish_of(options, &view, format);
     code = recording_open(&rec, options->paths, options->path_count, &how);
+    struct progress progress;
+    rec.progress = progress_begin(&progress, "report");
+    progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
     if (code == EXIT_OK) {
         struct report report;
         /* A page has all that there is, and lines of Python go beside the other tables. */

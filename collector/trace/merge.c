@@ -24,6 +24,7 @@
 
 struct merge {
     struct recording rec;
+    struct progress progress;
     struct walk walk;
     struct call_tree tree;
     bool has_stacks;
@@ -214,12 +215,16 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
+static bool wants_steps(const struct merge *m, const struct options *options)
+{
+    return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
+}
+
 /* Where there may be others than those of gpuprof_step(), one more walk tells what a step is. */
 static enum exit_code find_steps(struct merge *m, const struct options *options)
 {
     struct consumer marks = steps_consumer(&m->steps);
-    m->has_steps =
-        recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
+    m->has_steps = wants_steps(m, options);
     if (!m->has_steps)
         return EXIT_OK;
     if (steps_init(&m->steps, &m->walk, options->step_by, options->step_range) < 0)
@@ -236,6 +241,9 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec);
+    m->rec.progress = progress_begin(&m->progress, "merge");
+    m->progress.total =
+        recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Traces of ranks share their origin; and what is written cannot be changed any more when a

@@ -22,6 +22,11 @@ const struct trace_format *trace_format_named(const char *name)
     return NULL;
 }
 
+const char *trace_format_name(unsigned index)
+{
+    return index < FORMAT_COUNT ? formats[index]->name : NULL;
+}
+
 const struct trace_format *trace_format_of_file(const char *path)
 {
     for (size_t i = 0; i < FORMAT_COUNT; i++)

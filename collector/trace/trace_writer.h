@@ -53,6 +53,9 @@ struct trace_format {
 const struct trace_format *trace_format_named(const char *name);
 const struct trace_format *trace_format_of_file(const char *path);
 
+/* Their names, from 0 on; NULL behind the last. */
+const char *trace_format_name(unsigned index);
+
 /* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
 #define TRACE_FORMAT_NAMES_BYTES 200
 char *trace_format_names(char *text);
