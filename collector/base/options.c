@@ -38,11 +38,12 @@ const struct option_info option_infos[] = {
     {OPTION_FORMAT, 0, "format", "text|json|csv|html",
      "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
      "page for a browser), or else text"},
-    {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line",
+    {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line|thread",
      "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
      "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
-     "operators around it (stack). stack and python-line: a table of the calls' stacks, or of the "
-     "lines of Python that made them, in place of the others (json, csv: beside them)"},
+     "operators around it (stack). stack, python-line and thread: a table of the calls' stacks, "
+     "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
+     "beside them)"},
     {OPTION_MINE, 0, "mine", NULL,
      "the same as --by=python-line, but a call counts for its innermost line outside of installed "
      "packages and Python's own library, and lines borrowed from a thread that waits are one row"},

@@ -84,8 +84,9 @@ enum report_by {
     BY_SHAPE,
     BY_RANGE,
     BY_STACK,
-    BY_PYTHON_LINE, /* so far in the order of the table */
-    BY_SOURCE       /* --source=DIR */
+    BY_PYTHON_LINE,
+    BY_THREAD, /* so far in the order of the table */
+    BY_SOURCE  /* --source=DIR */
 };
 
 /* Of a flame graph, in the order of the tables. */

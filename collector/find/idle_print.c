@@ -155,8 +155,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
              {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
      .csv_count = 2,
-     .text_limit = 10,
-     .more = "... and %s more devices; --limit=N shows more of them",
      .begin = devices_begin,
      .row = fill_device},
     {.name = "idle",
@@ -168,8 +166,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
      .csv = {{CSV_IDLE, NULL, CAUSE, 0, {COUNT, TOTAL, [FIELD_MAX] = LONGEST}}},
      .csv_count = 1,
-     .text_limit = 10,
-     .more = "... and %s more places; --limit=N shows more of them",
      .begin = places_begin,
      .row = fill_place},
 };

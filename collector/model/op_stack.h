@@ -43,6 +43,7 @@ struct op {
     uint32_t row;          /* for its user, and so the next two */
     uint32_t inside;       /* how many began directly in it */
     uint32_t twin;         /* the last of them with its own name */
+    uint32_t mark;         /* for steps.h */
     uint16_t scope;        /* enum op_scope */
     bool is_traced;        /* torch.compile looks at it: it does no work */
     bool is_moved;         /* it ended on another thread */

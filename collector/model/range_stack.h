@@ -39,6 +39,7 @@ struct range {
     uint32_t sequence;     /* in its process, from 1 on: the same in every pass */
     uint32_t node;         /* for its user: the survey's number of it */
     uint32_t row;          /* for its user */
+    uint32_t mark;         /* for steps.h */
     bool nested;           /* push and pop */
     bool used;             /* for its user */
     /* An operator or label of PyTorch's emit_nvtx, and not shown as a range. Its text is the name

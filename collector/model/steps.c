@@ -100,12 +100,12 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
     return 0;
 }
 
-/* Ranges and labels last from here on; their `row` is the place of their mark. */
+/* Ranges and labels last from here on; their `mark` is its place. */
 static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
-                     const struct kernel_name *text, uint32_t *row)
+                     const struct kernel_name *text, uint32_t *mark)
 {
     int64_t place = add_mark(s, kind, e, text);
-    *row = place > 0 ? (uint32_t)place : 0;
+    *mark = place > 0 ? (uint32_t)place : 0;
     return place < 0 ? (int)place : 0;
 }
 
@@ -142,7 +142,7 @@ static int close_optimizer(struct steps *s, const struct slice *slice)
     struct event e = slice->event;
     e.begin_ns = slice->op->end_ns;
     e.thread = slice->op->thread;
-    int64_t place = slice->op->row && (!s->class || has_class(text, s->class))
+    int64_t place = slice->op->mark && (!s->class || has_class(text, s->class))
                         ? add_mark(s, STEPS_OPTIMIZER, &e, text)
                         : 0;
     return place < 0 ? (int)place : 0;
@@ -153,7 +153,7 @@ static int close_label(struct steps *s, const struct op *op, bool is_cut)
 {
     bool is_profiler = kind_of(s, op) == OP_KIND_PROFILER && !s->pattern;
     return s->kind == (is_profiler ? STEPS_PROFILER : STEPS_NAMED)
-               ? end_mark(s, op->row, op->end_ns, is_cut)
+               ? end_mark(s, op->mark, op->end_ns, is_cut)
                : 0;
 }
 
@@ -167,17 +167,18 @@ static int take_label(struct steps *s, const struct slice *slice)
         return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
     if (slice->op_change != OP_OPENED)
         return 0;
+    s->is_unsure |= !text && op->name;
     if (is_optimizer) {
-        op->row = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
+        op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
         return 0;
     }
     if (text && is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown))
-        return open_mark(s, STEPS_NAMED, &slice->event, text, &op->row);
+        return open_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
     if (kind == OP_KIND_PROFILER && is_wanted(s, STEPS_PROFILER))
-        return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->row);
+        return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
     if (kind == OP_KIND_LOADER && is_wanted(s, STEPS_LOADER) &&
         !is_inside(s, op, OP_KIND_LOADER, OP_KIND_LOADER))
-        return open_mark(s, STEPS_LOADER, &slice->event, text, &op->row);
+        return open_mark(s, STEPS_LOADER, &slice->event, text, &op->mark);
     return 0;
 }
 
@@ -187,9 +188,9 @@ static int take_range(struct steps *s, const struct slice *slice)
     if (!is_wanted(s, STEPS_NAMED) || !range->text)
         return 0;
     if (slice->change == RANGE_OPENED && glob_matches(s->pattern, range->text->shown))
-        return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->row);
+        return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
     return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
-               ? end_mark(s, range->row, range->end_ns, false)
+               ? end_mark(s, range->mark, range->end_ns, false)
                : 0;
 }
 

@@ -91,6 +91,7 @@ struct steps {
     uint64_t *first_ns; /* owned, by process index: of its first event */
     uint32_t *firsts;   /* owned, likewise, and one more: places of the first steps */
     bool has_sampled;   /* launches stand for others, too: they are no marks */
+    bool is_unsure;     /* a label's name came behind it: only another walk can tell */
     struct step *list;  /* owned; by process, in the order of time */
     uint32_t count;
     uint32_t capacity;
@@ -99,8 +100,9 @@ struct steps {
 };
 
 /*
- * `by`: as --step-by has it, `pattern` as --step-range, each NULL if it is not given. The walk must
- * have seen all once (event_walk.h). 0 or GPUPROF_NO_MEMORY; steps_release in both cases.
+ * `by`: as --step-by has it, `pattern` as --step-range, each NULL if it is not given. Where the
+ * walk has not seen all once (event_walk.h), names may come too late: is_unsure. 0 or
+ * GPUPROF_NO_MEMORY; steps_release in both cases.
  */
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
 void steps_release(struct steps *s);

@@ -9,15 +9,13 @@
 #include "read/process.h"
 #include "read/process_title.h"
 
-#define ERROR_TEXT_BYTES 96
-
-static const char *error_text(const struct failure *row, char *text)
+const char *failure_name(const struct failure *row, char text[static FAILURE_TEXT_BYTES])
 {
     const char *name = api_error_name(row->function->domain, row->result);
     if (name)
-        snprintf(text, ERROR_TEXT_BYTES, "%s", name);
+        snprintf(text, FAILURE_TEXT_BYTES, "%s", name);
     else
-        snprintf(text, ERROR_TEXT_BYTES, "error %d", row->result);
+        snprintf(text, FAILURE_TEXT_BYTES, "error %d", row->result);
     return text;
 }
 
@@ -67,9 +65,9 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 {
     const struct failures *f = t->source;
     const struct failure *row = &f->rows[index];
-    char title[1200], error[ERROR_TEXT_BYTES], *text = NULL;
+    char title[1200], error[FAILURE_TEXT_BYTES], *text = NULL;
     int length;
-    error_text(row, error);
+    failure_name(row, error);
     if (format == FORMAT_TEXT)
         length = asprintf(&text, "%s of %s, in %s", error, row->function->name,
                           thread_title(row->process, row->thread, title, sizeof title));
@@ -111,11 +109,3 @@ const struct table_info failures_table = {
     .row = fill_row,
     .foot = fill_foot,
 };
-
-void failures_print_summary(const struct failures *f, FILE *out)
-{
-    char error[ERROR_TEXT_BYTES];
-    if (f->count)
-        fprintf(out, " (first %s of %s)", error_text(&f->rows[0], error),
-                f->rows[0].function->name);
-}

@@ -37,7 +37,8 @@ void failures_take(struct failures *f, const struct event *e, const struct funct
 /* Of a struct failures. */
 extern const struct table_info failures_table;
 
-/* The first of them, " (first cudaErrorMemoryAllocation of cudaMalloc)". */
-void failures_print_summary(const struct failures *f, FILE *out);
+/* "cudaErrorMemoryAllocation", which may be in `text`. */
+#define FAILURE_TEXT_BYTES 96
+const char *failure_name(const struct failure *row, char text[static FAILURE_TEXT_BYTES]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "model/nccl_call.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
+#include "report/host_rows.h"
 #include "report/range_rows.h"
 
 #define UNNAMED      (1ull << 55)
@@ -39,6 +40,7 @@ struct gpu_report {
     struct walk *walk;
     enum report_by by;
     bool has_work;
+    bool *is_host; /* owned, by process index: its devices have no rows */
     struct gpu_stats stats;
     struct range_rows ranges;
     struct key_map unnamed;       /* (process, number) of kernels -> a number for their keys */
@@ -74,6 +76,12 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
+    if (!(g->is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host))) {
+        free(g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < walk->rec->count; i++)
+        g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
     g->rec = walk->rec;
     g->walk = walk;
     g->by = by;
@@ -90,6 +98,7 @@ void gpu_report_free(struct gpu_report *g)
     gpu_stats_release(&g->stats);
     range_rows_release(&g->ranges);
     free(g->devices);
+    free(g->is_host);
     key_map_release(&g->unnamed);
     key_map_release(&g->device_places);
     free(g);
@@ -304,7 +313,7 @@ static int take_slice(void *context, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     if (r->type == RECORD_CALL)
-        return 0;
+        return g->is_host[e->process->index] ? host_rows_take(&g->stats, s) : 0;
     if (event_is_visible(r->type) && e->end_ns > g->last_ns)
         g->last_ns = e->end_ns;
     if (is_stream_work(r->type))

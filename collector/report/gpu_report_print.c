@@ -209,4 +209,12 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
                        .is_bare = true, FORM(CSV_DEVICE, "gpu"), FEW(6), .foot = fill_all_devices},
     [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
                       .text = {PART, TOTAL}, .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2)},
+    [TABLE_HOST_LAUNCHES] = {GPU_TABLE("host_kernel_sum", "launches by kernel (times of the calls)",
+                                       times),
+                             .place = PLACE_KERNELS, .text = {SHARE, NUMBERS},
+                             FORM(CSV_HOST_KERNEL, "host")},
+    [TABLE_HOST_COPIES] = {GPU_TABLE("host_mem_sum", "copies by direction (times of the calls)",
+                                     times),
+                           .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES},
+                           FORM(CSV_HOST_COPY, "host")},
 };

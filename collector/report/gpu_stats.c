@@ -66,16 +66,22 @@ struct gpu_stat *gpu_stats_row(struct gpu_stats *s, enum gpu_table table, struct
 
 int gpu_stats_count(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns, uint64_t bytes)
 {
+    return gpu_stats_count_several(s, row, duration_ns, bytes, 1);
+}
+
+int gpu_stats_count_several(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
+                            uint64_t bytes, uint64_t count)
+{
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->count++;
-    row->total_ns += duration_ns;
-    row->bytes += bytes;
+    row->count += count;
+    row->total_ns += duration_ns * count;
+    row->bytes += bytes * count;
     if (duration_ns < row->min_ns)
         row->min_ns = duration_ns;
     if (duration_ns > row->max_ns)
         row->max_ns = duration_ns;
-    return histogram_add(&row->durations, duration_ns, 1, s->histogram_rows);
+    return histogram_add(&row->durations, duration_ns, count, s->histogram_rows);
 }
 
 void gpu_stats_join(struct gpu_stat *into, struct gpu_stat *from)

@@ -32,6 +32,8 @@ enum gpu_table {
     TABLE_OVERHEADS,
     TABLE_DEVICES,
     TABLE_MEMORY,
+    TABLE_HOST_LAUNCHES, /* host_rows.h */
+    TABLE_HOST_COPIES,
     TABLE_COUNT
 };
 
@@ -83,6 +85,10 @@ struct gpu_stat *gpu_stats_row(struct gpu_stats *s, enum gpu_table table, struct
 /* One more in that row, which may be NULL. 0 or GPUPROF_NO_MEMORY. */
 int gpu_stats_count(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
                     uint64_t bytes);
+
+/* `count` of them, alike. */
+int gpu_stats_count_several(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
+                            uint64_t bytes, uint64_t count);
 
 /* All that `from` has is in `into`; it is in no table then. */
 void gpu_stats_join(struct gpu_stat *into, struct gpu_stat *from);

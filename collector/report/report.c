@@ -10,11 +10,13 @@
 #include "error.h"
 #include "find/findings.h"
 #include "find/idle.h"
+#include "model/steps.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
+#include "report/thread_report.h"
 
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
@@ -164,6 +166,23 @@ static int complete(struct report *r, const struct report_wish *wish)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
+/* The parts of which there may be none. `recording` has, or should have, work of devices. */
+static int start_parts(struct report *r, const struct report_wish *wish, bool expects_gpu)
+{
+    bool has_threads = wish->by == BY_THREAD;
+    bool has_marks = !wish->steps || !wish->steps->is_wanted;
+    r->idle = expects_gpu ? calloc(1, sizeof *r->idle) : NULL;
+    r->threads = has_threads ? calloc(1, sizeof *r->threads) : NULL;
+    r->marks = has_marks ? calloc(1, sizeof *r->marks) : NULL;
+    if (expects_gpu != (r->idle != NULL) || has_threads != (r->threads != NULL) ||
+        has_marks != (r->marks != NULL))
+        return GPUPROF_NO_MEMORY;
+    int error = r->idle ? idle_init(r->idle, &r->walk) : 0;
+    if (error == 0 && r->threads)
+        error = thread_report_init(r->threads, r->rec);
+    return error == 0 && r->marks ? steps_init(r->marks, &r->walk, NULL, NULL) : error;
+}
+
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     enum report_by by = wish->by;
@@ -180,8 +199,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
         has_ops != (r->ops != NULL))
         return GPUPROF_NO_MEMORY;
-    if (recording_expects_gpu(rec) &&
-        (!(r->idle = calloc(1, sizeof *r->idle)) || idle_init(r->idle, &r->walk) < 0))
+    if (start_parts(r, wish, recording_expects_gpu(rec)) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->idle && (!(r->findings = calloc(1, sizeof *r->findings)) ||
                     findings_init(r->findings, &r->walk, r->idle) < 0))
@@ -191,19 +209,38 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }
 
+/* A label had its name behind it: by now all are known. */
+static int mark_again(struct report *r)
+{
+    struct losses *losses = r->walk.losses;
+    steps_release(r->marks);
+    int error = steps_init(r->marks, &r->walk, NULL, NULL);
+    struct consumer marks = steps_consumer(r->marks);
+    r->walk.losses = calloc(r->rec->count + 1u, sizeof *losses);
+    if (error == 0)
+        error = r->walk.losses ? walk_run(&r->walk, NULL, &marks, 1) : GPUPROF_NO_MEMORY;
+    free(r->walk.losses);
+    r->walk.losses = losses; /* those of the walk before are all there are */
+    return error;
+}
+
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     bool has_steps = wish->steps && wish->steps->is_wanted;
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
-        struct consumer consumers[6] = {{.context = r, .take = take_slice},
-                                        gpu_report_consumer(r->gpu)};
+        struct consumer consumers[12] = {{.context = r, .take = take_slice},
+                                         gpu_report_consumer(r->gpu)};
         unsigned count = 2;
         if (r->idle)
             consumers[count++] = idle_consumer(r->idle);
         if (r->findings)
             consumers[count++] = findings_consumer(r->findings);
+        if (r->marks)
+            consumers[count++] = steps_consumer(r->marks);
+        if (r->threads)
+            consumers[count++] = thread_report_consumer(r->threads, recording_expects_gpu(rec));
         if (r->ops)
             consumers[count++] =
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
@@ -216,6 +253,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             return error;
         error = complete(r, wish);
     }
+    if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)
+        error = mark_again(r);
     if (error == 0 && has_steps)
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
@@ -245,6 +284,12 @@ void report_release(struct report *r)
     if (r->findings)
         findings_release(r->findings);
     free(r->findings);
+    if (r->marks)
+        steps_release(r->marks);
+    free(r->marks);
+    if (r->threads)
+        thread_report_release(r->threads);
+    free(r->threads);
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);

@@ -37,7 +37,9 @@ struct op_report;
 struct stack_report;
 struct source_report;
 struct step_report;
+struct steps;
 struct step_wish;
+struct thread_report;
 
 struct report {
     const struct recording *rec;
@@ -54,21 +56,23 @@ struct report {
     uint64_t total_ns;   /* of calls that are not nested in another */
     uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
     uint64_t copy_bytes;
-    uint64_t begin_ns;           /* of the first call; 0 if there is none */
-    uint64_t end_ns;             /* of the last */
-    uint64_t whole_ns;           /* 0: all was read; otherwise how long all took */
-    uint64_t *process_calls;     /* owned, by process index */
-    struct losses losses;        /* of all processes together */
-    uint64_t histogram_rows;     /* that may still be made, in all tables */
-    struct hang hang;            /* calls that had not returned, work that had not finished */
-    struct failures failures;    /* calls that returned an error */
-    struct cost_report cost;     /* of gpuprof itself */
-    struct gpu_report *gpu;      /* owned; what the devices did, and ranges */
-    struct findings *findings;   /* owned; what is worth mending. NULL: likewise */
-    struct idle *idle;           /* owned; why they did nothing. NULL: they have no rows */
-    struct op_report *ops;       /* owned; PyTorch's operators. NULL: not asked for */
-    struct stack_report *stacks; /* owned; NULL: not asked for */
-    struct step_report *steps;   /* likewise */
+    uint64_t begin_ns;             /* of the first call; 0 if there is none */
+    uint64_t end_ns;               /* of the last */
+    uint64_t whole_ns;             /* 0: all was read; otherwise how long all took */
+    uint64_t *process_calls;       /* owned, by process index */
+    struct losses losses;          /* of all processes together */
+    uint64_t histogram_rows;       /* that may still be made, in all tables */
+    struct hang hang;              /* calls that had not returned, work that had not finished */
+    struct failures failures;      /* calls that returned an error */
+    struct cost_report cost;       /* of gpuprof itself */
+    struct gpu_report *gpu;        /* owned; what the devices did, and ranges */
+    struct findings *findings;     /* owned; what is worth mending. NULL: likewise */
+    struct idle *idle;             /* owned; why they did nothing. NULL: they have no rows */
+    struct op_report *ops;         /* owned; PyTorch's operators. NULL: not asked for */
+    struct steps *marks;           /* owned; the program's steps. NULL: `steps` has them */
+    struct stack_report *stacks;   /* owned; NULL: not asked for */
+    struct thread_report *threads; /* likewise */
+    struct step_report *steps;     /* likewise */
     /* Owned; lines beside what they cost. NULL: not asked for. */
     struct source_report *source;
 };
@@ -120,7 +124,8 @@ extern const struct table_info functions_table;
  * row of such calls alone has none. */
 struct cell report_share(const struct report *r, const struct report_row *row);
 
-/* About ten lines; the first `function_count` functions only. */
-void report_print_summary(const struct report *r, unsigned function_count, FILE *out);
+/* About ten lines; the first `function_count` functions only, where nothing is known of devices.
+ * 0 or GPUPROF_NO_MEMORY. */
+int report_print_summary(const struct report *r, unsigned function_count, FILE *out);
 
 #endif

@@ -8,28 +8,22 @@
 #include "model/absence.h"
 #include "read/process_title.h"
 #include "report/cost_report.h"
-#include "report/gpu_report.h"
+#include "report/overview.h"
 #include "report/report_tables.h"
-#include "table/text_width.h"
 
 #define PROCESSES_SHOWN_MAX 16
 #define OTHERS_WIDTH_MAX    80
 
-static void print_processes(const struct report *r, uint32_t width, FILE *out)
+static void print_processes(const struct report *r, FILE *out)
 {
     char title[1024];
     char number[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->rec->count && i < PROCESSES_SHOWN_MAX; i++) {
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
-        count_text(number, r->process_calls[p->index]);
         char *clean = json_line(title);
-        size_t around = sizeof "  :  calls" - 1 + strlen(number);
-        char *cut = clean && width > around + TEXT_WIDTH_MIN
-                        ? text_cut(clean, strlen(clean), width - around)
-                        : NULL;
-        fprintf(out, "  %s: %s calls\n", cut ? cut : clean ? clean : "?", number);
-        free(cut);
+        fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
+                count_text(number, r->process_calls[p->index]));
         free(clean);
     }
     if (r->rec->count > PROCESSES_SHOWN_MAX)
@@ -77,16 +71,23 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
                 rec->count);
 }
 
-/* What was read: processes, threads, calls, and whether there are GPU rows. */
-static void print_recording(const struct report *r, uint32_t width, FILE *out)
+/* What was read, and the first screen; with --full each process, and where its rows are from. */
+static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
-    fprintf(out, "%u process%s, %u thread%s, %s calls, wall time %s\n", r->rec->count,
-            r->rec->count == 1 ? "" : "es", r->rec->thread_count - r->rec->gpu_thread_count,
-            r->rec->thread_count - r->rec->gpu_thread_count == 1 ? "" : "s",
-            count_text(a, r->calls), time_text(b, r->end_ns - r->begin_ns));
-    print_processes(r, width, out);
+    struct overview o;
+    int error = overview_init(&o, r);
+    if (error < 0)
+        return error;
+    if (v->by > BY_RANGE)
+        overview_print_head(&o, v->how.width, out);
+    else
+        overview_print(&o, v->how.width, out);
+    if (!v->is_full)
+        return 0;
+    fputc('\n', out);
+    print_processes(r, out);
     print_gpu_rows(r->rec, out);
+    return 0;
 }
 
 typedef int print_fn(struct table *t, const struct table_view *how, FILE *out);
@@ -138,11 +139,13 @@ static int print_others(const struct report *r, const struct report_view *v, FIL
 int report_print_text(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct absence found[ABSENCES_MAX];
+    int error = 0;
     if (!v->tables)
-        print_recording(r, v->how.width, out);
+        error = print_recording(r, v, out);
     else if (!recording_has_gpu(r->rec) || absences_find(r->rec, "gpu_rows", found))
         print_gpu_rows(r->rec, out); /* why tables of the GPU may have none */
-    int error = print_tables(r, v, FORMAT_TEXT, out);
+    if (error == 0)
+        error = print_tables(r, v, FORMAT_TEXT, out);
     if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
         error = print_others(r, v, out);
     print_losses(r, out);
@@ -194,78 +197,22 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
         separator = ", ";
     }
     fprintf(out, "}");
-    int error = print_tables(r, v, FORMAT_JSON, out);
+    struct overview o;
+    int error = overview_init(&o, r);
+    if (error == 0) {
+        fprintf(out, ",\n");
+        overview_print_json(&o, out);
+        error = print_tables(r, v, FORMAT_JSON, out);
+    }
     fprintf(out, "\n}\n");
     return error;
 }
 
-/* Of the devices: what they did, or why nothing of it is known. */
-static void print_gpu_summary(const struct report *r, FILE *out)
+int report_print_summary(const struct report *r, unsigned function_count, FILE *out)
 {
-    char a[UNIT_TEXT_BYTES];
-    const char *rows = recording_gpu_rows(r->rec);
-    struct gpu_totals t = gpu_report_totals(r->gpu);
-    if (!recording_has_gpu(r->rec)) {
-        bool absent = strncmp(rows, "absent", 6) == 0;
-        fprintf(out, "  GPU        %s%s\n", absent ? "rows " : "no work recorded",
-                absent ? rows : "");
-    } else if (t.devices) {
-        fprintf(out, "  GPU        %s kernels, ", count_text(a, t.kernels));
-        if (t.devices > 1)
-            fprintf(out, "%u devices ", t.devices);
-        fprintf(out, "busy %.1f%% of the time from first to last work\n",
-                100.0 * (double)t.busy_ns / (double)t.span_ns);
-    }
-    struct absence found[ABSENCES_MAX];
-    unsigned count = recording_has_gpu(r->rec) ? absences_find(r->rec, "gpu_rows", found) : 0;
-    for (unsigned i = 0; i < count; i++) {
-        char *text = absence_text(&found[i], r->rec, "rows");
-        char *clean = text ? json_line(text) : NULL;
-        fprintf(out, "  GPU        %s\n", clean ? clean : "?");
-        free(clean);
-        free(text);
-    }
-}
-
-void report_print_summary(const struct report *r, unsigned function_count, FILE *out)
-{
-    char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], text[2048];
-    fprintf(out, "  wall time  %s\n",
-            time_text(a, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns));
-    if (r->whole_ns)
-        fprintf(
-            out,
-            "  read       its first %s only, to be done soon; all that follows is of these, and "
-            "'gpuprof report' reads all\n",
-            time_text(a, r->end_ns - r->begin_ns));
-    unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
-    fprintf(out, "  processes  %u (%u thread%s)\n", r->rec->count, threads,
-            threads == 1 ? "" : "s");
-    fprintf(out, "  calls      %s%s", count_text(a, r->calls), r->is_estimated ? " (about)" : "");
-    if (r->errors)
-        fprintf(out, ", %s returned an error", count_text(a, r->errors));
-    failures_print_summary(&r->failures, out);
-    fprintf(out, "\n");
-    if (r->copy_calls)
-        fprintf(out, "  copied     %s in %s calls\n", bytes_text(a, r->copy_bytes),
-                count_text(b, r->copy_calls));
-    print_gpu_summary(r, out);
-    for (uint32_t i = 0; i < r->row_count && i < function_count; i++) {
-        const struct report_row *row = &r->rows[i];
-        struct cell share = report_share(r, row);
-        char percent[16] = "";
-        if (share.kind == CELL_REAL)
-            snprintf(percent, sizeof percent, "%.1f%%", share.percent);
-        fprintf(out, "  %6s  %10s  %s x %s\n", percent, time_text(a, row->total_ns),
-                count_text(b, row->count), row->function->name);
-    }
-    hang_print_summary(&r->hang, out);
-    cost_report_print_summary(r->rec, out);
-    if (losses_weight(&r->losses) != LOSS_NONE)
-        fprintf(out, "  lost       %s\n", losses_text(&r->losses, text, sizeof text));
-    else
-        fprintf(out, "  lost       nothing%s\n", r->whole_ns ? " of what was read" : "");
-    if (r->losses.running)
-        fprintf(out, "  running    %s of the processes: their calls so far\n",
-                count_text(a, r->losses.running));
+    struct overview o;
+    int error = overview_init(&o, r);
+    if (error == 0)
+        overview_print_summary(&o, function_count, out);
+    return error;
 }

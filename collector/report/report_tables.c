@@ -14,6 +14,7 @@
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
+#include "report/thread_report.h"
 
 #define NAMES_BYTES 900 /* of a message */
 
@@ -30,6 +31,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&unfinished_table, 1, &r->hang.unfinished},
         {&failures_table, 1, &r->failures},
         {stack_tables, 2, r->stacks},
+        {&threads_table, 1, r->threads},
         {&source_table, 1, r->source},
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
@@ -131,6 +133,7 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
             return EXIT_OK;
         return usage_error("report: the table %s is there with --%s only", info->name,
                            info->by == BY_STACK    ? "by=stack"
+                           : info->by == BY_THREAD ? "by=thread"
                            : info->by == BY_SOURCE ? "source=DIR"
                                                    : "by=python-line");
     }

@@ -6,7 +6,7 @@
 #include "report/report.h"
 #include "table/table.h"
 
-#define REPORT_TABLES_MAX 32
+#define REPORT_TABLES_MAX 64
 #define REPORT_ROWS       10 /* of a table of the text, unless told more */
 
 /* Fills `tables`, of REPORT_TABLES_MAX, in the order of JSON and csv; their number. Those of one

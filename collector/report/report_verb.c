@@ -13,7 +13,7 @@
 #include "report/step_report.h"
 #include "table/text_width.h"
 
-#define SUMMARY_FUNCTIONS 5
+#define SUMMARY_FUNCTIONS 4
 
 /* As the options say, or else the file's name; FORMAT_BY_NAME: there is none of that name. */
 static enum report_format format_of(const struct options *options)
@@ -166,7 +166,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)
-            report_print_summary(&report, SUMMARY_FUNCTIONS, out);
+            error = report_print_summary(&report, SUMMARY_FUNCTIONS, out);
         bool damaged = rec.unread_files || losses_weight(&report.losses) == LOSS_DAMAGE;
         code = error < 0 ? EXIT_ENVIRONMENT : damaged ? EXIT_DAMAGED : EXIT_OK;
         report_release(&report);

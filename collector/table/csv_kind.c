@@ -42,6 +42,10 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_GPU_IDLE] = {"gpu_idle", "each device of a process: for how long of that it was idle"},
     [CSV_IDLE] = {"idle", "each cause, in domain, and place of idle time; calls are the gaps"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},
+    [CSV_HOST_KERNEL] = {"host_kernel", "each kernel that processes without rows of the GPU "
+                                        "launched: times of the calls"},
+    [CSV_HOST_COPY] = {"host_copy", "each direction of their copies, likewise"},
+    [CSV_THREAD] = {"thread", "calls of one thread (--by=thread)"},
     [CSV_STACK] = {"stack", "calls with one stack, on the host, and one for the work on the GPU"},
     [CSV_PYTHON_LINE] = {"python_line", "calls of one line of Python, likewise"},
     [CSV_PYTHON_LINE_ALL] = {"python_line_all", "calls that a line of Python led to, likewise"},

@@ -114,7 +114,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
 bool table_is_short(const struct table_info *info, const struct table_view *view)
 {
     return view->limit == ROWS_UNLIMITED && view->rows && info->by == BY_NAME &&
-           (!info->text_limit || view->rows < info->text_limit);
+           (!info->text_limit || view->rows <= info->text_limit);
 }
 
 static uint64_t rows_max(const struct table_info *info, const struct table_view *view,

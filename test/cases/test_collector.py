@@ -171,7 +171,7 @@ def test_processes_in_order_of_rank(run_collector, program, tmp_path):
     names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"]
              if e["name"] == "process_name"}
     host = processes[0]["host"]
-    text = run_collector("report", "data").stdout
+    text = run_collector("report", "--full", "data").stdout
     titles = []
     for process, rank in zip(processes, ("rank 0: ", "rank 9: ", "rank 10: ", "")):
         title = f"{rank}{program('one_call')} ({host}"
@@ -206,7 +206,7 @@ def test_processes_without_gpu_rows_are_named(run_collector, program):
     assert done.returncode == 0, done.stderr
     off = "absent in 2 of 4 processes: turned off (GPUPROF_GPU)"
     assert f"\n  GPU        rows {off}\n" in done.stderr
-    lines = [line for line in run_collector("report", "data").stdout.splitlines()
+    lines = [line for line in run_collector("report", "--full", "data").stdout.splitlines()
              if line.startswith("GPU rows ")]
     assert len(lines) == 3
     assert "GPU rows in 2 of 4 processes: absent: turned off (GPUPROF_GPU)" in lines
@@ -227,7 +227,8 @@ def test_report_agrees_with_trace(run_collector, make_stream):
     report = json.loads(run_collector("report", "--format=json", folder).stdout)
     rows = {row["function"]: row for row in report["functions"]}
     table = csv_report(run_collector, folder)
-    assert {row["kind"] for row in table} == {"function"}
+    assert {row["kind"] for row in table} == {"function", "host_kernel", "host_copy"}
+    table = [row for row in table if row["kind"] == "function"]
     assert report["calls"] == len(calls) and report["processes"] == 2 and report["threads"] == 4
     assert {row["function"] for row in table} == set(rows) == {e["name"] for e in calls}
     for name, row in rows.items():
@@ -239,7 +240,7 @@ def test_report_agrees_with_trace(run_collector, make_stream):
             assert abs(row[key] - exact) <= 0.015 * exact
         assert row["bytes"] == sum(e["args"].get("bytes", 0) for e in calls if e["name"] == name)
     text = run_collector("report", folder).stdout
-    assert "20,000 calls" in text and "GPU rows absent" in text and "losses" not in text
+    assert "20,000 calls" in text and "  GPU        rows absent: " in text and "losses" not in text
 
 
 def test_report_shows_losses(run_collector):

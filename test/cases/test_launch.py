@@ -366,13 +366,13 @@ def test_earlier_recordings_do_not_count(run_collector, program):
                                f"exec {program('one_call')}")
         first, second = result.stderr.split("begins\n")
         assert first == (warned if earlier else "")
-        assert "\n  processes  1 (1 thread)\n" in second
+        assert "; 1 process, 1 thread, " in second
         assert ("the recordings that were there before: 1\n" in second) == earlier
     done = run_collector("run", "-o", "data", "true")
     assert "nothing was recorded" in done.stderr
     # Of the ranks of a job some may have begun before.
     done = run_collector("run", "-o", "data", program("one_call"), env={**os.environ, "RANK": "0"})
-    assert "earlier" not in done.stderr and "\n  processes  3 (3 threads)\n" in done.stderr
+    assert "earlier" not in done.stderr and "; 3 processes, 3 threads, " in done.stderr
 
 
 def test_next_step_can_be_pasted(run_collector, program, collector, tmp_path):

@@ -16,10 +16,12 @@ import pytest
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
 MARKED = "gemm<" + "e\u0301" * 60 + ">"
 NAMES = ("functions", "findings", "open_calls", "unfinished", "failures", "calls_by_stack",
-         "calls_by_python_line", "source_lines", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
+         "calls_by_python_line", "calls_by_thread", "source_lines", "cuda_gpu_kern_sum",
+         "cuda_gpu_mem_time_sum",
          "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
          "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
-         "gpu_time", "idle", "ops", "labels", "cost", "steps", "phases")
+         "host_kernel_sum", "host_mem_sum", "gpu_time", "idle", "ops", "labels", "cost", "steps",
+         "phases")
 
 
 @pytest.fixture
@@ -270,8 +272,8 @@ def test_lines_of_a_stack_fit(collector, make_stacks):
     assert "(no stack: below the threshold, not asked for, or lost)" in text
 
 
-def test_title_of_a_process_fits(collector, make_stacks):
+def test_program_fits(collector, make_stacks):
     data = make_stacks("process 0 " + "x", "call cudaFree 2000 500 2 0 0")
-    for columns in (30, 40):
-        line = on_terminal([collector, "report", data], columns).split("\n")[1]
-        assert len(line) <= columns and line.endswith(": 1 calls")
+    for columns, shown in ((24, "pyt...n.py"), (40, "python train.py")):
+        line = on_terminal([collector, "report", data], columns).split("\n")[0]
+        assert len(line) <= columns and line.startswith("  program ") and line.endswith(shown[-6:])

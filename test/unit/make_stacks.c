@@ -7,11 +7,13 @@
  * FILE<tab>FUNCTION stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or
  * wWORD as it is; all numbers of frames but N are hexadecimal call FUNCTION BEGIN DURATION
  * CORRELATION STACK BYTES [open|nested] kernel NAME BEGIN DURATION CORRELATION copy BEGIN DURATION
- * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN
+ * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN, step BEGIN
+ * NUMBER
  *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,15 @@ static void add(struct script *s, unsigned type, uint64_t begin, unsigned count,
                        .byte_count = (uint32_t)length};
     memcpy(r.args, args, count * sizeof *args);
     builder_add(&s->builder, MAIN, &r);
+}
+
+static void add_step(struct script *s, const char *rest)
+{
+    unsigned long long begin;
+    uint64_t number[1];
+    if (sscanf(rest, "%llu %" SCNu64, &begin, number) != 2)
+        exit(2);
+    add(s, RECORD_STEP, begin, 1, number, NULL, 0);
 }
 
 static void end_process(struct script *s)
@@ -207,6 +218,8 @@ static void take_line(struct script *s, char *line)
         add_call(s, rest);
     else if (strcmp(line, "kernel") == 0)
         add_kernel(s, rest);
+    else if (strcmp(line, "step") == 0)
+        add_step(s, rest);
     else if (strcmp(line, "copy") == 0)
         add_copy(s, rest);
     else if (*line)

@@ -62,15 +62,14 @@ static void test_summary(void **state)
     make(folder, false);
     text = summary(folder, &code);
     assert_int_equal(code, EXIT_OK);
-    assert_string_equal(text, "  wall time  99.400 us\n"
-                              "  processes  1 (2 threads)\n"
-                              "  calls      200, 1 returned an error (first "
-                              "cudaErrorMemoryAllocation of cudaMalloc)\n"
-                              "  copied     100.0 MiB in 100 calls\n"
-                              "  GPU        rows absent: this version records host calls only\n"
-                              "   80.0%   40.000 us  100 x cudaMemcpyAsync\n"
-                              "   20.0%   10.000 us  100 x cudaMalloc\n"
-                              "  lost       nothing\n");
+    assert_string_equal(text,
+                        "  error      1 failed; first cudaErrorMemoryAllocation of cudaMalloc\n"
+                        "  wall time  99.400 us; 1 process, 2 threads, 200 calls\n"
+                        "  GPU        rows absent: this version records host calls only\n"
+                        "  calls       80.0%   40.000 us  100 x cudaMemcpyAsync\n"
+                        "              20.0%   10.000 us  100 x cudaMalloc\n"
+                        "  copied     100.0 MiB in 100 calls\n"
+                        "  lost       nothing\n");
     free(text);
     make(folder, true);
     text = summary(folder, &code);
@@ -112,9 +111,9 @@ static void test_nested(void **state)
     builder_release(&b);
     char *text = summary(folder, &code);
     assert_non_null(strstr(text, "  copied     1.0 MiB in 1 calls\n"));
-    assert_non_null(strstr(text, "   80.0%      400 ns  1 x cudaMemcpyAsync\n"
-                                 "              200 ns  1 x cuMemcpyAsync\n"
-                                 "   20.0%      100 ns  1 x cudaMemset\n"));
+    assert_non_null(strstr(text, "  calls       80.0%      400 ns  1 x cudaMemcpyAsync\n"
+                                 "                         200 ns  1 x cuMemcpyAsync\n"
+                                 "              20.0%      100 ns  1 x cudaMemset\n"));
     free(text);
     scratch_remove(folder);
 }
@@ -170,9 +169,11 @@ static void test_large(void **state)
     make(folder, false);
     char *text = summary_within(folder, 1, &code);
     assert_int_equal(code, EXIT_OK);
-    assert_memory_equal(text, "  wall time  99.400 us\n  read       its first ", 43);
+    const char *whole = "  wall time  99.400 us; 1 process, 2 threads, ";
+    assert_memory_equal(text, whole, strlen(whole));
+    assert_non_null(strstr(text, "\n  read       its first "));
     assert_non_null(strstr(text, " x cuda"));
-    assert_null(strstr(text, "calls      200"));
+    assert_null(strstr(text, " 200 calls"));
     assert_non_null(strstr(text, "lost       nothing of what was read"));
     free(text);
     scratch_remove(folder);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/overview.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "find/idle.h"
+#include "read/process_title.h"
+#include "report/step_report.h"
+
+static int count_devices(struct overview *o)
+{
+    const struct idle *idle = o->report->idle;
+    struct key_map known = {0};
+    int error = 0;
+    for (uint32_t i = 0; idle && error == 0 && i < idle->device_count; i++) {
+        const struct idle_device *d = &idle->devices[i];
+        const struct surveyed_device *s = survey_device(&idle->walk->survey, d->process, d->device);
+        struct key key = {d->process->index, d->device, 1};
+        if (s && (s->uuid_high || s->uuid_low))
+            key = (struct key){s->uuid_high, s->uuid_low, 0};
+        if (s && s->name[0] && !o->device)
+            o->device = s->name;
+        if (!key_map_get(&known, key))
+            error = key_map_set(&known, key, 1);
+    }
+    o->devices = known.count;
+    key_map_release(&known);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* As the table of steps has it: half of them are no longer. */
+static int measure_steps(struct overview *o)
+{
+    const struct report *r = o->report;
+    const struct steps *s = r->steps ? &r->steps->steps : r->marks;
+    o->marks = s;
+    if (!s || !s->count)
+        return 0;
+    uint64_t *times = calloc(s->count, sizeof *times);
+    if (!times)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct step *step = &s->list[i];
+        uint64_t ns = step->end_ns - step->begin_ns;
+        if (step->is_partial)
+            continue;
+        times[o->steps++] = ns;
+        if (!o->slowest || ns > o->slowest->end_ns - o->slowest->begin_ns)
+            o->slowest = step;
+    }
+    if (o->steps) {
+        qsort(times, o->steps, sizeof *times, compare_times);
+        o->step_median_ns = times[(o->steps - 1) / 2];
+    }
+    free(times);
+    return 0;
+}
+
+int overview_init(struct overview *o, const struct report *r)
+{
+    *o = (struct overview){.report = r};
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        o->ranks += process_rank(r->rec->processes[i]) != NULL;
+    if (r->rec->count) {
+        const char *command = process_meta(r->rec->processes[0], "cmdline");
+        o->program = command && command[0] ? command : process_meta(r->rec->processes[0], "exe");
+    }
+    int error = count_devices(o);
+    return error < 0 ? error : measure_steps(o);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first screen of a report, and the summary at the end of a run: one look says whether the
+ * device works, if not why not, and what to try first. All figures are those of the tables, and of
+ * idle.h, findings.h and steps.h; nothing is computed anew here but the middle of the steps.
+ */
+#ifndef GPUPROF_COLLECTOR_OVERVIEW_H
+#define GPUPROF_COLLECTOR_OVERVIEW_H
+
+#include "model/steps.h"
+#include "report/report.h"
+
+#define OVERVIEW_LINES_MAX   24 /* of the first screen */
+#define OVERVIEW_SUMMARY_MAX 10 /* of the summary; more only if something is wrong */
+
+struct overview {
+    const struct report *report;
+    const char *program; /* the first process's command line, as it was recorded; NULL: not known */
+    uint32_t ranks;      /* processes that have one */
+    uint32_t devices;    /* that did something: each once where its UUID is known */
+    const char *device;  /* what the first of them is called; NULL: not known */
+    const struct steps *marks;
+    uint32_t steps; /* whole ones, of all processes */
+    uint64_t step_median_ns;
+    const struct step *slowest; /* NULL: there are no steps */
+};
+
+/* 0 or GPUPROF_NO_MEMORY. Views of `r`. */
+int overview_init(struct overview *o, const struct report *r);
+
+/* Prints at most OVERVIEW_LINES_MAX lines, cut to `width` columns each (0: of any width). */
+void overview_print(const struct overview *o, uint32_t width, FILE *out);
+
+/* What it was, and why the devices have no rows, for who asks for something else. */
+void overview_print_head(const struct overview *o, uint32_t width, FILE *out);
+
+/* Prints the summary, with that many functions where no device is known of. */
+void overview_print_summary(const struct overview *o, unsigned function_count, FILE *out);
+
+/* Prints the member "overview", without a comma around it. (overview_json.c) */
+void overview_print_json(const struct overview *o, FILE *out);
+
+#endif

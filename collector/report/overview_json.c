@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first screen for programs: its keys stay as they are for ever. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "find/findings.h"
+#include "find/idle.h"
+#include "report/overview.h"
+
+static void print_string(const char *text, FILE *out)
+{
+    char *quoted = text ? json_string(text, strlen(text)) : NULL;
+    fputs(quoted ? quoted : "null", out);
+    free(quoted);
+}
+
+static void print_time(const struct idle *d, FILE *out)
+{
+    fprintf(out, "\"gpu_time\": ");
+    if (!d || !d->device_count) {
+        fprintf(out, "null,\n\"idle\": null");
+        return;
+    }
+    fprintf(out,
+            "{\"window_ns\": %" PRIu64 ", \"compute_ns\": %" PRIu64
+            ", \"communication_ns\": %" PRIu64 ", \"copies_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64
+            ", \"stopped_ns\": %" PRIu64 "},\n\"idle\": {",
+            d->window_ns, d->parts[IDLE_COMPUTE], d->parts[IDLE_COMMUNICATING],
+            d->parts[IDLE_COPYING], d->idle_ns, d->stopped_ns);
+    for (unsigned i = 0; i < IDLE_CAUSES; i++)
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", idle_cause_words[i], d->causes[i]);
+    fputc('}', out);
+}
+
+static void print_steps(const struct overview *o, FILE *out)
+{
+    fprintf(out, "\"steps\": ");
+    if (!o->steps) {
+        fprintf(out, "null,\n");
+        return;
+    }
+    fprintf(out,
+            "{\"count\": %u, \"by\": \"%s\", \"median_ns\": %" PRIu64 ", \"slowest_ns\": %" PRIu64
+            ", \"slowest_number\": %" PRIu64 ", \"slowest_pid\": %u},\n",
+            o->steps, step_kind_word(o->marks->kind), o->step_median_ns,
+            o->slowest->end_ns - o->slowest->begin_ns, o->slowest->number,
+            o->slowest->process->header.pid);
+}
+
+static void print_findings(const struct findings *f, FILE *out)
+{
+    fprintf(out, "\"findings\": [");
+    for (uint32_t i = 0; f && i < f->count; i++)
+        fprintf(out, "%s{\"id\": \"%s\", \"ns\": %" PRIu64 "}", i ? ", " : "", f->list[i].kind->id,
+                f->list[i].ns);
+    fputc(']', out);
+}
+
+void overview_print_json(const struct overview *o, FILE *out)
+{
+    const struct report *r = o->report;
+    fprintf(out, "\"overview\": {\n\"program\": ");
+    print_string(o->program, out);
+    fprintf(out,
+            ",\n\"wall_ns\": %" PRIu64 ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n",
+            r->end_ns - r->begin_ns, r->rec->count, o->ranks, o->devices);
+    fprintf(out, "\"device\": ");
+    print_string(o->device, out);
+    fprintf(out,
+            ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
+            r->calls, r->errors, r->hang.open.total);
+    print_steps(o, out);
+    print_time(r->idle, out);
+    fprintf(out, ",\n");
+    print_findings(r->findings, out);
+    if (r->cost.is_blind || !r->cost.wall_ns)
+        fprintf(out, ",\n\"own_cost_share\": null}");
+    else
+        fprintf(out, ",\n\"own_cost_share\": %.6f}", cost_share(r->cost.cost_ns, r->cost.wall_ns));
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "find/findings.h"
+#include "find/idle.h"
+#include "model/absence.h"
+#include "read/process_title.h"
+#include "report/overview.h"
+#include "table/text_width.h"
+
+#define CAUSES_SHOWN    3
+#define FINDINGS_SHOWN  3
+#define ABSENCES_SHOWN  2 /* reasons */
+#define FUNCTIONS_SHOWN 4 /* where there is nothing of devices */
+#define BAR_WIDTH       40
+#define LINE_BYTES      2048
+
+struct screen {
+    FILE *out;
+    uint32_t width; /* 0: any */
+    bool is_short;  /* the summary of a run */
+};
+
+/* Cleaned, since it is as it was recorded, and cut to what is left of the line behind `text`. */
+static char *fit(const struct screen *s, const char *text, const char *name)
+{
+    char *clean = json_line(name), *cut;
+    size_t used = text_width(text, strlen(text));
+    if (!clean || !s->width)
+        return clean;
+    size_t left = s->width > used + TEXT_WIDTH_MIN ? s->width - used : TEXT_WIDTH_MIN;
+    cut = text_cut(clean, strlen(clean), left);
+    free(clean);
+    return cut;
+}
+
+/* A line, at whose end a `name` may stand (NULL: none), of which less is shown if need be. */
+static void __attribute__((format(printf, 4, 5)))
+line(const struct screen *s, const char *label, const char *name, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list list;
+    int length = snprintf(text, sizeof text, "  %-10s ", label);
+    va_start(list, format);
+    vsnprintf(text + length, sizeof text - (size_t)length, format, list);
+    va_end(list);
+    char *clean = json_line(text);
+    char *end = clean && name ? fit(s, clean, name) : NULL, *whole = NULL;
+    if (!clean || asprintf(&whole, "%s%s", clean, end ? end : name ? "?" : "") < 0)
+        whole = NULL;
+    char *cut = whole && s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
+    fprintf(s->out, "%s\n", cut ? cut : whole ? whole : "?");
+    free(cut);
+    free(whole);
+    free(end);
+    free(clean);
+}
+
+/* ---- what went wrong ---- */
+
+static void print_failures(const struct screen *s, const struct report *r)
+{
+    char number[UNIT_TEXT_BYTES], name[FAILURE_TEXT_BYTES];
+    const struct failure *first = r->failures.rows;
+    if (r->failures.count)
+        line(s, "error", first->function->name, "%s failed; first %s of ",
+             count_text(number, r->errors), failure_name(first, name));
+}
+
+/* The call that has lasted longest, and what the device had not finished. */
+static void print_hang(const struct screen *s, const struct report *r)
+{
+    char *text = NULL, *rest = NULL;
+    size_t length = 0;
+    FILE *out = r->hang.open.total ? open_memstream(&text, &length) : NULL;
+    if (!out)
+        return;
+    hang_print_summary(&r->hang, out);
+    if (fclose(out) == 0)
+        for (char *one = strtok_r(text, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
+            size_t label = strcspn(one + 2, " ");
+            one[2 + label] = '\0';
+            line(s, one + 2, NULL, "%s", one + 3 + label + strspn(one + 3 + label, " "));
+        }
+    free(text);
+}
+
+/* ---- what it was ---- */
+
+static void print_program(const struct screen *s, const struct overview *o)
+{
+    const struct report *r = o->report;
+    char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[96] = "";
+    unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
+    if (!s->is_short && o->program)
+        line(s, "program", o->program, "%s", "");
+    if (o->ranks == r->rec->count && o->ranks > 1)
+        snprintf(where, sizeof where, " (%u ranks)", o->ranks);
+    else if (o->ranks > 1)
+        snprintf(where, sizeof where, " (%u of them ranks)", o->ranks);
+    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s calls",
+         time_text(time, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns), r->rec->count,
+         r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
+         r->is_estimated ? "about " : "", count_text(calls, r->calls));
+    if (r->whole_ns)
+        line(s, "read", NULL,
+             "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
+             "report' reads all",
+             time_text(time, r->end_ns - r->begin_ns));
+}
+
+static void print_steps(const struct screen *s, const struct overview *o)
+{
+    char median[UNIT_TEXT_BYTES], slowest[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES], of[64] = "";
+    if (!o->steps)
+        return;
+    const char *rank = process_rank(o->slowest->process);
+    if (rank && o->report->rec->count > 1)
+        snprintf(of, sizeof of, " of rank %.16s", rank);
+    line(s, "steps", NULL, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
+         count_text(count, o->steps), step_kind_word(o->marks->kind),
+         time_text(median, o->step_median_ns),
+         time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
+}
+
+/* ---- what the devices did ---- */
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Each part has its letter, at least one of what there is. */
+static void print_bar(const struct screen *s, const struct overview *o)
+{
+    const struct idle *d = o->report->idle;
+    const struct {
+        char letter;
+        uint64_t ns;
+    } parts[] = {{'#', d->parts[IDLE_COMPUTE]},
+                 {'=', d->parts[IDLE_COMMUNICATING]},
+                 {'-', d->parts[IDLE_COPYING]}};
+    char bar[BAR_WIDTH + 1];
+    unsigned at = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned length = (unsigned)(percent(parts[i].ns, d->window_ns) * BAR_WIDTH / 100 + 0.5);
+        length = parts[i].ns && !length ? 1 : length;
+        for (; length > 0 && at < BAR_WIDTH; length--)
+            bar[at++] = parts[i].letter;
+    }
+    memset(bar + at, '.', BAR_WIDTH - at);
+    bar[BAR_WIDTH] = '\0';
+    line(s, "", NULL, "[%s] %u x %s", bar, o->devices, o->device ? o->device : "GPU");
+}
+
+/* The largest of the places: in all processes, by cause. */
+static void print_causes(const struct screen *s, const struct idle *d)
+{
+    char time[UNIT_TEXT_BYTES];
+    unsigned count = s->is_short ? 2 : CAUSES_SHOWN;
+    for (uint32_t i = 0; i < d->total_count && i < count; i++)
+        line(s, i ? "" : "idle", d->totals[i].place ? d->totals[i].place : "?",
+             "%5.1f%%  %10s  %-13s  ", percent(d->totals[i].ns, d->idle_ns),
+             time_text(time, d->totals[i].ns), idle_cause_words[d->totals[i].cause]);
+}
+
+/* Why rows of devices are missing in some processes, or all; in one line. */
+static void print_absence(const struct screen *s, const struct report *r)
+{
+    struct absence found[ABSENCES_MAX];
+    const char *rows = recording_gpu_rows(r->rec);
+    bool has_gpu = recording_has_gpu(r->rec);
+    unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
+    if (!has_gpu) {
+        bool is_absent = strncmp(rows, "absent", 6) == 0;
+        line(s, "GPU", NULL, "%s%s", is_absent ? "rows " : "no work recorded",
+             is_absent ? rows : "");
+    }
+    for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
+        char *text = absence_text(&found[i], r->rec, "rows");
+        line(s, "GPU", NULL, "%s", text ? text : "?");
+        free(text);
+    }
+}
+
+static void print_devices(const struct screen *s, const struct overview *o)
+{
+    const struct idle *d = o->report->idle;
+    if (d && d->window_ns) {
+        line(s, "GPU time", NULL,
+             "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%",
+             percent(d->parts[IDLE_COMPUTE], d->window_ns),
+             percent(d->parts[IDLE_COMMUNICATING], d->window_ns),
+             percent(d->parts[IDLE_COPYING], d->window_ns), percent(d->idle_ns, d->window_ns));
+        if (!s->is_short)
+            print_bar(s, o);
+        print_causes(s, d);
+    }
+    print_absence(s, o->report);
+}
+
+/* Where nothing is known of devices. */
+static void print_functions(const struct screen *s, const struct report *r, unsigned count)
+{
+    char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
+    for (uint32_t i = 0; i < r->row_count && i < count; i++) {
+        const struct report_row *row = &r->rows[i];
+        struct cell share = report_share(r, row);
+        char part[16] = "";
+        if (share.kind == CELL_REAL)
+            snprintf(part, sizeof part, "%.1f%%", share.percent);
+        line(s, i ? "" : "calls", row->function->name, "%6s  %10s  %s x ", part,
+             time_text(time, row->total_ns), count_text(number, row->count));
+    }
+    if (r->copy_calls)
+        line(s, "copied", NULL, "%s in %s calls", bytes_text(time, r->copy_bytes),
+             count_text(number, r->copy_calls));
+}
+
+/* ---- what to do ---- */
+
+static void print_findings(const struct screen *s, const struct findings *f)
+{
+    char time[UNIT_TEXT_BYTES];
+    unsigned count = s->is_short ? 1 : FINDINGS_SHOWN;
+    for (uint32_t i = 0; f && i < f->count && i < count; i++) {
+        const struct finding *found = &f->list[i];
+        const char *place = found->row_count && !s->is_short ? found->rows[0].name : NULL;
+        line(s, i ? "" : "finding", place, "%s (%.1f%%): %s%s", time_text(time, found->ns),
+             percent(found->ns, found->window_ns), found->kind->title, place ? ": " : "");
+        if (!s->is_short)
+            line(s, "", NULL, "  next: %s", found->kind->next);
+    }
+}
+
+/* ---- what is missing, and what it cost ---- */
+
+static void print_losses(const struct screen *s, const struct report *r)
+{
+    char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
+    if (losses_weight(&r->losses) != LOSS_NONE)
+        line(s, "lost", NULL, "%s", losses_text(&r->losses, text, sizeof text));
+    else
+        line(s, "lost", NULL, "nothing%s", r->whole_ns ? " of what was read" : "");
+    if (r->losses.running)
+        line(s, "running", NULL, "%s of the processes: their calls so far",
+             count_text(number, r->losses.running));
+}
+
+static void print_given_up(const struct screen *s, const struct recording *rec)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return;
+    cost_report_print_summary(rec, out);
+    if (fclose(out) == 0 && length > 0) {
+        text[length - 1] = '\0';
+        line(s, "given up", NULL, "%s", text + strlen("  given up   "));
+    }
+    free(text);
+}
+
+static void print_cost(const struct screen *s, const struct cost_report *c)
+{
+    if (!c->worst && !c->wall_ns)
+        return;
+    if (c->is_blind)
+        line(s, "gpuprof", NULL, "its own cost was not measured");
+    else
+        line(s, "gpuprof", NULL, "took %.2f%% of the threads' time itself; --table=cost",
+             100 * cost_share(c->cost_ns, c->wall_ns));
+}
+
+void overview_print(const struct overview *o, uint32_t width, FILE *out)
+{
+    const struct screen s = {.out = out, .width = width};
+    const struct report *r = o->report;
+    print_hang(&s, r);
+    print_failures(&s, r);
+    print_program(&s, o);
+    print_steps(&s, o);
+    print_devices(&s, o);
+    if (!r->idle || !r->idle->window_ns)
+        print_functions(&s, r, FUNCTIONS_SHOWN);
+    print_findings(&s, r->findings);
+    print_losses(&s, r);
+    print_given_up(&s, r->rec);
+    print_cost(&s, &r->cost);
+    line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o FILE.json; gpuprof help report");
+}
+
+void overview_print_head(const struct overview *o, uint32_t width, FILE *out)
+{
+    const struct screen s = {.out = out, .width = width};
+    print_program(&s, o);
+    print_absence(&s, o->report);
+}
+
+void overview_print_summary(const struct overview *o, unsigned function_count, FILE *out)
+{
+    const struct screen s = {.out = out, .is_short = true};
+    const struct report *r = o->report;
+    print_hang(&s, r);
+    print_failures(&s, r);
+    print_program(&s, o);
+    print_steps(&s, o);
+    print_devices(&s, o);
+    if (!r->idle || !r->idle->window_ns)
+        print_functions(&s, r, function_count);
+    print_findings(&s, r->findings);
+    print_given_up(&s, r->rec);
+    print_losses(&s, r);
+}

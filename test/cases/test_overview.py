@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen of the report, and the summary of a run: what is said, in how many lines, and
+how wide. Figures come from the script of the recording, never from the report's tables."""
+
+import json
+import pathlib
+import random
+import re
+import unicodedata
+
+import pytest
+from test_tables import on_terminal
+
+CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
+VERSIONS = pathlib.Path(__file__).parent / "versions"
+LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
+          "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished")
+HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
+
+
+def width(text):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF"
+               else 1 for c in text)
+
+
+def screen_of(text):
+    """The lines before the first table, by label; those that go on have the one before."""
+    lines = text.partition("\n\n")[0].splitlines()
+    found, label = {}, None
+    for line in lines:
+        assert line.startswith("  "), line
+        label = line[2:13].strip() or label
+        assert label in LABELS, line
+        found.setdefault(label, []).append(line[13:])
+    return lines, found
+
+
+def bounded(collector, data, columns=80):
+    lines, found = screen_of(on_terminal([collector, "report", data], columns))
+    assert len(lines) <= 24 and max(map(width, lines)) <= columns
+    assert all(c.isprintable() or c == " " for line in lines for c in line), lines
+    return lines, found
+
+
+def made(step_ns, busy_ns, steps=10):
+    """Steps of one launch, and one kernel each that works for `busy_ns` of it."""
+    lines = ["process 0", "meta cmdline=train.py --lr 3"]
+    for i in range(steps):
+        at = 1000 + i * step_ns
+        lines += [f"step {at} {i}", f"call cudaLaunchKernel {at + 100} 500 {i + 1} 0 0"]
+    lines.append(f"step {1000 + steps * step_ns} {steps}")
+    lines.append("name 1 gemm")
+    lines += [f"kernel 1 {1000 + i * step_ns + 700} {busy_ns} {i + 1}" for i in range(steps)]
+    return lines
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_fits_whatever_it_is(collector, make_gpu, make_stacks, columns):
+    """Old files, many ranks, no device, losses, names that would break a line."""
+    folders = [VERSIONS / "1.gpuprof", make_gpu("train", 40, 2),
+               make_stacks("process 0", f"meta gpu_rows=absent: {'why ' * 100}",
+                           f"meta cmdline={HOSTILE.replace(chr(10), ' ')}",
+                           "call cudaMalloc 1000 5 1 0 4096", name="absent")]
+    for folder in folders:
+        _, found = bounded(collector, folder, columns)
+        assert found["program"] and found["lost"] and found["more"]
+
+
+def test_fits_random_recordings(collector, make_stacks):
+    chance = random.Random(7)
+    for number in range(12):
+        lines, at = [], 1000
+        for process in range(chance.randint(1, 3)):
+            lines.append(f"process {process}")
+            lines.append(f"meta cmdline={''.join(chance.choices('ab漢é/ ' + chr(27), k=90))}")
+            lines += [f"meta env.RANK={process}"] * chance.randint(0, 1)
+            for call in range(1, chance.randint(2, 9)):
+                at += chance.randint(1, 10**chance.randint(2, 16))
+                lines.append(f"call cudaLaunchKernel {at} {chance.randint(0, 10**9)} {call} 0 0")
+                if chance.random() < 0.5:
+                    lines.append(f"kernel 1 {at + 10} {chance.randint(0, 10**15)} {call}")
+        bounded(collector, make_stacks(*lines, name=f"data{number}"))
+
+
+def test_says_how_the_time_was_spent(collector, make_stacks):
+    _, found = bounded(collector, make_stacks(*made(100000, 25000)))
+    assert found["program"] == ["train.py --lr 3"]
+    assert "; 1 process, 1 thread, 10 calls" in found["wall time"][0]
+    assert found["steps"] == ["10 (by range), median 100.000 us, slowest 100.000 us (step 0)"]
+    assert found["lost"] == ["nothing"]
+    shares = dict(re.findall(r"(\w+) ([0-9.]+)%", found["GPU time"][0]))
+    assert list(shares) == ["compute", "communication", "copies", "idle"]
+    assert abs(sum(map(float, shares.values())) - 100) < 0.3
+    bar = re.match(r"\[([#=.-]{40})\] 1 x ", found["GPU time"][1])[1]
+    assert abs(bar.count("#") / 40 - float(shares["compute"]) / 100) < 0.03
+    assert re.match(r" *[0-9.]+% +[0-9.]+ [mun]?s  [a-z-]+ +\S", found["idle"][0])
+
+
+def test_slowest_step_and_its_rank(collector, make_stacks):
+    lines = []
+    for rank in range(2):
+        lines += [f"process {rank}", f"meta env.RANK={rank}"]
+        lines += [f"step {1000 + 100 * i + (rank and i > 3) * 900} {i}" for i in range(8)]
+        lines.append("call cudaFree 5000 10 1 0 0")
+    _, found = bounded(collector, make_stacks(*lines))
+    assert found["steps"] == ["14 (by range), median 100 ns, slowest 1.000 us (step 3 of rank 1)"]
+    assert "2 processes (2 ranks)" in found["wall time"][0]
+
+
+def test_errors_and_open_calls_come_first(run_verb):
+    path = CORPUS / "live-good.gpuprof"
+    lines, found = screen_of(run_verb("report", "--keep-live", path).stdout)
+    report = json.loads(run_verb("report", "--keep-live", "--format=json", path).stdout)
+    slowest = max(report["open_calls"], key=lambda row: row["lasted_ns"])
+    assert list(found)[:2] == ["open", "error"] and len(lines) <= 24
+    assert found["open"][0].startswith(f"{slowest['function']} had ")
+    first = min(report["failures"], key=lambda row: row["first_ns"])
+    count = sum(row["count"] for row in report["failures"])
+    assert found["error"] == [f"{count} failed; first {first['error']} of {first['function']}"]
+    assert report["overview"]["errors"] == count
+    assert report["overview"]["open_calls"] == len(report["open_calls"]) > 0
+
+
+def test_host_only(collector, make_stacks, run_verb):
+    """Without rows of the device: what the calls alone tell, and why there is no more."""
+    data = make_stacks("process 0", "meta gpu_rows=absent: no CUPTI",
+                       "call cudaMalloc 1000 7000 1 0 4096",
+                       "call cudaFree 9000 300 2 0 0")
+    _, found = bounded(collector, data)
+    assert found["GPU"] == ["rows absent: no CUPTI"] and "GPU time" not in found
+    assert found["calls"] == [" 95.9%    7.000 us  1 x cudaMalloc",
+                              "  4.1%      300 ns  1 x cudaFree"]
+    overview = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]
+    assert overview["gpu_time"] is None is overview["idle"] and overview["devices"] == 0
+
+
+def test_json(make_stacks, run_verb):
+    report = json.loads(run_verb("report", "--format=json",
+                                 make_stacks(*made(100000, 25000))).stdout)
+    overview = report["overview"]
+    assert set(overview) >= {"program", "wall_ns", "processes", "ranks", "devices", "device",
+                             "calls", "errors", "open_calls", "steps", "gpu_time", "idle",
+                             "own_cost_share", "findings"}
+    assert [row["id"] for row in overview["findings"]] == [row["id"] for row in report["findings"]]
+    assert overview["steps"] == {"count": 10, "by": "range", "median_ns": 100000,
+                                 "slowest_ns": 100000, "slowest_number": 0, "slowest_pid":
+                                 overview["steps"]["slowest_pid"]}
+    time = overview["gpu_time"]
+    assert time["compute_ns"] == 250000 and sum(overview["idle"].values()) == time["idle_ns"]
+    assert time["window_ns"] == sum(time[key] for key in (
+        "compute_ns", "communication_ns", "copies_ns", "idle_ns", "stopped_ns"))
+    assert overview["wall_ns"] == report["wall_ns"] and overview["processes"] == 1
+
+
+def test_demo(run_collector, program, collector, tmp_path):
+    """What a newcomer sees: a screen, and with the tables at most 90 lines."""
+    done = run_collector("run", "-o", "data", program("demo"))
+    assert done.returncode == 0
+    summary = [line for line in done.stderr.splitlines() if line.startswith("  ")]
+    assert len(summary) <= 10 and max(map(width, summary[1:])) <= 100
+    lines, found = bounded(collector, tmp_path / "data")
+    assert len(run_collector("report", "data").stdout.splitlines()) <= 90
+    assert "cudaErrorInvalidConfiguration of cudaLaunchKernel" in lines[0] or \
+        "cudaErrorMemoryAllocation of cudaMalloc" in lines[0]
+    assert found["GPU time"][1].endswith("2 x Simulated GPU")
+    assert re.fullmatch(r"took [0-9.]+% of the threads' time itself; --table=cost",
+                        found["gpuprof"][0])
+    steps = re.match(r"(\d+) \(by ", found["steps"][0])
+    assert int(steps[1]) in (238, 239, 240)
+
+
+def test_threads(make_stacks, run_verb):
+    """--by=thread: calls of each thread, and the device's work for it."""
+    data = make_stacks("process 0", "call cudaLaunchKernel 1000 500 1 0 0",
+                       "call cudaFree 2000 300 2 0 0", "name 1 gemm", "kernel 1 5000 40000 1")
+    text = run_verb("report", "--by=thread", data).stdout
+    assert "calls by thread" in text and "GPU kernels" not in text
+    [row] = json.loads(run_verb("report", "--by=thread", "--format=json", data).stdout)[
+        "calls_by_thread"]
+    assert (row["calls"], row["total_ns"], row["max_ns"], row["gpu_work"], row["gpu_ns"]) == \
+        (2, 800, 500, 1, 40000)
+    assert "calls_by_thread" not in json.loads(run_verb("report", "--format=json", data).stdout)
