@@ -444,7 +444,7 @@ def test_help_manual_and_parser_agree(run_collector):
     """Every option that help and the manual list is taken, and the synopsis names it."""
     page = run_collector("manual").stdout.replace("\\", "")
     taken = {"NAME[,NAME..]": "functions", "COLUMN": "share", "N": "3",  # looked at before DIR is
-             "FORMAT": "chrome"}
+             "FORMAT": "chrome", "DIR": "."}
     for verb in ("merge", "report", "flame", "dump"):
         text = run_collector("help", verb).stdout
         rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
