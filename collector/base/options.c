@@ -68,6 +68,9 @@ const struct option_info option_infos[] = {
     {OPTION_FULL, 0, "full", NULL,
      "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
      "column out, cut no name"},
+    {OPTION_COLOUR, 0, "color", "auto|always|never",
+     "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
+     "set"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},
@@ -240,6 +243,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_FORMAT:
     case OPTION_FORM:
     case OPTION_WEIGHT:
+    case OPTION_COLOUR:
     case OPTION_BY: {
         int choice = choice_index(info->value, value);
         if (choice < 0)
@@ -247,6 +251,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
                                info->value);
         if (info->bit == OPTION_BY)
             o->by = (enum report_by)choice;
+        else if (info->bit == OPTION_COLOUR)
+            o->colour = (enum colour_use)choice;
         else if (info->bit == OPTION_FORM)
             o->flame_format = (enum flame_format)choice;
         else if (info->bit == OPTION_WEIGHT)

@@ -53,6 +53,7 @@ typedef uint64_t option_set;
 #define OPTION_NO_COUNTERS  (UINT64_C(1) << 36) /* --no-counters */
 #define OPTION_PORT         (UINT64_C(1) << 37) /* --port N */
 #define OPTION_OPEN         (UINT64_C(1) << 38) /* --open */
+#define OPTION_COLOUR       (UINT64_C(1) << 39) /* --color auto|always|never */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -96,6 +97,9 @@ enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 /* Rows of ranges that are groups: scripts look for rows by their names. */
 enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
 
+/* Of a terminal's text, in the order of the table. */
+enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
+
 #define ROWS_UNLIMITED UINT64_MAX
 
 struct options {
@@ -114,9 +118,10 @@ struct options {
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
     enum report_groups groups;
-    const char *tables;             /* names with commas between; NULL: all */
-    const char *sort;               /* a column; NULL: as the tables are */
-    uint64_t limit;                 /* rows of a table; ROWS_UNLIMITED: not said */
+    const char *tables; /* names with commas between; NULL: all */
+    const char *sort;   /* a column; NULL: as the tables are */
+    uint64_t limit;     /* rows of a table; ROWS_UNLIMITED: not said */
+    enum colour_use colour;
     bool is_full;                   /* nothing is cut for the terminal */
     enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
     enum flame_weight weight;

@@ -54,6 +54,8 @@ const struct manual_row manual_rows[] = {
      "looked at as the program and its container will"},
     {"merge report flame view", PART_VARIABLE, "DEBUGINFOD_URLS",
      "where debug files of what is not installed are fetched from"},
+    {"run report", PART_VARIABLE, "NO_COLOR, TERM",
+     "no colours, if it is set, or on a dumb terminal"},
     {"merge report flame", PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"},
     {"view", PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"},
     {"recover dump completion manual help demo", PART_VARIABLE, "none", ""},

@@ -20,7 +20,7 @@ const struct verb verbs[] = {
      "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
     {"report", page_verb, NULL,
      OPTION_TABLES | OPTION_FORMAT | OPTION_BY | OPTION_MINE | OPTION_SOURCE | OPTION_NO_GROUP |
-         OPTION_GROUP | OPTION_TABLE | OPTION_SORT | OPTION_LIMIT | OPTION_FULL |
+         OPTION_GROUP | OPTION_TABLE | OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SAMPLES | OPTION_SYMBOLS | OPTION_STRICT |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print tables of the functions called and of what the GPU did"},

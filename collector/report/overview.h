@@ -28,14 +28,15 @@ struct overview {
 /* 0 or GPUPROF_NO_MEMORY. Views of `r`. */
 int overview_init(struct overview *o, const struct report *r);
 
-/* Prints at most OVERVIEW_LINES_MAX lines, cut to `width` columns each (0: of any width). */
-void overview_print(const struct overview *o, uint32_t width, FILE *out);
+/* Prints at most OVERVIEW_LINES_MAX lines, of how->width columns each (0: of any width). */
+void overview_print(const struct overview *o, const struct table_view *how, FILE *out);
 
 /* What it was, and why the devices have no rows, for who asks for something else. */
-void overview_print_head(const struct overview *o, uint32_t width, FILE *out);
+void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out);
 
 /* Prints the summary, with that many functions where no device is known of. */
-void overview_print_summary(const struct overview *o, unsigned function_count, FILE *out);
+void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
+                            FILE *out);
 
 /* Prints the member "overview", without a comma around it. (overview_json.c) */
 void overview_print_json(const struct overview *o, FILE *out);

@@ -19,11 +19,13 @@
 #define FUNCTIONS_SHOWN 4 /* where there is nothing of devices */
 #define BAR_WIDTH       40
 #define LINE_BYTES      2048
+#define LABEL_WIDTH     12
 
 struct screen {
     FILE *out;
     uint32_t width; /* 0: any */
     bool is_short;  /* the summary of a run */
+    bool has_colour;
 };
 
 /* Cleaned, since it is as it was recorded, and cut to what is left of the line behind `text`. */
@@ -39,13 +41,28 @@ static char *fit(const struct screen *s, const char *text, const char *name)
     return cut;
 }
 
+/* With its label in colour, if there is to be any. */
+static void print_line(const struct screen *s, const char *text)
+{
+    static const char *const alarms[] = {"  open", "  unfinished", "  error"};
+    size_t label = strlen(text) < LABEL_WIDTH ? strlen(text) : LABEL_WIDTH;
+    const char *colour = COLOUR_STRONG;
+    for (size_t i = 0; i < sizeof alarms / sizeof alarms[0]; i++)
+        if (strncmp(text, alarms[i], strlen(alarms[i])) == 0)
+            colour = COLOUR_ALARM;
+    if (s->has_colour && strspn(text, " ") < label)
+        fprintf(s->out, "%s%.*s" COLOUR_END "%s\n", colour, (int)label, text, text + label);
+    else
+        fprintf(s->out, "%s\n", text);
+}
+
 /* A line, at whose end a `name` may stand (NULL: none), of which less is shown if need be. */
 static void __attribute__((format(printf, 4, 5)))
 line(const struct screen *s, const char *label, const char *name, const char *format, ...)
 {
     char text[LINE_BYTES];
     va_list list;
-    int length = snprintf(text, sizeof text, "  %-10s ", label);
+    int length = snprintf(text, sizeof text, "  %-*s ", LABEL_WIDTH - 2, label);
     va_start(list, format);
     vsnprintf(text + length, sizeof text - (size_t)length, format, list);
     va_end(list);
@@ -54,7 +71,7 @@ line(const struct screen *s, const char *label, const char *name, const char *fo
     if (!clean || asprintf(&whole, "%s%s", clean, end ? end : name ? "?" : "") < 0)
         whole = NULL;
     char *cut = whole && s->width ? text_cut(whole, strlen(whole), s->width) : NULL;
-    fprintf(s->out, "%s\n", cut ? cut : whole ? whole : "?");
+    print_line(s, cut ? cut : whole ? whole : "?");
     free(cut);
     free(whole);
     free(end);
@@ -278,9 +295,9 @@ static void print_cost(const struct screen *s, const struct cost_report *c)
              100 * cost_share(c->cost_ns, c->wall_ns));
 }
 
-void overview_print(const struct overview *o, uint32_t width, FILE *out)
+void overview_print(const struct overview *o, const struct table_view *how, FILE *out)
 {
-    const struct screen s = {.out = out, .width = width};
+    const struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     const struct report *r = o->report;
     print_hang(&s, r);
     print_failures(&s, r);
@@ -293,19 +310,20 @@ void overview_print(const struct overview *o, uint32_t width, FILE *out)
     print_losses(&s, r);
     print_given_up(&s, r->rec);
     print_cost(&s, &r->cost);
-    line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o FILE.json; gpuprof help report");
+    line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o page.html; gpuprof help report");
 }
 
-void overview_print_head(const struct overview *o, uint32_t width, FILE *out)
+void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out)
 {
-    const struct screen s = {.out = out, .width = width};
+    const struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_program(&s, o);
     print_absence(&s, o->report);
 }
 
-void overview_print_summary(const struct overview *o, unsigned function_count, FILE *out)
+void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
+                            FILE *out)
 {
-    const struct screen s = {.out = out, .is_short = true};
+    const struct screen s = {.out = out, .is_short = true, .has_colour = has_colour};
     const struct report *r = o->report;
     print_hang(&s, r);
     print_failures(&s, r);

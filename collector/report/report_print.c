@@ -10,6 +10,7 @@
 #include "report/cost_report.h"
 #include "report/overview.h"
 #include "report/report_tables.h"
+#include "table/text_width.h"
 
 #define PROCESSES_SHOWN_MAX 16
 #define OTHERS_WIDTH_MAX    80
@@ -79,9 +80,9 @@ static int print_recording(const struct report *r, const struct report_view *v, 
     if (error < 0)
         return error;
     if (v->by > BY_RANGE)
-        overview_print_head(&o, v->how.width, out);
+        overview_print_head(&o, &v->how, out);
     else
-        overview_print(&o, v->how.width, out);
+        overview_print(&o, &v->how, out);
     if (!v->is_full)
         return 0;
     fputc('\n', out);
@@ -213,6 +214,6 @@ int report_print_summary(const struct report *r, unsigned function_count, FILE *
     struct overview o;
     int error = overview_init(&o, r);
     if (error == 0)
-        overview_print_summary(&o, function_count, out);
+        overview_print_summary(&o, function_count, terminal_has_colour(fileno(out)), out);
     return error;
 }

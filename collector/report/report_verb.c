@@ -87,7 +87,10 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
          .limit = options->limit,
          .rows = options->is_full || options->tables ? 0 : REPORT_ROWS,
          .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
-         .is_named = options->tables != NULL},
+         .is_named = options->tables != NULL,
+         .has_colour =
+             options->colour == COLOUR_ALWAYS ||
+             (options->colour == COLOUR_AUTO && !is_file && terminal_has_colour(STDOUT_FILENO))},
     };
     if (format == FORMAT_BY_NAME)
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "

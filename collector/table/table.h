@@ -152,6 +152,7 @@ struct table_view {
     uint32_t rows;    /* of a table that the text shows unless told more; 0: what it has itself */
     uint32_t width;   /* of a terminal, in columns; 0: of no importance */
     bool is_named;    /* asked for: it says so if it is empty */
+    bool has_colour;
 };
 
 /* A description and where its rows come from, and, once begun, what it has. */

@@ -166,7 +166,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
     if (!info->is_joined)
         fputc('\n', out);
     if (info->title)
-        fprintf(out, "%s\n", info->title);
+        fprintf(out, view->has_colour ? COLOUR_STRONG "%s" COLOUR_END "\n" : "%s\n", info->title);
     if (info->text_before)
         info->text_before(t, out);
     if (!info->is_bare)

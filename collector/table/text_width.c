@@ -98,3 +98,9 @@ uint32_t terminal_width(int fd)
     long width = columns ? strtol(columns, NULL, 10) : 0;
     return width > 0 && width <= UINT16_MAX ? (uint32_t)width : 0;
 }
+
+bool terminal_has_colour(int fd)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(none && *none) && term && *term && strcmp(term, "dumb") != 0 && isatty(fd);
+}

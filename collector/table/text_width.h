@@ -4,6 +4,7 @@
 #ifndef GPUPROF_COLLECTOR_TEXT_WIDTH_H
 #define GPUPROF_COLLECTOR_TEXT_WIDTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,5 +23,13 @@ char *text_cut(const char *text, size_t length, size_t width);
 /* The width of the terminal that `fd` is, from it or else from COLUMNS; 0: it is none, or says
  * nothing. */
 uint32_t terminal_width(int fd);
+
+/* Is `fd` a terminal that may be coloured, by NO_COLOR and TERM? */
+bool terminal_has_colour(int fd);
+
+/* What makes text bold, or bold and red, and what ends either. */
+#define COLOUR_STRONG "\033[1m"
+#define COLOUR_ALARM  "\033[1;31m"
+#define COLOUR_END    "\033[0m"
 
 #endif

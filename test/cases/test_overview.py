@@ -54,6 +54,23 @@ def made(step_ns, busy_ns, steps=10):
     return lines
 
 
+def test_colours(collector, run_collector, make_gpu):
+    """Bold labels and titles, what failed in red, on a terminal that has colours and may; nothing
+    else changes."""
+    data = make_gpu("loss", 1, 2)
+    plain = run_collector("report", data).stdout
+    assert "\x1b" not in plain and run_collector("report", "--color=never", data).stdout == plain
+    always = run_collector("report", "--color=always", data).stdout
+    assert re.sub(r"\x1b\[[\d;]*m", "", always) == plain
+    assert "\x1b[1m  program   \x1b[0m " in always and "\n\x1b[1mGPU kernels\x1b[0m\n" in always
+    for environment, has_colour in (({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False),
+                                    ({"TERM": "xterm", "NO_COLOR": "1"}, False)):
+        command = [collector, "report", data]
+        assert ("\x1b[1m" in on_terminal(command, 80, **environment)) == has_colour
+        never = on_terminal([*command, "--color=never"], 80, **environment)
+        assert "\x1b" not in never
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_fits_whatever_it_is(collector, make_gpu, make_stacks, columns):
     """Old files, many ranks, no device, losses, names that would break a line."""

@@ -47,7 +47,8 @@ def rows(report, *options):
 
 
 def on_terminal(command, columns, **environment):
-    """What the command prints on a terminal of so many columns."""
+    """What the command prints on a terminal of so many columns, without colours unless told."""
+    environment = {"TERM": "dumb"} | environment
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with conftest.Program(command, stdout=slave, env={**os.environ, **environment}) as process:
