@@ -53,7 +53,7 @@ int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over
 }
 
 uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
-                          uint64_t end_ns, uint64_t what)
+                          uint64_t end_ns, uint64_t what, uint32_t where)
 {
     struct lane_parts *parts = &d->parts[lane];
     begin_ns = begin_ns < d->at_ns ? d->at_ns : begin_ns;
@@ -70,7 +70,7 @@ uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin
     }
     last = (parts->first + parts->count++) % LANE_PARTS_MAX;
     parts->list[last] = (struct lane_part){
-        .begin_ns = begin_ns, .end_ns = end_ns, .known_ns = begin_ns, .what = what};
+        .begin_ns = begin_ns, .end_ns = end_ns, .known_ns = begin_ns, .what = what, .where = where};
     return end_ns - begin_ns;
 }
 

@@ -21,7 +21,8 @@ struct lane_part {
     uint64_t end_ns;
     uint64_t known_ns; /* all before is known ... */
     uint64_t alone_ns; /* ... and so much of it alone */
-    uint64_t what;     /* for the user: what work that is */
+    uint64_t what;     /* for the user: what work that is, and where it was launched */
+    uint32_t where;
 };
 
 struct lane_parts {
@@ -45,7 +46,7 @@ int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over
 
 /* Work that begins now, which device_lanes_advance was told of. Returns its own nanoseconds. */
 uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
-                          uint64_t end_ns, uint64_t what);
+                          uint64_t end_ns, uint64_t what, uint32_t where);
 
 /* When the last one ends. */
 uint64_t device_lanes_end(const struct device_lanes *d);

@@ -24,7 +24,19 @@ struct found_work {
     uint64_t what;   /* of a copy that could be mended; 0: it could not */
     uint32_t device;
     uint32_t stream;
+    uint32_t where;
     uint8_t type;
+};
+
+/* What is to be added to the sums when all is known. */
+struct late_sum {
+    uint64_t what;
+    uint64_t ns;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint32_t kind;
+    uint32_t device;
+    uint32_t where;
 };
 
 /* Of the places: their first words, which no process has. */
@@ -33,6 +45,8 @@ enum { MAP_STREAM = 1u << 31, MAP_NAME };
 int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums)
 {
     *g = (struct finding_gpu){.walk = walk, .sums = sums};
+    work_places_init(&g->wheres, walk);
+    spool_init(&g->late, sizeof(struct late_sum));
     g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
     g->names = array_room(NULL, 0, &g->name_capacity, sizeof *g->names, 64);
     if (!g->waiting || !g->names)
@@ -43,6 +57,8 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
 
 void finding_gpu_release(struct finding_gpu *g)
 {
+    work_places_release(&g->wheres);
+    spool_release(&g->late);
     free(g->waiting);
     free(g->devices);
     free(g->streams);
@@ -152,11 +168,21 @@ static uint64_t copy_what(const struct record *r)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
+static int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
+                   uint32_t where, uint64_t ns, uint64_t at_ns)
+{
+    const struct late_sum late = {
+        .what = what, .ns = ns, .begin_ns = at_ns, .kind = kind, .device = device, .where = where};
+    return where & WORK_PLACE_LATE
+               ? spool_append(&g->late, &late)
+               : finding_sums_add(g->sums, kind, device, what, where, ns, at_ns);
+}
+
 static int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
-                  uint64_t ns, uint64_t at_ns)
+                  uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     g->devices[device].ns[kind] += ns;
-    return finding_sums_add(g->sums, kind, device, what, ns, at_ns);
+    return add_sum(g, kind, device, what, where, ns, at_ns);
 }
 
 struct over {
@@ -169,14 +195,24 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     const struct over *o = context;
     uint64_t what = part->what & ((1ull << WHAT_STREAM) - 1);
     uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
-    if (lane != LANE_COPIES || !what || !part->alone_ns)
+    if (!what || !part->alone_ns)
         return 0;
+    if (lane == LANE_COMMUNICATION) {
+        const struct late_sum late = {.what = what,
+                                      .ns = part->alone_ns,
+                                      .begin_ns = part->begin_ns,
+                                      .end_ns = part->end_ns,
+                                      .kind = FINDING_EXPOSED_COMMUNICATION,
+                                      .device = o->device,
+                                      .where = part->where};
+        return spool_append(&o->gpu->late, &late);
+    }
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
-        return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->alone_ns,
+        return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
                       part->begin_ns);
     o->gpu->streams[stream - 1].copies_alone_ns += part->alone_ns;
-    return finding_sums_add(o->gpu->sums, FINDING_ONE_STREAM, o->device, what, part->alone_ns,
-                            part->begin_ns);
+    return add_sum(o->gpu, FINDING_ONE_STREAM, o->device, what, part->where, part->alone_ns,
+                   part->begin_ns);
 }
 
 static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
@@ -190,7 +226,8 @@ static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
 static int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
 {
     return link->duration_ns < TINY_NS && link->own_ns
-               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->own_ns, link->begin_ns)
+               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, link->own_ns,
+                        link->begin_ns)
                : 0;
 }
 
@@ -214,7 +251,8 @@ static int chain_charge(struct finding_gpu *g, uint32_t device, struct chain_lin
         *longest = link;
         link = shorter;
     }
-    return charge(g, FINDING_UNFUSED_ELEMENTWISE, device, link.name, link.own_ns, link.begin_ns);
+    return charge(g, FINDING_UNFUSED_ELEMENTWISE, device, link.name, link.where, link.own_ns,
+                  link.begin_ns);
 }
 
 static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct chain_link *link)
@@ -241,7 +279,9 @@ static int take_kernel(struct finding_gpu *g, const struct found_work *w, uint32
     enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
     struct chain_link link = {
         .name = name,
-        .own_ns = device_lanes_add(&g->devices[w->device].lanes, lane, w->begin_ns, w->end_ns, 0),
+        .where = w->where,
+        .own_ns = device_lanes_add(&g->devices[w->device].lanes, lane, w->begin_ns, w->end_ns, name,
+                                   w->where),
         .duration_ns = w->end_ns - w->begin_ns,
         .begin_ns = w->begin_ns,
     };
@@ -252,7 +292,7 @@ static int take_kernel(struct finding_gpu *g, const struct found_work *w, uint32
     if (error < 0 || class == KERNEL_COMMUNICATION)
         return error;
     return class == KERNEL_FP32_GEMM
-               ? charge(g, FINDING_FP32_GEMM, w->device, name, link.own_ns, link.begin_ns)
+               ? charge(g, FINDING_FP32_GEMM, w->device, name, w->where, link.own_ns, link.begin_ns)
                : charge_tiny(g, w->device, &link);
 }
 
@@ -269,7 +309,7 @@ static int take_work(struct finding_gpu *g, const struct found_work *w, uint32_t
     enum lane lane = w->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
     g->streams[w->stream].has_kernels |= lane == LANE_COMPUTE;
     device_lanes_add(lanes, lane, w->begin_ns, w->end_ns,
-                     (w->stream + 1ull) << WHAT_STREAM | w->what);
+                     (w->stream + 1ull) << WHAT_STREAM | w->what, w->where);
     return chain_close(g, &g->streams[w->stream]);
 }
 
@@ -305,6 +345,8 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
     int error = device_of(g, w.process, record_arg(r, KERNEL_DEVICE), &w.device);
     if (error == 0)
         error = stream_of(g, w.device, record_arg(r, KERNEL_STREAM), &w.stream);
+    if (error == 0)
+        error = work_places_take(&g->wheres, s, &w.where);
     if (error == 0 && g->waiting_count)
         error = take_waiting(g, false);
     if (error == 0 && r->type == RECORD_KERNEL && !g->waiting_count)
@@ -315,6 +357,11 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
         return take_work(g, &w, name - 1);
     g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
     return 0;
+}
+
+int finding_gpu_tied(struct finding_gpu *g, const struct slice *s)
+{
+    return work_places_tied(&g->wheres, s);
 }
 
 /* Tensor cores came with compute capability 7.0. */
@@ -356,6 +403,25 @@ int finding_gpu_end(struct finding_gpu *g)
             d->ns[FINDING_FP32_GEMM] = 0;
     }
     charge_one_stream(g);
+    return error;
+}
+
+int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
+{
+    int error = work_places_name(&g->wheres);
+    for (uint64_t i = 0; error == 0 && i < g->late.count; i++) {
+        const struct late_sum *late = spool_at(&g->late, i, false, &error);
+        uint64_t waited_ns = 0;
+        if (!late)
+            break;
+        uint32_t where = late->where;
+        error = work_places_known(&g->wheres, &where);
+        if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
+            error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
+        if (error == 0 && late->ns > waited_ns)
+            error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
+                                     late->ns - waited_ns, late->begin_ns);
+    }
     return error;
 }
 

@@ -6,8 +6,10 @@
  *
  * What a kernel does is known by its name, which may stand a little behind it: until it is there,
  * this kernel and what follows wait, at most GPU_WAITING_MAX of them; then the first has none.
- * Memory: 64 bytes for each of those; 1.8 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
- * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h.
+ * Memory: 64 bytes for each of those; 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
+ * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h and work_places.h.
+ * Communication, of which it is known at the end what was a wait for another rank, and work whose
+ * call comes late lie in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -17,7 +19,9 @@
 #include "find/device_lanes.h"
 #include "find/finding_kind.h"
 #include "find/finding_sums.h"
+#include "find/idle.h"
 #include "find/kernel_class.h"
+#include "find/work_places.h"
 #include "model/event_walk.h"
 #include "record/gpu_record.h"
 
@@ -42,6 +46,7 @@ struct found_device {
 /* A kernel of a chain. */
 struct chain_link {
     uint32_t name;
+    uint32_t where;
     uint64_t own_ns;
     uint64_t duration_ns;
     uint64_t begin_ns;
@@ -66,7 +71,9 @@ struct found_work;
 
 struct finding_gpu {
     struct walk *walk;
-    struct finding_sums *sums;    /* a view */
+    struct finding_sums *sums; /* a view */
+    struct work_places wheres;
+    struct spool late;            /* what cannot be added to the sums yet */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
     uint32_t device_capacity;
@@ -92,11 +99,17 @@ struct finding_gpu {
 int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums);
 void finding_gpu_release(struct finding_gpu *g);
 
-/* Each slice with work of a device, in the order of time. 0 or an error. */
+/* Each slice with work of a device, in the order of time, and as `tied` is told of it. 0 or an
+ * error. */
 int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
+int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 
 /* Behind the last one. 0 or an error. */
 int finding_gpu_end(struct finding_gpu *g);
+
+/* After that, and after idle_finish: the sums are complete, and places have texts. 0 or an error.
+ */
+int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
 /* The name of what a sum of these findings is of, as people know it; a view or `text`. */
 const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,

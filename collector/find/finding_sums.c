@@ -21,19 +21,21 @@ void finding_sums_release(struct finding_sums *s)
     key_map_release(&s->places);
 }
 
-static bool is_of(const struct finding_sum *row, uint32_t kind, uint32_t device, uint64_t what)
+static bool is_of(const struct finding_sum *row, uint32_t kind, uint32_t device, uint64_t what,
+                  uint32_t where)
 {
-    return row->kind == kind && row->device == device && row->what == what;
+    return row->kind == kind && row->device == device && row->what == what && row->where == where;
 }
 
 /* The row's place + 1; 0: there is no room for another one. */
 static int find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                uint32_t *place)
+                uint32_t where, uint32_t *place)
 {
-    uint32_t *recent = &s->recent[(what ^ what >> 8 ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
-    struct key key = {(uint64_t)kind << 32 | device, what, 0};
+    uint32_t *recent =
+        &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
+    struct key key = {(uint64_t)kind << 32 | device, what, where};
     *place = *recent;
-    if (*place && is_of(&s->rows[*place - 1], kind, device, what))
+    if (*place && is_of(&s->rows[*place - 1], kind, device, what, where))
         return 0;
     *place = (uint32_t)key_map_get(&s->places, key);
     if (!*place && s->count < s->rows_max) {
@@ -41,7 +43,8 @@ static int find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t
         if (!rows)
             return GPUPROF_NO_MEMORY;
         s->rows = rows;
-        rows[s->count] = (struct finding_sum){.kind = kind, .device = device, .what = what};
+        rows[s->count] =
+            (struct finding_sum){.kind = kind, .device = device, .what = what, .where = where};
         *place = s->count + 1;
         if (key_map_set(&s->places, key, *place) < 0)
             return GPUPROF_NO_MEMORY;
@@ -52,10 +55,12 @@ static int find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t
 }
 
 int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                     uint64_t ns, uint64_t at_ns)
+                     uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     uint32_t place;
-    int error = find(s, kind, device, what, &place);
+    int error = find(s, kind, device, what, where, &place);
+    if (error == 0 && !place && where)
+        error = find(s, kind, device, what, 0, &place);
     if (error < 0 || !place)
         return error;
     struct finding_sum *row = &s->rows[place - 1];
@@ -66,22 +71,4 @@ int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uin
         row->at_ns = at_ns;
     }
     return 0;
-}
-
-uint32_t finding_sums_top(const struct finding_sums *s, uint32_t kind, uint32_t device,
-                          const struct finding_sum **top, uint32_t most)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const struct finding_sum *row = &s->rows[i];
-        if (row->kind != kind || row->device != device)
-            continue;
-        uint32_t place = count < most ? count++ : most;
-        if (place == most && top[--place]->ns >= row->ns)
-            continue;
-        for (; place && top[place - 1]->ns < row->ns; place--)
-            top[place] = top[place - 1];
-        top[place] = row;
-    }
-    return count;
 }

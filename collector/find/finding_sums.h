@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What findings are made of, by name: how often and for how long something was charged to a finding
- * on a device. Memory: 150 bytes a row, of which there are FINDING_SUMS_FREE and one more for each
- * FINDING_SUM_BYTES of the files, FINDING_SUMS_MAX at most; what is beyond has no name.
+ * What findings are made of, by name and place: how often and for how long something was charged to
+ * a finding on a device. Memory: 160 bytes a row, of which there are FINDING_SUMS_FREE and one more
+ * for each FINDING_SUM_BYTES of the files, FINDING_SUMS_MAX at most; what is beyond has no place
+ * or, where there is no room for that either, no name.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_SUMS_H
 #define GPUPROF_COLLECTOR_FINDING_SUMS_H
@@ -17,7 +18,8 @@
 struct finding_sum {
     uint32_t device; /* its place among those of findings */
     uint32_t kind;   /* enum finding_id */
-    uint64_t what;   /* for its user: what it is the name of */
+    uint64_t what;   /* for its user: what it is the name of, ... */
+    uint32_t where;  /* ... and its place; 0: not known, and of those without room */
     uint64_t count;
     uint64_t ns;
     uint64_t longest_ns;
@@ -40,10 +42,6 @@ void finding_sums_release(struct finding_sums *s);
 
 /* One more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
 int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                     uint64_t ns, uint64_t at_ns);
-
-/* The rows of a finding on a device, those with most time first: at most `most`, their number. */
-uint32_t finding_sums_top(const struct finding_sums *s, uint32_t kind, uint32_t device,
-                          const struct finding_sum **top, uint32_t most);
+                     uint32_t where, uint64_t ns, uint64_t at_ns);
 
 #endif

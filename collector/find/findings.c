@@ -13,7 +13,7 @@ const struct finding_kind finding_kinds[FINDING_KINDS] = {
 #include "find/finding_kinds.def"
 };
 
-int findings_init(struct findings *f, struct walk *walk, const struct idle *idle)
+int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {
     *f = (struct findings){.walk = walk, .idle = idle};
     finding_sums_init(&f->sums, recording_bytes(walk->rec));
@@ -22,9 +22,13 @@ int findings_init(struct findings *f, struct walk *walk, const struct idle *idle
 
 void findings_release(struct findings *f)
 {
-    for (uint32_t i = 0; i < f->count; i++)
-        for (uint32_t k = 0; k < f->list[i].row_count; k++)
+    for (uint32_t i = 0; i < f->count; i++) {
+        free(f->list[i].where);
+        for (uint32_t k = 0; k < f->list[i].row_count; k++) {
             free(f->list[i].rows[k].name);
+            free(f->list[i].rows[k].where);
+        }
+    }
     finding_sums_release(&f->sums);
     finding_gpu_release(&f->gpu);
 }
@@ -49,6 +53,12 @@ static int take(void *context, const struct slice *s)
     return is_stream_work(s->event.record->type) ? finding_gpu_take(&f->gpu, s) : 0;
 }
 
+static int tied(void *context, const struct slice *s)
+{
+    struct findings *f = context;
+    return is_stream_work(s->event.record->type) ? finding_gpu_tied(&f->gpu, s) : 0;
+}
+
 static int end(void *context)
 {
     return finding_gpu_end(&((struct findings *)context)->gpu);
@@ -56,7 +66,11 @@ static int end(void *context)
 
 struct consumer findings_consumer(struct findings *f)
 {
-    return (struct consumer){.context = f, .needs = WALK_WORK, .take = take, .end = end};
+    return (struct consumer){.context = f,
+                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
+                             .take = take,
+                             .tied = tied,
+                             .end = end};
 }
 
 /* ---- what each device is charged ------------------------------------------------------------- */
@@ -131,23 +145,34 @@ static const struct thread *thread_of(const struct process *p, uint32_t index)
     return NULL;
 }
 
-/* What may be evidence: one of both. */
+/* What may be evidence, of one place: a sum or a row. */
 struct candidate {
     const struct finding_sum *sum;
     const struct idle_row *row;
+    const char *where; /* NULL: not known */
+    uint64_t what;     /* the same of what has the same name */
     uint64_t ns;
 };
 
-/* Keeps the FINDING_ROWS with most time, in their order; their number. */
-static uint32_t keep(struct candidate *kept, uint32_t count, struct candidate new)
+/* All of one name. */
+struct evidence {
+    struct candidate longest; /* of those, the one with the longest */
+    const char *where;        /* where most of it is */
+    uint64_t count;
+    uint64_t ns;
+};
+
+/* The candidates of a finding. */
+struct candidates {
+    struct candidate *list; /* owned */
+    uint32_t count;
+    char **texts; /* owned, and so are they: places of idle time */
+    uint32_t text_count;
+};
+
+static bool is_sum_of(const struct finding_sum *sum, enum finding_id kind, uint32_t device)
 {
-    uint32_t place = count < FINDING_ROWS ? count++ : FINDING_ROWS;
-    if (place == FINDING_ROWS && kept[--place].ns >= new.ns)
-        return count;
-    for (; place && kept[place - 1].ns < new.ns; place--)
-        kept[place] = kept[place - 1];
-    kept[place] = new;
-    return count;
+    return sum->kind == kind && sum->device == device;
 }
 
 /* Is the row of idle time evidence of this finding, of the device at `place`? */
@@ -162,22 +187,38 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
                                            launches_block(f->idle->devices[place].process)) == id;
 }
 
-static struct finding_row row_of(const struct findings *f, const struct candidate *c)
+static uint64_t longest_ns(const struct candidate *c)
+{
+    return c->sum ? c->sum->longest_ns : c->row->longest_ns;
+}
+
+static char *copy_of(const char *text, int *error)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        *error = GPUPROF_NO_MEMORY;
+    return copy;
+}
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
     char text[GPU_TITLE_BYTES];
-    if (c->sum)
-        return (struct finding_row){.name = strdup(finding_gpu_text(&f->gpu, c->sum->what, text)),
-                                    .count = c->sum->count,
-                                    .ns = c->ns,
-                                    .longest_ns = c->sum->longest_ns,
-                                    .at_ns = c->sum->at_ns};
-    return (struct finding_row){
-        .name = idle_place_text(f->walk, c->row),
-        .count = c->row->count,
-        .ns = c->ns,
-        .longest_ns = c->row->longest_ns,
-        .at_ns = c->row->longest_at_ns,
-        .thread = thread_of(f->idle->devices[c->row->device].process, c->row->thread)};
+    const struct finding_sum *sum = e->longest.sum;
+    const struct idle_row *row = e->longest.row;
+    int error = 0;
+    *made = (struct finding_row){.count = e->count,
+                                 .ns = e->ns,
+                                 .longest_ns = longest_ns(&e->longest),
+                                 .at_ns = sum ? sum->at_ns : row->longest_at_ns,
+                                 .where = copy_of(e->where, &error)};
+    if (sum)
+        made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
+    else
+        made->name = idle_place_text(f->walk, row);
+    if (row)
+        made->thread = thread_of(f->idle->devices[row->device].process, row->thread);
+    return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
 /* The call that hangs is all there is of it. */
@@ -203,30 +244,139 @@ static int add_hang(struct findings *f)
                                                      .at_ns = h->begin_ns,
                                                      .thread = h->thread};
     f->count++;
-    return to->rows[0].name ? 0 : GPUPROF_NO_MEMORY;
+    int error = idle_where_text(f->walk, &row, &to->rows[0].where);
+    to->where = copy_of(to->rows[0].where, &error);
+    return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
+}
+
+static int compare_places(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return compare_places(a->where, b->where);
+}
+
+static int by_name_and_place(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return a->what != b->what ? (a->what < b->what ? -1 : 1) : compare_places(a->where, b->where);
+}
+
+/* Of the sorted candidates from `from` to `to` the place that has most time; NULL: none is known,
+ * or idle time that is at no line has more. Most calls have no stack as a rule: those tell nothing.
+ */
+static const char *most_of(const struct candidate *from, const struct candidate *to)
+{
+    const char *most = NULL;
+    uint64_t most_ns = 0, ns = 0;
+    for (const struct candidate *c = from; c < to; c++) {
+        ns = c > from && by_place(c, c - 1) == 0 ? ns : 0;
+        ns += c->where || c->row ? c->ns : 0;
+        if (ns > most_ns) {
+            most = c->where;
+            most_ns = ns;
+        }
+    }
+    return most;
+}
+
+/* Keeps the FINDING_ROWS with most time, in their order; their number. */
+static uint32_t keep(struct evidence *kept, uint32_t count, const struct evidence *new)
+{
+    uint32_t place = count < FINDING_ROWS ? count++ : FINDING_ROWS;
+    if (place == FINDING_ROWS && kept[--place].ns >= new->ns)
+        return count;
+    for (; place && kept[place - 1].ns < new->ns; place--)
+        kept[place] = kept[place - 1];
+    kept[place] = *new;
+    return count;
+}
+
+/* Those of one name, which end at *to. */
+static struct evidence add_together(const struct candidate *from, const struct candidate *end,
+                                    const struct candidate **to)
+{
+    struct evidence all = {.longest = *from};
+    const struct candidate *c = from;
+    for (; c < end && c->what == from->what; c++) {
+        all.count += c->sum ? c->sum->count : c->row->count;
+        all.ns += c->ns;
+        if (longest_ns(c) > longest_ns(&all.longest))
+            all.longest = *c;
+    }
+    all.where = most_of(from, c);
+    *to = c;
+    return all;
+}
+
+/* 0 or GPUPROF_NO_MEMORY; candidates_release in both cases. */
+static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
+                           struct candidates *c)
+{
+    uint32_t sums = gpu_device(f, place) ? f->sums.count : 0, rows = f->idle->rows.count, count = 0;
+    enum finding_id kind = (enum finding_id)(to->kind - finding_kinds);
+    int error = 0;
+    for (uint32_t i = 0; i < sums; i++)
+        count += is_sum_of(&f->sums.rows[i], kind, place);
+    for (uint32_t i = 0; i < rows; i++)
+        count += is_evidence(f, to, place, &f->idle->rows.list[i]);
+    *c = (struct candidates){.list = calloc(count + 1u, sizeof *c->list),
+                             .texts = calloc(count + 1u, sizeof *c->texts)};
+    if (!c->list || !c->texts)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < sums; i++) {
+        const struct finding_sum *sum = &f->sums.rows[i];
+        if (is_sum_of(sum, kind, place))
+            c->list[c->count++] =
+                (struct candidate){.sum = sum,
+                                   .where = work_places_text(&f->gpu.wheres, sum->where),
+                                   .what = sum->what,
+                                   .ns = sum->ns};
+    }
+    for (uint32_t i = 0; error == 0 && i < rows; i++) {
+        const struct idle_row *row = &f->idle->rows.list[i];
+        if (!is_evidence(f, to, place, row))
+            continue;
+        char **text = &c->texts[c->text_count++];
+        error = idle_where_text(f->walk, row, text);
+        c->list[c->count++] =
+            (struct candidate){.row = row, .where = *text, .what = UINT64_MAX - i, .ns = row->ns};
+    }
+    return error;
+}
+
+static void candidates_release(struct candidates *c)
+{
+    for (uint32_t i = 0; i < c->text_count; i++)
+        free(c->texts[i]);
+    free(c->texts);
+    free(c->list);
 }
 
 static int add_rows(const struct findings *f, struct finding *to, uint32_t place)
 {
-    struct candidate kept[FINDING_ROWS] = {0};
-    const struct finding_sum *top[FINDING_ROWS];
-    uint32_t kind = (uint32_t)(to->kind - finding_kinds), count = 0;
-    uint32_t sums =
-        gpu_device(f, place) ? finding_sums_top(&f->sums, kind, place, top, FINDING_ROWS) : 0;
-    for (uint32_t i = 0; i < sums; i++)
-        count = keep(kept, count, (struct candidate){.sum = top[i], .ns = top[i]->ns});
-    for (uint32_t i = 0; i < f->idle->rows.count; i++) {
-        const struct idle_row *row = &f->idle->rows.list[i];
-        if (is_evidence(f, to, place, row))
-            count = keep(kept, count, (struct candidate){.row = row, .ns = row->ns});
+    struct evidence kept[FINDING_ROWS] = {0};
+    struct candidates all = {0};
+    uint32_t count = 0;
+    int error = find_candidates(f, to, place, &all);
+    const struct candidate *next = all.list, *end = all.list + all.count;
+    if (error == 0 && all.count) {
+        qsort(all.list, all.count, sizeof *all.list, by_place);
+        to->where = copy_of(most_of(next, end), &error);
+        qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
     }
-    for (; to->row_count < count; to->row_count++) {
-        struct finding_row *row = &to->rows[to->row_count];
-        *row = row_of(f, &kept[to->row_count]);
-        if (!row->name)
-            return GPUPROF_NO_MEMORY;
+    while (error == 0 && next < end) {
+        struct evidence evidence = add_together(next, end, &next);
+        count = keep(kept, count, &evidence);
     }
-    return 0;
+    for (; error == 0 && to->row_count < count; to->row_count++)
+        error = make_row(f, &kept[to->row_count], &to->rows[to->row_count]);
+    candidates_release(&all);
+    return error;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -290,9 +440,10 @@ static int compare(const void *left, const void *right)
 int findings_finish(struct findings *f)
 {
     struct finding found[FINDING_KINDS] = {0};
+    int settled = finding_gpu_settle(&f->gpu, f->idle);
     uint32_t worst[FINDING_KINDS] = {0};
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
-    int error = waits ? 0 : GPUPROF_NO_MEMORY;
+    int error = waits ? settled : GPUPROF_NO_MEMORY;
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         found[id].kind = &finding_kinds[id];
     for (uint32_t i = 0; i < f->idle->device_count; i++) {

@@ -19,7 +19,8 @@
 
 /* What a finding is made of, and where the longest of it is. */
 struct finding_row {
-    char *name; /* owned, as recorded: whoever prints it cleans it */
+    char *name;  /* owned, as recorded: whoever prints it cleans it */
+    char *where; /* owned: the line, operator or range that has most of it; NULL: not known */
     uint64_t count;
     uint64_t ns;
     uint64_t longest_ns;         /* of one of them, ... */
@@ -35,6 +36,7 @@ struct finding {
     uint64_t device;               /* UINT64_MAX: of none */
     uint64_t devices;              /* that have it, this one included */
     uint64_t total_ns;             /* of all these */
+    char *where;                   /* owned: likewise, of all of the device's */
     struct finding_row rows[FINDING_ROWS];
     uint32_t row_count;
 };
@@ -50,7 +52,7 @@ struct finding_hang {
 
 struct findings {
     struct walk *walk;
-    const struct idle *idle; /* a view */
+    struct idle *idle; /* a view */
     struct finding_sums sums;
     struct finding_gpu gpu;
     struct finding_hang hang;
@@ -59,12 +61,12 @@ struct findings {
 };
 
 /* `walk` and `idle` must stay. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
-int findings_init(struct findings *f, struct walk *walk, const struct idle *idle);
+int findings_init(struct findings *f, struct walk *walk, struct idle *idle);
 void findings_release(struct findings *f);
 
 struct consumer findings_consumer(struct findings *f);
 
-/* After the walk and idle_finish: makes the list. 0 or GPUPROF_NO_MEMORY. */
+/* After the walk and idle_finish: makes the list. 0 or an error. */
 int findings_finish(struct findings *f);
 
 /* Of a struct findings, which may be NULL. (findings_print.c) */

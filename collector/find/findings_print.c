@@ -13,6 +13,7 @@
 enum {
     TITLE,
     ID,
+    WHERE,
     NS,
     SHARE,
     WINDOW,
@@ -31,6 +32,7 @@ enum {
 static const struct column columns[COLUMNS] = {
     [TITLE] = {"title", "finding", COLUMN_LINES},
     [ID] = {"id"},
+    [WHERE] = {"where"},
     [NS] = {"ns", "costs", COLUMN_NS, 12},
     [SHARE] = {"share", "of all", COLUMN_SHARE, 7},
     [WINDOW] = {"window_ns", .type = COLUMN_NUMBER},
@@ -59,20 +61,27 @@ static uint64_t since(const struct findings *f, uint64_t at_ns)
     return at_ns > origin_ns ? at_ns - origin_ns : 0;
 }
 
+/* `text` as JSON has it, or null. */
+static void put_string(const char *text, FILE *out)
+{
+    char *string = text ? json_string(text, strlen(text)) : NULL;
+    fputs(string ? string : text ? "\"?\"" : "null", out);
+    free(string);
+}
+
 static void put_evidence(const struct findings *f, const struct finding *found, FILE *out)
 {
     fputc('[', out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
-        char *name = json_string(row->name, strlen(row->name));
-        fprintf(out,
-                "%s{\"name\": %s, \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, "
-                "\"at_ns\": %llu",
-                i ? ", " : "", name ? name : "\"?\"", (unsigned long long)row->count,
-                (unsigned long long)row->ns, (unsigned long long)row->longest_ns,
-                (unsigned long long)since(f, row->at_ns));
+        fputs(i ? ", {\"name\": " : "{\"name\": ", out);
+        put_string(row->name, out);
+        fputs(", \"where\": ", out);
+        put_string(row->where, out);
+        fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
+                (unsigned long long)row->count, (unsigned long long)row->ns,
+                (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
         fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
-        free(name);
     }
     fputc(']', out);
 }
@@ -108,9 +117,11 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
         char *clean = json_line(row->name);
-        fprintf(out, "\n%s: %s, %s times, the longest after %s", clean ? clean : "?",
-                time_text(a, row->ns), count_text(b, row->count),
-                time_text(c, since(f, row->at_ns)));
+        fprintf(out, "\n%s: ", clean ? clean : "?");
+        if (row->where && strcmp(row->where, row->name) != 0)
+            fprintf(out, "%s: ", row->where);
+        fprintf(out, "%s, %s times, the longest after %s", time_text(a, row->ns),
+                count_text(b, row->count), time_text(c, since(f, row->at_ns)));
         free(clean);
     }
     put_wrapped(found->kind->advice, out);
@@ -136,6 +147,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct finding *found = &f->list[index];
     cells[TITLE] = cell_text(found->kind->title);
     cells[ID] = cell_text(found->kind->id);
+    cells[WHERE] = cell_text(found->where);
     cells[NS] = cell_number(found->ns);
     cells[SHARE] = cell_share(found->ns, found->window_ns);
     cells[WINDOW] = cell_number(found->window_ns);

@@ -12,6 +12,13 @@
 #include "read/rank.h"
 #include "record/gpu_record.h"
 
+/* A time in which a device waited for another rank. */
+struct wait {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t next; /* place of the device's next one + 1; 0: none */
+};
+
 /* Of a process's start time: Linux counts hundredths of a second there. */
 #define TICK_NS 10000000u
 
@@ -21,6 +28,7 @@ static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
     idle_ranks_init(&d->ranks);
+    spool_init(&d->waits, sizeof(struct wait));
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
     if (!d->processes || !d->threads)
@@ -56,6 +64,7 @@ void idle_release(struct idle *d)
     free(d->totals);
     idle_rows_release(&d->rows);
     idle_ranks_release(&d->ranks);
+    spool_release(&d->waits);
     key_map_release(&d->device_of);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk};
@@ -507,6 +516,39 @@ static bool has_guessed(const struct idle *d)
     return false;
 }
 
+static int keep_wait(struct idle *d, struct idle_device *device, uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct wait wait = {.begin_ns = begin_ns, .end_ns = end_ns};
+    int error = spool_append(&d->waits, &wait);
+    struct wait *last = error == 0 && device->last_wait
+                            ? spool_at(&d->waits, device->last_wait - 1, true, &error)
+                            : NULL;
+    if (last)
+        last->next = d->waits.count;
+    device->last_wait = d->waits.count;
+    device->next_wait = device->next_wait ? device->next_wait : d->waits.count;
+    return error;
+}
+
+int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+{
+    struct idle_device *device = &d->devices[number];
+    int error = 0;
+    *ns = 0;
+    while (number < d->device_count && device->next_wait) {
+        const struct wait *wait = spool_at(&d->waits, device->next_wait - 1, false, &error);
+        if (!wait)
+            return error;
+        uint64_t from_ns = later(wait->begin_ns, begin_ns);
+        uint64_t to_ns = earlier(wait->end_ns, end_ns);
+        *ns += to_ns > from_ns ? to_ns - from_ns : 0;
+        if (wait->end_ns > end_ns)
+            return 0;
+        device->next_wait = wait->next;
+    }
+    return 0;
+}
+
 static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
                          uint64_t begin_ns, uint64_t end_ns)
 {
@@ -525,7 +567,8 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
-    return idle_rows_add(&d->rows, &what, begin_ns, ns);
+    int error = keep_wait(d, device, begin_ns, end_ns);
+    return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
 /* Which devices are of one job's ranks: of processes with ranks of their own. */

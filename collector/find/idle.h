@@ -8,7 +8,7 @@
  *
  * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 120 a process; 400 bytes a device of a
  * process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at
- * most; later ones are not known.
+ * most; later ones are not known. Waits for other ranks lie in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H
@@ -40,6 +40,8 @@ struct idle_device {
     uint64_t until_ns[IDLE_BUSY_PARTS];
     uint32_t pause; /* place of the first one that may matter */
     struct idle_maker before;
+    uint64_t next_wait;  /* place of the first wait + 1 that idle_waited has not passed; 0: none */
+    uint64_t last_wait;  /* likewise, of the last one */
     struct idle_row own; /* short gaps before work that was queued, which are most of them */
 };
 
@@ -81,6 +83,7 @@ struct idle {
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map device_of;       /* (process, device) -> place + 1 */
     struct idle_ranks ranks;
+    struct spool waits;     /* for other ranks; each device's in the order of time */
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint32_t last_device;   /* that was asked for */
     uint32_t pause_count;
@@ -99,6 +102,13 @@ struct consumer idle_consumer(struct idle *d);
  * it is the walk's.
  */
 int idle_finish(struct idle *d);
+
+/*
+ * After that: for how much of the time between the two the device at that place communicated, as
+ * its work has it, but only waited for another rank. Of each device these times must come one after
+ * another, and each once. 0 or an error.
+ */
+int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
 
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */

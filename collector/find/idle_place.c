@@ -39,19 +39,27 @@ static const char *waited_for(const struct walk *w, const struct idle_row *row, 
     return text;
 }
 
+/* The operator or range; NULL: it is none, or has no name. */
+static const struct kernel_name *around(const struct walk *w, const struct idle_row *row)
+{
+    const struct idle_place *place = &row->place;
+    switch (place->kind) {
+    case IDLE_WORD_NAME: return (const struct kernel_name *)(uintptr_t)place->word;
+    case IDLE_WORD_OP: return kernel_name_of(&w->names[row->process].ops.names, place->word);
+    default: return NULL;
+    }
+}
+
 /* What the place is called, where it is no line; perhaps in `made`. */
 static const char *name_of(const struct walk *w, const struct idle_row *row, char made[32])
 {
     const struct idle_place *place = &row->place;
     const struct function_table *functions = &w->rec->reader.functions;
-    const struct kernel_name *name = NULL;
-    switch (place->kind) {
-    case IDLE_WORD_OURS: return (const char *)(uintptr_t)place->word;
-    case IDLE_WORD_DEVICE: return waited_for(w, row, made);
-    case IDLE_WORD_NAME: name = (const struct kernel_name *)(uintptr_t)place->word; break;
-    case IDLE_WORD_OP: name = kernel_name_of(&w->names[row->process].ops.names, place->word); break;
-    default: break;
-    }
+    const struct kernel_name *name = around(w, row);
+    if (place->kind == IDLE_WORD_OURS)
+        return (const char *)(uintptr_t)place->word;
+    if (place->kind == IDLE_WORD_DEVICE)
+        return waited_for(w, row, made);
     if (name)
         return name->shown;
     return place->function < functions->count ? functions->functions[place->function]->name
@@ -75,12 +83,8 @@ static const struct stack_place *own_line(const struct stack_table *t, const str
     return NULL;
 }
 
-char *idle_place_text(const struct walk *w, const struct idle_row *row)
+static char *line_text(const struct stack_place *line)
 {
-    const struct stack_place *line = row->place.stack ? own_line(&w->survey.stacks, row) : NULL;
-    char made[32];
-    if (!line)
-        return json_line(name_of(w, row, made));
     char *text = NULL;
     if (asprintf(&text, "%s (%s:%u)", line->function ? line->function->shown : "?",
                  path_base(line->file->raw), line->line) < 0)
@@ -88,6 +92,21 @@ char *idle_place_text(const struct walk *w, const struct idle_row *row)
     char *clean = json_line(text);
     free(text);
     return clean;
+}
+
+char *idle_place_text(const struct walk *w, const struct idle_row *row)
+{
+    const struct stack_place *line = row->place.stack ? own_line(&w->survey.stacks, row) : NULL;
+    char made[32];
+    return line ? line_text(line) : json_line(name_of(w, row, made));
+}
+
+int idle_where_text(const struct walk *w, const struct idle_row *row, char **text)
+{
+    const struct stack_place *line = row->place.stack ? own_line(&w->survey.stacks, row) : NULL;
+    const struct kernel_name *name = line ? NULL : around(w, row);
+    *text = line ? line_text(line) : name ? json_line(name->shown) : NULL;
+    return *text || (!line && !name) ? 0 : GPUPROF_NO_MEMORY;
 }
 
 static int by_cause_and_place(const void *left, const void *right)

@@ -22,6 +22,10 @@ bool idle_says_loading(const char *name);
  * NULL: no memory. */
 char *idle_place_text(const struct walk *walk, const struct idle_row *row);
 
+/* Likewise, but *text is NULL where it is no line, no operator and no range. 0 or
+ * GPUPROF_NO_MEMORY. */
+int idle_where_text(const struct walk *walk, const struct idle_row *row, char **text);
+
 /* Adds up the rows by cause and place, the largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
 int idle_totals(const struct walk *walk, const struct idle_rows *rows, struct idle_total **totals,
                 uint32_t *count);

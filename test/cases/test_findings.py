@@ -178,6 +178,10 @@ def test_straggler(found, share, count):
     for row in found_here:
         assert row["rank"] == str(RANK + 1) and abs(row["ns"] / (10 * share * MS) - 1) < 0.01
         assert row["evidence"][0]["name"] == f"rank {RANK + 1}"
+    exposed, = (row for row in rows if row["id"] == "exposed-communication")
+    evidence, = exposed["evidence"]  # without the wait for the other rank
+    assert evidence["name"] == NCCL and evidence["count"] == 10
+    assert evidence["ns"] == exposed["ns"] < 1501 * MS
 
 
 def test_healthy(found):
@@ -268,6 +272,47 @@ def test_kernels_without_a_name(found):
     row, = found(job)
     assert row["id"] == "tiny-kernels" and row["ns"] == 120 * MS
     assert row["evidence"][0]["name"] == "kernels without a name"
+
+
+# ---- where it was launched ---------------------------------------------------------------------
+
+def in_range(job, text, ns, name=GEMM, late=0):
+    """`late`: the call begins only after its work, by the noise of two clocks."""
+    at = job.now + late
+    job.add(TYPES["push"], MAIN, at, args=[0] * 6, text=text)
+    call = job.call(at=at + 1)
+    job.add(TYPES["pop"], MAIN, at + US, args=[0])
+    job.now += 0 if late else US
+    job.kernel(name, ns, call=call)
+
+
+@pytest.mark.parametrize("late", (0, 40 * US))
+@pytest.mark.parametrize("kinds", ((GEMM, GEMM), (NCCL, NCCL), (GEMM, "other_sgemm")))
+def test_where(found, run_verb, tmp_path, late, kinds):
+    job = Job()
+    in_range(job, "forward", 300 * MS, kinds[0], late)
+    in_range(job, "backward", 200 * MS, kinds[1], late)
+    in_range(job, "backward", 150 * MS, kinds[1], late)
+    job.kernel(kinds[0], 40 * MS)
+    row, = found(job)
+    assert row["where"] == "backward" and row["ns"] == 690 * MS
+    told = {r["name"]: (r["where"], r["count"], r["ns"]) for r in row["evidence"]}
+    if kinds[0] == kinds[1]:
+        assert told == {kinds[0]: ("backward", 4, 690 * MS)}
+    else:
+        assert told == {kinds[0]: ("forward", 2, 340 * MS), kinds[1]: ("backward", 2, 350 * MS)}
+    text = run_verb("report", "--table=findings", tmp_path / "data").stdout
+    assert f"{kinds[1]}: backward: " in text.replace("\n", "")
+
+
+def test_where_is_not_known(found):
+    job = Job()
+    job.kernel(GEMM, 200 * MS)
+    row, = found(job, name="none")
+    assert row["where"] is None and row["evidence"][0]["where"] is None
+    in_range(job, "forward", 100 * MS)  # what is known counts
+    row, = found(job, name="some")
+    assert row["where"] == row["evidence"][0]["where"] == "forward"
 
 
 # ---- what is said ------------------------------------------------------------------------------

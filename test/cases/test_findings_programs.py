@@ -12,11 +12,15 @@ import toolchain
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
-OPTIONS = {"slow-loader": ["--pytorch=names"]}
+OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launch,copy"],
+           "pageable-copies": ["--backtrace=launch,copy"]}
 TOLERANCE = 0.05
 TINY_NS = 5000
 TICK_NS = 20_000_000  # the kernel tells when a process began in steps of half of it
 ATTEMPTS = 3
+# What is no line: a label, what there is before any line, and another rank.
+LINELESS = {"slow-loader": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            "start-up": None, "straggler": None}
 STILL_NS = 40_000_000  # less idle time than any finding needs
 HANGS_NS = 3 * 10**9  # that the program gives itself
 START_UP_NS = 900_000_000  # on a busy machine a start may be a finding of its own: it needs 1 s
@@ -35,8 +39,7 @@ def device_time(word):
 
 
 # What each fault costs by the log, nanoseconds of the device that it costs most, and what is idle
-# because of it; the cause of that; what the evidence names first, if not a line of the program
-# (exposed communication has none).
+# because of it; the cause of that; what the evidence names first, if not a line of the program.
 START = "import and the program's own start"
 FAULTS = {
     "launch-bound": (only(fault.launches), "launch", None),
@@ -48,7 +51,7 @@ FAULTS = {
                          "allocation", None),
     "start-up": (lambda run: run.start_up(run.processes[0]), "start-up", START),
     "straggler": (lambda run: fault.late(run.processes)[1], "communication", "rank 2"),
-    "exposed-communication": (lambda run: max(fault.exposed(run.processes)), None, ""),
+    "exposed-communication": (lambda run: max(fault.exposed(run.processes)), None, "nccl"),
     "pageable-copies": (only(lambda process: fault.copies_alone(process) +
                              fault.within(process, "cuMemcpy")), None, "Pageable"),
     "one-stream": (only(fault.copies_alone), None, "Pinned"),
@@ -110,11 +113,15 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
     first = told["findings"][0]
     assert first["id"] == scene
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
-    if named is None:
-        place = first["evidence"][0]["name"]
-        assert re.fullmatch(r".* \((faults.py:\d+)\)", place)[1] in run.lines
-    elif named:
-        assert named in first["evidence"][0]["name"]
+    row = first["evidence"][0]
+    assert (named or row["where"] or "no line") in row["name"]
+    for where in (first["where"], row["where"]):
+        if scene in LINELESS:
+            assert where == LINELESS[scene]
+        else:
+            assert re.fullmatch(r".* \((faults.py:\d+)\)", where)[1] in run.lines
+    if scene == "exposed-communication":
+        assert sum(row["ns"] for row in first["evidence"]) == first["ns"]
 
 
 @pytest.mark.parametrize("scene", [*FAULTS, "repeated-upload", "hang"])

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/work_places.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "find/idle_place.h"
+
+void work_places_init(struct work_places *p, struct walk *walk)
+{
+    *p = (struct work_places){.walk = walk};
+    spool_init(&p->late, sizeof(uint32_t));
+}
+
+void work_places_release(struct work_places *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        free(p->list[i].text);
+    free(p->list);
+    key_map_release(&p->numbers);
+    spool_release(&p->late);
+}
+
+/* What the call was made in. 0 or an error. */
+static int place_of(struct work_places *p, const struct correlated_call *call,
+                    struct idle_place *place)
+{
+    struct survey *survey = &p->walk->survey;
+    struct op_place at = {.number = call->op};
+    const struct op_node *op;
+    int error = 0;
+    *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
+    while ((op = survey_op(survey, call, &at, &error)) && op->is_label)
+        ;
+    if (op) {
+        place->kind = op->text ? IDLE_WORD_NAME : IDLE_WORD_OP;
+        place->word = op->text ? (uintptr_t)op->text : op->name;
+    }
+    const struct range_node *range =
+        !op && error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;
+    if (range && range->text) {
+        place->kind = IDLE_WORD_NAME;
+        place->word = (uintptr_t)range->text;
+    }
+    return error;
+}
+
+static int number_of(struct work_places *p, uint32_t process, const struct idle_place *place,
+                     uint32_t *number)
+{
+    struct key key = {(uint64_t)process << 32 | place->stack, place->word, place->kind};
+    *number = (uint32_t)key_map_get(&p->numbers, key);
+    if (*number || p->count == WORK_PLACES_MAX)
+        return 0;
+    struct work_place *list = array_room(p->list, p->count, &p->capacity, sizeof *list, 64);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    p->list = list;
+    list[p->count] = (struct work_place){.place = *place, .process = process};
+    *number = ++p->count;
+    return key_map_set(&p->numbers, key, *number);
+}
+
+static bool same_place(const struct correlated_call *a, const struct correlated_call *b)
+{
+    return a->process == b->process && a->stack == b->stack && a->op == b->op &&
+           a->range == b->range;
+}
+
+static int find(struct work_places *p, const struct slice *s, uint32_t *number)
+{
+    const struct correlated_call *call = &s->call;
+    struct idle_place place;
+    *number = 0;
+    if (!s->is_called || !(call->stack | call->op | call->range))
+        return 0;
+    if (p->last_number && same_place(call, &p->last)) {
+        *number = p->last_number;
+        return 0;
+    }
+    int error = place_of(p, call, &place);
+    if (error == 0 && (place.stack || place.kind))
+        error = number_of(p, call->process, &place, number);
+    p->last = *call;
+    p->last_number = *number;
+    return error;
+}
+
+int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+{
+    p->is_told = !s->is_pending;
+    if (!s->is_pending)
+        return find(p, s, number);
+    bool has_room = p->late_count < WORK_PLACE_LATE - 1;
+    *number = has_room ? WORK_PLACE_LATE | p->late_count : 0;
+    p->late_count += has_room;
+    return 0;
+}
+
+int work_places_tied(struct work_places *p, const struct slice *s)
+{
+    uint32_t number;
+    bool was_told = p->is_told;
+    p->is_told = false;
+    if (was_told || p->late.count >= p->late_count)
+        return 0;
+    int error = find(p, s, &number); /* they come in the order in which they were taken */
+    return error < 0 ? error : spool_append(&p->late, &number);
+}
+
+int work_places_known(struct work_places *p, uint32_t *number)
+{
+    uint32_t late = *number & (WORK_PLACE_LATE - 1);
+    int error = 0;
+    if (!(*number & WORK_PLACE_LATE))
+        return 0;
+    const uint32_t *known = late < p->late.count ? spool_at(&p->late, late, false, &error) : NULL;
+    *number = known ? *known : 0;
+    return error;
+}
+
+int work_places_name(struct work_places *p)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->count; i++) {
+        const struct idle_row row = {.place = p->list[i].place, .process = p->list[i].process};
+        error = idle_where_text(p->walk, &row, &p->list[i].text);
+    }
+    return error;
+}
+
+const char *work_places_text(const struct work_places *p, uint32_t number)
+{
+    return number && number <= p->count ? p->list[number - 1].text : NULL;
+}

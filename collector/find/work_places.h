@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where work of devices was launched: the innermost line that is the user's own, or else the
+ * operator, or else the range, of the call that made it. A place has a number from 1 on; 0 is not
+ * known. Where the call is not known yet the number is one that is told later (event_walk.h,
+ * `tied`). Memory: 120 to 160 bytes a place, WORK_PLACES_MAX at most, and its text; what comes then
+ * has none. 4 bytes for each work whose call comes late lie in a spool.
+ */
+#ifndef GPUPROF_COLLECTOR_WORK_PLACES_H
+#define GPUPROF_COLLECTOR_WORK_PLACES_H
+
+#include "base/key_map.h"
+#include "base/spool.h"
+#include "find/idle_rows.h"
+#include "model/event_walk.h"
+
+#define WORK_PLACES_MAX (1u << 16)
+#define WORK_PLACE_LATE (1u << 31) /* of a number: it is not the place's, but the late work's */
+
+struct work_place {
+    struct idle_place place;
+    uint32_t process; /* index */
+    char *text;       /* owned; NULL: nothing is known after all */
+};
+
+struct work_places {
+    struct walk *walk;
+    struct work_place *list; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map numbers;
+    struct spool late;           /* numbers of the places of late works, as they are told of */
+    uint32_t late_count;         /* late works so far */
+    bool is_told;                /* the next one that `tied` is of, was known before */
+    struct correlated_call last; /* that was asked for */
+    uint32_t last_number;
+};
+
+/* `walk` must stay. */
+void work_places_init(struct work_places *p, struct walk *walk);
+void work_places_release(struct work_places *p);
+
+/* From `take` and `tied` of a consumer that needs WALK_WORK, each slice with work of a device. 0 or
+ * an error; *number as above. */
+int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number);
+int work_places_tied(struct work_places *p, const struct slice *s);
+
+/* Behind the walk: the number of the place, now that all are known. 0 or an error. */
+int work_places_known(struct work_places *p, uint32_t *number);
+
+/* Likewise, once: makes the texts. 0 or GPUPROF_NO_MEMORY. */
+int work_places_name(struct work_places *p);
+
+/* For people, as idle_place.h has it; NULL: not known. A view. */
+const char *work_places_text(const struct work_places *p, uint32_t number);
+
+#endif
