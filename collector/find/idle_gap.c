@@ -54,7 +54,7 @@ static void put_host(struct passage *p, enum idle_cause cause, const struct idle
 static void between(struct passage *p, const struct idle_entry *next, uint64_t until_ns)
 {
     static const struct idle_place nowhere = {.function = IDLE_NONE};
-    struct idle_place first = idle_text("import and the program's own start");
+    struct idle_place first = idle_text("import and the program's start");
     struct idle_place more = idle_text("between the calls before the first work");
     uint64_t since_ns = p->call_ns ? p->call_ns : p->at_ns;
     uint64_t ns = next->begin_ns > since_ns ? next->begin_ns - since_ns : 0;

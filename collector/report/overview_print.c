@@ -15,6 +15,7 @@
 
 #define CAUSES_SHOWN    3
 #define FINDINGS_SHOWN  3
+#define LINES_BELOW     5 /* of what is printed behind the findings, at most */
 #define ABSENCES_SHOWN  2 /* reasons */
 #define FUNCTIONS_SHOWN 4 /* where there is nothing of devices */
 #define BAR_WIDTH       40
@@ -26,10 +27,11 @@ struct screen {
     uint32_t width; /* 0: any */
     bool is_short;  /* the summary of a run */
     bool has_colour;
+    unsigned lines; /* printed */
 };
 
 /* Cleaned, since it is as it was recorded, and cut to what is left of the line behind `text`. */
-static char *fit(const struct screen *s, const char *text, const char *name)
+static char *fit(struct screen *s, const char *text, const char *name)
 {
     char *clean = json_line(name), *cut;
     size_t used = text_width(text, strlen(text));
@@ -42,9 +44,10 @@ static char *fit(const struct screen *s, const char *text, const char *name)
 }
 
 /* With its label in colour, if there is to be any. */
-static void print_line(const struct screen *s, const char *text)
+static void print_line(struct screen *s, const char *text)
 {
     static const char *const alarms[] = {"  open", "  unfinished", "  error"};
+    s->lines++;
     size_t label = strlen(text) < LABEL_WIDTH ? strlen(text) : LABEL_WIDTH;
     const char *colour = COLOUR_STRONG;
     for (size_t i = 0; i < sizeof alarms / sizeof alarms[0]; i++)
@@ -58,7 +61,7 @@ static void print_line(const struct screen *s, const char *text)
 
 /* A line, at whose end a `name` may stand (NULL: none), of which less is shown if need be. */
 static void __attribute__((format(printf, 4, 5)))
-line(const struct screen *s, const char *label, const char *name, const char *format, ...)
+line(struct screen *s, const char *label, const char *name, const char *format, ...)
 {
     char text[LINE_BYTES];
     va_list list;
@@ -80,7 +83,7 @@ line(const struct screen *s, const char *label, const char *name, const char *fo
 
 /* ---- what went wrong ---- */
 
-static void print_failures(const struct screen *s, const struct report *r)
+static void print_failures(struct screen *s, const struct report *r)
 {
     char number[UNIT_TEXT_BYTES], name[FAILURE_TEXT_BYTES];
     const struct failure *first = r->failures.rows;
@@ -90,7 +93,7 @@ static void print_failures(const struct screen *s, const struct report *r)
 }
 
 /* The call that has lasted longest, and what the device had not finished. */
-static void print_hang(const struct screen *s, const struct report *r)
+static void print_hang(struct screen *s, const struct report *r)
 {
     char *text = NULL, *rest = NULL;
     size_t length = 0;
@@ -109,7 +112,7 @@ static void print_hang(const struct screen *s, const struct report *r)
 
 /* ---- what it was ---- */
 
-static void print_program(const struct screen *s, const struct overview *o)
+static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
     char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[96] = "";
@@ -131,7 +134,7 @@ static void print_program(const struct screen *s, const struct overview *o)
              time_text(time, r->end_ns - r->begin_ns));
 }
 
-static void print_steps(const struct screen *s, const struct overview *o)
+static void print_steps(struct screen *s, const struct overview *o)
 {
     char median[UNIT_TEXT_BYTES], slowest[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES], of[64] = "";
     if (!o->steps)
@@ -153,7 +156,7 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 /* Each part has its letter, at least one of what there is. */
-static void print_bar(const struct screen *s, const struct overview *o)
+static void print_bar(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
     const struct {
@@ -176,7 +179,7 @@ static void print_bar(const struct screen *s, const struct overview *o)
 }
 
 /* The largest of the places: in all processes, by cause. */
-static void print_causes(const struct screen *s, const struct idle *d)
+static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
     unsigned count = s->is_short ? 2 : CAUSES_SHOWN;
@@ -187,7 +190,7 @@ static void print_causes(const struct screen *s, const struct idle *d)
 }
 
 /* Why rows of devices are missing in some processes, or all; in one line. */
-static void print_absence(const struct screen *s, const struct report *r)
+static void print_absence(struct screen *s, const struct report *r)
 {
     struct absence found[ABSENCES_MAX];
     const char *rows = recording_gpu_rows(r->rec);
@@ -205,7 +208,7 @@ static void print_absence(const struct screen *s, const struct report *r)
     }
 }
 
-static void print_devices(const struct screen *s, const struct overview *o)
+static void print_devices(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
     if (d && d->window_ns) {
@@ -222,7 +225,7 @@ static void print_devices(const struct screen *s, const struct overview *o)
 }
 
 /* Where nothing is known of devices. */
-static void print_functions(const struct screen *s, const struct report *r, unsigned count)
+static void print_functions(struct screen *s, const struct report *r, unsigned count)
 {
     char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->row_count && i < count; i++) {
@@ -241,23 +244,32 @@ static void print_functions(const struct screen *s, const struct report *r, unsi
 
 /* ---- what to do ---- */
 
-static void print_findings(const struct screen *s, const struct findings *f)
+/* What costs most, with its place and what to run next; places, and then findings, give way to what
+ * still has to stand on the screen. */
+static void print_findings(struct screen *s, const struct findings *f)
 {
     char time[UNIT_TEXT_BYTES];
-    unsigned count = s->is_short ? 1 : FINDINGS_SHOWN;
-    for (uint32_t i = 0; f && i < f->count && i < count; i++) {
+    unsigned wanted = s->is_short ? 1 : FINDINGS_SHOWN;
+    unsigned count = !f ? 0 : f->count < wanted ? f->count : wanted;
+    unsigned room = OVERVIEW_LINES_MAX - LINES_BELOW;
+    room = room > s->lines ? room - s->lines : 0;
+    unsigned each = s->is_short ? 1 : 3 * count <= room ? 3 : 2;
+    if (count * each > room)
+        count = room / each;
+    for (unsigned i = 0; i < count; i++) {
         const struct finding *found = &f->list[i];
-        const char *place = found->row_count && !s->is_short ? found->rows[0].name : NULL;
-        line(s, i ? "" : "finding", place, "%s (%.1f%%): %s%s", time_text(time, found->ns),
-             percent(found->ns, found->window_ns), found->kind->title, place ? ": " : "");
-        if (!s->is_short)
-            line(s, "", NULL, "  next: %s", found->kind->next);
+        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s", percent(found->ns, found->window_ns),
+             time_text(time, found->ns), found->kind->title);
+        if (each > 2 && found->row_count)
+            line(s, "", found->rows[0].name, "                    at ");
+        if (each > 1)
+            line(s, "", NULL, "                    next: %s", found->kind->next);
     }
 }
 
 /* ---- what is missing, and what it cost ---- */
 
-static void print_losses(const struct screen *s, const struct report *r)
+static void print_losses(struct screen *s, const struct report *r)
 {
     char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
     if (losses_weight(&r->losses) != LOSS_NONE)
@@ -269,7 +281,7 @@ static void print_losses(const struct screen *s, const struct report *r)
              count_text(number, r->losses.running));
 }
 
-static void print_given_up(const struct screen *s, const struct recording *rec)
+static void print_given_up(struct screen *s, const struct recording *rec)
 {
     char *text = NULL;
     size_t length = 0;
@@ -284,7 +296,7 @@ static void print_given_up(const struct screen *s, const struct recording *rec)
     free(text);
 }
 
-static void print_cost(const struct screen *s, const struct cost_report *c)
+static void print_cost(struct screen *s, const struct cost_report *c)
 {
     if (!c->worst && !c->wall_ns)
         return;
@@ -297,7 +309,7 @@ static void print_cost(const struct screen *s, const struct cost_report *c)
 
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out)
 {
-    const struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
+    struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     const struct report *r = o->report;
     print_hang(&s, r);
     print_failures(&s, r);
@@ -315,7 +327,7 @@ void overview_print(const struct overview *o, const struct table_view *how, FILE
 
 void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out)
 {
-    const struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
+    struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_program(&s, o);
     print_absence(&s, o->report);
 }
@@ -323,7 +335,7 @@ void overview_print_head(const struct overview *o, const struct table_view *how,
 void overview_print_summary(const struct overview *o, unsigned function_count, bool has_colour,
                             FILE *out)
 {
-    const struct screen s = {.out = out, .is_short = true, .has_colour = has_colour};
+    struct screen s = {.out = out, .is_short = true, .has_colour = has_colour};
     const struct report *r = o->report;
     print_hang(&s, r);
     print_failures(&s, r);

@@ -344,3 +344,25 @@ def test_evidence(found, run_verb, tmp_path):
     made = [r for r in rows if r["kind"] == "finding"]
     assert [(r["function"], r["total_ns"], r["count"]) for r in made] == \
         [("fp32-gemm", str(380 * MS), "1")]
+
+
+KIND = re.compile(r'FINDING\(\w+, "([a-z0-9-]+)", \d+, \d+,\s+"([^"]+)",.*?"([^"]+)"\)$',
+                  re.DOTALL | re.MULTILINE)
+
+
+def test_what_to_run_next_is_taken(run_verb, run_collector, make_records, tmp_path):
+    """Each command that a finding names works as it stands there, with a title that fits the first
+    screen."""
+    job = Job()
+    job.kernel(GEMM, MS)
+    data = make_records(job.lines())
+    kinds = KIND.findall((ROOT / "collector/find/finding_kinds.def").read_text())
+    assert {kind[0] for kind in kinds} == set(THRESHOLDS)
+    for name, title, command in kinds:
+        assert len(title) <= 80 - 33, title
+        words = command.replace("PROGRAM", "true").replace("DATA", str(data)).split()
+        words = words[words.index("gpuprof") + 1:]
+        if words[0] == "merge":
+            words[words.index("-o") + 1] = str(tmp_path / "trace.json")
+        done = run_collector(*words) if words[0] == "run" else run_verb(*words)
+        assert done.returncode == 0, (name, command, done.stderr)

@@ -40,7 +40,7 @@ def device_time(word):
 
 # What each fault costs by the log, nanoseconds of the device that it costs most, and what is idle
 # because of it; the cause of that; what the evidence names first, if not a line of the program.
-START = "import and the program's own start"
+START = "import and the program's start"
 FAULTS = {
     "launch-bound": (only(fault.launches), "launch", None),
     "host-bound": (only(fault.own_code), "host", None),
