@@ -142,6 +142,8 @@ static enum idle_cause cause_of(const struct event *e)
     const struct function *f = e->function;
     if (e->record->flags & RECORD_CAPTURED)
         return IDLE_CAPTURE;
+    if (f->class == API_LAUNCH) /* most are, whatever else they do */
+        return IDLE_LAUNCH;
     switch (f->does) {
     case API_DOES_SET:
     case API_DOES_EVENT_RECORD:
@@ -150,7 +152,6 @@ static enum idle_cause cause_of(const struct event *e)
     default: break;
     }
     switch (f->class) {
-    case API_LAUNCH:
     case API_GRAPH_LAUNCH: return IDLE_LAUNCH;
     case API_ALLOC: return IDLE_ALLOCATION;
     case API_COPY: return IDLE_COPY;
@@ -185,7 +186,8 @@ static bool submits(const struct function *f)
     return f->class == API_LAUNCH || f->class == API_COPY || f->class == API_GRAPH_LAUNCH;
 }
 
-static int take_call(struct idle *d, struct idle_process *p, const struct slice *s)
+static __attribute__((noinline)) int take_call(struct idle *d, struct idle_process *p,
+                                               const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -304,19 +306,15 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
 {
     int error = 0;
-    while (error == 0 && device->at_ns < to_ns) {
-        unsigned part = IDLE_COMPUTE;
-        while (part < IDLE_BUSY_PARTS && device->until_ns[part] <= device->at_ns)
-            part++;
-        if (part == IDLE_BUSY_PARTS)
-            break;
-        /* What goes before it begins no earlier than now. */
-        uint64_t end_ns = earlier(device->until_ns[part], to_ns);
-        device->parts[part] += end_ns - device->at_ns;
-        if (part == IDLE_COMMUNICATING)
-            error =
-                idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), device->at_ns, end_ns);
+    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++) {
+        /* What goes before it is over by now. */
+        uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
+        if (end_ns <= at_ns)
+            continue;
+        device->parts[part] += end_ns - at_ns;
         device->at_ns = end_ns;
+        if (part == IDLE_COMMUNICATING && d->walk->rec->count > 1)
+            error = idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), at_ns, end_ns);
     }
     return error;
 }
@@ -421,7 +419,22 @@ static void charge_own(struct idle_device *device, uint64_t to_ns)
     device->at_ns += ns;
 }
 
-static int take_work(struct idle *d, struct idle_process *p, const struct slice *s)
+/* The gap before that work. */
+static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
+                                              const struct slice *s, struct idle_maker maker)
+{
+    const struct idle_process *p = &d->processes[device->process->index];
+    struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
+    gap.maker = maker;
+    gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
+    gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
+    gap.function = s->is_called ? s->call.function : IDLE_NONE;
+    gap.stack = s->is_called ? s->call.stack : 0;
+    return charge(d, device, &gap, idle_gap_charge);
+}
+
+static __attribute__((noinline)) int take_work(struct idle *d, struct idle_process *p,
+                                               const struct slice *s)
 {
     const struct event *e = &s->event;
     int error = know_kernel(p, e->record, e->process->record_count);
@@ -437,13 +450,7 @@ static int take_work(struct idle *d, struct idle_process *p, const struct slice 
         e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
         charge_own(device, e->begin_ns);
     } else if (device->at_ns < e->begin_ns) {
-        struct idle_gap gap = gap_of(d, device, e->begin_ns);
-        gap.maker = maker;
-        gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
-        gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
-        gap.function = s->is_called ? s->call.function : IDLE_NONE;
-        gap.stack = s->is_called ? s->call.stack : 0;
-        error = charge(d, device, &gap, idle_gap_charge);
+        error = take_gap(d, device, s, maker);
     }
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
@@ -479,24 +486,30 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
     return 0;
 }
 
-static int take(void *context, const struct slice *s)
+static __attribute__((noinline)) int take_other(struct idle *d, const struct slice *s)
 {
-    struct idle *d = context;
     const struct event *e = &s->event;
     unsigned type = e->record->type;
     if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
         return 0;
     struct idle_process *p = process_of(d, e);
-    if (type == RECORD_CALL)
-        return take_call(d, p, s);
-    if (is_stream_work((uint8_t)type))
-        return take_work(d, p, s);
     if (type == RECORD_OVERHEAD)
         return take_overhead(d, p, s);
     if (type == RECORD_PAUSE)
         return take_pause(d, p, e);
     int error = s->op_change != OP_SAME || s->replaced ? take_op(d, s) : 0;
     return error == 0 && s->change != RANGE_NONE ? take_range(d, s) : error;
+}
+
+/* Most are the first two, which stand by themselves: nobody else's registers are saved for them. */
+static int take(void *context, const struct slice *s)
+{
+    struct idle *d = context;
+    if (s->event.record->type == RECORD_CALL)
+        return take_call(d, process_of(d, &s->event), s);
+    if (is_stream_work(s->event.record->type))
+        return take_work(d, process_of(d, &s->event), s);
+    return take_other(d, s);
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 #include "find/idle_thread.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "error.h"
 
@@ -35,30 +34,24 @@ static bool make_room(struct idle_thread *t)
     return true;
 }
 
-static int append(struct idle_thread *t, struct idle_entry entry)
+int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
 {
     struct idle_entry *last = idle_thread_last(t);
     /* A damaged file may have calls of one thread that overlap. */
-    if (last && entry.begin_ns < last->end_ns)
-        entry.begin_ns = last->end_ns;
-    if (entry.end_ns < entry.begin_ns)
-        entry.end_ns = entry.begin_ns;
-    if (last && last->cause == entry.cause && last->waits == entry.waits && !last->is_open &&
-        entry.begin_ns - last->end_ns < IDLE_NEAR_NS &&
-        memcmp(&last->place, &entry.place, sizeof entry.place) == 0) {
-        last->end_ns = entry.end_ns;
-        last->is_open = entry.is_open;
+    uint64_t begin_ns = last && entry->begin_ns < last->end_ns ? last->end_ns : entry->begin_ns;
+    uint64_t end_ns = entry->end_ns < begin_ns ? begin_ns : entry->end_ns;
+    if (last && idle_entry_goes_on(last, entry, begin_ns)) {
+        last->end_ns = end_ns;
+        last->is_open = entry->is_open;
         return 0;
     }
     if (!make_room(t))
         return GPUPROF_NO_MEMORY;
-    *idle_thread_entry(t, t->count++) = entry;
+    last = idle_thread_entry(t, t->count++);
+    *last = *entry;
+    last->begin_ns = begin_ns;
+    last->end_ns = end_ns;
     return 0;
-}
-
-int idle_thread_call(struct idle_thread *t, const struct idle_entry *call)
-{
-    return t->depth ? 0 : append(t, *call);
 }
 
 void idle_thread_enter(struct idle_thread *t, const struct idle_entry *what)
@@ -77,7 +70,7 @@ int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what)
     /* What was not known to be that when it began has its calls here. */
     for (struct idle_entry *last; (last = idle_thread_last(t)) && last->begin_ns >= what->begin_ns;)
         t->count--;
-    return append(t, *what);
+    return idle_thread_append(t, what);
 }
 
 int idle_thread_part(struct idle_thread *t, const struct idle_entry *part)
@@ -89,6 +82,6 @@ int idle_thread_part(struct idle_thread *t, const struct idle_entry *part)
     last->end_ns = part->begin_ns;
     last->is_open = false;
     rest.begin_ns = part->end_ns;
-    int error = append(t, *part);
-    return error < 0 ? error : append(t, rest);
+    int error = idle_thread_append(t, part);
+    return error < 0 ? error : idle_thread_append(t, &rest);
 }

@@ -46,8 +46,24 @@ static inline struct idle_entry *idle_thread_last(const struct idle_thread *t)
     return t->count ? idle_thread_entry(t, t->count - 1) : NULL;
 }
 
+/* Is `entry`, from begin_ns on, more of the same as `last`? */
+static inline bool idle_entry_goes_on(const struct idle_entry *last, const struct idle_entry *entry,
+                                      uint64_t begin_ns)
+{
+    const struct idle_place *a = &last->place, *b = &entry->place;
+    return begin_ns - last->end_ns < IDLE_NEAR_NS && a->word == b->word && a->stack == b->stack &&
+           a->function == b->function && a->kind == b->kind && last->cause == entry->cause &&
+           last->waits == entry->waits && !last->is_open;
+}
+
+/* Whatever the thread is in. 0 or GPUPROF_NO_MEMORY. */
+int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry);
+
 /* A call, unless the thread is in something; in the order of time. 0 or GPUPROF_NO_MEMORY. */
-int idle_thread_call(struct idle_thread *t, const struct idle_entry *call);
+static inline int idle_thread_call(struct idle_thread *t, const struct idle_entry *call)
+{
+    return t->depth ? 0 : idle_thread_append(t, call);
+}
 
 /* Between these the thread is in that; calls from its begin on were made in it. 0 or
  * GPUPROF_NO_MEMORY. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/event_walk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,25 @@
 
 #define PENDING_SLOTS 4
 
+/* Slices that go to the same consumers. */
+enum heard { HEARD_CALL, HEARD_OPEN_CALL, HEARD_WORK, HEARD_OTHER, HEARD_TIED, HEARD_KINDS };
+
+struct listener {
+    int (*hears)(void *context, const struct slice *s); /* NULL: the end of the list */
+    void *context;
+};
+
 /* One time through the events. */
 struct pass {
     struct walk *walk;
     struct timeline *timeline;
     const struct consumer *consumers; /* none: a survey */
     unsigned count;
+    struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     unsigned needs;
     bool surveys;    /* what is learnt is not known yet */
     bool learns_ops; /* nor are the numbers of operators */
+    bool ties;       /* somebody needs the calls of work */
 };
 
 /* As it lies in the spool. */
@@ -238,26 +249,42 @@ static int assemble(const struct pass *p, struct slice *s)
             error = take_range(p, s);
         break;
     }
-    return error == 0 && p->count && p->needs & WALK_WORK && is_tied(r->type) ? tie(p, s) : error;
+    return error == 0 && p->ties && is_tied(r->type) ? tie(p, s) : error;
 }
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
-static int tell_tied(const struct pass *p, const struct slice *s)
+static int tell_as(const struct pass *p, enum heard as, const struct slice *s)
 {
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < p->count; i++)
-        if (p->consumers[i].tied)
-            error = p->consumers[i].tied(p->consumers[i].context, s);
-    return error;
+    int more = 0;
+    for (const struct listener *l = p->listeners[as]; more == 0 && l->hears; l++)
+        more = l->hears(l->context, s);
+    return more;
 }
 
 static int tell(const struct pass *p, const struct slice *s)
 {
-    int more = 0;
-    for (unsigned i = 0; more == 0 && i < p->count; i++)
-        more = p->consumers[i].take(p->consumers[i].context, s);
-    return more;
+    const struct record *r = s->event.record;
+    if (r->type == RECORD_CALL)
+        return tell_as(p, r->flags & RECORD_OPEN ? HEARD_OPEN_CALL : HEARD_CALL, s);
+    return tell_as(p, is_stream_work(r->type) ? HEARD_WORK : HEARD_OTHER, s);
+}
+
+static void add_listeners(struct pass *p)
+{
+    static const unsigned skips[HEARD_KINDS] = {[HEARD_CALL] = WALK_SKIPS_CALLS,
+                                                [HEARD_WORK] = WALK_SKIPS_WORK,
+                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
+    assert(p->count <= WALK_CONSUMERS_MAX);
+    for (unsigned as = 0; as < HEARD_KINDS; as++) {
+        struct listener *next = p->listeners[as];
+        for (const struct consumer *c = p->consumers; c < p->consumers + p->count; c++) {
+            next->hears = as == HEARD_TIED ? c->tied : c->skips & skips[as] ? NULL : c->take;
+            next->context = c->context;
+            next += next->hears != NULL;
+        }
+        *next = (struct listener){0};
+    }
 }
 
 static int tell_pending(const struct pass *p)
@@ -276,7 +303,7 @@ static int tell_pending(const struct pass *p)
         if (error == 0 && !s.is_called)
             count_unpaired(p, &s.event);
         if (error == 0)
-            error = tell_tied(p, &s);
+            error = tell_as(p, HEARD_TIED, &s);
     }
     return error;
 }
@@ -370,9 +397,8 @@ static int walk(const struct pass *p)
         int done = assemble(p, &s);
         if (done == 0)
             done = tell(p, &s);
-        if (done == 0 && p->count && p->needs & WALK_WORK && is_tied(s.event.record->type) &&
-            !s.is_pending)
-            done = tell_tied(p, &s);
+        if (done == 0 && p->ties && is_tied(s.event.record->type) && !s.is_pending)
+            done = tell_as(p, HEARD_TIED, &s);
         if (done)
             return done;
     }
@@ -418,6 +444,8 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     struct pass p = {.walk = w, .consumers = consumers, .count = count};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
+    p.ties = p.needs & WALK_WORK;
+    add_listeners(&p);
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     if (p.surveys || p.needs & WALK_OPS)

@@ -33,6 +33,13 @@ enum walk_need {
     WALK_OPS = 32, /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
 };
 
+/* Slices that a consumer is not told of: most are of a kind that not all of them need. */
+enum walk_skip {
+    WALK_SKIPS_CALLS = 1, /* those that have returned */
+    WALK_SKIPS_WORK = 2,  /* of devices */
+    WALK_SKIPS_OTHERS = 4,
+};
+
 struct walk;
 
 struct slice {
@@ -49,13 +56,16 @@ struct slice {
     struct memory_totals memory; /* of the device of a MEMORY or POOL record, after it */
 };
 
-#define WALK_STOP 1
+#define WALK_STOP          1
+#define WALK_CONSUMERS_MAX 12
 
 /* All but `take` may be NULL. Each returns 0 or an error, which ends the walk. */
 struct consumer {
     void *context;
     unsigned needs; /* enum walk_need */
-    /* Every slice in the order of time; then the ranges that are still open. Or WALK_STOP. */
+    unsigned skips; /* enum walk_skip */
+    /* Every slice that is not skipped in the order of time; then the ranges that are still open. Or
+     * WALK_STOP. */
     int (*take)(void *context, const struct slice *s);
     /* Each slice that WALK_WORK ties to a call, once, when its call is known, or known to be none:
      * behind `take`, at once or, with a copy of the record without its bytes, at the end. */
@@ -101,10 +111,10 @@ void walk_release(struct walk *w);
 int walk_survey(struct walk *w);
 
 /*
- * Walks through the events of `only` (NULL: of all processes), whose losses then are those of this
- * walk. 0; WALK_STOP if a consumer has stopped it; or an error after one line on stderr. Without a
- * survey before it, this is one: then it may be called again only after one through all processes
- * for consumers that needed WALK_WORK and WALK_OPS.
+ * Tells consumers, at most WALK_CONSUMERS_MAX, of the events of `only` (NULL: of all processes),
+ * whose losses then are those of this walk. 0; WALK_STOP if a consumer has stopped it; or an error
+ * after one line on stderr. Without a survey before it, this is one: then it may be called again
+ * only after one through all processes for consumers that needed WALK_WORK and WALK_OPS.
  */
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count);

@@ -17,6 +17,8 @@
 #define PENDING      (1ull << 54) /* above any pointer, too: a kernel that nothing has named yet */
 #define DEVICES_MAX  4096
 
+enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
+
 /* The time covered by slices that come in the order of their begins. */
 struct covered {
     uint64_t end_ns;
@@ -48,7 +50,8 @@ struct gpu_report {
     struct device_use *devices;   /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
-    uint32_t last_use; /* place of the device that was asked for last */
+    uint32_t last_use;                 /* place of the device that was asked for last */
+    uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
     uint64_t last_ns;
 };
 
@@ -104,12 +107,10 @@ void gpu_report_free(struct gpu_report *g)
     free(g);
 }
 
-static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
+static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *g,
+                                                             struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
-    struct device_use *last = g->device_count ? &g->devices[g->last_use] : NULL;
-    if (last && last->process == p && last->device == device)
-        return last;
     uint64_t place = key_map_get(&g->device_places, key);
     if (place) {
         g->last_use = (uint32_t)place - 1;
@@ -130,28 +131,39 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
                : &devices[g->device_count - 1];
 }
 
+static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
+{
+    struct device_use *last = g->device_count ? &g->devices[g->last_use] : NULL;
+    return last && last->process == p && last->device == device ? last : find_use(g, p, device);
+}
+
 /* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
-static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_name *known,
-                                   uint64_t number, uint64_t grid, uint64_t block)
+static __attribute__((noinline)) struct gpu_stat *
+make_kernel_row(struct gpu_report *g, struct key key, const struct kernel_name *known,
+                uint64_t number, uint64_t grid, uint64_t block)
 {
     char unnamed[48], *text = NULL;
-    bool by_grid = g->by == BY_GRID;
-    struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK),
-                      by_grid ? grid : 0, by_grid ? block : 0};
-    struct gpu_stat *row = gpu_stats_find(&g->stats, TABLE_KERNELS, key);
-    if (row)
-        return row;
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
-    if (!by_grid)
+    if (g->by != BY_GRID)
         return gpu_stats_row(&g->stats, TABLE_KERNELS, key, name);
     if (asprintf(&text, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
                  (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
                  (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48)) < 0)
         return NULL;
-    row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, text);
+    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, text);
     free(text);
     return row;
+}
+
+static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_name *known,
+                                   uint64_t number, uint64_t grid, uint64_t block)
+{
+    bool by_grid = g->by == BY_GRID;
+    struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK),
+                      by_grid ? grid : 0, by_grid ? block : 0};
+    struct gpu_stat *row = gpu_stats_find(&g->stats, TABLE_KERNELS, key);
+    return row ? row : make_kernel_row(g, key, known, number, grid, block);
 }
 
 /* A name may stand behind the kernels that have it: until then they have a row by their number. */
@@ -220,6 +232,23 @@ static struct gpu_stat *graph_row(struct gpu_report *g, uint64_t graph)
     return named_row(g, TABLE_GRAPHS, graph, name);
 }
 
+static __attribute__((noinline)) struct gpu_stat *make_launch_row(struct gpu_report *g,
+                                                                  enum launch_row which)
+{
+    static const char *const names[LAUNCH_ROWS] = {"launch latency", "queue time", "call"};
+    struct gpu_stat *row = named_row(g, TABLE_LAUNCHES, which + 1u, names[which]);
+    if (row)
+        g->launch_rows[which] = (uint32_t)(row - g->stats.rows) + 1;
+    return row;
+}
+
+static int count_launch(struct gpu_report *g, enum launch_row which, uint64_t ns)
+{
+    uint32_t place = g->launch_rows[which];
+    struct gpu_stat *row = place ? &g->stats.rows[place - 1] : make_launch_row(g, which);
+    return gpu_stats_count(&g->stats, row, ns, 0);
+}
+
 /* Call to kernel: the time to its begin, and how long it waited behind its call's end. */
 static int take_launch(struct gpu_report *g, const struct event *e,
                        const struct correlated_call *call)
@@ -227,15 +256,12 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
     uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
     uint64_t api = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
-    int error =
-        gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 1, "launch latency"), latency, 0);
+    int error = count_launch(g, LAUNCH_LATENCY, latency);
     if (error == 0)
-        error = gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 2, "queue time"), queue, 0);
+        error = count_launch(g, LAUNCH_QUEUE, queue);
     /* The launch of a graph has many kernels, and is one call. */
     bool again = call->flags & CORRELATION_COUNTED;
-    return error < 0 || again
-               ? error
-               : gpu_stats_count(&g->stats, named_row(g, TABLE_LAUNCHES, 3, "call"), api, 0);
+    return error < 0 || again ? error : count_launch(g, LAUNCH_CALL, api);
 }
 
 static int take_work(struct gpu_report *g, const struct event *e)
@@ -433,6 +459,7 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
     unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
     return (struct consumer){.context = g,
                              .needs = WALK_RANGES | WALK_MEMORY | work,
+                             .skips = WALK_SKIPS_CALLS,
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

@@ -230,8 +230,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
-        struct consumer consumers[12] = {{.context = r, .take = take_slice},
-                                         gpu_report_consumer(r->gpu)};
+        struct consumer consumers[WALK_CONSUMERS_MAX] = {
+            {.context = r, .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS, .take = take_slice},
+            gpu_report_consumer(r->gpu)};
         unsigned count = 2;
         if (r->idle)
             consumers[count++] = idle_consumer(r->idle);

@@ -67,7 +67,7 @@ static int end(void *context)
 static struct consumer consumer_of(struct listener *l, unsigned needs)
 {
     *l = (struct listener){.calls = 0};
-    return (struct consumer){l, needs, take, tied, end};
+    return (struct consumer){.context = l, .needs = needs, .take = take, .tied = tied, .end = end};
 }
 
 static void open_folder(struct recording *rec, const char *folder)
@@ -349,8 +349,10 @@ static void test_ops(void **state)
     struct recording rec;
     struct walk walk, surveyed;
     open_folder(&rec, folder);
-    const struct consumer first = {&one, WALK_OPS | WALK_WORK, take_op, tie_op, NULL};
-    const struct consumer second = {&two, WALK_OPS | WALK_WORK, take_op, tie_op, NULL};
+    const struct consumer first = {
+        .context = &one, .needs = WALK_OPS | WALK_WORK, .take = take_op, .tied = tie_op};
+    const struct consumer second = {
+        .context = &two, .needs = WALK_OPS | WALK_WORK, .take = take_op, .tied = tie_op};
     assert_int_equal(walk_init(&walk, &rec), 0);
     assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
     check_ops(&one, false); /* the names stand behind */
@@ -390,7 +392,7 @@ static void test_deep_ops(void **state)
     struct recording rec;
     struct walk walk;
     open_folder(&rec, folder);
-    const struct consumer consumer = {changes, WALK_OPS, count_ops, NULL, NULL};
+    const struct consumer consumer = {.context = changes, .needs = WALK_OPS, .take = count_ops};
     assert_int_equal(walk_init(&walk, &rec), 0);
     assert_int_equal(walk_run(&walk, NULL, &consumer, 1), 0);
     assert_int_equal(changes[OP_OPENED], OPS_DEPTH_MAX);
