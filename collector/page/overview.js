@@ -44,7 +44,8 @@ function drawEvidence(rows) {
           ["where", "time", "times", "longest after"].map(
             (name, i) => el("th", {scope: "col", class: i ? "number" : ""}, name)))),
       el("tbody", {},
-        rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"}, String(row.name)),
+        rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},
+                     row.name + (row.where && row.where !== row.name ? ": " + row.where : "")),
                    [time(row.ns), count(row.count), time(row.at_ns)].map(
                      (text) => el("td", {class: "number"}, text)))))));
 }

@@ -260,8 +260,11 @@ static void print_findings(struct screen *s, const struct findings *f)
         const struct finding *found = &f->list[i];
         line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s", percent(found->ns, found->window_ns),
              time_text(time, found->ns), found->kind->title);
-        if (each > 2 && found->row_count)
-            line(s, "", found->rows[0].name, "                    at ");
+        const char *place = found->where       ? found->where
+                            : found->row_count ? found->rows[0].name
+                                               : NULL;
+        if (each > 2 && place)
+            line(s, "", place, "                    at ");
         if (each > 1)
             line(s, "", NULL, "                    next: %s", found->kind->next);
     }
