@@ -419,18 +419,33 @@ static void charge_own(struct idle_device *device, uint64_t to_ns)
     device->at_ns += ns;
 }
 
-/* The gap before that work. */
+/* Until the process's first work, on another device, one that it uses later starts up, too. */
+static int charge_start(struct idle *d, const struct idle_process *p, struct idle_device *device)
+{
+    struct idle_gap gap = p->first;
+    gap.begin_ns = device->at_ns;
+    gap.device = (uint32_t)(device - d->devices);
+    return charge(d, device, &gap, idle_gap_charge);
+}
+
+/* The gap before that work; before the process's first work there may be none. */
 static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
                                               const struct slice *s, struct idle_maker maker)
 {
-    const struct idle_process *p = &d->processes[device->process->index];
+    struct idle_process *p = &d->processes[device->process->index];
     struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
+    int error = 0;
     gap.maker = maker;
     gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
     gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
     gap.function = s->is_called ? s->call.function : IDLE_NONE;
     gap.stack = s->is_called ? s->call.stack : 0;
-    return charge(d, device, &gap, idle_gap_charge);
+    if (!p->has_worked)
+        p->first = gap;
+    else if (device->at_ns < p->first.end_ns)
+        error = charge_start(d, p, device);
+    gap.begin_ns = device->at_ns;
+    return error < 0 ? error : charge(d, device, &gap, idle_gap_charge);
 }
 
 static __attribute__((noinline)) int take_work(struct idle *d, struct idle_process *p,
@@ -449,7 +464,7 @@ static __attribute__((noinline)) int take_work(struct idle *d, struct idle_proce
     if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
         e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
         charge_own(device, e->begin_ns);
-    } else if (device->at_ns < e->begin_ns) {
+    } else if (device->at_ns < e->begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);
     }
     const struct kernel_name *name;

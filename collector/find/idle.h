@@ -6,7 +6,7 @@
  * rules). All sums are right to the nanosecond. Nothing is said of the time in which recording was
  * stopped and no work was seen.
  *
- * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 120 a process; 400 bytes a device of a
+ * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 192 a process; 400 bytes a device of a
  * process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at
  * most; later ones are not known. Waits for other ranks lie in a spool.
  */
@@ -56,6 +56,7 @@ struct idle_process {
     struct idle_maker maker; /* of the last call that submits work, ... */
     uint64_t call_begin_ns;  /* ... and that call */
     uint64_t call_end_ns;
+    struct idle_gap first;     /* before its first work, of the device that did it */
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
     uint32_t pause_capacity;

@@ -97,6 +97,22 @@ def started():
     return s
 
 
+def test_second_device_starts_up_with_the_first(report):
+    """It is the process that starts up: a device used later was idle for its own reasons only from
+    the process's first work on."""
+    s = Script()
+    s.call("cudaMalloc", 300)
+    s.launch()
+    s.now += 200_000
+    s.launch(device=1)
+    found = report(s)
+    first, second = found["gpu_time"]
+    assert second["idle_start_up_ns"] == first["idle_start_up_ns"] > 300 * US
+    assert second["idle_host_ns"] + second["idle_launch_ns"] == 200_000 * US + 5 * US
+    counts = {row["place"]: row["count"] for row in found["idle"] if row["cause"] == "start-up"}
+    assert counts["cudaMalloc"] == 2
+
+
 SCENES = {}
 
 
