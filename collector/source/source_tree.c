@@ -102,8 +102,10 @@ static int list_folder(struct source_tree *t, const struct wanted *wanted, int f
     for (struct dirent *d; error == 0 && (d = readdir(folder));) {
         struct stat status;
         size_t bytes = strlen(d->d_name);
-        t->is_cut |= t->seen == SOURCE_SEEN_MAX || length + bytes + 2 > PATH_MAX;
-        if (t->is_cut || is_left_out(d->d_name) ||
+        /* What is too deep hides nothing beside it. */
+        bool is_over = t->seen == SOURCE_SEEN_MAX || length + bytes + 2 > PATH_MAX;
+        t->is_cut |= is_over;
+        if (is_over || is_left_out(d->d_name) ||
             fstatat(dirfd(folder), d->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         t->seen++;

@@ -168,6 +168,16 @@ def test_nothing_leads_out_of_the_folder(run_verb, make_stacks, project, tmp_pat
     assert [row["text"] for row in report["source_lines"]] == ["password = 1"]
 
 
+def test_what_is_too_deep_hides_nothing_beside_it(run_verb, make_stacks, project):
+    """In whichever order a folder is listed."""
+    for folder in (project, project / "pkg"):
+        for name in "abcdefgh":
+            (folder / name / "/".join(["x"] * 70)).mkdir(parents=True)
+    report, said = source_json(run_verb, make_stacks(*SCRIPT), project)
+    assert {row["file"] for row in report["source_lines"]} == {"train.py", "pkg/model.py"}
+    assert "more files and folders than are looked at" in said
+
+
 def test_the_longest_tail_decides(run_verb, make_stacks, tmp_path):
     """Of equally long ones none is taken, and that is said."""
     for name in ("a/x/m.py", "b/x/m.py", "b/y/m.py", "c/n.py", "d/n.py", "am.py", "lone.py"):
