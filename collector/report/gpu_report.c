@@ -43,6 +43,7 @@ struct gpu_report {
     enum report_by by;
     bool has_work;
     bool *is_host; /* owned, by process index: its devices have no rows */
+    bool has_host; /* any of them */
     struct gpu_stats stats;
     struct range_rows ranges;
     struct key_map unnamed;       /* (process, number) of kernels -> a number for their keys */
@@ -84,7 +85,7 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
         return NULL;
     }
     for (uint32_t i = 0; i < walk->rec->count; i++)
-        g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
+        g->has_host |= g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
     g->rec = walk->rec;
     g->walk = walk;
     g->by = by;
@@ -459,7 +460,7 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
     unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
     return (struct consumer){.context = g,
                              .needs = WALK_RANGES | WALK_MEMORY | work,
-                             .skips = WALK_SKIPS_CALLS,
+                             .skips = g->has_host ? 0 : WALK_SKIPS_CALLS,
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

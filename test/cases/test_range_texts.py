@@ -129,9 +129,10 @@ def test_rows_are_as_many_as_names(emit_nvtx, run_verb):
     folder, _, ops = emit_nvtx(4, True, steps=60)
     names = {op.name for op in ops if not op.traced}
     lines = run_verb("report", "--full", folder).stdout.splitlines()
-    assert len(ops) > 500 and len(names) < 20 and len(lines) < 90
-    for name in names:
-        assert len([line for line in lines if line.endswith(f"  {name}")]) == 1
+    assert len(ops) > 500 and len(names) < 20 and len(lines) < 110
+    ops_at = lines.index(next(line for line in lines if line.startswith("PyTorch's operators")))
+    for name in names:  # above they may be places of idle time
+        assert len([line for line in lines[ops_at:] if line.endswith(f"  {name}")]) == 1
     [note] = [line for line in lines if "known from emit_nvtx's ranges" in line]
     assert int(note.split()[0].replace(",", "")) == len(ops)
 
@@ -170,7 +171,7 @@ def test_gpuprofs_own_operators_win(make_ranges, run_verb):
                   f"call {at + 10} 5 {i + 1}", f"kernel {at + 20} 10 {i + 1}",
                   f"pop {at + 30} 0", f"end {at + 32} {64 + i}"]
     folder = make_ranges(lines)
-    text = run_verb("report", "--full", folder).stdout
+    text = run_verb("report", "--table=ops,nvtx_sum,nvtx_gpu_proj_sum", folder).stdout
     assert [line.split()[-1] for line in text.splitlines() if " aten::mm" in line] == \
         ["aten::mm"] * 3
     report = json.loads(run_verb("report", "--format=json", "--group", folder).stdout)
