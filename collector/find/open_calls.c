@@ -146,7 +146,9 @@ static void print_note(const struct table *t, FILE *out)
         has_none |= o->calls[i].duration_ns >= SURVEY_HANG_NS &&
                     (!o->calls[i].node || told_stack_is_python(o->stacks, o->calls[i].node));
     if (has_none)
-        fputs("\nwith --backtrace a call has its stack, frames in C too, from its begin on\n", out);
+        fputs("\n'gpuprof run --backtrace=sync,copy,alloc' gives such a call its stack, frames in "
+              "C too\n",
+              out);
 }
 
 const struct table_info open_calls_table = {
