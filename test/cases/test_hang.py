@@ -106,7 +106,7 @@ def test_where_c_hangs(library, collector, tmp_path):
         assert call.stack and f" stack={call.stack} " in dumped(collector, hung.data)[1][0]
         done = subprocess.run([collector, "report", "--by=stack", hung.data], check=False,
                               capture_output=True, text=True, timeout=180)
-    names = re.findall(r"\b(wait_for_kernel|main)\b", done.stdout)
+    names = re.findall(r"\b(wait_for_kernel|main) \(hang_work", done.stdout)
     assert names[:2] == ["wait_for_kernel", "main"], done.stdout
 
 
