@@ -146,12 +146,9 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
 {
     const struct unfinished *u = t->source;
-    char number[UNIT_TEXT_BYTES], *text = NULL;
     if (format != FORMAT_TEXT || u->total == u->row_count)
         return false;
-    if (asprintf(&text, "... and %s more", count_text(number, u->total - u->row_count)) < 0)
-        text = NULL;
-    cells[NAME] = cell_owned(text);
+    cells[NAME] = cell_more(u->total - u->row_count);
     return true;
 }
 

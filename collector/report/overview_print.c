@@ -310,21 +310,27 @@ static void print_cost(struct screen *s, const struct cost_report *c)
              100 * cost_share(c->cost_ns, c->wall_ns));
 }
 
+/* What the first screen and the summary have in common. */
+static void print_most(struct screen *s, const struct overview *o, unsigned function_count)
+{
+    const struct report *r = o->report;
+    print_hang(s, r);
+    print_failures(s, r);
+    print_program(s, o);
+    print_steps(s, o);
+    print_devices(s, o);
+    if (!r->idle || !r->idle->window_ns)
+        print_functions(s, r, function_count);
+    print_findings(s, r->findings);
+    print_losses(s, r);
+    print_given_up(s, r->rec);
+}
+
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out)
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
-    const struct report *r = o->report;
-    print_hang(&s, r);
-    print_failures(&s, r);
-    print_program(&s, o);
-    print_steps(&s, o);
-    print_devices(&s, o);
-    if (!r->idle || !r->idle->window_ns)
-        print_functions(&s, r, FUNCTIONS_SHOWN);
-    print_findings(&s, r->findings);
-    print_losses(&s, r);
-    print_given_up(&s, r->rec);
-    print_cost(&s, &r->cost);
+    print_most(&s, o, FUNCTIONS_SHOWN);
+    print_cost(&s, &o->report->cost);
     line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o page.html; gpuprof help report");
 }
 
@@ -339,15 +345,5 @@ void overview_print_summary(const struct overview *o, unsigned function_count, b
                             FILE *out)
 {
     struct screen s = {.out = out, .is_short = true, .has_colour = has_colour};
-    const struct report *r = o->report;
-    print_hang(&s, r);
-    print_failures(&s, r);
-    print_program(&s, o);
-    print_steps(&s, o);
-    print_devices(&s, o);
-    if (!r->idle || !r->idle->window_ns)
-        print_functions(&s, r, function_count);
-    print_findings(&s, r->findings);
-    print_given_up(&s, r->rec);
-    print_losses(&s, r);
+    print_most(&s, o, function_count);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/unit_text.h"
 #include "error.h"
 
 struct cell cell_number(uint64_t number)
@@ -34,6 +36,14 @@ struct cell cell_text(const char *text)
 struct cell cell_owned(char *text)
 {
     return (struct cell){.kind = CELL_TEXT, .text = text ? text : "?", .memory = text};
+}
+
+struct cell cell_more(uint64_t count)
+{
+    char number[UNIT_TEXT_BYTES], *text = NULL;
+    if (asprintf(&text, "... and %s more", count_text(number, count)) < 0)
+        text = NULL;
+    return cell_owned(text);
 }
 
 void cells_release(struct cell cells[static TABLE_COLUMNS_MAX])
