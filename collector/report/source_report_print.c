@@ -6,38 +6,12 @@
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "report/source_report.h"
+#include "report/stack_cost_cells.h"
 
 #define TAB   8
 #define OTHER "(all other calls: no line below the folder, or no stack)"
 
-enum {
-    NAME,
-    PLACE_FILE,
-    RECORDED,
-    LINE,
-    FUNCTION,
-    TEXT,
-    IS_NEWER,
-    CALLS,
-    HOST,
-    WORKS,
-    GPU,
-    BYTES,
-    CALLS_ALL,
-    HOST_ALL,
-    WORKS_ALL,
-    GPU_ALL,
-    BYTES_ALL,
-    IS_OWN, /* from here on for the csv alone */
-    MEAN,
-    MAX,
-    GPU_MEAN,
-    IS_ALL,
-    MEAN_ALL,
-    MAX_ALL,
-    GPU_MEAN_ALL,
-    COLUMNS
-};
+enum { NAME, PLACE_FILE, RECORDED, LINE, FUNCTION, TEXT, IS_NEWER, STACK_COST_COLUMNS };
 
 static const struct column columns[COLUMNS] = {
     [NAME] = {NULL, "source", COLUMN_LINES},
@@ -120,25 +94,6 @@ static char *row_name(const struct source_report *r, const struct source_row *ro
     return clean;
 }
 
-static void fill_costs(const struct stack_cost *cost, enum report_format format, unsigned calls,
-                       unsigned is_there, struct cell *cells)
-{
-    bool is_text = format == FORMAT_TEXT;
-    if (!is_text || cost->calls) {
-        cells[calls] = cell_number(cost->calls);
-        cells[calls + HOST - CALLS] = cell_number(cost->host_ns);
-    }
-    cells[calls + WORKS - CALLS] = cell_number(cost->works);
-    if (!is_text || cost->works)
-        cells[calls + GPU - CALLS] = cell_number(cost->gpu_ns);
-    if (!is_text || cost->bytes)
-        cells[calls + BYTES - CALLS] = cell_number(cost->bytes);
-    cells[is_there] = cell_number(cost->calls || cost->works);
-    cells[is_there + MEAN - IS_OWN] = cell_number(cost->calls ? cost->host_ns / cost->calls : 0);
-    cells[is_there + MAX - IS_OWN] = cell_number(cost->max_ns);
-    cells[is_there + GPU_MEAN - IS_OWN] = cell_number(cost->works ? cost->gpu_ns / cost->works : 0);
-}
-
 static struct cell json_of(char *text)
 {
     char *json = text ? json_string(text, strlen(text)) : NULL;
@@ -155,12 +110,12 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(row_name(r, row, format));
     if (row->kind == SOURCE_HEAD)
-        fill_costs(&file->own, format, CALLS, IS_OWN, cells);
+        stack_cost_fill(&file->own, format, cells + CALLS, cells + IS_OWN);
     if (!row->cost)
         return;
     const struct source_line_cost *line = &r->lines[row->cost - 1];
-    fill_costs(&line->own, format, CALLS, IS_OWN, cells);
-    fill_costs(&line->all, format, CALLS_ALL, IS_ALL, cells);
+    stack_cost_fill(&line->own, format, cells + CALLS, cells + IS_OWN);
+    stack_cost_fill(&line->all, format, cells + CALLS_ALL, cells + IS_ALL);
     cells[LINE] = cell_number(row->line);
     if (format != FORMAT_JSON)
         return;
@@ -194,7 +149,7 @@ static bool fill_foot(const struct table *t, enum report_format format, struct c
         return false;
     struct stack_cost other = r->elsewhere;
     stack_cost_add(&other, &r->stacks->without);
-    fill_costs(&other, format, CALLS, IS_OWN, cells);
+    stack_cost_fill(&other, format, cells + CALLS, cells + IS_OWN);
     cells[NAME] = cell_text(OTHER);
     return other.calls || other.works;
 }
@@ -219,37 +174,12 @@ static void print_notes(const struct table *t, FILE *out)
     stack_report_print_absences(r->stacks, true, out);
 }
 
-static void print_json_cost(const char *key, const struct stack_cost *cost, FILE *out)
-{
-    fprintf(out,
-            "\"%s\": {\"calls\": %llu, \"host_ns\": %llu, \"gpu_work\": %llu, \"gpu_ns\": %llu, "
-            "\"bytes\": %llu},\n",
-            key, (unsigned long long)cost->calls, (unsigned long long)cost->host_ns,
-            (unsigned long long)cost->works, (unsigned long long)cost->gpu_ns,
-            (unsigned long long)cost->bytes);
-}
-
 static void print_json_others(const struct table *t, FILE *out)
 {
     const struct source_report *r = t->source;
-    print_json_cost("source_elsewhere", &r->elsewhere, out);
-    print_json_cost("without_stack", &r->stacks->without, out);
+    stack_cost_print_json("source_elsewhere", &r->elsewhere, out);
+    stack_cost_print_json("without_stack", &r->stacks->without, out);
 }
-
-#define HOST_FORM(kind, when, calls, total, mean, max, bytes)                                      \
-    {                                                                                              \
-        kind, "host", 0, when,                                                                     \
-        {                                                                                          \
-            calls, total, mean, 0, 0, max, bytes                                                   \
-        }                                                                                          \
-    }
-#define GPU_FORM(kind, works, total, mean)                                                         \
-    {                                                                                              \
-        kind, "gpu", 0, works,                                                                     \
-        {                                                                                          \
-            works, total, mean                                                                     \
-        }                                                                                          \
-    }
 
 const struct table_info source_table = {
     .name = "source_lines",
@@ -258,11 +188,7 @@ const struct table_info source_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {GPU, HOST, CALLS, BYTES, GPU_ALL, HOST_ALL},
-    .csv = {HOST_FORM(CSV_SOURCE_LINE, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
-            GPU_FORM(CSV_SOURCE_LINE, WORKS, GPU, GPU_MEAN),
-            HOST_FORM(CSV_SOURCE_LINE_ALL, IS_ALL, CALLS_ALL, HOST_ALL, MEAN_ALL, MAX_ALL,
-                      BYTES_ALL),
-            GPU_FORM(CSV_SOURCE_LINE_ALL, WORKS_ALL, GPU_ALL, GPU_MEAN_ALL)},
+    .csv = {STACK_COST_FORMS(CSV_SOURCE_LINE), STACK_COST_FORMS_ALL(CSV_SOURCE_LINE_ALL)},
     .csv_count = 4,
     .by = BY_SOURCE,
     .begin = table_begins,

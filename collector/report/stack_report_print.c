@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "model/absence.h"
+#include "report/stack_cost_cells.h"
 #include "report/stack_report.h"
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
@@ -116,25 +117,7 @@ enum {
     HAS_BORROWED,
     IS_LIBRARIES,
     SHARE,
-    CALLS,
-    HOST,
-    WORKS,
-    GPU,
-    BYTES,
-    CALLS_ALL,
-    HOST_ALL,
-    WORKS_ALL,
-    GPU_ALL,
-    BYTES_ALL,
-    IS_OWN, /* from here on for the csv alone */
-    MEAN,
-    MAX,
-    GPU_MEAN,
-    IS_ALL,
-    MEAN_ALL,
-    MAX_ALL,
-    GPU_MEAN_ALL,
-    COLUMNS
+    STACK_COST_COLUMNS
 };
 
 #define STACK_COLUMNS(name_label)                                                                  \
@@ -170,30 +153,11 @@ static bool is_of_lines(const struct table *t)
     return t->info->by == BY_PYTHON_LINE;
 }
 
-/* The cells of what was counted, from `calls` on, and behind it from `is_there` on those of csv. */
-static void fill_costs(const struct stack_cost *cost, enum report_format format, unsigned calls,
-                       unsigned is_there, struct cell *cells)
-{
-    bool is_text = format == FORMAT_TEXT;
-    cells[calls] = cell_number(cost->calls);
-    cells[calls + HOST - CALLS] = cell_number(cost->host_ns);
-    if (!is_text || cost->works) {
-        cells[calls + WORKS - CALLS] = cell_number(cost->works);
-        cells[calls + GPU - CALLS] = cell_number(cost->gpu_ns);
-    }
-    if (!is_text || cost->bytes)
-        cells[calls + BYTES - CALLS] = cell_number(cost->bytes);
-    cells[is_there] = cell_number(cost->calls || cost->works);
-    cells[is_there + MEAN - IS_OWN] = cell_number(cost->calls ? cost->host_ns / cost->calls : 0);
-    cells[is_there + MAX - IS_OWN] = cell_number(cost->max_ns);
-    cells[is_there + GPU_MEAN - IS_OWN] = cell_number(cost->works ? cost->gpu_ns / cost->works : 0);
-}
-
 static void fill_own(const struct stack_report *r, const struct stack_cost *cost,
                      enum report_format format, struct cell *cells)
 {
     cells[SHARE] = cell_real(share_of(r, cost));
-    fill_costs(cost, format, CALLS, IS_OWN, cells);
+    stack_cost_fill(cost, format, cells + CALLS, cells + IS_OWN);
 }
 
 static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
@@ -226,7 +190,7 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
         row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
     bool range = f->kind == SHOWN_RANGE;
     fill_own(r, &row->own, format, cells);
-    fill_costs(&row->all, format, CALLS_ALL, IS_ALL, cells);
+    stack_cost_fill(&row->all, format, cells + CALLS_ALL, cells + IS_ALL);
     cells[IS_ALL] = cell_number(true);
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(line_name(r, row));
@@ -317,34 +281,13 @@ static void print_json_absences(const struct stack_report *r, const char *key, F
 static void print_json_without(const struct table *t, FILE *out)
 {
     const struct stack_report *r = t->source;
-    const struct stack_cost *cost = &r->without;
-    fprintf(out,
-            "\"without_stack\": {\"calls\": %llu, \"host_ns\": %llu, \"gpu_work\": %llu, "
-            "\"gpu_ns\": %llu, \"bytes\": %llu},\n",
-            (unsigned long long)cost->calls, (unsigned long long)cost->host_ns,
-            (unsigned long long)cost->works, (unsigned long long)cost->gpu_ns,
-            (unsigned long long)cost->bytes);
+    stack_cost_print_json("without_stack", &r->without, out);
     print_json_absences(r, "stacks", out);
     print_json_absences(r, "python", out);
 }
 
 /* ---- the tables ---- */
 
-/* A row for the host and, if there is GPU work, one for that. */
-#define HOST_FORM(kind, when, calls, total, mean, max, bytes)                                      \
-    {                                                                                              \
-        kind, "host", 0, when,                                                                     \
-        {                                                                                          \
-            calls, total, mean, 0, 0, max, bytes                                                   \
-        }                                                                                          \
-    }
-#define GPU_FORM(kind, works, total, mean)                                                         \
-    {                                                                                              \
-        kind, "gpu", 0, works,                                                                     \
-        {                                                                                          \
-            works, total, mean                                                                     \
-        }                                                                                          \
-    }
 #define MORE "  ... and %s more rows; --format=csv and json have them"
 
 const struct table_info stack_tables[2] = {
@@ -354,8 +297,7 @@ const struct table_info stack_tables[2] = {
      .columns = stack_columns,
      .column_count = COLUMNS,
      .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES},
-     .csv = {HOST_FORM(CSV_STACK, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
-             GPU_FORM(CSV_STACK, WORKS, GPU, GPU_MEAN)},
+     .csv = {STACK_COST_FORMS(CSV_STACK)},
      .csv_count = 2,
      .by = BY_STACK,
      .text_limit = STACK_ROWS_SHOWN_MAX,
@@ -371,11 +313,7 @@ const struct table_info stack_tables[2] = {
      .columns = line_columns,
      .column_count = COLUMNS,
      .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES, HOST_ALL, GPU_ALL},
-     .csv = {HOST_FORM(CSV_PYTHON_LINE, IS_OWN, CALLS, HOST, MEAN, MAX, BYTES),
-             GPU_FORM(CSV_PYTHON_LINE, WORKS, GPU, GPU_MEAN),
-             HOST_FORM(CSV_PYTHON_LINE_ALL, IS_ALL, CALLS_ALL, HOST_ALL, MEAN_ALL, MAX_ALL,
-                       BYTES_ALL),
-             GPU_FORM(CSV_PYTHON_LINE_ALL, WORKS_ALL, GPU_ALL, GPU_MEAN_ALL)},
+     .csv = {STACK_COST_FORMS(CSV_PYTHON_LINE), STACK_COST_FORMS_ALL(CSV_PYTHON_LINE_ALL)},
      .csv_count = 4,
      .by = BY_PYTHON_LINE,
      .text_limit = STACK_ROWS_SHOWN_MAX,
