@@ -31,22 +31,21 @@ void spool_release(struct spool *s)
     *s = (struct spool){.fd = -1};
 }
 
-static int save(struct spool *s, const struct spool_slot *slot)
+static int save(struct spool *s, uint64_t block, const void *data, uint64_t count)
 {
     if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
         return GPUPROF_IO;
-    return file_write_at(s->fd, slot->block * block_bytes(s), slot->data, block_bytes(s));
+    s->saved = s->saved > block + count ? s->saved : block + count;
+    return file_write_at(s->fd, block * block_bytes(s), data, count * block_bytes(s));
 }
 
-/* What was never saved is zeros. */
+/* A block that was never saved has no items yet. */
 static int load(struct spool *s, struct spool_slot *slot)
 {
     uint64_t offset = slot->block * block_bytes(s);
-    ssize_t got = s->fd < 0 ? 0 : file_read_at(s->fd, offset, slot->data, block_bytes(s));
-    if (got < 0)
-        return GPUPROF_IO;
-    memset((char *)slot->data + got, 0, block_bytes(s) - (size_t)got);
-    return 0;
+    if (slot->block >= s->saved)
+        return 0;
+    return file_read_at(s->fd, offset, slot->data, block_bytes(s)) < 0 ? GPUPROF_IO : 0;
 }
 
 /* Has the block in a slot: that, or NULL and *error. */
@@ -55,11 +54,11 @@ static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
     struct spool_slot *slot = &s->slots[block % s->usable];
     if (slot->filled && slot->block == block)
         return slot;
-    if (!slot->data && !(slot->data = malloc(block_bytes(s)))) {
+    if (!slot->data && !(slot->data = calloc(1, block_bytes(s)))) {
         *error = GPUPROF_NO_MEMORY;
         return NULL;
     }
-    if (slot->filled && slot->changed && (*error = save(s, slot)) < 0)
+    if (slot->filled && slot->changed && (*error = save(s, slot->block, slot->data, 1)) < 0)
         return NULL;
     slot->filled = false;
     slot->changed = false;
@@ -85,4 +84,19 @@ int spool_append(struct spool *s, const void *item)
     memcpy(place, item, s->item_bytes);
     s->count++;
     return 0;
+}
+
+int spool_append_several(struct spool *s, const void *items, uint32_t count)
+{
+    const char *next = items;
+    int error = 0;
+    while (error == 0 && count > 0) {
+        uint64_t blocks = s->count & ((1ull << s->block_shift) - 1) ? 0 : count >> s->block_shift;
+        uint32_t done = blocks ? (uint32_t)(blocks << s->block_shift) : 1;
+        error = blocks ? save(s, s->count >> s->block_shift, next, blocks) : spool_append(s, next);
+        s->count += blocks ? done : 0;
+        next += done * s->item_bytes;
+        count -= done;
+    }
+    return error;
 }

@@ -26,6 +26,7 @@ struct spool {
     size_t item_bytes;
     unsigned block_shift; /* a block has 1 << block_shift items, as many as it has room for */
     uint64_t count;
+    uint64_t saved;          /* blocks that the file has, some of them perhaps as holes */
     int fd;                  /* -1: nothing had to go to a file */
     uint32_t usable;         /* slots; fewer where they will do, and in tests */
     struct spool_slot *last; /* that was asked for; NULL: none */
@@ -57,5 +58,9 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *
 
 /* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
 int spool_append(struct spool *s, const void *item);
+
+/* The same for `count` of them, which do not come soon again: whole blocks go to the file at once.
+ */
+int spool_append_several(struct spool *s, const void *items, uint32_t count);
 
 #endif

@@ -2,7 +2,6 @@
 #include "model/correlation.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -37,7 +36,7 @@ static int compare_calls(const void *left, const void *right)
 
 void correlation_init(struct correlation *c)
 {
-    *c = (struct correlation){.run_max = CORRELATION_RUN};
+    *c = (struct correlation){.run_max = CORRELATION_RUN, .lap = 1};
     spool_init(&c->spool, sizeof(struct correlated_call));
 }
 
@@ -61,6 +60,13 @@ static void sort_calls(struct correlated_call *calls, uint32_t count)
     }
 }
 
+/* A launch that should have made work of its own, and none has found it. */
+static bool is_unmatched(const struct correlated_call *e)
+{
+    return (e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED |
+                        CORRELATION_MATCHED)) == CORRELATION_LAUNCH;
+}
+
 /* Makes a run of `count` calls; `spill`: in the spool. */
 static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
 {
@@ -70,29 +76,23 @@ static int end_run(struct correlation *c, struct correlated_call *calls, uint32_
         return GPUPROF_NO_MEMORY;
     c->runs = runs;
     sort_calls(calls, count);
+    uint32_t unmatched = 0;
+    for (uint32_t i = 0; i < count; i++)
+        unmatched += is_unmatched(&calls[i]);
     c->runs[c->run_count++] = (struct correlation_run){
+        .unmatched = unmatched,
         .first_key = key_of(calls->process, calls->id),
         .last_key = key_of(calls[count - 1].process, calls[count - 1].id),
         .offset = c->spool.count,
         .count = count,
     };
-    int error = 0;
-    for (uint32_t i = 0; spill && error == 0 && i < count; i++)
-        error = spool_append(&c->spool, &calls[i]);
-    return error;
+    return spill ? spool_append_several(&c->spool, calls, count) : 0;
 }
 
 /* Ids that follow each other have slots that do. */
 static uint32_t *slot_of(const struct correlation *c, uint32_t process, uint32_t id)
 {
     return &c->slots[(process * 0x9E3779B1u + id) & c->slot_mask];
-}
-
-static void enter(struct correlation *c, uint32_t place)
-{
-    uint32_t *slot = slot_of(c, c->buffer[place].process, c->buffer[place].id);
-    c->next[place] = *slot;
-    *slot = place + 1;
 }
 
 static int make_buffer(struct correlation *c)
@@ -117,12 +117,10 @@ static int turn(struct correlation *c)
     if (c->counts[old]) {
         error = end_run(c, c->buffer + old * c->run_max, c->counts[old], true);
         c->counts[old] = 0;
-        if (!c->is_late)
-            memset(c->slots, 0, (c->slot_mask + 1ull) * sizeof *c->slots);
-        for (uint32_t i = 0; !c->is_late && i < c->run_max; i++)
-            enter(c, c->young * c->run_max + i);
     }
     c->young = old;
+    if (!old)
+        c->lap = c->added + 1;
     return error;
 }
 
@@ -137,10 +135,14 @@ int correlation_add(struct correlation *c, const struct correlated_call *call)
         error = turn(c);
     if (error < 0)
         return error;
-    uint32_t place = c->young * c->run_max + c->counts[c->young]++;
+    uint32_t place = ++c->added - c->lap;
     c->buffer[place] = *call;
-    if (!c->is_late)
-        enter(c, place);
+    c->counts[c->young]++;
+    if (!c->is_late) {
+        uint32_t *slot = slot_of(c, call->process, call->id);
+        c->next[place] = *slot;
+        *slot = c->added;
+    }
     c->calls += !(call->flags & CORRELATION_LINK);
     return 0;
 }
@@ -272,14 +274,18 @@ int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id,
                            unsigned marks, struct correlated_call *found)
 {
     struct correlated_call *best = NULL;
-    unsigned seen = 0;
+    uint32_t seen = 0, buffered = c->counts[0] + c->counts[1];
     if (!id || !c->buffer)
         return 0;
-    for (uint32_t at = *slot_of(c, process, id); at && seen < CORRELATION_SAME;
-         at = c->next[at - 1], seen++) {
-        struct correlated_call *e = &c->buffer[at - 1];
+    /* A slot, or a call, may name one that is in the buffer no more: then so are all before. */
+    for (uint32_t number = *slot_of(c, process, id);
+         c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
+        uint32_t place = number - c->lap, size = 2 * c->run_max;
+        place = place < size ? place : place + size;
+        struct correlated_call *e = &c->buffer[place];
         if (e->process == process && e->id == id && (!best || is_better(e, best, at_ns)))
             best = e;
+        number = c->next[place];
     }
     /* Only a file made for it has so many in one slot. */
     if (!best || seen == CORRELATION_SAME || !is_sure(best, at_ns))
@@ -307,6 +313,7 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
         return error;
     c->last_run = (uint32_t)(best.run - c->runs);
     *found = *e;
+    best.run->unmatched -= is_unmatched(e) && marks & CORRELATION_MATCHED;
     e->flags |= (uint16_t)marks;
     return 1;
 }
@@ -341,13 +348,16 @@ static bool meets_gap(const struct correlated_call *e, const struct correlation_
 
 typedef void launch_fn(const struct correlated_call *e, void *data);
 
-/* Each launch of the process's that makes work of its own. 0 or an error. */
-static int each_launch(struct correlation *c, uint32_t process, launch_fn *visit, void *data)
+/* Each launch of the process's that makes work of its own, without those runs perhaps that are
+ * `matched`. 0 or an error. */
+static int each_launch(struct correlation *c, uint32_t process, bool matched, launch_fn *visit,
+                       void *data)
 {
     int error = 0;
     for (uint32_t r = 0; r < c->run_count; r++) {
         struct correlation_run *run = &c->runs[r];
-        if (run->first_key >> 32 > process || run->last_key >> 32 < process)
+        if (run->first_key >> 32 > process || run->last_key >> 32 < process ||
+            (!matched && !run->unmatched))
             continue;
         /* A run has the calls of all processes: only those of this one are gone through. */
         int64_t first = lower_bound(c, run, key_of(process, 0));
@@ -397,7 +407,7 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
                           const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
 {
     struct unmatched u = {gaps, hangs, count, pending, gap_count};
-    int error = hangs ? each_launch(c, process, note_last, (void *)(uintptr_t)hangs) : 0;
+    int error = hangs ? each_launch(c, process, true, note_last, (void *)(uintptr_t)hangs) : 0;
     *count = *pending = 0;
-    return error < 0 ? error : each_launch(c, process, count_unmatched, &u);
+    return error < 0 ? error : each_launch(c, process, false, count_unmatched, &u);
 }

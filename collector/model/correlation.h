@@ -9,7 +9,7 @@
  *
  * The last one to two times CORRELATION_RUN calls are found by a table of their ids. Older ones are
  * sorted by process and id, as runs of CORRELATION_RUN in a spool (spool.h): so memory is bounded
- * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB and 24 bytes a run. Ids rise with time,
+ * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB and 40 bytes a run. Ids rise with time,
  * so the runs hardly overlap, and a look-up begins where the one before it ended.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
@@ -69,15 +69,18 @@ struct correlation_run {
     uint64_t last_key;
     uint64_t offset; /* in the spool */
     uint32_t count;
-    uint32_t hint; /* the first entry with the key that the last look-up found; or 0 */
+    uint32_t hint;      /* the first entry with the key that the last look-up found; or 0 */
+    uint32_t unmatched; /* launches that no work has found */
 };
 
 struct correlation {
     struct correlated_call *buffer; /* owned: room for two runs; when all are added, the only one */
     uint32_t counts[2];             /* of entries in each half of the buffer */
     uint32_t young;                 /* the half that is being filled */
-    uint32_t *slots;                /* owned: a table of the buffer by id: place + 1; 0 = none */
-    uint32_t *next;                 /* owned, by place: the one before in the same slot, likewise */
+    uint32_t added;                 /* calls, modulo 2^32; their numbers count from 1 on */
+    uint32_t lap;                   /* number of the one at place 0, or that comes there */
+    uint32_t *slots;                /* owned: a table by id: the number of the last that has it */
+    uint32_t *next;                 /* owned, by place: the number before in the same slot */
     uint32_t slot_mask;
     uint32_t buffered;            /* entries of the only run */
     uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */

@@ -249,9 +249,15 @@ static void test_spool(void **state)
     (void)state;
     struct spool s;
     int error = 0;
+    static uint64_t several[70000];
     spool_init(&s, sizeof(uint64_t));
     s.usable = 1;
-    for (uint64_t i = 0; i < 100000; i++)
+    for (uint64_t i = 0; i < 20000; i++)
+        assert_int_equal(spool_append(&s, &i), 0);
+    for (uint64_t i = 0; i < 70000; i++)
+        several[i] = 20000 + i;
+    assert_int_equal(spool_append_several(&s, several, 70000), 0);
+    for (uint64_t i = 90000; i < 100000; i++)
         assert_int_equal(spool_append(&s, &i), 0);
     assert_true(s.fd >= 0 && s.count == 100000);
     for (uint64_t i = 0; i < 100000; i += 9973) {
