@@ -118,6 +118,9 @@ struct block_decoder {
     struct column_cursor *columns; /* owned: BLOCK_COMMON_COLUMNS, then each shape's arguments */
     uint64_t *constants;           /* owned, by column: the value of one that has only one */
     struct byte_reader text;
+    uint16_t varying;         /* as of a shape: of the columns that every record has */
+    struct record *last;      /* that was filled, as one of ... */
+    struct block_shape *like; /* ... that shape; NULL: all of it is to be filled */
 };
 
 /* 0, GPUPROF_DAMAGED or GPUPROF_NO_MEMORY; block_decoder_release is needed only after 0. */
@@ -126,7 +129,8 @@ int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t l
 void block_decoder_release(struct block_decoder *d);
 
 /* 1 and a record (times in ns; r->bytes is a view of the payload), 0 at the end, GPUPROF_DAMAGED.
- */
+ * An `r` that is the one of the call before has what that left in it: what all records have alike
+ * is not written again. */
 int block_decoder_next(struct block_decoder *d, struct record *r);
 
 #endif

@@ -39,6 +39,8 @@ static int open_columns(struct block_decoder *d, struct byte_reader *r)
                                      : column_open(c, r, d->record_count);
         if (error < 0)
             return GPUPROF_DAMAGED;
+        if (c->encoding != COLUMN_CONST)
+            d->varying |= (uint16_t)(1u << i);
     }
     for (uint32_t i = 0; i < d->shape_count; i++)
         for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++) {
@@ -102,28 +104,53 @@ void block_decoder_release(struct block_decoder *d)
     d->constants = NULL;
 }
 
-/* Of a column that every record has: no record is asked for behind its end. */
-static inline uint64_t next_of(struct column_cursor *c)
+/* What all records of a shape have alike. Arguments are copied two at a time. */
+static void fill(struct block_decoder *d, struct block_shape *shape, struct record *r)
 {
-    return c->encoding == COLUMN_CONST ? c->value : column_next_plane(c);
+    const struct column_cursor *common = d->columns;
+    const uint64_t *constants = d->constants + shape->first_column;
+    r->type = shape->type;
+    r->code = shape->code;
+    r->arg_count = shape->arg_count;
+    r->flags = (uint8_t)common[BLOCK_FLAGS].value;
+    r->duration = common[BLOCK_DURATION].value;
+    r->result = (int32_t)unzigzag(common[BLOCK_RESULT].value);
+    r->correlation = (uint32_t)common[BLOCK_CORRELATION].value;
+    r->stack_id = (uint32_t)common[BLOCK_STACK].value;
+    r->weight = (uint32_t)common[BLOCK_WEIGHT].value;
+    for (unsigned arg = 0; arg < shape->arg_count; arg += 2)
+        memcpy(r->args + arg, constants + arg, 2 * sizeof *constants);
+    d->last = r;
+    d->like = shape;
 }
 
-/* The arguments that are always the same are copied, two at a time, and only the others decoded.
- * More records of a shape than it has are a hostile block's: they are zeros. */
+/* Only those that are not always the same are decoded. More records of a shape than it has are a
+ * hostile block's: they are zeros. */
 static void read_arguments(struct block_decoder *d, struct block_shape *shape, uint64_t *args)
 {
     if (!shape->left) {
         memset(args, 0, shape->arg_count * sizeof *args);
+        d->like = NULL;
         return;
     }
     shape->left--;
-    const uint64_t *constants = d->constants + shape->first_column;
-    for (unsigned arg = 0; arg < shape->arg_count; arg += 2)
-        memcpy(args + arg, constants + arg, 2 * sizeof *args);
     for (unsigned rest = shape->varying; rest; rest &= rest - 1) {
         unsigned arg = (unsigned)__builtin_ctz(rest);
         args[arg] = column_next_plane(&d->columns[shape->first_column + arg]);
     }
+}
+
+static int read_text(struct block_decoder *d, uint64_t bytes, struct record *r)
+{
+    r->bytes = NULL;
+    r->byte_count = 0;
+    if (!bytes)
+        return 1;
+    if (bytes > RECORD_BYTES_MAX)
+        return GPUPROF_DAMAGED;
+    r->bytes = get_space(&d->text, bytes);
+    r->byte_count = (uint32_t)bytes;
+    return r->bytes ? 1 : GPUPROF_DAMAGED;
 }
 
 int block_decoder_next(struct block_decoder *d, struct record *r)
@@ -132,32 +159,28 @@ int block_decoder_next(struct block_decoder *d, struct record *r)
         return 0;
     d->index++;
     struct column_cursor *common = d->columns;
-    uint64_t shape_index = next_of(&common[BLOCK_SHAPE]);
-    if (shape_index >= d->shape_count)
+    const unsigned varying = d->varying;
+    uint64_t number = varying & 1u << BLOCK_SHAPE ? column_next_plane(&common[BLOCK_SHAPE])
+                                                  : common[BLOCK_SHAPE].value;
+    if (number >= d->shape_count)
         return GPUPROF_DAMAGED;
-    struct block_shape *shape = &d->shapes[shape_index];
-    r->type = shape->type;
-    r->code = shape->code;
-    r->arg_count = shape->arg_count;
-    r->flags = (uint8_t)next_of(&common[BLOCK_FLAGS]);
-    r->begin = next_of(&common[BLOCK_BEGIN]);
-    r->duration = next_of(&common[BLOCK_DURATION]);
+    struct block_shape *shape = &d->shapes[number];
+    if (d->last != r || d->like != shape)
+        fill(d, shape, r);
+    if (varying & 1u << BLOCK_FLAGS)
+        r->flags = (uint8_t)column_next_plane(&common[BLOCK_FLAGS]);
+    r->begin = column_next(&common[BLOCK_BEGIN]);
+    if (varying & 1u << BLOCK_DURATION)
+        r->duration = column_next_plane(&common[BLOCK_DURATION]);
     column_set_length(&common[BLOCK_BEGIN], r->duration);
-    r->result = (int32_t)unzigzag(next_of(&common[BLOCK_RESULT]));
-    r->correlation = (uint32_t)next_of(&common[BLOCK_CORRELATION]);
-    r->stack_id = (uint32_t)next_of(&common[BLOCK_STACK]);
-    r->weight = (uint32_t)next_of(&common[BLOCK_WEIGHT]);
+    if (varying & 1u << BLOCK_RESULT)
+        r->result = (int32_t)unzigzag(column_next_plane(&common[BLOCK_RESULT]));
+    if (varying & 1u << BLOCK_CORRELATION)
+        r->correlation = (uint32_t)column_next_plane(&common[BLOCK_CORRELATION]);
+    if (varying & 1u << BLOCK_STACK)
+        r->stack_id = (uint32_t)column_next_plane(&common[BLOCK_STACK]);
+    if (varying & 1u << BLOCK_WEIGHT)
+        r->weight = (uint32_t)column_next_plane(&common[BLOCK_WEIGHT]);
     read_arguments(d, shape, r->args);
-    uint64_t text_bytes = next_of(&common[BLOCK_TEXT_LENGTH]);
-    r->bytes = NULL;
-    r->byte_count = 0;
-    if (text_bytes) {
-        if (text_bytes > RECORD_BYTES_MAX)
-            return GPUPROF_DAMAGED;
-        r->bytes = get_space(&d->text, text_bytes);
-        r->byte_count = (uint32_t)text_bytes;
-        if (!r->bytes)
-            return GPUPROF_DAMAGED;
-    }
-    return 1;
+    return read_text(d, column_next(&common[BLOCK_TEXT_LENGTH]), r);
 }

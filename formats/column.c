@@ -271,3 +271,39 @@ int column_open(struct column_cursor *c, struct byte_reader *r, size_t count)
 {
     return column_open_argument(c, r, count, NULL, 0);
 }
+
+void column_look_ahead(struct column_cursor *c)
+{
+    const uint8_t *plane = c->data + c->index;
+    uint32_t left = c->count - c->index, count = left < COLUMN_AHEAD ? left : COLUMN_AHEAD;
+    uint64_t *v = c->ahead, value = c->value;
+    for (uint32_t i = 0; i < count; i++)
+        v[i] = plane[i];
+    for (unsigned bits = 8; bits < 8u * c->width; bits += 8) {
+        plane += c->count;
+        for (uint32_t i = 0; i < count; i++)
+            v[i] |= (uint64_t)plane[i] << bits;
+    }
+    switch (c->encoding) {
+    case COLUMN_DELTA:
+    case COLUMN_STEP:
+        for (uint32_t i = 0; i < count; i++)
+            v[i] = value += (uint64_t)unzigzag(v[i]);
+        break;
+    case COLUMN_FOLLOW:
+        for (uint32_t i = 0; i < count; i++)
+            v[i] = (uint64_t)unzigzag(v[i]);
+        break;
+    case COLUMN_INCREASE:
+        for (uint32_t i = 0; i < count; i++)
+            v[i] = value += v[i];
+        break;
+    case COLUMN_DICT:
+    case COLUMN_MAP:
+        for (uint32_t i = 0; i < count; i++)
+            v[i] = v[i] < c->dict_count ? load_u64(c->dict + 8 * v[i]) : 0;
+        break;
+    default: break;
+    }
+    c->value = value;
+}

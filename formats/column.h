@@ -14,6 +14,7 @@
 #include "bytes.h"
 
 #define COLUMN_DICT_MAX 255
+#define COLUMN_AHEAD    32 /* values that are decoded at a time */
 
 enum column_encoding {
     COLUMN_CONST = 0,    /* value u64: every value is this */
@@ -70,6 +71,7 @@ struct column_cursor {
     uint8_t encoding;
     uint8_t width;
     uint8_t dict_count;
+    uint64_t ahead[COLUMN_AHEAD]; /* by index modulo that; of FOLLOW what is added to the end */
 };
 
 /* Opens the column at `r` which holds `count` values; 0 or GPUPROF_DAMAGED. */
@@ -89,34 +91,28 @@ static inline void column_set_length(struct column_cursor *c, uint64_t length)
         c->value += length;
 }
 
-/* column_next for everything but a constant. */
+/* Decodes what comes next, which has planes. */
+void column_look_ahead(struct column_cursor *c);
+
+/* column_next for everything but a constant and FOLLOW. */
 static inline uint64_t column_next_plane(struct column_cursor *c)
 {
+    uint32_t at = c->index % COLUMN_AHEAD;
     if (c->index >= c->count)
         return 0;
-    const uint8_t *p = c->data + c->index++;
-    uint64_t v = *p;
-    for (unsigned bits = 8; bits < 8u * c->width; bits += 8) {
-        p += c->count;
-        v |= (uint64_t)*p << bits;
-    }
-    switch (c->encoding) {
-    case COLUMN_DELTA:
-    case COLUMN_STEP:
-    case COLUMN_FOLLOW: return c->value += (uint64_t)unzigzag(v);
-    case COLUMN_INCREASE: return c->value += v;
-    case COLUMN_DICT:
-    case COLUMN_MAP: return v < c->dict_count ? load_u64(c->dict + 8 * v) : 0;
-    default: return v;
-    }
+    if (at == 0)
+        column_look_ahead(c);
+    c->index++;
+    return c->ahead[at];
 }
 
 /* The next value; 0 after the end, so that a hostile block cannot lead a reader out of its planes.
  */
 static inline uint64_t column_next(struct column_cursor *c)
 {
+    bool follows = c->encoding == COLUMN_FOLLOW && c->index < c->count;
     if (c->encoding != COLUMN_CONST)
-        return column_next_plane(c);
+        return follows ? c->value += column_next_plane(c) : column_next_plane(c);
     return c->index++ < c->count ? c->value : 0;
 }
 

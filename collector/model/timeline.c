@@ -326,7 +326,8 @@ static int next_record(struct timeline *t, struct open_block *b)
             b->record = b->window[b->window_at++];
             more = 1;
         } else {
-            drop_window(t, b);
+            if (b->window)
+                drop_window(t, b);
             more = block_decoder_next(&b->decoder, &b->record);
         }
     }

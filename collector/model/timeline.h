@@ -4,10 +4,10 @@
  * before its launch), thread, the longer first, then the place in the thread's records. A heap
  * holds the blocks that are open; the next block of the index is opened when the time has come to
  * its first record. Memory: an open block takes its payload (about 40 bytes a record, at most
- * BLOCK_PAYLOAD_BYTES_MAX), its decoder (48 bytes a column, 200 KB at most) and 400 bytes; a thread
- * has one block open, two where a call reaches over a block's end. Where all that together would be
- * more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB, which count,
- * too), and is decompressed again when they are used up.
+ * BLOCK_PAYLOAD_BYTES_MAX), its decoder (320 bytes a column, 1.3 MB at most) and 400 bytes; a
+ * thread has one block open, two where a call reaches over a block's end. Where all that together
+ * would be more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB,
+ * which count, too), and is decompressed again when they are used up.
  */
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
