@@ -48,9 +48,10 @@ static void take_open(struct findings *f, const struct event *e)
 static int take(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    if (s->event.record->type == RECORD_CALL && s->event.record->flags & RECORD_OPEN)
-        take_open(f, &s->event);
-    return is_stream_work(s->event.record->type) ? finding_gpu_take(&f->gpu, s) : 0;
+    if (s->event.record->type != RECORD_CALL)
+        return finding_gpu_take(&f->gpu, s);
+    take_open(f, &s->event); /* of calls no other one is told */
+    return 0;
 }
 
 static int tied(void *context, const struct slice *s)
@@ -68,6 +69,7 @@ struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
+                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS | WALK_SKIPS_TIED,
                              .take = take,
                              .tied = tied,
                              .end = end};

@@ -87,9 +87,8 @@ static int find(struct work_places *p, const struct slice *s, uint32_t *number)
     return error;
 }
 
-int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)
 {
-    p->is_told = !s->is_pending;
     if (!s->is_pending)
         return find(p, s, number);
     bool has_room = p->late_count < WORK_PLACE_LATE - 1;
@@ -101,9 +100,7 @@ int work_places_take(struct work_places *p, const struct slice *s, uint32_t *num
 int work_places_tied(struct work_places *p, const struct slice *s)
 {
     uint32_t number;
-    bool was_told = p->is_told;
-    p->is_told = false;
-    if (was_told || p->late.count >= p->late_count)
+    if (p->late.count >= p->late_count)
         return 0;
     int error = find(p, s, &number); /* they come in the order in which they were taken */
     return error < 0 ? error : spool_append(&p->late, &number);

@@ -31,7 +31,6 @@ struct work_places {
     struct key_map numbers;
     struct spool late;           /* numbers of the places of late works, as they are told of */
     uint32_t late_count;         /* late works so far */
-    bool is_told;                /* the next one that `tied` is of, was known before */
     struct correlated_call last; /* that was asked for */
     uint32_t last_number;
 };
@@ -40,9 +39,16 @@ struct work_places {
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
-/* From `take` and `tied` of a consumer that needs WALK_WORK, each slice with work of a device. 0 or
- * an error; *number as above. */
-int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number);
+/* From `take` and `tied` of a consumer with WALK_WORK and WALK_SKIPS_TIED, each slice with work of
+ * a device. 0 or an error; *number as above. */
+int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
+static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
+{
+    *number = 0; /* of most calls nothing is known */
+    return s->is_pending || (s->is_called && s->call.stack | s->call.op | s->call.range)
+               ? work_places_find(p, s, number)
+               : 0;
+}
 int work_places_tied(struct work_places *p, const struct slice *s);
 
 /* Behind the walk: the number of the place, now that all are known. 0 or an error. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -14,7 +15,16 @@
 #define PENDING_SLOTS 4
 
 /* Slices that go to the same consumers. */
-enum heard { HEARD_CALL, HEARD_OPEN_CALL, HEARD_WORK, HEARD_OTHER, HEARD_TIED, HEARD_KINDS };
+enum heard {
+    HEARD_PLAIN_CALL,
+    HEARD_GRAPH_CALL,
+    HEARD_OPEN_CALL,
+    HEARD_WORK,
+    HEARD_OTHER,
+    HEARD_TIED,
+    HEARD_TIED_LATE,
+    HEARD_KINDS
+};
 
 struct listener {
     int (*hears)(void *context, const struct slice *s); /* NULL: the end of the list */
@@ -51,9 +61,10 @@ int walk_init(struct walk *w, struct recording *rec)
     w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
     device_memory_init(&w->memory);
     w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
+    w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
     int error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names || !w->last_ns || !w->op_threads)
+    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
@@ -77,6 +88,7 @@ void walk_release(struct walk *w)
     spool_release(&w->pending);
     free(w->losses);
     free(w->names);
+    free(w->first_ns);
     free(w->last_ns);
     free(w->op_threads);
     *w = (struct walk){.pending.fd = -1};
@@ -151,6 +163,7 @@ static int tie(const struct pass *p, struct slice *s)
         work.record.byte_count = 0;
         return spool_append(&w->pending, &work);
     }
+    s->is_tied = true;
     if (!s->is_called && error == 0)
         count_unpaired(p, &s->event);
     return error;
@@ -265,21 +278,31 @@ static int tell_as(const struct pass *p, enum heard as, const struct slice *s)
 static int tell(const struct pass *p, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    if (r->type == RECORD_CALL)
-        return tell_as(p, r->flags & RECORD_OPEN ? HEARD_OPEN_CALL : HEARD_CALL, s);
-    return tell_as(p, is_stream_work(r->type) ? HEARD_WORK : HEARD_OTHER, s);
+    if (r->type != RECORD_CALL)
+        return tell_as(p, is_stream_work(r->type) ? HEARD_WORK : HEARD_OTHER, s);
+    unsigned class = s->event.function->class;
+    bool is_plain = !(r->flags & (RECORD_OPEN | RECORD_CAPTURED)) && class != API_GRAPH_LAUNCH &&
+                    class != API_GRAPH;
+    return tell_as(p,
+                   is_plain                 ? HEARD_PLAIN_CALL
+                   : r->flags & RECORD_OPEN ? HEARD_OPEN_CALL
+                                            : HEARD_GRAPH_CALL,
+                   s);
 }
 
 static void add_listeners(struct pass *p)
 {
-    static const unsigned skips[HEARD_KINDS] = {[HEARD_CALL] = WALK_SKIPS_CALLS,
+    static const unsigned skips[HEARD_KINDS] = {[HEARD_PLAIN_CALL] = WALK_SKIPS_PLAIN_CALLS,
+                                                [HEARD_GRAPH_CALL] =
+                                                    WALK_SKIPS_CALLS & ~WALK_SKIPS_PLAIN_CALLS,
                                                 [HEARD_WORK] = WALK_SKIPS_WORK,
-                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS};
+                                                [HEARD_OTHER] = WALK_SKIPS_OTHERS,
+                                                [HEARD_TIED] = WALK_SKIPS_TIED};
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (unsigned as = 0; as < HEARD_KINDS; as++) {
         struct listener *next = p->listeners[as];
         for (const struct consumer *c = p->consumers; c < p->consumers + p->count; c++) {
-            next->hears = as == HEARD_TIED ? c->tied : c->skips & skips[as] ? NULL : c->take;
+            next->hears = c->skips & skips[as] ? NULL : as >= HEARD_TIED ? c->tied : c->take;
             next->context = c->context;
             next += next->hears != NULL;
         }
@@ -303,7 +326,7 @@ static int tell_pending(const struct pass *p)
         if (error == 0 && !s.is_called)
             count_unpaired(p, &s.event);
         if (error == 0)
-            error = tell_as(p, HEARD_TIED, &s);
+            error = tell_as(p, HEARD_TIED_LATE, &s);
     }
     return error;
 }
@@ -369,7 +392,7 @@ static int begin(struct walk *w, const struct process *only)
     for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
-        w->last_ns[i] = 0;
+        w->first_ns[i] = w->last_ns[i] = 0;
     }
     device_memory_release(&w->memory);
     device_memory_init(&w->memory);
@@ -379,25 +402,34 @@ static int begin(struct walk *w, const struct process *only)
     return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
 }
 
+static void see(struct walk *w, const struct event *e)
+{
+    uint64_t *first_ns = &w->first_ns[e->process->index];
+    uint64_t *last_ns = &w->last_ns[e->process->index];
+    if (!w->survey.origin_ns)
+        w->survey.origin_ns = e->begin_ns;
+    if (!*first_ns)
+        *first_ns = e->begin_ns;
+    if (e->end_ns > *last_ns)
+        *last_ns = e->end_ns;
+}
+
 static int walk(const struct pass *p)
 {
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
     int more;
     while ((more = timeline_next(p->timeline, &s.event)) > 0) {
-        if (!w->survey.origin_ns && event_is_visible(s.event.record->type))
-            w->survey.origin_ns = s.event.begin_ns;
-        uint64_t *last_ns = &w->last_ns[s.event.process->index];
-        if (event_is_visible(s.event.record->type) && s.event.end_ns > *last_ns)
-            *last_ns = s.event.end_ns;
+        if (event_is_visible(s.event.record->type))
+            see(w, &s.event);
         s.change = RANGE_NONE;
         s.op_change = OP_SAME;
         s.replaced = NULL;
-        s.is_called = s.is_pending = false;
+        s.is_called = s.is_pending = s.is_tied = false;
         int done = assemble(p, &s);
         if (done == 0)
             done = tell(p, &s);
-        if (done == 0 && p->ties && is_tied(s.event.record->type) && !s.is_pending)
+        if (done == 0 && s.is_tied)
             done = tell_as(p, HEARD_TIED, &s);
         if (done)
             return done;

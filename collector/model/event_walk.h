@@ -35,9 +35,11 @@ enum walk_need {
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
 enum walk_skip {
-    WALK_SKIPS_CALLS = 1, /* those that have returned */
-    WALK_SKIPS_WORK = 2,  /* of devices */
-    WALK_SKIPS_OTHERS = 4,
+    WALK_SKIPS_PLAIN_CALLS = 1, /* that have returned, and have nothing to do with graphs */
+    WALK_SKIPS_CALLS = 3,       /* all that have returned */
+    WALK_SKIPS_WORK = 4,        /* of devices */
+    WALK_SKIPS_OTHERS = 8,
+    WALK_SKIPS_TIED = 16, /* what `tied` would be told of at once */
 };
 
 struct walk;
@@ -48,6 +50,7 @@ struct slice {
     enum range_change change; /* what the event did to `range`; RANGE_LEFT: no event, the end */
     bool is_pending;          /* its call is not known yet: `tied` will be told */
     bool is_called;           /* `call` is known */
+    bool is_tied;             /* or known to be none */
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
@@ -95,7 +98,8 @@ struct walk {
     struct ranges ranges;
     struct ops ops;
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
-    uint64_t *last_ns;    /* owned, by process index: until when it recorded anything */
+    uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
+    uint64_t *last_ns;    /* likewise: until when it recorded anything */
     struct device_memory memory;
     struct spool pending; /* work whose call is not known yet */
 };

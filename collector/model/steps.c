@@ -43,15 +43,13 @@ int steps_init(struct steps *s, struct walk *walk, const char *by, const char *p
             s->wanted = 1u << STEPS_NAMED | 1u << STEPS_OPTIMIZER;
         }
     }
-    s->first_ns = calloc(walk->rec->count + 1u, sizeof *s->first_ns);
     s->firsts = calloc(walk->rec->count + 1u, sizeof *s->firsts);
-    return s->first_ns && s->firsts ? 0 : GPUPROF_NO_MEMORY;
+    return s->firsts ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void steps_release(struct steps *s)
 {
     free(s->marks);
-    free(s->first_ns);
     free(s->firsts);
     free(s->list);
     *s = (struct steps){.kind = STEPS_NONE};
@@ -217,9 +215,6 @@ static int take(void *context, const struct slice *slice)
 {
     struct steps *s = context;
     const struct event *e = &slice->event;
-    uint64_t *first_ns = &s->first_ns[e->process->index];
-    if (!*first_ns && event_is_visible(e->record->type))
-        *first_ns = e->begin_ns;
     if (slice->replaced && op_is_label(slice->replaced))
         close_label(s, slice->replaced, true);
     if (slice->op_change != OP_SAME)
@@ -322,7 +317,7 @@ static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32
 /* One lasts from the end of the one before. */
 static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
-    uint64_t begin_ns = s->first_ns[marks->process->index], number = 0;
+    uint64_t begin_ns = s->walk->first_ns[marks->process->index], number = 0;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         const struct step_mark *m = &marks[i];
@@ -422,8 +417,11 @@ static int end(void *context)
 
 struct consumer steps_consumer(struct steps *s)
 {
-    return (struct consumer){
-        .context = s, .needs = WALK_RANGES | WALK_OPS, .take = take, .end = end};
+    return (struct consumer){.context = s,
+                             .needs = WALK_RANGES | WALK_OPS,
+                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .take = take,
+                             .end = end};
 }
 
 const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns)

@@ -88,11 +88,10 @@ struct steps {
     uint32_t mark_count;
     uint32_t mark_capacity;
     uint32_t steps_max;
-    uint64_t *first_ns; /* owned, by process index: of its first event */
-    uint32_t *firsts;   /* owned, likewise, and one more: places of the first steps */
-    bool has_sampled;   /* launches stand for others, too: they are no marks */
-    bool is_unsure;     /* a label's name came behind it: only another walk can tell */
-    struct step *list;  /* owned; by process, in the order of time */
+    uint32_t *firsts;  /* owned, by process index, and one more: places of the first steps */
+    bool has_sampled;  /* launches stand for others, too: they are no marks */
+    bool is_unsure;    /* a label's name came behind it: only another walk can tell */
+    struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
     uint32_t capacity;
     uint64_t beyond;      /* marks for which there was no room */

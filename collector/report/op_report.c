@@ -385,7 +385,7 @@ struct consumer op_report_consumer(struct op_report *o, bool has_work)
     return (struct consumer){.context = o,
                              .needs = WALK_OPS | (o->by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                                       (has_work ? (unsigned)WALK_WORK : 0),
-                             .skips = WALK_SKIPS_WORK,
+                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

@@ -130,6 +130,8 @@ static void test_one_walk_or_two(void **state)
         struct consumer second = consumer_of(&two, WALK_WORK | WALK_LOSSES);
         assert_int_equal(walk_init(&walk, &rec), 0);
         walk.survey.calls.run_max = round < 3 ? 20 : CORRELATION_RUN;
+        walk.survey.calls.added = UINT32_MAX - 50; /* soon they begin at 0 again */
+        walk.survey.calls.lap = walk.survey.calls.added + 1;
         assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
         assert_int_equal(walk_init(&surveyed, &rec), 0);
         assert_int_equal(walk_survey(&surveyed), 0);
@@ -228,6 +230,55 @@ static void test_consumers(void **state)
     assert_int_equal(walk_run(&walk, NULL, stopped, 2), WALK_STOP);
     assert_int_equal(count, 5);
     assert_int_equal(plain.ends, 0);
+    walk_release(&walk);
+    recording_release(&rec);
+    scratch_remove(folder);
+}
+
+/* A plain call, one that launches a graph, work, of which the call of one
+ * is known at once and that of the other late, and what is none of these. */
+static void test_skips(void **state)
+{
+    static const struct {
+        unsigned skips, calls, works, ties, marks;
+    } cases[] = {{0, 2, 2, 2, 1},
+                 {WALK_SKIPS_PLAIN_CALLS, 1, 2, 2, 1},
+                 {WALK_SKIPS_CALLS, 0, 2, 2, 1},
+                 {WALK_SKIPS_WORK, 2, 0, 2, 1},
+                 {WALK_SKIPS_OTHERS, 2, 2, 2, 0},
+                 {WALK_SKIPS_TIED, 2, 2, 1, 1}};
+    static struct listener listeners[sizeof cases / sizeof cases[0]];
+    struct consumer consumers[sizeof cases / sizeof cases[0]];
+    const uint64_t args[6] = {0};
+    (void)state;
+    const char *folder = scratch_folder();
+    struct stream_builder b;
+    begin_process(&b, 0);
+    add_kernel(&b, 50, 3, 1); /* before its call, and before all others */
+    builder_correlated(&b, MAIN, API_CODE_cudaLaunchKernel, 100, 5, 2);
+    add_kernel(&b, 200, 2, 0);
+    builder_correlated(&b, MAIN, API_CODE_cudaGraphLaunch, 300, 5, 3);
+    builder_record(&b, MAIN, RECORD_MARK, 400, 0, 0, 6, args, "mark");
+    builder_finish(&b, "%s/a.gpuprof", folder);
+    struct recording rec;
+    struct walk walk;
+    open_folder(&rec, folder);
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        consumers[i] = consumer_of(&listeners[i], WALK_WORK | WALK_RANGES);
+        consumers[i].skips = cases[i].skips;
+    }
+    assert_int_equal(walk_run(&walk, NULL, consumers, sizeof cases / sizeof cases[0]), 0);
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct listener *l = &listeners[i];
+        assert_int_equal(l->calls, cases[i].calls);
+        assert_int_equal(l->works[0].takes + l->works[1].takes, cases[i].works);
+        assert_int_equal(l->works[0].ties + l->works[1].ties, cases[i].ties);
+        assert_int_equal(l->works[1].id, 3);
+        assert_int_equal(l->marks, cases[i].marks);
+        assert_int_equal(l->ends, 1);
+    }
+    assert_true(walk.first_ns[0] && walk.first_ns[0] < walk.last_ns[0]);
     walk_release(&walk);
     recording_release(&rec);
     scratch_remove(folder);
@@ -450,11 +501,9 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_walk_or_two),
-        cmocka_unit_test(test_far),
-        cmocka_unit_test(test_consumers),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_ops),
+        cmocka_unit_test(test_one_walk_or_two), cmocka_unit_test(test_far),
+        cmocka_unit_test(test_consumers),       cmocka_unit_test(test_skips),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_ops),
         cmocka_unit_test(test_deep_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
