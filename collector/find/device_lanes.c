@@ -7,9 +7,8 @@ static uint64_t within(uint64_t ns, uint64_t from, uint64_t to)
     return ns < from ? from : ns > to ? to : ns;
 }
 
-/* Of the lane's parts, what is before `ns` is over, and alone from `alone_from` on. */
-static int use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
-                  lane_part_fn *over, void *context)
+int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
+                        lane_part_fn *over, void *context)
 {
     struct lane_parts *parts = &d->parts[lane];
     int error = 0;
@@ -26,29 +25,6 @@ static int use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, u
         parts->count--;
         error = over(context, lane, part);
     }
-    return error;
-}
-
-/* No work begins between at_ns and `ns`: each lane is covered from at_ns on, until its end. */
-int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over, void *context)
-{
-    uint64_t from_ns = d->at_ns;
-    int error = 0;
-    if (ns <= from_ns)
-        return 0;
-    if (d->end_ns[LANE_COMMUNICATION] <= from_ns && d->end_ns[LANE_COPIES] <= from_ns) {
-        d->alone_ns[LANE_COMPUTE] += within(d->end_ns[LANE_COMPUTE], from_ns, ns) - from_ns;
-        d->at_ns = ns; /* most of the time kernels are all there is */
-        return 0;
-    }
-    for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
-        uint64_t to_ns = within(d->end_ns[lane], from_ns, ns);
-        d->alone_ns[lane] += to_ns - from_ns;
-        if (d->parts[lane].count)
-            error = use_up(d, lane, from_ns, ns, over, context);
-        from_ns = to_ns;
-    }
-    d->at_ns = ns;
     return error;
 }
 

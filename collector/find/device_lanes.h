@@ -41,8 +41,31 @@ struct device_lanes {
 /* A part is over, and its alone_ns complete. 0 or an error. */
 typedef int lane_part_fn(void *context, enum lane lane, const struct lane_part *part);
 
+/* Of the lane's parts, what is before `ns` is over, and alone from `alone_from` on. */
+int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_from, uint64_t ns,
+                        lane_part_fn *over, void *context);
+
 /* All before `ns` is known: parts that end by then are handed out. 0 or what `over` returned. */
-int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over, void *context);
+static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane_part_fn *over,
+                                       void *context)
+{
+    uint64_t from_ns = d->at_ns;
+    int error = 0;
+    if (ns <= from_ns)
+        return 0;
+    /* No work begins between at_ns and `ns`: each lane is covered from at_ns on, until its end. */
+    for (unsigned lane = 0; error == 0 && lane < LANES; lane++) {
+        uint64_t alone_from = from_ns, to_ns = d->end_ns[lane] < ns ? d->end_ns[lane] : ns;
+        if (to_ns > from_ns) {
+            d->alone_ns[lane] += to_ns - from_ns;
+            from_ns = to_ns;
+        }
+        if (d->parts[lane].count)
+            error = device_lanes_use_up(d, (enum lane)lane, alone_from, ns, over, context);
+    }
+    d->at_ns = ns;
+    return error;
+}
 
 /* Work that begins now, which device_lanes_advance was told of. Returns its own nanoseconds. */
 uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,

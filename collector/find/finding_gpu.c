@@ -22,7 +22,6 @@ struct found_work {
     struct process *process;
     uint64_t number; /* of a kernel's name */
     uint64_t what;   /* of a copy that could be mended; 0: it could not */
-    uint32_t device;
     uint32_t stream;
     uint32_t where;
     uint8_t type;
@@ -69,10 +68,6 @@ void finding_gpu_release(struct finding_gpu *g)
 static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
 {
     struct key key = {p->index, device, 0}; /* idle.c has the same order of devices */
-    *place = g->last_device;
-    if (*place < g->device_count && g->devices[*place].process == p &&
-        g->devices[*place].device == device)
-        return 0;
     uint64_t known = key_map_get(&g->places, key);
     if (!known && g->device_count == FOUND_DEVICES_MAX)
         known = FOUND_DEVICES_MAX;
@@ -82,23 +77,24 @@ static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, 
         if (!devices)
             return GPUPROF_NO_MEMORY;
         g->devices = devices;
-        devices[g->device_count] =
-            (struct found_device){.process = p, .device = device, .last_stream = FOUND_STREAMS_MAX};
+        devices[g->device_count] = (struct found_device){.process = p, .device = device};
         known = ++g->device_count;
         if (key_map_set(&g->places, key, known) < 0)
             return GPUPROF_NO_MEMORY;
     }
-    *place = g->last_device = (uint32_t)known - 1;
+    *place = (uint32_t)known - 1;
     return 0;
 }
 
-static int stream_of(struct finding_gpu *g, uint32_t device, uint64_t stream, uint32_t *place)
+/* The same of a stream, and so of its device. */
+static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
+                       uint32_t *place)
 {
-    struct found_device *d = &g->devices[device];
-    struct key key = {MAP_STREAM, device, stream};
-    *place = d->last_stream;
-    if (*place < g->stream_count && g->streams[*place].stream == stream)
-        return 0;
+    uint32_t on;
+    int error = device_of(g, p, device, &on);
+    if (error < 0)
+        return error;
+    struct key key = {MAP_STREAM, on, stream};
     uint64_t known = key_map_get(&g->places, key);
     if (!known && g->stream_count == FOUND_STREAMS_MAX)
         known = FOUND_STREAMS_MAX;
@@ -108,44 +104,61 @@ static int stream_of(struct finding_gpu *g, uint32_t device, uint64_t stream, ui
         if (!streams)
             return GPUPROF_NO_MEMORY;
         g->streams = streams;
-        streams[g->stream_count] = (struct found_stream){.device = device, .stream = stream};
+        streams[g->stream_count] = (struct found_stream){.device = on, .stream = stream};
         known = ++g->stream_count;
         if (key_map_set(&g->places, key, known) < 0)
             return GPUPROF_NO_MEMORY;
     }
-    *place = d->last_stream = (uint32_t)known - 1;
+    *place = (uint32_t)known - 1;
     return 0;
 }
 
-/* The kernel's name by its place + 1; 0: it is not there yet. */
-static int name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+static int stream_of(struct finding_gpu *g, struct process *p, const struct record *r,
+                     uint32_t *place)
 {
-    unsigned slot = (unsigned)(number ^ (uint64_t)p->index << 4) % FOUND_RECENT;
-    *place = g->recent[slot].name;
-    if (*place && g->recent[slot].number == number && g->recent[slot].process == p->index)
+    uint64_t device = record_arg(r, KERNEL_DEVICE), stream = record_arg(r, KERNEL_STREAM);
+    uint32_t *recent =
+        &g->recent_streams[(stream ^ device << 3 ^ (uint64_t)p->index << 5) % FOUND_RECENT];
+    const struct found_stream *s = g->stream_count ? &g->streams[*recent] : NULL;
+    *place = *recent;
+    if (s && s->stream == stream && g->devices[s->device].device == device &&
+        g->devices[s->device].process == p)
         return 0;
+    int error = find_stream(g, p, device, stream, place);
+    *recent = error < 0 ? 0 : *place;
+    return error;
+}
+
+static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+{
     const struct kernel_name *name = walk_kernel(g->walk, p, number);
     struct key key = {MAP_NAME, (uintptr_t)name, 0};
     *place = name ? (uint32_t)key_map_get(&g->places, key) : 0;
     if (name && !*place && g->name_count == FOUND_NAMES_MAX)
         *place = 1;
-    if (name && !*place) {
-        struct found_name *names =
-            array_room(g->names, g->name_count, &g->name_capacity, sizeof *names, 64);
-        if (!names)
-            return GPUPROF_NO_MEMORY;
-        g->names = names;
-        names[g->name_count++] = (struct found_name){name, kernel_class_of(name)};
-        *place = g->name_count;
-        if (key_map_set(&g->places, key, *place) < 0)
-            return GPUPROF_NO_MEMORY;
-    }
-    if (*place) {
-        g->recent[slot].process = p->index;
-        g->recent[slot].number = number;
-        g->recent[slot].name = *place;
-    }
-    return 0;
+    if (!name || *place)
+        return 0;
+    struct found_name *names =
+        array_room(g->names, g->name_count, &g->name_capacity, sizeof *names, 64);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    g->names = names;
+    names[g->name_count++] = (struct found_name){name, kernel_class_of(name)};
+    *place = g->name_count;
+    return key_map_set(&g->places, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
+}
+
+/* The kernel's name by its place + 1; 0: it is not there yet. */
+static int name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+{
+    struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
+    *place = recent->name;
+    if (recent->name && recent->number == number && recent->process == p->index)
+        return 0;
+    int error = find_name(g, p, number, place);
+    if (error == 0 && *place)
+        *recent = (struct found_recent){.process = p->index, .name = *place, .number = number};
+    return error;
 }
 
 static bool is_pageable(uint64_t source, uint64_t destination)
@@ -171,11 +184,11 @@ static uint64_t copy_what(const struct record *r)
 static int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
                    uint32_t where, uint64_t ns, uint64_t at_ns)
 {
+    if (!(where & WORK_PLACE_LATE))
+        return finding_sums_add(g->sums, kind, device, what, where, ns, at_ns);
     const struct late_sum late = {
         .what = what, .ns = ns, .begin_ns = at_ns, .kind = kind, .device = device, .where = where};
-    return where & WORK_PLACE_LATE
-               ? spool_append(&g->late, &late)
-               : finding_sums_add(g->sums, kind, device, what, where, ns, at_ns);
+    return spool_append(&g->late, &late);
 }
 
 static int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
@@ -197,6 +210,9 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
     if (!what || !part->alone_ns)
         return 0;
+    if (lane == LANE_COMMUNICATION && o->gpu->walk->rec->count == 1) /* nobody to wait for */
+        return add_sum(o->gpu, FINDING_EXPOSED_COMMUNICATION, o->device, what, part->where,
+                       part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
         const struct late_sum late = {.what = what,
                                       .ns = part->alone_ns,
@@ -272,45 +288,48 @@ static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct
     return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
 }
 
-static int take_kernel(struct finding_gpu *g, const struct found_work *w, uint32_t name)
+static int take_kernel(struct finding_gpu *g, uint32_t stream, uint32_t name, uint32_t where,
+                       uint64_t begin_ns, uint64_t end_ns)
 {
-    struct found_stream *s = &g->streams[w->stream];
+    struct found_stream *s = &g->streams[stream];
     enum kernel_class class = g->names[name].class;
     enum lane lane = class == KERNEL_COMMUNICATION ? LANE_COMMUNICATION : LANE_COMPUTE;
+    int error = advance(g, s->device, begin_ns);
     struct chain_link link = {
         .name = name,
-        .where = w->where,
-        .own_ns = device_lanes_add(&g->devices[w->device].lanes, lane, w->begin_ns, w->end_ns, name,
-                                   w->where),
-        .duration_ns = w->end_ns - w->begin_ns,
-        .begin_ns = w->begin_ns,
+        .where = where,
+        .own_ns =
+            device_lanes_add(&g->devices[s->device].lanes, lane, begin_ns, end_ns, name, where),
+        .duration_ns = end_ns - begin_ns,
+        .begin_ns = begin_ns,
     };
     s->has_kernels = true;
-    if (class == KERNEL_ELEMENTWISE)
+    if (error == 0 && class == KERNEL_ELEMENTWISE)
         return chain_add(g, s, &link);
-    int error = chain_close(g, s);
+    if (error == 0 && s->chain_count)
+        error = chain_close(g, s);
     if (error < 0 || class == KERNEL_COMMUNICATION)
         return error;
     return class == KERNEL_FP32_GEMM
-               ? charge(g, FINDING_FP32_GEMM, w->device, name, w->where, link.own_ns, link.begin_ns)
-               : charge_tiny(g, w->device, &link);
+               ? charge(g, FINDING_FP32_GEMM, s->device, name, where, link.own_ns, begin_ns)
+               : charge_tiny(g, s->device, &link);
 }
 
 /* ---- work, in the order of time -------------------------------------------------------------- */
 
 static int take_work(struct finding_gpu *g, const struct found_work *w, uint32_t name)
 {
-    struct device_lanes *lanes = &g->devices[w->device].lanes;
-    int error = advance(g, w->device, w->begin_ns);
+    struct found_stream *s = &g->streams[w->stream];
+    if (w->type == RECORD_KERNEL)
+        return take_kernel(g, w->stream, name, w->where, w->begin_ns, w->end_ns);
+    int error = advance(g, s->device, w->begin_ns);
     if (error < 0)
         return error;
-    if (w->type == RECORD_KERNEL)
-        return take_kernel(g, w, name);
     enum lane lane = w->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
-    g->streams[w->stream].has_kernels |= lane == LANE_COMPUTE;
-    device_lanes_add(lanes, lane, w->begin_ns, w->end_ns,
+    s->has_kernels |= lane == LANE_COMPUTE;
+    device_lanes_add(&g->devices[s->device].lanes, lane, w->begin_ns, w->end_ns,
                      (w->stream + 1ull) << WHAT_STREAM | w->what, w->where);
-    return chain_close(g, &g->streams[w->stream]);
+    return chain_close(g, s);
 }
 
 /* Those at the head whose names are known by now, and `all` the same without. */
@@ -331,32 +350,41 @@ static int take_waiting(struct finding_gpu *g, bool all)
     return error;
 }
 
-int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
+/* A copy, or a kernel whose name is not there yet, or what comes behind that. */
+static int take_or_wait(struct finding_gpu *g, const struct event *e, uint32_t stream,
+                        uint32_t where)
 {
-    const struct event *e = &s->event;
     const struct record *r = e->record;
     struct found_work w = {.begin_ns = e->begin_ns,
                            .end_ns = e->end_ns,
                            .process = e->process,
                            .number = record_arg(r, KERNEL_NAME_INDEX),
                            .what = r->type == RECORD_COPY ? copy_what(r) : 0,
+                           .stream = stream,
+                           .where = where,
                            .type = r->type};
-    uint32_t name = 1;
-    int error = device_of(g, w.process, record_arg(r, KERNEL_DEVICE), &w.device);
+    if (!g->waiting_count && r->type != RECORD_KERNEL)
+        return take_work(g, &w, 0);
+    g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
+    return 0;
+}
+
+int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    uint32_t stream, where, name = 0;
+    int error = stream_of(g, e->process, r, &stream);
     if (error == 0)
-        error = stream_of(g, w.device, record_arg(r, KERNEL_STREAM), &w.stream);
-    if (error == 0)
-        error = work_places_take(&g->wheres, s, &w.where);
+        error = work_places_take(&g->wheres, s, &where);
     if (error == 0 && g->waiting_count)
         error = take_waiting(g, false);
     if (error == 0 && r->type == RECORD_KERNEL && !g->waiting_count)
-        error = name_of(g, w.process, w.number, &name);
+        error = name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
     if (error < 0)
         return error;
-    if (!g->waiting_count && name)
-        return take_work(g, &w, name - 1);
-    g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
-    return 0;
+    return name ? take_kernel(g, stream, name - 1, where, e->begin_ns, e->end_ns)
+                : take_or_wait(g, e, stream, where);
 }
 
 int finding_gpu_tied(struct finding_gpu *g, const struct slice *s)

@@ -28,7 +28,7 @@
 #define FOUND_DEVICES_MAX 4096 /* more are one with the last, and so the others */
 #define FOUND_STREAMS_MAX (1u << 16)
 #define FOUND_NAMES_MAX   (1u << 16)
-#define FOUND_RECENT      256
+#define FOUND_RECENT      256 /* names, and so many streams */
 #define GPU_WAITING_MAX   4096
 
 #define CHAIN_MIN    3       /* kernels: of fewer nothing is to be had */
@@ -38,7 +38,6 @@
 struct found_device {
     struct process *process;
     uint64_t device;
-    uint32_t last_stream; /* that was asked for last */
     struct device_lanes lanes;
     uint64_t ns[FINDING_KINDS]; /* that is charged to each */
 };
@@ -67,6 +66,13 @@ struct found_name {
     enum kernel_class class;
 };
 
+/* A kernel's name that was asked for. */
+struct found_recent {
+    uint32_t process;
+    uint32_t name; /* its place + 1; 0: free */
+    uint64_t number;
+};
+
 struct found_work;
 
 struct finding_gpu {
@@ -77,7 +83,6 @@ struct finding_gpu {
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
     uint32_t device_capacity;
-    uint32_t last_device;
     struct found_stream *streams;
     uint32_t stream_count;
     uint32_t stream_capacity;
@@ -85,12 +90,9 @@ struct finding_gpu {
     uint32_t name_count;
     uint32_t name_capacity;
     struct key_map places; /* of all three: device, stream and name; + 1 */
-    struct {
-        uint32_t process;
-        uint32_t name; /* its place + 1; 0: free */
-        uint64_t number;
-    } recent[FOUND_RECENT];
-    struct found_work *waiting; /* a ring */
+    struct found_recent recent[FOUND_RECENT];
+    uint32_t recent_streams[FOUND_RECENT]; /* places */
+    struct found_work *waiting;            /* a ring */
     uint32_t waiting_first;
     uint32_t waiting_count;
 };

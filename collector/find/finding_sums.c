@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "find/finding_sums.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -21,22 +20,10 @@ void finding_sums_release(struct finding_sums *s)
     key_map_release(&s->places);
 }
 
-static bool is_of(const struct finding_sum *row, uint32_t kind, uint32_t device, uint64_t what,
-                  uint32_t where)
+int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                      uint32_t where, uint32_t *recent, uint32_t *place)
 {
-    return row->kind == kind && row->device == device && row->what == what && row->where == where;
-}
-
-/* The row's place + 1; 0: there is no room for another one. */
-static int find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                uint32_t where, uint32_t *place)
-{
-    uint32_t *recent =
-        &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
     struct key key = {(uint64_t)kind << 32 | device, what, where};
-    *place = *recent;
-    if (*place && is_of(&s->rows[*place - 1], kind, device, what, where))
-        return 0;
     *place = (uint32_t)key_map_get(&s->places, key);
     if (!*place && s->count < s->rows_max) {
         struct finding_sum *rows = array_room(s->rows, s->count, &s->capacity, sizeof *rows, 64);
@@ -51,24 +38,5 @@ static int find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t
         s->count++;
     }
     *recent = *place;
-    return 0;
-}
-
-int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                     uint32_t where, uint64_t ns, uint64_t at_ns)
-{
-    uint32_t place;
-    int error = find(s, kind, device, what, where, &place);
-    if (error == 0 && !place && where)
-        error = find(s, kind, device, what, 0, &place);
-    if (error < 0 || !place)
-        return error;
-    struct finding_sum *row = &s->rows[place - 1];
-    row->count++;
-    row->ns += ns;
-    if (ns > row->longest_ns || row->count == 1) {
-        row->longest_ns = ns;
-        row->at_ns = at_ns;
-    }
     return 0;
 }

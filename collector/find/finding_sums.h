@@ -8,6 +8,8 @@
 #ifndef GPUPROF_COLLECTOR_FINDING_SUMS_H
 #define GPUPROF_COLLECTOR_FINDING_SUMS_H
 
+#include <stddef.h>
+
 #include "base/key_map.h"
 
 #define FINDING_SUMS_FREE   4096u
@@ -40,8 +42,35 @@ struct finding_sums {
 void finding_sums_init(struct finding_sums *s, uint64_t bytes);
 void finding_sums_release(struct finding_sums *s);
 
+/* The row + 1 of what is not in *recent, which it is then; 0: there is no room for another one. 0
+ * or GPUPROF_NO_MEMORY. */
+int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                      uint32_t where, uint32_t *recent, uint32_t *place);
+
 /* One more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
-int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
-                     uint32_t where, uint64_t ns, uint64_t at_ns);
+static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device,
+                                   uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
+{
+    uint32_t *recent =
+        &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
+    uint32_t place = *recent;
+    struct finding_sum *row = place ? &s->rows[place - 1] : NULL;
+    if (!row || row->kind != kind || row->device != device || row->what != what ||
+        row->where != where) {
+        int error = finding_sums_find(s, kind, device, what, where, recent, &place);
+        if (error == 0 && !place && where)
+            error = finding_sums_find(s, kind, device, what, 0, recent, &place);
+        if (error < 0 || !place)
+            return error;
+        row = &s->rows[place - 1];
+    }
+    row->count++;
+    row->ns += ns;
+    if (ns > row->longest_ns || row->count == 1) {
+        row->longest_ns = ns;
+        row->at_ns = at_ns;
+    }
+    return 0;
+}
 
 #endif

@@ -106,7 +106,6 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
 /* Green contexts. */
 CUresult cuGreenCtxCreate(CUgreenCtx *, CUdevResourceDesc, CUdevice, sim_u flags);
 CUresult cuGreenCtxDestroy(CUgreenCtx);
-CUresult cuCtxFromGreenCtx(CUcontext *, CUgreenCtx);
 CUresult cuGreenCtxRecordEvent(CUgreenCtx, CUevent);
 CUresult cuGreenCtxWaitEvent(CUgreenCtx, CUevent);
 
