@@ -107,6 +107,7 @@ static int function_cut(struct function *f)
     f->class = (uint8_t)word_index(class, api_class_name, API_CLASS_COUNT, FUNCTION_DOMAIN_ANY);
     const struct api_function *own = own_row(symbol, f->index);
     f->does = (uint8_t)(own && own->class == f->class ? own->does : usual_role(f->class));
+    f->memory = own && own->class == f->class ? own->memory : API_MEMORY_NONE;
     f->name = own ? own->name : symbol;
     while (args && args[0]) {
         char *label = cut(&args, ',');

@@ -55,6 +55,7 @@ struct function {
     uint8_t class;  /* enum api_class or FUNCTION_DOMAIN_ANY */
     uint8_t arg_count;
     uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
+    uint8_t memory;     /* enum api_memory: of this build's own table */
     uint32_t callback;  /* CUPTI's number of it, 0: not known */
     const char *symbol; /* a view of text */
     const char *name;   /* as people know it: of this build's own table, else the symbol */

@@ -22,7 +22,8 @@
 #define O(kind, label, pointer, expression) {ARG_##kind, #label},
 #define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...) \
     {#symbol, #name, API_##domain, API_DOES_##does, API_CLASS_OF_##does, API_COST_OF_##does, \
-     API_CAPTURE_OF_##does, FLAGS_OF proc == API_PER_THREAD, ARG_COUNT_##id, {__VA_ARGS__}},
+     API_CAPTURE_OF_##does, API_MEMORY_OF_##does, FLAGS_OF proc == API_PER_THREAD, ARG_COUNT_##id, \
+     {__VA_ARGS__}},
 #define API_VARIANT API
 const struct api_function api_functions[API_FUNCTION_COUNT] = {
 #include "api/api.def"

@@ -77,6 +77,45 @@ enum api_capture {
     API_CAPTURE_EVENT_WAIT,
 };
 
+/*
+ * What a call that succeeds means for who holds which memory. What is got is found again by the
+ * argument `ptr`, an address or an array's handle; physical memory and imports by `handle`.
+ */
+enum api_memory {
+    API_MEMORY_NONE,
+    API_MEMORY_GET_DEVICE,
+    API_MEMORY_GET_MANAGED,
+    API_MEMORY_GET_POOLED,   /* in the order of a stream; captured, it is a graph's node */
+    API_MEMORY_GET_PHYSICAL, /* without an address; it has one reference, by its handle */
+    API_MEMORY_GET_ARRAY,
+    API_MEMORY_GET_HOST,
+    API_MEMORY_REGISTER_HOST, /* the program's own memory, pinned */
+    API_MEMORY_OPEN_FOREIGN,  /* others' memory (IPC, imports): no bytes of the process's own */
+    API_MEMORY_RETAIN,        /* one more reference to the physical memory at an address */
+    API_MEMORY_MAP,           /* physical memory at an address: no bytes more */
+    API_MEMORY_UNMAP,         /* all that is mapped within a range of addresses */
+    API_MEMORY_FREE,          /* device, managed or pooled: what is at that address */
+    API_MEMORY_FREE_HOST,
+    API_MEMORY_FREE_ARRAY,
+    API_MEMORY_UNREGISTER_HOST,
+    /* One reference less. Its bytes go when none is left and nothing of it is mapped. */
+    API_MEMORY_RELEASE_PHYSICAL,
+    API_MEMORY_CLOSE_FOREIGN,
+    API_MEMORY_RESET,     /* all of this process's on a device, or in a context, goes */
+    API_MEMORY_POOL,      /* a pool, and which device's it is */
+    API_MEMORY_POOL_END,  /* that pool goes, when nothing is left that was got from it */
+    API_MEMORY_NODE_GET,  /* not now, but at each launch of the graph, and at that address */
+    API_MEMORY_NODE_FREE, /* likewise */
+    API_MEMORY_INFO,      /* how much of the device is free, whoever holds the rest */
+    API_MEMORY_COUNT
+};
+
+/* Does such a call get memory of the process's own, whose bytes count? */
+static inline bool api_gets_memory(unsigned memory)
+{
+    return memory >= API_MEMORY_GET_DEVICE && memory <= API_MEMORY_GET_HOST;
+}
+
 static inline __attribute__((always_inline)) bool api_bounds_capture(unsigned capture)
 {
     return capture == API_CAPTURE_BEGIN || capture == API_CAPTURE_END;
@@ -90,9 +129,9 @@ enum api_role {
 
 /* The columns of a role as constants. */
 enum api_role_column {
-#define API_ROLE(NAME, class, cost, capture)                                                       \
+#define API_ROLE(NAME, class, cost, capture, memory)                                               \
     API_CLASS_OF_##NAME = API_##class, API_COST_OF_##NAME = COST_##cost,                           \
-    API_CAPTURE_OF_##NAME = API_CAPTURE_##capture,
+    API_CAPTURE_OF_##NAME = API_CAPTURE_##capture, API_MEMORY_OF_##NAME = API_MEMORY_##memory,
 #include "api/api_roles.def"
 };
 
@@ -112,6 +151,7 @@ struct api_function {
     uint8_t class;       /* enum api_class */
     uint8_t cost;        /* enum cost_class */
     uint8_t capture;     /* enum api_capture */
+    uint8_t memory;      /* enum api_memory */
     bool for_own_stream; /* its default stream is the thread's own */
     uint8_t arg_count;
     struct api_arg args[API_ARGS_MAX];

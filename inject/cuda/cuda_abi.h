@@ -7,13 +7,16 @@
  * with the real headers. Never include it together with them.
  *
  * Fields named `opaque...` stand for parts that no row reads. The inline helpers at the end are
- * what the expressions of the rows call; they read their arguments and nothing else.
+ * what the expressions of the rows call; they read their arguments and nothing else. What is the
+ * thread's own is in current_device.h.
  */
 #ifndef GPUPROF_INJECT_CUDA_ABI_H
 #define GPUPROF_INJECT_CUDA_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "cuda/current_device.h"
 
 /* Results: only the values that a hook itself returns or compares with. */
 
@@ -43,6 +46,9 @@ typedef enum cudaError_enum {
 
 typedef struct CUctx_st *CUcontext;
 typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+typedef struct CUexecAffinityParam_st CUexecAffinityParam;
+typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUfunc_st *CUfunction;

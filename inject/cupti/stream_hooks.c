@@ -7,6 +7,7 @@
  */
 #include "cuda/capture.h"
 #include "cuda/cuda_abi.h"
+#include "cuda/current_device.h"
 #include "cupti/gpu_drain.h"
 #include "hook/hook_real.h"
 
@@ -19,6 +20,12 @@ static void all_goes(void)
 {
     capture_drop_all();
     gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+static void context_goes(CUcontext context)
+{
+    device_drop(context);
+    all_goes();
 }
 
 #define DROPS(symbol, returns, missing, params, names, drop)                                       \
@@ -41,8 +48,8 @@ DRIVER_DROPS(cuStreamDestroy, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
 DRIVER_DROPS(cuStreamDestroy_v2, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
-DRIVER_DROPS(cuCtxDestroy, (CUcontext ctx), (ctx), all_goes())
-DRIVER_DROPS(cuCtxDestroy_v2, (CUcontext ctx), (ctx), all_goes())
+DRIVER_DROPS(cuCtxDestroy, (CUcontext ctx), (ctx), context_goes(ctx))
+DRIVER_DROPS(cuCtxDestroy_v2, (CUcontext ctx), (ctx), context_goes(ctx))
 DRIVER_DROPS(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), all_goes())
 DRIVER_DROPS(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), all_goes())
 /* clang-format on */

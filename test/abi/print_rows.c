@@ -36,7 +36,8 @@ static void print_table(void)
 
 int main(void)
 {
-#define API_ROLE(NAME, class, ...) printf("ROLE|%s|%s\n", #NAME, api_class_name(API_##class));
+#define API_ROLE(NAME, class, cost, capture, memory)                                               \
+    printf("ROLE|%s|%s|%s\n", #NAME, api_class_name(API_##class), #memory);
 #include "api/api_roles.def"
 #define API(id, symbol, name, domain, does, first, last, proc, returns, params, names, ...)        \
     PRINT(API, id, symbol, name, domain, does, first, last, params, names, "" __VA_ARGS__,         \

@@ -60,6 +60,38 @@ NOT_RECORDED = {
     re.compile(r"cuMemAdvise|cuMemAllocationGran"): QUERY,
 }
 
+# What each function that gets memory, gives it back, or says who holds it does to that: after
+# NVIDIA's manuals, one name for all ABIs of a function.
+MEMORY = {
+    "GET_DEVICE": "cudaMalloc cudaMalloc3D cudaMallocPitch cuMemAlloc cuMemAllocPitch",
+    "GET_MANAGED": "cudaMallocManaged cuMemAllocManaged",
+    "GET_POOLED": "cudaMallocAsync cudaMallocFromPoolAsync cuMemAllocAsync cuMemAllocFromPoolAsync",
+    "GET_PHYSICAL": "cuMemCreate",
+    "GET_ARRAY": "cudaMallocArray cudaMalloc3DArray cudaMallocMipmappedArray cuArrayCreate"
+                 " cuArray3DCreate cuMipmappedArrayCreate",
+    "GET_HOST": "cudaHostAlloc cudaMallocHost cuMemHostAlloc cuMemAllocHost",
+    "REGISTER_HOST": "cudaHostRegister cuMemHostRegister",
+    "OPEN_FOREIGN": "cudaIpcOpenMemHandle cudaImportExternalMemory cudaMemPoolImportPointer"
+                    " cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray"
+                    " cuIpcOpenMemHandle cuImportExternalMemory cuMemPoolImportPointer"
+                    " cuExternalMemoryGetMappedBuffer cuExternalMemoryGetMappedMipmappedArray",
+    "MAP": "cuMemMap",
+    "UNMAP": "cuMemUnmap",
+    "FREE": "cudaFree cudaFreeAsync cuMemFree cuMemFreeAsync",
+    "FREE_HOST": "cudaFreeHost cuMemFreeHost",
+    "FREE_ARRAY": "cudaFreeArray cudaFreeMipmappedArray cuArrayDestroy cuMipmappedArrayDestroy",
+    "UNREGISTER_HOST": "cudaHostUnregister cuMemHostUnregister",
+    "RELEASE_PHYSICAL": "cuMemRelease",
+    "CLOSE_FOREIGN": "cudaIpcCloseMemHandle cuIpcCloseMemHandle",
+    "POOL": "cudaMemPoolCreate cudaMemGetMemPool cudaMemGetDefaultMemPool cuMemPoolCreate"
+            " cuMemGetMemPool cuMemGetDefaultMemPool",
+    "POOL_END": "cudaMemPoolDestroy cuMemPoolDestroy",
+    # Addresses, tiles, pools' reserves, and multicast objects, which have no memory of their own.
+    "NONE": "cuMemAddressReserve cuMemAddressFree cuMemMapArrayAsync cudaMemPoolTrimTo"
+            " cuMemPoolTrimTo cuMulticastCreate cuMulticastBindMem cuMulticastBindAddr"
+            " cuMulticastUnbind",
+}
+
 
 @pytest.fixture(scope="session")
 def printed(tmp_path_factory):
@@ -230,13 +262,36 @@ def test_names_are_those_of_the_parameters(recorded):
 
 def test_table_is_what_the_rows_say(printed, recorded):
     table = [line.split("|")[1:] for line in printed if line.startswith("TABLE|")]
-    classes = dict(line.split("|")[1:] for line in printed if line.startswith("ROLE|"))
+    classes = dict(line.split("|")[1:3] for line in printed if line.startswith("ROLE|"))
     expected = [[r.symbol, r.domain.lower(), classes[r.does],
                  "".join(f"{kind.lower()} {label};" for _, kind, label in r.args)]
                 for r in recorded]
     assert [row for row in table if row[1] in ("runtime", "driver")] == expected
     crc = [line for line in printed if line.startswith("CRC|")]
     assert len(crc) == 1 and crc[0] != "CRC|0"
+
+
+def test_who_holds_memory(printed, recorded):
+    """Nobody else gets memory, and who does says how much, and what it is found again by."""
+    roles = {role: memory for role, _, memory in
+             (line.split("|")[1:] for line in printed if line.startswith("ROLE|"))}
+    classes = dict(line.split("|")[1:3] for line in printed if line.startswith("ROLE|"))
+    known = {name: memory for memory, names in MEMORY.items() for name in names.split()}
+    seen = set()
+    for r in recorded:
+        name = re.sub(r"_v\d+$", "", per_thread_base(r.symbol))
+        assert roles[r.does] == known.get(name, "NONE"), r.id
+        assert (classes[r.does] == "alloc") == (name in known), r.id
+        seen.add(name)
+        labels = {label: kind for _, kind, label in r.args}
+        if roles[r.does].startswith("GET_"):
+            assert labels["bytes"] == "BYTES", r.id
+            assert "ptr" in labels or r.does == "ALLOC_PHYSICAL" and "handle" in labels, r.id
+        elif classes[r.does] == "alloc":
+            assert "BYTES" not in labels.values() or roles[r.does] == "NODE_GET", r.id
+        if "FREE" in roles[r.does]:
+            assert "ptr" in labels, r.id
+    assert seen >= known.keys()
 
 
 WRAPPERS = r"""

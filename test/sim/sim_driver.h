@@ -31,6 +31,8 @@ enum {
 #define DRV_RAW(sym, params, body, ...) DRV_AS(sym, sym, 0, params, body, ##__VA_ARGS__)
 #define DRV(sym, params, body, ...)                                                                \
     DRV_AS(sym, sym, 0, params, driver_guard() ?: (body), ##__VA_ARGS__)
+/* The device of the context that is current when the call begins. */
+#define A_DEVICE A_KU("device", context_ordinal())
 /* The name and its per-thread-default-stream variant. */
 #define DRV2(sym, suffix, params, body, ...)                                                       \
     DRV(sym, params, body, ##__VA_ARGS__)                                                          \
@@ -177,6 +179,7 @@ uint64_t driver_serial(void);
 /* sim_driver_context.c */
 CUresult context_current(CUcontext *context);
 CUcontext context_current_or_null(void);
+int context_ordinal(void); /* of the current one; 0 if there is none */
 CUcontext context_check(CUcontext context);
 CUresult context_primary(struct sim_device *device, CUcontext *context);
 CUresult primary_release(CUdevice ordinal, bool reset);

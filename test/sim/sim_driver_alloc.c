@@ -154,30 +154,31 @@ static CUresult ipc_open(CUdeviceptr *ptr, CUipcMemHandle handle)
 
 DRV(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total))
 DRV(cuMemAlloc_v2, (CUdeviceptr * ptr, size_t bytes), allocate(MEMORY_DEVICE, ptr, bytes, 0),
-    A_OUT("ptr", ptr), A_U(bytes))
+    A_OUT("ptr", ptr), A_U(bytes), A_DEVICE)
 DRV(cuMemAllocPitch_v2,
     (CUdeviceptr * ptr, size_t *pitch, size_t width, size_t height, unsigned element),
-    allocate_pitch(ptr, pitch, width, height, element), A_OUT("ptr", ptr), A_U(width), A_U(height))
+    allocate_pitch(ptr, pitch, width, height, element), A_OUT("ptr", ptr), A_U(width), A_U(height),
+    A_DEVICE)
 DRV(cuMemFree_v2, (CUdeviceptr ptr), release(ptr, KINDS_DEVICE, true), A_X(ptr))
 DRV(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr ptr),
     address_range(base, bytes, ptr), A_X(ptr))
 DRV(cuMemAllocHost_v2, (void **ptr, size_t bytes), allocate_host(ptr, bytes, 0), A_OUT("ptr", ptr),
-    A_U(bytes))
+    A_U(bytes), A_DEVICE)
 DRV(cuMemFreeHost, (void *ptr), release((uintptr_t)ptr, KINDS_HOST, false), A_X(ptr))
 DRV(cuMemHostAlloc, (void **ptr, size_t bytes, unsigned flags), allocate_host(ptr, bytes, flags),
-    A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
+    A_OUT("ptr", ptr), A_U(bytes), A_U(flags), A_DEVICE)
 DRV(cuMemHostGetDevicePointer_v2, (CUdeviceptr * device, void *host, unsigned flags),
     host_pointer(device, host), A_X(host))
 DRV(cuMemHostGetFlags, (unsigned *flags, void *host), host_flags(flags, host), A_X(host))
 DRV(cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned flags),
     memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags), A_X(ptr), A_U(bytes),
-    A_U(flags))
+    A_U(flags), A_DEVICE)
 DRV(cuMemHostRegister, (void *ptr, size_t bytes, unsigned flags),
     memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags), A_X(ptr), A_U(bytes),
-    A_U(flags))
+    A_U(flags), A_DEVICE)
 DRV(cuMemHostUnregister, (void *ptr), unregister(ptr), A_X(ptr))
 DRV(cuMemAllocManaged, (CUdeviceptr * ptr, size_t bytes, unsigned flags),
-    allocate_managed(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
+    allocate_managed(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes), A_U(flags), A_DEVICE)
 DRV(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr ptr), ipc_get(handle, ptr), A_X(ptr))
 DRV(cuIpcOpenMemHandle, (CUdeviceptr * ptr, CUipcMemHandle handle, unsigned flags),
     ipc_open(ptr, handle), A_OUT("ptr", ptr))

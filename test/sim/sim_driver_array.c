@@ -150,9 +150,9 @@ static CUresult mipmap_level(CUarray *level, CUmipmappedArray mipmap, unsigned i
 }
 
 DRV(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *desc),
-    array_create_2d(array, desc), A_OUT("array", array))
+    array_create_2d(array, desc), A_OUT("array", array), A_DEVICE)
 DRV(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *desc),
-    array_create(array, desc), A_OUT("array", array))
+    array_create(array, desc), A_OUT("array", array), A_DEVICE)
 DRV(cuArrayDestroy, (CUarray array), array_destroy(array, false), A_X(array))
 DRV(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * desc, CUarray array),
     array_describe_2d(desc, array), A_X(array))
@@ -160,7 +160,7 @@ DRV(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * desc, CUarray array),
     array_describe(desc, array), A_X(array))
 DRV(cuMipmappedArrayCreate,
     (CUmipmappedArray * mipmap, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels),
-    mipmap_create(mipmap, desc, levels), A_OUT("mipmap", mipmap), A_U(levels))
+    mipmap_create(mipmap, desc, levels), A_OUT("mipmap", mipmap), A_U(levels), A_DEVICE)
 DRV(cuMipmappedArrayDestroy, (CUmipmappedArray mipmap), mipmap_destroy(mipmap), A_X(mipmap))
 DRV(cuMipmappedArrayGetLevel, (CUarray * level, CUmipmappedArray mipmap, unsigned index),
     mipmap_level(level, mipmap, index), A_X(mipmap), A_U(index))

@@ -27,6 +27,12 @@ CUcontext context_current_or_null(void)
                                                                                        : NULL;
 }
 
+int context_ordinal(void)
+{
+    CUcontext context = context_current_or_null();
+    return context ? context->device->ordinal : 0;
+}
+
 CUresult context_current(CUcontext *context)
 {
     if (stack.depth == 0)

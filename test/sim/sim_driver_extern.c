@@ -104,6 +104,10 @@ static CUcontext green_check(CUgreenCtx green)
 
 DRV(cuGreenCtxCreate, (CUgreenCtx * green, CUdevResourceDesc desc, CUdevice device, unsigned flags),
     green_create(green, device), A_OUT("ctx", green), A_U(device))
+DRV(cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx green),
+    context &&green_check(green) ? (*context = green_check(green), CUDA_SUCCESS)
+                                 : CUDA_ERROR_INVALID_VALUE,
+    A_OUT("ctx", context), A_X(green))
 DRV(cuGreenCtxDestroy, (CUgreenCtx ctx),
     green_check(ctx) ? primary_release(green_check(ctx)->device->ordinal, false)
                      : CUDA_ERROR_INVALID_HANDLE,

@@ -210,11 +210,12 @@ static CUresult pointer_import(CUdeviceptr *ptr, CUmemoryPool pool,
 }
 
 DRV2(cuMemAllocAsync, _ptsz, (CUdeviceptr * ptr, size_t bytes, CUstream stream),
-     allocate_async(ptr, bytes, NULL, stream, pt), A_OUT("ptr", ptr), A_U(bytes), A_X(stream))
+     allocate_async(ptr, bytes, NULL, stream, pt), A_OUT("ptr", ptr), A_U(bytes), A_X(stream),
+     A_DEVICE)
 DRV2(cuMemAllocFromPoolAsync, _ptsz,
      (CUdeviceptr * ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
      pool ? allocate_async(ptr, bytes, pool, stream, pt) : CUDA_ERROR_INVALID_VALUE,
-     A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream))
+     A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream), A_DEVICE)
 DRV2(cuMemFreeAsync, _ptsz, (CUdeviceptr ptr, CUstream stream), free_async(ptr, stream, pt),
      A_X(ptr), A_X(stream))
 DRV(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props),

@@ -36,6 +36,7 @@
 #define SIM_NAMES_cuCtxGetLimit value, limit
 #define SIM_NAMES_cuCtxGetSharedMemConfig config
 #define SIM_NAMES_cuCtxGetStreamPriorityRange least, greatest
+#define SIM_NAMES_cuCtxFromGreenCtx context, green
 #define SIM_NAMES_cuCtxPopCurrent context
 #define SIM_NAMES_cuCtxPopCurrent_v2 context
 #define SIM_NAMES_cuCtxPushCurrent ctx

@@ -172,12 +172,12 @@ static CUresult old_info(u32 *free_bytes, u32 *total)
                 kind)
 #define COPY_ARGS A_X(dst), A_X(src), A_U(bytes)
 
-DRV(cuMemAlloc, (PTR32 * ptr, u32 bytes), low_allocate(ptr, bytes), A_U(bytes))
+DRV(cuMemAlloc, (PTR32 * ptr, u32 bytes), low_allocate(ptr, bytes), A_U(bytes), A_DEVICE)
 DRV(cuMemAllocPitch, (PTR32 * ptr, u32 *pitch, u32 width, u32 height, u32 element),
-    low_pitch(ptr, pitch, width, height), A_U(width), A_U(height))
+    low_pitch(ptr, pitch, width, height), A_U(width), A_U(height), A_DEVICE)
 DRV(cuMemFree, (PTR32 ptr), low_free(ptr), A_X(ptr))
 DRV(cuMemAllocHost, (void **ptr, u32 bytes), allocate_host(ptr, bytes, 0), A_OUT("ptr", ptr),
-    A_U(bytes))
+    A_U(bytes), A_DEVICE)
 DRV(cuMemGetInfo, (u32 * free_bytes, u32 *total), old_info(free_bytes, total))
 DRV(cuMemcpyHtoD, (PTR32 dst, const void *src, u32 bytes), LINEAR("HtoD", dst, src, NULL, 1),
     COPY_ARGS)
@@ -226,6 +226,6 @@ SET(32, 4, unsigned int)
 #undef SET
 
 DRV(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), old_array(array, desc),
-    A_OUT("array", array))
+    A_OUT("array", array), A_DEVICE)
 DRV(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc),
-    old_array_3d(array, desc), A_OUT("array", array))
+    old_array_3d(array, desc), A_OUT("array", array), A_DEVICE)

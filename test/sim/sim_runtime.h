@@ -50,6 +50,8 @@ extern void *runtime_driver[LOOKUP_COUNT];
     RT_AS(sym, sym, 0, params, body, ##__VA_ARGS__)                                                \
     RT_AS(sym##suffix, sym, 1, params, body, ##__VA_ARGS__)
 
+#define A_DEVICE A_KU("device", runtime_device())
+
 extern pthread_mutex_t runtime_register_lock; /* sim_runtime_register.c */
 
 /* sim_runtime_init.c */

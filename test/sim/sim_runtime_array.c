@@ -94,16 +94,16 @@ RT(cudaMallocArray,
    (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
     unsigned flags),
    array_create(array, desc, (struct cudaExtent){width, height, 0}, flags), A_OUT("array", array),
-   A_U(width), A_U(height))
+   A_U(width), A_U(height), A_DEVICE)
 RT(cudaMalloc3DArray,
    (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
     unsigned flags),
    array_create(array, desc, extent, flags), A_OUT("array", array),
-   A_3("extent", extent.width, extent.height, extent.depth))
+   A_3("extent", extent.width, extent.height, extent.depth), A_DEVICE)
 RT(cudaMallocMipmappedArray,
    (cudaMipmappedArray_t * array, const struct cudaChannelFormatDesc *desc,
     struct cudaExtent extent, unsigned levels, unsigned flags),
-   mipmap_create(array, desc, extent, levels, flags), A_OUT("array", array), A_U(levels))
+   mipmap_create(array, desc, extent, levels, flags), A_OUT("array", array), A_U(levels), A_DEVICE)
 RT(cudaGetMipmappedArrayLevel,
    (cudaArray_t * level, cudaMipmappedArray_const_t array, unsigned index),
    D(cuMipmappedArrayGetLevel, cuMipmappedArrayGetLevel,

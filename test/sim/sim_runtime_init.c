@@ -234,6 +234,24 @@ static cudaError_t device_set(int device)
     return context_bind();
 }
 
+/* Its primary context is made, and does not become current. */
+static cudaError_t device_init(int device)
+{
+    CUcontext context = NULL;
+    int count = 0;
+    CUresult result = D(cuDeviceGetCount, cuDeviceGetCount, 2000)(&count);
+    if (result != CUDA_SUCCESS)
+        return (cudaError_t)result;
+    if (device < 0 || device >= count || device >= RUNTIME_DEVICE_MAX)
+        return cudaErrorInvalidDevice;
+    pthread_mutex_lock(&state.lock);
+    if (!state.primary[device])
+        result = D(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000)(&context, device);
+    state.primary[device] = state.primary[device] ?: context;
+    pthread_mutex_unlock(&state.lock);
+    return (cudaError_t)result;
+}
+
 static cudaError_t device_get(int *device)
 {
     if (!device)
@@ -271,7 +289,7 @@ static cudaError_t device_flags_get(unsigned *flags)
 
 RT_INIT(cudaSetDevice, (int device), device_set(device), A_U(device))
 RT_INIT(cudaGetDevice, (int *device), device_get(device))
-RT_INIT(cudaInitDevice, (int device, unsigned device_flags_, unsigned flags), device_set(device),
+RT_INIT(cudaInitDevice, (int device, unsigned device_flags_, unsigned flags), device_init(device),
         A_U(device))
 RT_INIT(cudaDeviceReset, (void), device_reset())
 RT_INIT(cudaSetDeviceFlags, (unsigned flags), device_flags(flags), A_U(flags))

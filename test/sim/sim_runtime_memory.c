@@ -66,19 +66,20 @@ static cudaError_t pointer_attributes(struct cudaPointerAttributes *out, const v
     return (cudaError_t)result;
 }
 
-RT(cudaMalloc, (void **ptr, size_t bytes), allocate(ptr, bytes), A_OUT("ptr", ptr), A_U(bytes))
+RT(cudaMalloc, (void **ptr, size_t bytes), allocate(ptr, bytes), A_OUT("ptr", ptr), A_U(bytes),
+   A_DEVICE)
 RT(cudaFree, (void *ptr), release(ptr), A_X(ptr))
 RT(cudaMallocHost, (void **ptr, size_t bytes),
    D(cuMemHostAlloc, cuMemHostAlloc, 2020)(ptr, bytes, CU_MEMHOSTALLOC_PORTABLE), A_OUT("ptr", ptr),
-   A_U(bytes))
+   A_U(bytes), A_DEVICE)
 RT(cudaHostAlloc, (void **ptr, size_t bytes, unsigned flags),
    D(cuMemHostAlloc, cuMemHostAlloc, 2020)(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes),
-   A_U(flags))
+   A_U(flags), A_DEVICE)
 RT(cudaFreeHost, (void *ptr), ptr ? D(cuMemFreeHost, cuMemFreeHost, 2000)(ptr) : CUDA_SUCCESS,
    A_X(ptr))
 RT(cudaHostRegister, (void *ptr, size_t bytes, unsigned flags),
    D(cuMemHostRegister_v2, cuMemHostRegister, 6050)(ptr, bytes, flags), A_X(ptr), A_U(bytes),
-   A_U(flags))
+   A_U(flags), A_DEVICE)
 RT(cudaHostUnregister, (void *ptr), D(cuMemHostUnregister, cuMemHostUnregister, 4000)(ptr),
    A_X(ptr))
 RT(cudaHostGetDevicePointer, (void **device, void *host, unsigned flags),
@@ -89,11 +90,11 @@ RT(cudaHostGetFlags, (unsigned *flags, void *host),
    D(cuMemHostGetFlags, cuMemHostGetFlags, 2030)(flags, host), A_X(host))
 RT(cudaMallocManaged, (void **ptr, size_t bytes, unsigned flags),
    D(cuMemAllocManaged, cuMemAllocManaged, 6000)((CUdeviceptr *)ptr, bytes, flags),
-   A_OUT("ptr", ptr), A_U(bytes), A_U(flags))
+   A_OUT("ptr", ptr), A_U(bytes), A_U(flags), A_DEVICE)
 RT(cudaMallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height),
-   allocate_pitch(ptr, pitch, width, height), A_OUT("ptr", ptr), A_U(width), A_U(height))
+   allocate_pitch(ptr, pitch, width, height), A_OUT("ptr", ptr), A_U(width), A_U(height), A_DEVICE)
 RT(cudaMalloc3D, (struct cudaPitchedPtr * ptr, struct cudaExtent extent), allocate_3d(ptr, extent),
-   A_OUT("ptr", ptr), A_KU("bytes", extent.width *extent.height *extent.depth))
+   A_OUT("ptr", ptr), A_KU("bytes", extent.width *extent.height *extent.depth), A_DEVICE)
 RT(cudaMemGetInfo, (size_t * free_bytes, size_t *total),
    D(cuMemGetInfo_v2, cuMemGetInfo, 3020)(free_bytes, total))
 RT(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *ptr),
@@ -115,14 +116,14 @@ RT(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle),
 /* Stream-ordered. */
 RT2(cudaMallocAsync, _ptsz, (void **ptr, size_t bytes, cudaStream_t stream),
     D2(cuMemAllocAsync, cuMemAllocAsync, 11020, 11020)((CUdeviceptr *)ptr, bytes, stream),
-    A_OUT("ptr", ptr), A_U(bytes), A_X(stream))
+    A_OUT("ptr", ptr), A_U(bytes), A_X(stream), A_DEVICE)
 RT2(cudaFreeAsync, _ptsz, (void *ptr, cudaStream_t stream),
     D2(cuMemFreeAsync, cuMemFreeAsync, 11020, 11020)(PTR(ptr), stream), A_X(ptr), A_X(stream))
 RT2(cudaMallocFromPoolAsync, _ptsz,
     (void **ptr, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
     D2(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, 11020)((CUdeviceptr *)ptr, bytes,
                                                                        pool, stream),
-    A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream))
+    A_OUT("ptr", ptr), A_U(bytes), A_X(pool), A_X(stream), A_DEVICE)
 RT(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *props),
    D(cuMemPoolCreate, cuMemPoolCreate, 11020)(pool, (const CUmemPoolProps *)props),
    A_OUT("pool", pool))

@@ -242,6 +242,10 @@ static void test_roles(void **state)
     }
     assert_int_equal(api_functions[API_CODE_cudaEventQuery].cost, COST_QUERY);
     assert_int_equal(api_functions[API_CODE_cudaEventQuery].class, API_SYNC);
+    assert_int_equal(api_functions[API_CODE_cuMemCreate].memory, API_MEMORY_GET_PHYSICAL);
+    assert_int_equal(api_functions[API_CODE_cuMemMap].memory, API_MEMORY_MAP);
+    assert_true(api_gets_memory(API_MEMORY_GET_DEVICE) && api_gets_memory(API_MEMORY_GET_HOST));
+    assert_false(api_gets_memory(API_MEMORY_NONE) || api_gets_memory(API_MEMORY_REGISTER_HOST));
     assert_int_equal(api_domain_of("__cudaLaunchKernel"), API_RUNTIME);
     assert_int_equal(api_domain_of("cuptiFinalize"), API_CUPTI);
     assert_int_equal(api_domain_of("cuInit"), API_DRIVER);
@@ -267,6 +271,12 @@ static void test_functions(void **state)
     assert_string_equal(f->args[1].label, "grid");
     assert_string_equal(function_of(&t, &a, 9999)->name, "function_9999");
     assert_int_equal(function_of(&t, &a, 5)->domain, FUNCTION_DOMAIN_ANY);
+    /* Of a recording without them: a reader knows by its own table what functions do to memory. */
+    const char *got = "cuMemCreate|driver|alloc|bytes:bytes", *other = "cuMemCreate|driver|sync|";
+    assert_int_equal(function_describe(&t, &a, 9, (const uint8_t *)got, strlen(got)), 0);
+    assert_int_equal(function_of(&t, &a, 9)->memory, API_MEMORY_GET_PHYSICAL);
+    assert_int_equal(function_describe(&t, &a, 9, (const uint8_t *)other, strlen(other)), 0);
+    assert_int_equal(function_of(&t, &a, 9)->memory, API_MEMORY_NONE);
     const char *two = "f|runtime|launch|dim3_xy:grid,dim3_z:grid_z,dim3_z:z,dim3_xy:a,dim3_xy:xy";
     const uint64_t words[] = {7 | 70000ull << 32, 9, 5, 6, 8};
     const unsigned kinds[] = {ARG_DIM3, 0, ARG_COUNT, ARG_COUNT, ARG_COUNT};
@@ -297,6 +307,7 @@ static void test_functions(void **state)
         assert_int_equal(f->arg_count, api_functions[i].arg_count);
         assert_int_equal(f->domain, api_functions[i].domain);
         assert_int_equal(f->class, api_functions[i].class);
+        assert_int_equal(f->memory, api_functions[i].memory);
         for (unsigned k = 0; k < f->arg_count; k++)
             assert_int_equal(f->args[k].kind, api_functions[i].args[k].kind);
     }

@@ -106,6 +106,7 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
 /* Green contexts. */
 CUresult cuGreenCtxCreate(CUgreenCtx *, CUdevResourceDesc, CUdevice, sim_u flags);
 CUresult cuGreenCtxDestroy(CUgreenCtx);
+CUresult cuCtxFromGreenCtx(CUcontext *, CUgreenCtx);
 CUresult cuGreenCtxRecordEvent(CUgreenCtx, CUevent);
 CUresult cuGreenCtxWaitEvent(CUgreenCtx, CUevent);
 
