@@ -295,12 +295,51 @@ int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id,
     return 1;
 }
 
+/* Hands it out, marked. */
+static int take(struct correlation_run *run, struct correlated_call *e, unsigned marks,
+                struct correlated_call *found)
+{
+    *found = *e;
+    run->unmatched -= is_unmatched(e) && marks & CORRELATION_MATCHED;
+    e->flags |= (uint16_t)marks;
+    return 1;
+}
+
+/* 0: nobody knows. */
+static uint64_t key_at(struct correlation *c, const struct correlation_run *run, uint32_t index)
+{
+    int error = 0;
+    const struct correlated_call *e =
+        index < run->count ? entry_at(c, run, index, false, &error) : NULL;
+    return e ? key_of(e->process, e->id) : 0;
+}
+
+/* Most work is of the call behind the one that was found last, which is the only one with its key:
+ * that is surely the best. NULL: it is not that, or cannot be read. */
+static struct correlated_call *next_call(struct correlation *c, struct correlation_run *run,
+                                         uint64_t key, uint64_t at_ns)
+{
+    uint32_t next = run->hint + 1;
+    int error = 0;
+    if (key_at(c, run, run->hint) >= key || key_at(c, run, next + 1) <= key)
+        return NULL;
+    struct correlated_call *e = entry_at(c, run, next, true, &error);
+    if (!e || key_of(e->process, e->id) != key || !is_sure(e, at_ns))
+        return NULL;
+    run->hint = next;
+    return e;
+}
+
 /* 1 and the best entry of that key, marked, 0 or an error. */
 static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
                     struct correlated_call *found)
 {
     struct match best = {.run = NULL};
+    struct correlation_run *last = c->run_count ? &c->runs[c->last_run] : NULL;
+    struct correlated_call *next = last ? next_call(c, last, key, at_ns) : NULL;
     int error = 0;
+    if (next)
+        return take(last, next, marks, found);
     for (uint32_t i = 0; i < c->run_count && !(best.run && is_sure(&best.call, at_ns)); i++) {
         error = find_in(c, &c->runs[(c->last_run + i) % c->run_count], key, at_ns, &best);
         if (error < 0)
@@ -312,10 +351,7 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
     if (!e)
         return error;
     c->last_run = (uint32_t)(best.run - c->runs);
-    *found = *e;
-    best.run->unmatched -= is_unmatched(e) && marks & CORRELATION_MATCHED;
-    e->flags |= (uint16_t)marks;
-    return 1;
+    return take(best.run, e, marks, found);
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,

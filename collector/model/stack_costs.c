@@ -104,13 +104,9 @@ static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *w
 
 static uint64_t allocated_bytes(const struct event *e)
 {
-    uint64_t bytes = 0;
-    if (e->function->class != API_ALLOC || e->record->result)
-        return 0;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_BYTES)
-            bytes += e->record->args[i];
-    return bytes;
+    return e->function->class != API_ALLOC || e->record->result
+               ? 0
+               : function_bytes(e->function, e->record);
 }
 
 static int take_slice(void *context, const struct slice *slice)

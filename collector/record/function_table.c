@@ -117,6 +117,8 @@ static int function_cut(struct function *f)
         /* A kind that a later version added is shown as a number. */
         f->args[f->arg_count].kind =
             (uint8_t)word_index(kind, arg_kind_name, ARG_CALL_KIND_COUNT, ARG_COUNT);
+        if (f->args[f->arg_count].kind == ARG_BYTES)
+            f->bytes |= (uint16_t)(1u << f->arg_count);
         f->args[f->arg_count++].label = label;
     }
     for (unsigned i = 0; i < f->arg_count; i++) { /* one without the other is but a number */

@@ -56,6 +56,7 @@ struct function {
     uint8_t arg_count;
     uint8_t does;       /* enum api_role, or API_ROLE_COUNT */
     uint8_t memory;     /* enum api_memory: of this build's own table */
+    uint16_t bytes;     /* bit i: argument i is a number of bytes */
     uint32_t callback;  /* CUPTI's number of it, 0: not known */
     const char *symbol; /* a view of text */
     const char *name;   /* as people know it: of this build's own table, else the symbol */
@@ -63,6 +64,15 @@ struct function {
     char *description;  /* owned: the description itself */
     struct function_arg args[RECORD_ARGS_MAX];
 };
+
+/* How many bytes a call is about, by its arguments. */
+static inline uint64_t function_bytes(const struct function *f, const struct record *r)
+{
+    uint64_t bytes = 0;
+    for (unsigned rest = f->bytes & ((1u << r->arg_count) - 1); rest; rest &= rest - 1)
+        bytes += r->args[__builtin_ctz(rest)];
+    return bytes;
+}
 
 /* The functions of all codes of a process. */
 struct code_list {

@@ -9,15 +9,6 @@ static const char *const directions[] = {"Host-to-Host",         "Host-to-Device
                                          "as the addresses say", "not known"};
 #define DIRECTION_UNKNOWN (sizeof directions / sizeof directions[0] - 1)
 
-static uint64_t bytes_of(const struct event *e)
-{
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_BYTES)
-            bytes += e->record->args[i];
-    return bytes;
-}
-
 static uint64_t kind_of(const struct event *e)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
@@ -50,6 +41,6 @@ int host_rows_take(struct gpu_stats *stats, const struct slice *s)
         api_has_failed(e->function->domain, e->record->result))
         return 0;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    return gpu_stats_count_several(stats, row_of(stats, s), e->end_ns - e->begin_ns, bytes_of(e),
-                                   weight);
+    return gpu_stats_count_several(stats, row_of(stats, s), e->end_ns - e->begin_ns,
+                                   function_bytes(e->function, e->record), weight);
 }

@@ -70,15 +70,6 @@ static struct report_row *row_of(struct report *r, const struct function *f)
     return &r->rows[*number - 1];
 }
 
-static uint64_t call_bytes(const struct event *e)
-{
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_BYTES)
-            bytes += e->record->args[i];
-    return bytes;
-}
-
 static int take_slice(void *context, const struct slice *s)
 {
     struct report *r = context;
@@ -112,7 +103,7 @@ static int take_slice(void *context, const struct slice *s)
         r->errors += weight;
         failures_take(&r->failures, e, row->function, weight);
     } else {
-        uint64_t bytes = call_bytes(e) * weight;
+        uint64_t bytes = function_bytes(e->function, e->record) * weight;
         row->bytes += bytes;
         if (e->function->does == API_DOES_COPY && outermost) {
             r->copy_calls += weight;
