@@ -436,7 +436,7 @@ int finding_gpu_end(struct finding_gpu *g)
 
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
 {
-    int error = work_places_name(&g->wheres);
+    int error = 0;
     for (uint64_t i = 0; error == 0 && i < g->late.count; i++) {
         const struct late_sum *late = spool_at(&g->late, i, false, &error);
         uint64_t waited_ns = 0;

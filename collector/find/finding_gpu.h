@@ -109,8 +109,7 @@ int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 /* Behind the last one. 0 or an error. */
 int finding_gpu_end(struct finding_gpu *g);
 
-/* After that, and after idle_finish: the sums are complete, and places have texts. 0 or an error.
- */
+/* After that, and after idle_finish: the sums are complete. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
 /* The name of what a sum of these findings is of, as people know it; a view or `text`. */

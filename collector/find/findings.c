@@ -217,7 +217,7 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     if (sum)
         made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
     else
-        made->name = idle_place_text(f->walk, row);
+        made->name = idle_place_text(f->walk, &f->idle->lines, row);
     if (row)
         made->thread = thread_of(f->idle->devices[row->device].process, row->thread);
     return made->name ? error : GPUPROF_NO_MEMORY;
@@ -239,14 +239,15 @@ static int add_hang(struct findings *f)
                            .total_ns = h->ns};
     uint64_t begin_ns = f->idle->processes[h->process->index].begin_ns;
     to->window_ns = f->walk->last_ns[h->process->index] - begin_ns;
-    to->rows[to->row_count++] = (struct finding_row){.name = idle_place_text(f->walk, &row),
-                                                     .count = 1,
-                                                     .ns = h->ns,
-                                                     .longest_ns = h->ns,
-                                                     .at_ns = h->begin_ns,
-                                                     .thread = h->thread};
+    to->rows[to->row_count++] =
+        (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
+                             .count = 1,
+                             .ns = h->ns,
+                             .longest_ns = h->ns,
+                             .at_ns = h->begin_ns,
+                             .thread = h->thread};
     f->count++;
-    int error = idle_where_text(f->walk, &row, &to->rows[0].where);
+    int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
     to->where = copy_of(to->rows[0].where, &error);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
@@ -344,7 +345,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
         if (!is_evidence(f, to, place, row))
             continue;
         char **text = &c->texts[c->text_count++];
-        error = idle_where_text(f->walk, row, text);
+        error = idle_where_text(f->walk, &f->idle->lines, row, text);
         c->list[c->count++] =
             (struct candidate){.row = row, .where = *text, .what = UINT64_MAX - i, .ns = row->ns};
     }
@@ -439,7 +440,24 @@ static int compare(const void *left, const void *right)
     return a->kind < b->kind ? -1 : a->kind > b->kind;
 }
 
-int findings_finish(struct findings *f)
+/* Lines are looked up of what is shown alone: of the devices that findings are about. */
+static int name_places(struct findings *f, const struct finding *found, const uint32_t *worst,
+                       const char *symbol_folder)
+{
+    struct place_lines *lines = &f->idle->lines;
+    const struct finding_hang *h = &f->hang;
+    int error = h->process ? place_lines_add(lines, h->process->index, h->place.stack) : 0;
+    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++) {
+        const struct finding_sum *sum = &f->sums.rows[i];
+        if (found[sum->kind].devices && worst[sum->kind] == sum->device)
+            error = work_places_want(&f->gpu.wheres, lines, sum->where);
+    }
+    if (error == 0)
+        error = idle_name(f->idle, symbol_folder);
+    return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);
+}
+
+int findings_finish(struct findings *f, const char *symbol_folder)
 {
     struct finding found[FINDING_KINDS] = {0};
     int settled = finding_gpu_settle(&f->gpu, f->idle);
@@ -457,6 +475,8 @@ int findings_finish(struct findings *f)
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);
     free(waits);
+    if (error == 0)
+        error = name_places(f, found, worst, symbol_folder);
     if (error == 0)
         error = add_hang(f);
     for (unsigned id = 0; error == 0 && id < FINDING_KINDS; id++)

@@ -66,8 +66,9 @@ void findings_release(struct findings *f);
 
 struct consumer findings_consumer(struct findings *f);
 
-/* After the walk and idle_finish: makes the list. 0 or an error. */
-int findings_finish(struct findings *f);
+/* After the walk and idle_finish, instead of idle_name: makes the list, and names the places of
+ * both, so that each file is searched for names once. 0 or an error. */
+int findings_finish(struct findings *f, const char *symbol_folder);
 
 /* Of a struct findings, which may be NULL. (findings_print.c) */
 extern const struct table_info findings_table;

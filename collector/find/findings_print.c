@@ -51,7 +51,7 @@ static void table_begins(struct table *t, enum report_format format)
 {
     const struct findings *f = t->source;
     t->count = f ? f->count : 0;
-    t->is_there = f && (f->count || format == FORMAT_JSON);
+    t->is_there = (f && f->count) || format == FORMAT_JSON;
 }
 
 /* Since the recording's first event. */

@@ -29,6 +29,7 @@ static int start(struct idle *d)
     const struct recording *rec = d->walk->rec;
     idle_ranks_init(&d->ranks);
     spool_init(&d->waits, sizeof(struct wait));
+    place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
     if (!d->processes || !d->threads)
@@ -63,6 +64,7 @@ void idle_release(struct idle *d)
     free(d->devices);
     free(d->totals);
     idle_rows_release(&d->rows);
+    place_lines_release(&d->lines);
     idle_ranks_release(&d->ranks);
     spool_release(&d->waits);
     key_map_release(&d->device_of);
@@ -689,5 +691,16 @@ int idle_finish(struct idle *d)
         for (unsigned k = 0; k < IDLE_CAUSES; k++)
             d->causes[k] += device->causes[k];
     }
-    return error < 0 ? error : idle_totals(d->walk, &d->rows, &d->totals, &d->total_count);
+    return error;
+}
+
+int idle_name(struct idle *d, const char *symbol_folder)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
+        error = place_lines_add(&d->lines, d->rows.list[i].process, d->rows.list[i].place.stack);
+    if (error == 0)
+        error = place_lines_find(&d->lines, symbol_folder);
+    return error < 0 ? error
+                     : idle_totals(d->walk, &d->lines, &d->rows, &d->totals, &d->total_count);
 }

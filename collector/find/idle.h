@@ -6,9 +6,9 @@
  * rules). All sums are right to the nanosecond. Nothing is said of the time in which recording was
  * stopped and no work was seen.
  *
- * Memory: idle_rows.h, idle_thread.h, 8 bytes a thread and 192 a process; 400 bytes a device of a
- * process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at
- * most; later ones are not known. Waits for other ranks lie in a spool.
+ * Memory: idle_rows.h, idle_thread.h, place_lines.h, 8 bytes a thread and 192 a process; 400 bytes
+ * a device of a process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(),
+ * IDLE_PAUSES_MAX at most; later ones are not known. Waits for other ranks lie in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H
@@ -17,6 +17,7 @@
 #include "find/idle_gap.h"
 #include "find/idle_place.h"
 #include "find/idle_ranks.h"
+#include "find/place_lines.h"
 #include "model/event_walk.h"
 #include "table/table.h"
 
@@ -72,7 +73,8 @@ struct idle {
     uint32_t device_count;
     uint32_t device_capacity;
     struct idle_rows rows;
-    struct idle_total *totals; /* owned; the largest first, once finished */
+    struct place_lines lines;  /* of its places, and of who adds to them before idle_name */
+    struct idle_total *totals; /* owned; the largest first, once named */
     uint32_t total_count;
     uint64_t window_ns; /* of all devices, and so the next ones */
     uint64_t parts[IDLE_BUSY_PARTS];
@@ -98,11 +100,14 @@ void idle_release(struct idle *d);
 struct consumer idle_consumer(struct idle *d);
 
 /*
- * After the walk: names the places, and adds up. Where it had to guess and was wrong, goes through
+ * After the walk: adds up. Where it had to guess and was wrong, goes through
  * all once more; the losses of the walk stay as they are. 0, or an error, after a line on stderr if
  * it is the walk's.
  */
 int idle_finish(struct idle *d);
+
+/* After that: names the places, with lines by `symbol_folder` (symbols.h). 0 or an error. */
+int idle_name(struct idle *d, const char *symbol_folder);
 
 /*
  * After that: for how much of the time between the two the device at that place communicated, as

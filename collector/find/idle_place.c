@@ -8,9 +8,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
-#include "frame.h"
 #include "read/process_title.h"
-#include "symbol/own_line.h"
 
 bool idle_says_loading(const char *name)
 {
@@ -66,47 +64,24 @@ static const char *name_of(const struct walk *w, const struct idle_row *row, cha
                                               : "not known";
 }
 
-/* The innermost of the stack's lines in Python that is the user's own; NULL: none. */
-static const struct stack_place *own_line(const struct stack_table *t, const struct idle_row *row)
+char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
-    uint64_t words[FRAME_COUNT_MAX];
-    const struct recorded_stack *stack = stack_table_stack(t, row->process, row->place.stack);
-    uint32_t count = stack ? stack_table_words(t, stack, words) : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct stack_place *place =
-            frame_kind(words[i]) == FRAME_PYTHON
-                ? stack_table_place(t, row->process, frame_python(words[i]))
-                : NULL;
-        if (place && place->file && own_python_file(place->file->raw))
-            return place;
-    }
-    return NULL;
-}
-
-static char *line_text(const struct stack_place *line)
-{
-    char *text = NULL;
-    if (asprintf(&text, "%s (%s:%u)", line->function ? line->function->shown : "?",
-                 path_base(line->file->raw), line->line) < 0)
-        return NULL;
-    char *clean = json_line(text);
-    free(text);
-    return clean;
-}
-
-char *idle_place_text(const struct walk *w, const struct idle_row *row)
-{
-    const struct stack_place *line = row->place.stack ? own_line(&w->survey.stacks, row) : NULL;
     char made[32];
-    return line ? line_text(line) : json_line(name_of(w, row, made));
+    const char *line;
+    if (place_line(lines, row->process, row->place.stack, &line) < 0)
+        return NULL;
+    return json_line(line ? line : name_of(w, row, made));
 }
 
-int idle_where_text(const struct walk *w, const struct idle_row *row, char **text)
+int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
+                    char **text)
 {
-    const struct stack_place *line = row->place.stack ? own_line(&w->survey.stacks, row) : NULL;
+    const char *line;
+    int error = place_line(lines, row->process, row->place.stack, &line);
     const struct kernel_name *name = line ? NULL : around(w, row);
-    *text = line ? line_text(line) : name ? json_line(name->shown) : NULL;
-    return *text || (!line && !name) ? 0 : GPUPROF_NO_MEMORY;
+    const char *known = line ? line : name ? name->shown : NULL;
+    *text = known ? json_line(known) : NULL;
+    return known && !*text ? GPUPROF_NO_MEMORY : error;
 }
 
 static int by_cause_and_place(const void *left, const void *right)
@@ -121,8 +96,8 @@ static int by_ns(const void *left, const void *right)
     return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : by_cause_and_place(left, right);
 }
 
-int idle_totals(const struct walk *w, const struct idle_rows *rows, struct idle_total **made,
-                uint32_t *count)
+int idle_totals(const struct walk *w, struct place_lines *lines, const struct idle_rows *rows,
+                struct idle_total **made, uint32_t *count)
 {
     struct idle_total *totals = calloc(rows->count + 1u, sizeof *totals);
     *made = totals;
@@ -131,7 +106,7 @@ int idle_totals(const struct walk *w, const struct idle_rows *rows, struct idle_
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct idle_row *row = &rows->list[i];
-        char *place = idle_place_text(w, row);
+        char *place = idle_place_text(w, lines, row);
         if (!place)
             return GPUPROF_NO_MEMORY;
         totals[(*count)++] = (struct idle_total){.cause = (enum idle_cause)row->cause,

@@ -4,6 +4,7 @@
 #define GPUPROF_COLLECTOR_IDLE_PLACE_H
 
 #include "find/idle_rows.h"
+#include "find/place_lines.h"
 #include "model/event_walk.h"
 
 /* What is of one cause and place, in all processes. */
@@ -18,16 +19,18 @@ struct idle_total {
 /* Does a range of this name say that data is loaded in it? */
 bool idle_says_loading(const char *name);
 
-/* The place in new memory, after the walk: "train (train.py:17)", an operator, a range, a function;
- * NULL: no memory. */
-char *idle_place_text(const struct walk *walk, const struct idle_row *row);
+/* The place in new memory, once lines have been looked up: "train (train.py:17)", an operator, a
+ * range, a function; NULL: no memory. */
+char *idle_place_text(const struct walk *walk, struct place_lines *lines,
+                      const struct idle_row *row);
 
 /* Likewise, but *text is NULL where it is no line, no operator and no range. 0 or
  * GPUPROF_NO_MEMORY. */
-int idle_where_text(const struct walk *walk, const struct idle_row *row, char **text);
+int idle_where_text(const struct walk *walk, struct place_lines *lines, const struct idle_row *row,
+                    char **text);
 
 /* Adds up the rows by cause and place, the largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
-int idle_totals(const struct walk *walk, const struct idle_rows *rows, struct idle_total **totals,
-                uint32_t *count);
+int idle_totals(const struct walk *walk, struct place_lines *lines, const struct idle_rows *rows,
+                struct idle_total **totals, uint32_t *count);
 
 #endif

@@ -49,9 +49,9 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
 static void devices_begin(struct table *t, enum report_format format)
 {
     const struct idle *d = t->source;
-    (void)format;
-    t->is_there = d && d->device_count;
-    t->count = t->is_there ? d->device_count : 0;
+    bool has_devices = d && d->device_count;
+    t->is_there = has_devices || format == FORMAT_JSON;
+    t->count = has_devices ? d->device_count : 0;
 }
 
 static struct cell device_name(const struct idle_device *device)
@@ -118,9 +118,9 @@ static const struct column place_columns[PLACE_COLUMNS] = {
 static void places_begin(struct table *t, enum report_format format)
 {
     const struct idle *d = t->source;
-    (void)format;
-    t->is_there = d && d->device_count;
-    t->count = t->is_there ? d->total_count : 0;
+    bool has_devices = d && d->device_count;
+    t->is_there = has_devices || format == FORMAT_JSON;
+    t->count = has_devices ? d->total_count : 0;
 }
 
 static void fill_place(const struct table *t, uint32_t index, enum report_format format,
@@ -155,6 +155,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
              {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
      .csv_count = 2,
+     .json_empty = "[]",
      .begin = devices_begin,
      .row = fill_device},
     {.name = "idle",
@@ -166,6 +167,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
      .csv = {{CSV_IDLE, NULL, CAUSE, 0, {COUNT, TOTAL, [FIELD_MAX] = LONGEST}}},
      .csv_count = 1,
+     .json_empty = "[]",
      .begin = places_begin,
      .row = fill_place},
 };

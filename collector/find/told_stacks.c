@@ -25,7 +25,7 @@ void told_stacks_release(struct told_stacks *t)
 int told_stacks_add(struct told_stacks *t, const struct stack_table *all, uint32_t process,
                     uint32_t stack)
 {
-    return stack ? stack_table_pick(&t->few.stacks, all, process, stack) : 0;
+    return stack ? stack_table_pick(&t->few.stacks, all, process, stack, NULL) : 0;
 }
 
 int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
@@ -56,11 +56,16 @@ bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
 
 char *told_stack_line(const struct told_stacks *t, uint32_t node)
 {
-    uint32_t own = node;
-    while (own && !own_frame(call_tree_frame(&t->tree, own)))
-        own = call_tree_node(&t->tree, own)->parent;
+    uint32_t own = 0;
     if (!node)
         return NULL;
+    for (uint32_t n = node; n; n = call_tree_node(&t->tree, n)->parent) {
+        const struct shown_frame *f = call_tree_frame(&t->tree, n);
+        bool is_own = own_frame(f), has_line = is_own && f->file && f->line;
+        own = has_line || (is_own && !own) ? n : own;
+        if (has_line) /* as place_lines.c has it */
+            break;
+    }
     return strdup(call_tree_frame(&t->tree, own ? own : node)->label);
 }
 

@@ -32,8 +32,9 @@ uint32_t told_stack_node(struct told_stacks *t, uint32_t process, uint32_t stack
 bool told_stack_is_python(const struct told_stacks *t, uint32_t node);
 
 /*
- * In new memory, NULL if there is none: the innermost line of the user's own, or else the innermost
- * frame; all frames, each behind a line break; all of them as a list in JSON.
+ * In new memory, NULL if there is none: the innermost line of the user's own, or else the user's
+ * innermost function, or else the innermost frame; all frames, each behind a line break; all of
+ * them as a list in JSON.
  */
 char *told_stack_line(const struct told_stacks *t, uint32_t node);
 char *told_stack_text(const struct told_stacks *t, uint32_t node);

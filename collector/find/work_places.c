@@ -117,12 +117,22 @@ int work_places_known(struct work_places *p, uint32_t *number)
     return error;
 }
 
-int work_places_name(struct work_places *p)
+int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number)
+{
+    struct work_place *place = number && number <= p->count ? &p->list[number - 1] : NULL;
+    if (!place || place->is_wanted)
+        return 0;
+    place->is_wanted = true;
+    return place_lines_add(lines, place->process, place->place.stack);
+}
+
+int work_places_name(struct work_places *p, struct place_lines *lines)
 {
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->count; i++) {
         const struct idle_row row = {.place = p->list[i].place, .process = p->list[i].process};
-        error = idle_where_text(p->walk, &row, &p->list[i].text);
+        if (p->list[i].is_wanted)
+            error = idle_where_text(p->walk, lines, &row, &p->list[i].text);
     }
     return error;
 }

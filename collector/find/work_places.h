@@ -12,6 +12,7 @@
 #include "base/key_map.h"
 #include "base/spool.h"
 #include "find/idle_rows.h"
+#include "find/place_lines.h"
 #include "model/event_walk.h"
 
 #define WORK_PLACES_MAX (1u << 16)
@@ -20,7 +21,8 @@
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
-    char *text;       /* owned; NULL: nothing is known after all */
+    bool is_wanted;
+    char *text; /* owned; NULL: nothing is known after all */
 };
 
 struct work_places {
@@ -54,10 +56,13 @@ int work_places_tied(struct work_places *p, const struct slice *s);
 /* Behind the walk: the number of the place, now that all are known. 0 or an error. */
 int work_places_known(struct work_places *p, uint32_t *number);
 
-/* Likewise, once: makes the texts. 0 or GPUPROF_NO_MEMORY. */
-int work_places_name(struct work_places *p);
+/* After that: that place's text is wanted, and so is its line. 0 or GPUPROF_NO_MEMORY. */
+int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number);
 
-/* For people, as idle_place.h has it; NULL: not known. A view. */
+/* Once lines have been looked up: makes those texts. 0 or GPUPROF_NO_MEMORY. */
+int work_places_name(struct work_places *p, struct place_lines *lines);
+
+/* For people, as idle_place.h has it; NULL: not known, or not wanted. A view. */
 const char *work_places_text(const struct work_places *p, uint32_t number);
 
 #endif

@@ -244,7 +244,7 @@ static int pick_place(struct stack_table *to, const struct stack_table *from, st
 }
 
 int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
-                     uint32_t number)
+                     uint32_t number, stack_keeps_fn *keeps)
 {
     const struct recorded_stack *stack = stack_table_stack(from, process, number);
     uint64_t words[FRAME_COUNT_MAX];
@@ -254,9 +254,12 @@ int stack_table_pick(struct stack_table *to, const struct stack_table *from, uin
     struct recorded_stack copy = *stack;
     uint32_t count = stack_table_words(from, stack, words);
     int error = 0;
-    copy.frame = 0;
+    copy.frame = copy.count = 0;
     for (uint32_t i = count; error == 0 && i > 0; i--) {
         uint64_t word = words[i - 1];
+        if (keeps && !keeps(from, process, word))
+            continue;
+        copy.count++;
         if (frame_kind(word) == FRAME_MODULE)
             error = pick_module(to, from, (struct key){process, frame_module(word), 0});
         else if (frame_kind(word) == FRAME_PYTHON)

@@ -85,10 +85,12 @@ int stack_table_take(struct stack_table *t, const struct event *e);
 
 /*
  * Adds a stack of `from`, which must stay, with what its frames mean: so that names are looked up
- * for a few stacks, not for all. 0 or GPUPROF_NO_MEMORY.
+ * for a few stacks, not for all, and (`keeps`, if not NULL) for those of its frames alone that it
+ * says. 0 or GPUPROF_NO_MEMORY.
  */
+typedef bool stack_keeps_fn(const struct stack_table *from, uint32_t process, uint64_t word);
 int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
-                     uint32_t number);
+                     uint32_t number, stack_keeps_fn *keeps);
 
 /* The stack's frames, innermost first; their number. */
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,

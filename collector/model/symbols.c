@@ -524,7 +524,8 @@ static void prepare_debuginfod(struct symbols *s)
         seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
 }
 
-int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder)
+int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder,
+                   bool is_casual)
 {
     struct symbols *s = *made = calloc(1, sizeof *s);
     if (!s)
@@ -542,12 +543,13 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
     else if (folder && !S_ISDIR(status.st_mode))
         message("--symbols: %s: is not a folder", folder);
     s->folder = absolute ? absolute : folder;
-    prepare_debuginfod(s);
+    if (!is_casual)
+        prepare_debuginfod(s);
     s->module_objects = calloc(table->module_count + 1u, sizeof *s->module_objects);
     int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
     if (error == 0)
         error = resolve(s);
-    if (error == 0)
+    if (error == 0 && !is_casual)
         say(s);
     free(absolute);
     s->folder = NULL;

@@ -39,9 +39,11 @@ struct symbols;
 /*
  * Looks up every address of the table, which must stay. `folder` (NULL: none) holds binaries, a
  * .build-id tree or a system's root, and is searched behind the recorded paths. What was not found
- * is said on stderr. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
+ * is said on stderr, unless `is_casual`: then nobody has asked for names, and debuginfod is not
+ * asked either. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
  */
-int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder);
+int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder,
+                   bool is_casual);
 void symbols_free(struct symbols *s);
 
 /* What is at the frame's address (frame.h), innermost first; NULL: nothing is known. */

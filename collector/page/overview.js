@@ -51,8 +51,8 @@ function drawEvidence(rows) {
 }
 
 function drawFindings(box) {
-  if (!tableOf("findings")) return;
   const found = rowsOf("findings");
+  if (!found.length && !rowsOf("gpu_time").length) return;
   add(box, el("h3", {}, "What to mend first"));
   if (!found.length) {
     add(box, el("p", {class: "none"}, "Nothing stands out: no cost is above its threshold."));

@@ -150,10 +150,11 @@ static int complete(struct report *r, const struct report_wish *wish)
         error = make_source(r, wish);
     if (error == 0 && r->idle)
         error = idle_finish(r->idle);
+    const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
     if (error == 0)
-        error = hang_finish(&r->hang, r->walk.ns_max ? SYMBOLS_OFF : wish->symbols);
+        error = hang_finish(&r->hang, symbols);
     if (error == 0 && r->findings)
-        error = findings_finish(r->findings);
+        error = findings_finish(r->findings, symbols);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 

@@ -77,13 +77,30 @@ static bool is_of_system(const char *path)
            begins(path, "/opt/") || begins(path, "/nix/") || is_in_library(path);
 }
 
+/* Wherever they lie: some people install them for themselves alone. */
+static bool is_known_library(const char *name)
+{
+    static const char *const names[] = {
+        "libc.",      "libc-",        "libm.",    "libpthread",    "libdl.",      "libstdc++",
+        "libc++",     "libgcc_s",     "libgomp",  "ld-linux",      "libcuda.",    "libcudart",
+        "libcudnn",   "libcublas",    "libcufft", "libcurand",     "libcusolver", "libcusparse",
+        "libcupti",   "libnccl",      "libnvrtc", "libnvToolsExt", "libtorch",    "libc10",
+        "libgpuprof", "libnvJitLink",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (begins(name, names[i]))
+            return true;
+    return false;
+}
+
 /* A program is its user's wherever it is installed, unless it is Python itself. */
-static bool own_module(const char *path)
+bool own_module(const char *path)
 {
     const char *name = path_base(path);
     bool is_python = begins(name, "python") || begins(name, "libpython") || begins(name, "pypy");
     bool is_library = strstr(name, ".so") != NULL;
-    return !is_python && path[0] != '[' && !(is_library && is_of_system(path));
+    return !is_python && path[0] != '[' &&
+           !(is_library && (is_of_system(path) || is_known_library(name)));
 }
 
 bool own_frame(const struct shown_frame *f)

@@ -18,10 +18,13 @@
  */
 bool own_python_file(const char *path);
 
+/* Is it the program, or a shared library that is not the system's, nor CUDA's, nor Python's, nor a
+ * package's, nor ours? */
+bool own_module(const char *path);
+
 /*
- * Is it a line of Python of the user's own, or a function in C or C++ of the program or of a shared
- * library that is not the system's, nor CUDA's, nor Python's, nor a package's? What is no such
- * place (a range, a call, a mark) is not.
+ * Is it a line of Python of the user's own, or a function in C or C++ of such a module, but for
+ * what headers of the system bring in? What is no such place (a range, a call, a mark) is not.
  */
 bool own_frame(const struct shown_frame *f);
 

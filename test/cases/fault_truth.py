@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import re
 import signal
 
 import conftest
@@ -178,9 +179,11 @@ FAULTY = {"launch-blocking": {"CUDA_LAUNCH_BLOCKING": 1}}
 
 class Run:
     """One scene, what its processes said of themselves, and their logs, by rank.
-    `options` are those of gpuprof run, under which it is recorded; None: it is not."""
+    `options` are those of gpuprof run, under which it is recorded; None: it is not. `program` is
+    faults.py, or what was built of `source`."""
 
-    def __init__(self, folder, scene, *words, options=None):
+    def __init__(self, folder, scene, *words, options=None,
+                 program=(PYTHON, toolchain.SOURCES / "faults.py"), source="faults.py"):
         self.data, log, meet = folder / "data", folder / "log", folder / "meet"
         log.mkdir()
         meet.mkdir()
@@ -188,7 +191,7 @@ class Run:
         settings = {**WORLD, **SETTINGS.get(scene, {}), **({} if words else FAULTY.get(scene, {})),
                     "SIMCUDA_LOG": log, "SIMCUDA_NCCL": folder / "board", "MEET": meet,
                     "LD_LIBRARY_PATH": f"{toolchain.SIM}:{torch}"}
-        command = [PYTHON, toolchain.SOURCES / "faults.py", scene, *words]
+        command = [*program, scene, *words]
         if options is not None:
             command = [conftest.ROOT / "scripts" / "gpuprof", "run", "--quiet", "-o", self.data,
                        *options, "--", *command]
@@ -199,7 +202,9 @@ class Run:
         self.said = {one["pid"]: one for one in said}
         found = {process.pid: process for process in map(Process, log.iterdir())}
         self.processes = [found[pid] for pid in self.said]
-        self.lines = [f"faults.py:{line}" for line in said[0]["lines"]]
+        text = (toolchain.SOURCES / source).read_text().splitlines()
+        self.lines = [f"{source}:{number}" for number, line in enumerate(text, 1)
+                      if re.search(rf"(#|//) fault {scene}$", line)]
 
     def start_up(self, process):
         """From its begin to its first work."""

@@ -124,6 +124,33 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
         assert sum(row["ns"] for row in first["evidence"]) == first["ns"]
 
 
+@pytest.mark.parametrize("scene, debug", (
+    ("launch-bound", "-g"), ("pageable-copies", "-g"), ("allocation-churn", "-g"),
+    ("sync-in-loop", "-g"), ("sync-in-loop", "-g0"), ("hang", "-g")))
+def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
+    """The line of the program; of one without debugging information, the function."""
+    program = toolchain.build("faults.c", *toolchain.DRIVER, debug)
+    run = fault.Run(tmp_path, scene, options=["--backtrace=launch,sync,copy,alloc"],
+                    program=[program], source="faults.c")
+    done = run_collector("report", "--format=json", run.data)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    first = told["findings"][0]
+    assert first["id"] == scene
+    function = scene.replace("-", "_")
+    places = [f"{function} ({line})" for line in run.lines]
+    if debug == "-g0":
+        places = [f"{function} ({program.name})"]
+    assert first["where"] in places and first["evidence"][0]["where"] in places
+    if scene == "hang":
+        assert [call["line"] for call in told["open_calls"]] == [first["where"]]
+        return
+    cost, cause, _ = FAULTS[scene]
+    assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
+    idle = [row["place"] for row in told["idle"] if row["cause"] == (cause or "copy")]
+    assert idle[0] in places
+
+
 @pytest.mark.parametrize("scene", [*FAULTS, "repeated-upload", "hang"])
 def test_what_is_done_right_has_no_finding(run_collector, tmp_path, scene):
     for attempt in range(ATTEMPTS):  # until the machine has let it be

@@ -147,8 +147,17 @@ def test_host_only(collector, make_stacks, run_verb):
     assert found["GPU"] == ["rows absent: no CUPTI"] and "GPU time" not in found
     assert found["calls"] == [" 95.9%    7.000 us  1 x cudaMalloc",
                               "  4.1%      300 ns  1 x cudaFree"]
-    overview = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]
+    report = json.loads(run_verb("report", "--format=json", data).stdout)
+    overview = report["overview"]
     assert overview["gpu_time"] is None is overview["idle"] and overview["devices"] == 0
+    assert report["gpu_time"] == report["idle"] == report["findings"] == overview["findings"] == []
+
+
+def test_json_of_a_recording_without_gpu(make_stacks, run_verb):
+    """Keys do not come and go."""
+    report = json.loads(run_verb("report", "--format=json", make_stacks(
+        "process 0", "call cudaMalloc 1000 7000 1 0 4096")).stdout)
+    assert report["gpu_time"] == report["idle"] == report["findings"] == []
 
 
 def test_json(make_stacks, run_verb):
