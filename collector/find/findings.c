@@ -208,10 +208,11 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     char text[GPU_TITLE_BYTES];
     const struct finding_sum *sum = e->longest.sum;
     const struct idle_row *row = e->longest.row;
+    uint64_t longest = longest_ns(&e->longest);
     int error = 0;
     *made = (struct finding_row){.count = e->count,
                                  .ns = e->ns,
-                                 .longest_ns = longest_ns(&e->longest),
+                                 .longest_ns = longest < e->ns ? longest : e->ns,
                                  .at_ns = sum ? sum->at_ns : row->longest_at_ns,
                                  .where = copy_of(e->where, &error)};
     if (sum)
@@ -360,6 +361,17 @@ static void candidates_release(struct candidates *c)
     free(c->list);
 }
 
+/* Has what is evidence more than the finding costs (not all copies would fit beside kernels, and
+ * several ranks wait for one), each has its share of that. */
+static void share_out(struct candidates *c, uint64_t ns)
+{
+    unsigned __int128 all = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        all += c->list[i].ns;
+    for (uint32_t i = 0; all > ns && i < c->count; i++)
+        c->list[i].ns = (uint64_t)((unsigned __int128)c->list[i].ns * ns / all);
+}
+
 static int add_rows(const struct findings *f, struct finding *to, uint32_t place)
 {
     struct evidence kept[FINDING_ROWS] = {0};
@@ -367,6 +379,7 @@ static int add_rows(const struct findings *f, struct finding *to, uint32_t place
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
     const struct candidate *next = all.list, *end = all.list + all.count;
+    share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
         to->where = copy_of(most_of(next, end), &error);

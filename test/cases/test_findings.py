@@ -26,8 +26,15 @@ def fixture_found(run_verb, make_records):
     """found(JOB, ...): the findings of a report on these processes."""
     def run(*jobs, name="data"):
         folder = make_records((line for job in jobs for line in job.lines()), name=name)
-        return json.loads(run_verb("report", "--format=json", "--table=findings",
+        rows = json.loads(run_verb("report", "--format=json", "--table=findings",
                                    folder).stdout)["findings"]
+        for row in rows:  # what is shown for it is part of it
+            told = [evidence["ns"] for evidence in row["evidence"]]
+            assert sum(told) <= row["ns"], row
+            if len(told) < 3 and row["id"] != "hang":  # and all of it, but for what was rounded
+                assert sum(told) > row["ns"] - 8, row
+            assert all(one["longest_ns"] <= one["ns"] for one in row["evidence"])
+        return rows
     return run
 
 
@@ -160,6 +167,23 @@ def test_hang(run_collector, tmp_path):
     assert "cuStreamSynchronize" in row["name"] or run.lines[0] in row["name"]
     assert row["tid"] == run.processes[0].pid
     assert sum(other["ns"] for other in others) + first["ns"] <= first["window_ns"]
+
+
+def test_evidence_is_no_more_than_the_cost(found):
+    """More copies than would fit beside kernels; three ranks that wait for a fourth."""
+    job = Job()
+    for memory in (made_findings.TO_DEVICE, TO_HOST):
+        job.copy(700 * MS, PINNED, memory)
+        job.fill(job.now + 100 * MS)
+    row, = (row for row in found(job) if row["id"] == "one-stream")
+    assert row["ns"] == 200 * MS and [one["ns"] for one in row["evidence"]] == [100 * MS] * 2
+    jobs = [Job(RANK + i) for i in range(4)]
+    for late, job in enumerate(jobs):
+        job.kernel(PLAIN, 800 * MS + (late == 3) * 400 * MS)
+        job.kernel(NCCL, 150 * MS + (late != 3) * 400 * MS)
+    row, = (row for row in found(*jobs, name="ranks") if row["id"] == "straggler")
+    assert row["rank"] == str(RANK + 3) and len(row["evidence"]) == 3
+    assert row["ns"] == pytest.approx(400 * MS, rel=0.01)
 
 
 @pytest.mark.parametrize("share, count", ((45, 0), (55, 2)))
