@@ -123,6 +123,9 @@ enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0 };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 typedef enum CUmemAllocationType_enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
+typedef enum CUmemAllocationHandleType_enum {
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1
+} CUmemAllocationHandleType;
 typedef enum CUstreamCaptureMode_enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0 } CUstreamCaptureMode;
 typedef enum CUgraphRecaptureStatus_enum { CU_GRAPH_RECAPTURE_ERROR = 2 } CUgraphRecaptureStatus;
 typedef enum CUdriverProcAddressQueryResult_enum {
@@ -265,6 +268,21 @@ struct cudaExternalMemoryBufferDesc {
     unsigned int opaque_flags;
 };
 typedef struct cudaExternalMemoryBufferDesc CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+struct cudaMemAllocNodeParams {
+    struct cudaMemPoolProps poolProps;
+    const void *opaque_descs;
+    size_t opaque_desc_count;
+    size_t bytesize;
+    void *dptr;
+};
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
+    CUmemPoolProps poolProps;
+    const void *opaque_descs;
+    size_t opaque_desc_count;
+    size_t bytesize;
+    CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
 
 typedef struct CUmemAllocationProp_st {
     unsigned int opaque_types[2];

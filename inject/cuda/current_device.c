@@ -100,9 +100,6 @@ void device_replace(const void *context)
 
 void device_drop(const void *context)
 {
-    _Atomic uint64_t *slot;
     if (stack.depth && stack.depth <= STACK_MAX && stack.contexts[stack.depth - 1] == context)
         device_pop();
-    if (find(context, &slot))
-        atomic_store_explicit(slot, 0, memory_order_relaxed);
 }

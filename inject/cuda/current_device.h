@@ -31,7 +31,7 @@ void device_push(const void *context);
 void device_replace(const void *context);
 void device_pop(void);
 
-/* It is destroyed: it is popped where it is this thread's current one, and means nothing more. */
+/* It is destroyed: popped, where it is this thread's current one. */
 void device_drop(const void *context);
 
 #endif

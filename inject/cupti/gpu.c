@@ -257,6 +257,11 @@ void gpu_turn(void)
     quiet_end(&quiet);
 }
 
+void gpu_context_goes(void)
+{
+    gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
 void gpu_end(uint64_t ns)
 {
     gpu_flush_is_last();

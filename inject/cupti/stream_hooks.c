@@ -7,26 +7,11 @@
  */
 #include "cuda/capture.h"
 #include "cuda/cuda_abi.h"
-#include "cuda/current_device.h"
-#include "cupti/gpu_drain.h"
 #include "hook/hook_real.h"
 
 /* Prototypes of what is exported: no header of ours declares CUDA's functions. */
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
 #include "api/api.def"
-
-/* A context goes: with it what CUPTI still holds of it. */
-static void all_goes(void)
-{
-    capture_drop_all();
-    gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]);
-}
-
-static void context_goes(CUcontext context)
-{
-    device_drop(context);
-    all_goes();
-}
 
 #define DROPS(symbol, returns, missing, params, names, drop)                                       \
     EXPORT returns symbol params                                                                   \
@@ -43,13 +28,8 @@ static void context_goes(CUcontext context)
 /* clang-format off */
 RUNTIME_DROPS(cudaStreamDestroy, (cudaStream_t stream), (stream),
               capture_drop_stream((uintptr_t)stream))
-RUNTIME_DROPS(cudaDeviceReset, (void), (), all_goes())
 DRIVER_DROPS(cuStreamDestroy, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
 DRIVER_DROPS(cuStreamDestroy_v2, (CUstream hStream), (hStream),
              capture_drop_stream((uintptr_t)hStream))
-DRIVER_DROPS(cuCtxDestroy, (CUcontext ctx), (ctx), context_goes(ctx))
-DRIVER_DROPS(cuCtxDestroy_v2, (CUcontext ctx), (ctx), context_goes(ctx))
-DRIVER_DROPS(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), all_goes())
-DRIVER_DROPS(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), all_goes())
 /* clang-format on */

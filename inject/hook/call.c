@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hook/call.h"
 
+#include "cuda/current_device.h"
 #include "hook/moved.h"
 #include "hook/pass_by.h"
 #include "hook/resolve.h"
@@ -211,6 +212,14 @@ static const uint64_t *word_of(const struct call_site *site, const uint64_t *wor
         if (site->kinds[i] == kind)
             return &words[i];
     return NULL;
+}
+
+void call_resets(const struct call_site *site, const uint64_t *words)
+{
+    const uint64_t *context = word_of(site, words, ARG_HANDLE);
+    if (context)
+        device_drop((const void *)(uintptr_t)*context);
+    FEATURES_DO(context_goes, ());
 }
 
 /* Follows stream captures. True: the call's work was recorded into a graph. */

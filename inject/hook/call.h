@@ -73,6 +73,10 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
                 uintptr_t caller);
 int call_end(struct call *c, const struct call_site *site, int result, const uint64_t *words);
 
+/* Before a call of a role that resets memory, recorded or not. Afterwards it would be too late: the
+ * handles may be another thread's new ones, and an error may be an earlier call's. */
+void call_resets(const struct call_site *site, const uint64_t *words);
+
 /* The same from the time `end` on, for a call that call_open began; returns `result`. */
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
                     const uint64_t *words);

@@ -101,6 +101,9 @@ enum hook_missing {
 #define DIM3_LOW(name)  name##_xy
 #define DIM3_HIGH(name) ((uint32_t)(name##_z))
 
+/* All that is in a context goes: the long way sees to that. */
+#define IS_RESET(does) ((int)API_MEMORY_OF_##does == (int)API_MEMORY_RESET)
+
 /* Outside of all calls there is none: an exception may have passed by who was to put it back. */
 #define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)
 
@@ -121,6 +124,9 @@ enum hook_missing {
             resolve(API_CODE_##id, API_##domain, #symbol, gp_caller, &gp_unbound);                 \
         if (unlikely(!gp_binding))                                                                 \
             return (returns)HOOK_MISSING_##domain;                                                 \
+        if (IS_RESET(does)) {                                                                      \
+            BEFORE_CALL((__VA_ARGS__), call_resets(&site_##id, gp_words));                         \
+        }                                                                                          \
         LONG_WAY(id, returns, gp_binding, gp_caller, names, (__VA_ARGS__));                        \
     }                                                                                              \
     EXPORT returns symbol params;                                                                  \
@@ -129,7 +135,7 @@ enum hook_missing {
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         const struct binding *gp_binding = resolve_known(API_CODE_##id, gp_caller);                \
         struct call gp_call;                                                                       \
-        if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) &&                    \
+        if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) && !IS_RESET(does) && \
             !((int)API_COST_OF_##does == (int)COST_QUERY && unlikely(passing_now())) &&            \
             likely(SHORT_WAY_BEGINS(id, (__VA_ARGS__)))) {                                         \
             returns gp_result = ((id##_fn)gp_binding->real)names;                                  \

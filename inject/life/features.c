@@ -42,7 +42,7 @@ const struct feature features[] = {
 
     /* What is recorded. */
     {.fork_child = names_reset},
-    {.fork_child = capture_reset},
+    {.context_goes = capture_drop_all, .fork_child = capture_reset},
     {.unloading = modules_closing, .unloaded = modules_closed},
     {.tick = refresh, .unloaded = resolve_refresh},
     {.tick = getproc_tell},
@@ -51,7 +51,7 @@ const struct feature features[] = {
     {.tick = open_stacks_tick},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
-     .turn = gpu_turn, .fork_child = gpu_forget, .end = gpu_end},
+     .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .end = gpu_end},
     {.fork_child = labels_reset},
     {.load = nvtx_load},
     {.attached = ranges_attached},

@@ -45,6 +45,10 @@ struct feature {
     bool (*is_due)(uint64_t now_ns);
     void (*look)(struct thread *writer, uint64_t now_ns, bool is_last);
 
+    /* CUDA is about to destroy a context, perhaps all, with what is in it: on the thread that asks
+     * for it, which may be inside our own code or not. */
+    void (*context_goes)(void);
+
     /* Around each dlclose. */
     void (*unloading)(void);
     void (*unloaded)(void);

@@ -40,14 +40,19 @@ DIFFERENT = {
 RECORDED = {
     "runtime": re.compile(
         r"(__)?cuda(Launch|Malloc|Free|Mem(cpy|set|Prefetch|Discard|Pool)|MemGet(Default)?MemPool"
-        r"|Host(Alloc|Register|Unregister)|Ipc(Open|Close)MemHandle|ImportExternalMemory"
+        r"|Host(Alloc|Register|Unregister)|Ipc(Open|Close)MemHandle|(Import|Destroy)ExternalMemory"
+        r"|DeviceGet(Default)?MemPool|Device(GraphMemTrim|Reset)|MemGetInfo|GraphAddMem(Alloc|Free)"
         r"|ExternalMemoryGet|(Device|Thread|Stream|Event|ExecutionCtx)Synchronize|Stream(Query"
         r"|WaitEvent|AddCallback|Begin|End)|Event(Query|Record)|ExecutionCtx(Record|Wait)Event"
         r"|(Signal|Wait)ExternalSem|Graph(Launch|Upload|Instantiate|ExecDestroy))"),
     "driver": re.compile(
         r"cu(Launch|(MipmappedA|A)rray(3D)?(Create|Destroy)|Mem(Alloc|Free|Host(Alloc|Reg|Unreg)"
-        r"|Address|Create|Map|Unmap|Release|Pool|cpy|set|Prefetch|Discard|BatchDecompress)"
-        r"|MemGet(Default)?MemPool|Multicast|Ipc(Open|Close)MemHandle|ImportExternalMemory"
+        r"|Address|Create|Map|Unmap|Release|Retain|GetInfo|ImportFrom|Pool|cpy"
+        r"|set|Prefetch|Discard|BatchDecompress)"
+        r"|MemGet(Default)?MemPool|Multicast|Ipc(Open|Close)MemHandle|(Import"
+        r"|Destroy)ExternalMemory"
+        r"|DeviceGet(Default)?MemPool|Device(GraphMemTrim|PrimaryCtxReset)|CtxDestroy"
+        r"|GraphAddMem(Alloc|Free)"
         r"|ExternalMemoryGet|(Ctx|Stream|Event)Synchronize|(Green)?Ctx(Record|Wait)Event"
         r"|Stream(Query|Wait|Write|BatchMemOp|AddCallback|Begin|End)|Event(Query|Record)"
         r"|(Signal|Wait)ExternalSem|Graph(Launch|Upload|Instantiate|ExecDestroy)|FabricCpy)"),
@@ -74,6 +79,7 @@ MEMORY = {
     "OPEN_FOREIGN": "cudaIpcOpenMemHandle cudaImportExternalMemory cudaMemPoolImportPointer"
                     " cudaExternalMemoryGetMappedBuffer cudaExternalMemoryGetMappedMipmappedArray"
                     " cuIpcOpenMemHandle cuImportExternalMemory cuMemPoolImportPointer"
+                    " cuMemImportFromShareableHandle"
                     " cuExternalMemoryGetMappedBuffer cuExternalMemoryGetMappedMipmappedArray",
     "MAP": "cuMemMap",
     "UNMAP": "cuMemUnmap",
@@ -82,12 +88,20 @@ MEMORY = {
     "FREE_ARRAY": "cudaFreeArray cudaFreeMipmappedArray cuArrayDestroy cuMipmappedArrayDestroy",
     "UNREGISTER_HOST": "cudaHostUnregister cuMemHostUnregister",
     "RELEASE_PHYSICAL": "cuMemRelease",
-    "CLOSE_FOREIGN": "cudaIpcCloseMemHandle cuIpcCloseMemHandle",
+    "CLOSE_FOREIGN": "cudaIpcCloseMemHandle cudaDestroyExternalMemory cuIpcCloseMemHandle"
+                     " cuDestroyExternalMemory",
+    "RETAIN": "cuMemRetainAllocationHandle",
+    "NODE_GET": "cudaGraphAddMemAllocNode cuGraphAddMemAllocNode",
+    "NODE_FREE": "cudaGraphAddMemFreeNode cuGraphAddMemFreeNode",
+    "RESET": "cudaDeviceReset cuCtxDestroy cuDevicePrimaryCtxReset",
+    "INFO": "cudaMemGetInfo cuMemGetInfo",
     "POOL": "cudaMemPoolCreate cudaMemGetMemPool cudaMemGetDefaultMemPool cuMemPoolCreate"
-            " cuMemGetMemPool cuMemGetDefaultMemPool",
+            " cuMemGetMemPool cuMemGetDefaultMemPool cudaDeviceGetMemPool"
+            " cudaDeviceGetDefaultMemPool cuDeviceGetMemPool cuDeviceGetDefaultMemPool",
     "POOL_END": "cudaMemPoolDestroy cuMemPoolDestroy",
     # Addresses, tiles, pools' reserves, and multicast objects, which have no memory of their own.
-    "NONE": "cuMemAddressReserve cuMemAddressFree cuMemMapArrayAsync cudaMemPoolTrimTo"
+    "NONE": "cudaDeviceGraphMemTrim cuDeviceGraphMemTrim cuMemAddressReserve cuMemAddressFree"
+            " cuMemMapArrayAsync cudaMemPoolTrimTo"
             " cuMemPoolTrimTo cuMulticastCreate cuMulticastBindMem cuMulticastBindAddr"
             " cuMulticastUnbind",
 }

@@ -37,6 +37,10 @@ void gpu_load(void)
 {
 }
 
+void gpu_context_goes(void)
+{
+}
+
 void gpu_end(uint64_t ns)
 {
     (void)ns;

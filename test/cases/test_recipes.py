@@ -80,8 +80,8 @@ def test_calls_are_seen(tree, recording):
     calls = [line for line in run(collector, "dump", *recording.glob("*.gpuprof")).splitlines()
              if line.startswith("call ")]
     assert [re.match(r"call (\w+)", line)[1] for line in calls] == \
-        ["cudaMemGetInfo", "toyA", "toyA", "toyB"]  # what toyA calls is part of it
-    assert re.search(r" result=0 free=\d+ total=[1-9]\d*", calls[0])
+        ["cudaDeviceGetStreamPriorityRange", "toyA", "toyA", "toyB"]  # toyA calls one inside
+    assert re.search(r" result=0 least=0 greatest=[1-9]\d*", calls[0])
     assert re.search(r" result=0 src=0x[0-9a-f]+ bytes=8 size=4 ", calls[1])
     assert " result=3 error=TOY_ERROR_BROKEN src=0x0 bytes=8 size=0 " in calls[2]
     assert " result=7 error=TOY_NOT_READY flags=0x7 " in calls[3]
@@ -89,7 +89,7 @@ def test_calls_are_seen(tree, recording):
     rows = {row["function"]: row for row in report["functions"]}
     assert (rows["toyA"]["domain"], rows["toyA"]["calls"], rows["toyA"]["errors"]) == ("toy", 2, 1)
     assert rows["toyB"]["errors"] == 0  # "not ready" is none
-    assert rows["cudaMemGetInfo"]["domain"] == "runtime"
+    assert rows["cudaDeviceGetStreamPriorityRange"]["domain"] == "runtime"
     trace = recording.parent / "trace.json"
     run(collector, "merge", recording, "-o", trace)
     events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]

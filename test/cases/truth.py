@@ -14,17 +14,21 @@ TOLERANCE_NS = 50_000  # of two clocks that are tied together at the begin and t
 # are only made or destroyed. Everything else that a program calls must be in the recording.
 UNRECORDED = re.compile(r"""
     cuInit | cuDriverGetVersion | cuGetProcAddress(_v2)? | cuGetExportTable | cuGetError.* |
-    cuDevice.* | cuModule.* | cuLi(brary|nk).* | cuKernel.* | cuFunc.* | cuPointer.* |
-    cuOccupancy.* | cuCtx(?!Synchronize|RecordEvent|WaitEvent).* | cuIpcGet.* |
-    cuMem(Get(Info|Address|Access|Allocation).*|HostGet.*|Advise.*|RangeGet.*|SetAccess) |
+    cuDevice(?!Get(Default)?MemPool|GraphMemTrim|PrimaryCtxReset).* | cuModule.* |
+    cuLi(brary|nk).* | cuKernel.* | cuFunc.* | cuPointer.* |
+    cuOccupancy.* | cuCtx(?!Synchronize|RecordEvent|WaitEvent|Destroy).* | cuIpcGet.* |
+    cuMem(ExportTo.* | Get(Address|Access|Allocation).*|HostGet.*|Advise.*|RangeGet.*|SetAccess) |
     cu(da)?MemPool(Get|Set).* |
     cu(da)?Stream(Create|Destroy|Get|IsCapturing|CopyAttributes|SetAttribute).* |
     cu(da)?Event(Create|Destroy|ElapsedTime).* |
-    cu(da)?Graph(Create|Destroy|Clone|Add|Get|Node|Kernel|Exec(Get|Update|Kernel)|Debug).* |
+    cu(da)?Graph(Create|Destroy|Clone|Add(?!Mem(Alloc|Free))|Get|Node|Kernel
+      |Exec(Get|Update|Kernel)|Debug).* |
     cu(da)?ThreadExchangeStreamCaptureMode | cu(da)?Profiler.* |
-    cuda(Get|Set|Peek|Runtime|Driver|Choose|Init).* | cudaDevice(?!Synchronize).* | cudaFunc.* |
+    cuda(Get|Set|Peek|Runtime|Driver|Choose|Init).* |
+    cudaDevice(?!Synchronize|Get(Default)?MemPool|GraphMemTrim|Reset).* |
+    cudaFunc.* |
     cudaLibrary.* | cudaPointer.* | cudaOccupancy.* |
-    cudaMem(GetInfo|Advise.*|RangeGet.*) | cudaHostGet.* | cudaIpcGet.* |
+    cudaMem(Advise.*|RangeGet.*) | cudaHostGet.* | cudaIpcGet.* |
     __cuda(Register|Unregister|Push|Pop|Init|GetKernel).*
     """, re.VERBOSE)
 

@@ -152,7 +152,8 @@ static CUresult ipc_open(CUdeviceptr *ptr, CUipcMemHandle handle)
     return allocate(MEMORY_IPC, ptr, ipc.bytes, 0);
 }
 
-DRV(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total))
+DRV(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total), memory_info(free_bytes, total),
+    A_OUT("free", free_bytes), A_OUT("total", total), A_DEVICE)
 DRV(cuMemAlloc_v2, (CUdeviceptr * ptr, size_t bytes), allocate(MEMORY_DEVICE, ptr, bytes, 0),
     A_OUT("ptr", ptr), A_U(bytes), A_DEVICE)
 DRV(cuMemAllocPitch_v2,

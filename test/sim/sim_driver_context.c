@@ -169,6 +169,8 @@ static CUresult context_attach(CUcontext *context)
     return result;
 }
 
+#define A_OF(ctx) A_KU("device", context_check(ctx) ? (ctx)->device->ordinal : -1)
+
 DRV(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
 DRV(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device),
@@ -180,8 +182,8 @@ DRV(cuCtxCreate_v3,
 DRV(cuCtxCreate_v4,
     (CUcontext * context, CUctxCreateParams *params, unsigned flags, CUdevice device),
     context_create(context, flags, device), A_OUT("ctx", context), A_U(flags), A_U(device))
-DRV(cuCtxDestroy, (CUcontext ctx), context_destroy(ctx), A_X(ctx))
-DRV(cuCtxDestroy_v2, (CUcontext ctx), context_destroy(ctx), A_X(ctx))
+DRV(cuCtxDestroy, (CUcontext ctx), context_destroy(ctx), A_KX("handle", ctx), A_OF(ctx))
+DRV(cuCtxDestroy_v2, (CUcontext ctx), context_destroy(ctx), A_KX("handle", ctx), A_OF(ctx))
 DRV(cuCtxAttach, (CUcontext * context, unsigned flags), context_attach(context))
 DRV(cuCtxDetach, (CUcontext ctx), context_detach(ctx), A_X(ctx))
 DRV(cuCtxPushCurrent_v2, (CUcontext ctx), context_push(ctx), A_X(ctx))

@@ -209,9 +209,9 @@ DRV(cuDeviceGetP2PAttribute,
     (int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer),
     device_peer(value, device, peer), A_U(device), A_U(peer))
 DRV(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device),
-    WITH_DEVICE(device, device_pool(pool, at, true)), A_U(device))
+    WITH_DEVICE(device, device_pool(pool, at, true)), A_U(device), A_OUT("pool", pool))
 DRV(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device),
-    WITH_DEVICE(device, device_pool(pool, at, false)), A_U(device))
+    WITH_DEVICE(device, device_pool(pool, at, false)), A_U(device), A_OUT("pool", pool))
 DRV(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool),
     WITH_DEVICE(device, device_set_pool(at, pool)), A_U(device), A_X(pool))
 DRV(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value),

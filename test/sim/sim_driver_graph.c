@@ -232,6 +232,24 @@ static CUresult node_type(CUgraphNode node, CUgraphNodeType *type)
     return CUDA_SUCCESS;
 }
 
+/* Memory of a graph is there from the node on, and stays, as what a capture gets does. */
+static CUresult add_memory(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                           CUDA_MEM_ALLOC_NODE_PARAMS *from)
+{
+    struct sim_device *device;
+    uint64_t address = 0;
+    if (!from || from->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = driver_device(from->poolProps.location.id, &device);
+    if (result == CUDA_SUCCESS)
+        result = memory_allocate(MEMORY_ASYNC, from->bytesize, 0, device->default_pool, &address);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct graph_node_params params = {.address = address, .bytes = from->bytesize};
+    from->dptr = address;
+    return graph_add(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params, deps, count, node);
+}
+
 static CUresult node_remove(CUgraphNode node)
 {
     if (!node_check(node))
@@ -309,6 +327,14 @@ DRV(cuGraphAddEventWaitNode, (DEPS, CUevent event),
     add_other(node, graph, deps, count, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
               (struct graph_node_params){.event = event}),
     A_X(graph), A_X(event))
+DRV(cuGraphAddMemAllocNode, (DEPS, CUDA_MEM_ALLOC_NODE_PARAMS *params),
+    add_memory(node, graph, deps, count, params), A_X(graph),
+    A_OUT("ptr", params ? &params->dptr : NULL), A_KU("bytes", params ? params->bytesize : 0),
+    A_KU("device", params ? params->poolProps.location.id : 0))
+DRV(cuGraphAddMemFreeNode, (DEPS, CUdeviceptr ptr),
+    add_other(node, graph, deps, count, CU_GRAPH_NODE_TYPE_MEM_FREE,
+              (struct graph_node_params){.address = ptr}),
+    A_X(graph), A_X(ptr))
 DRV(cuGraphAddDependencies,
     (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
     add_dependencies(graph, from, to, count), A_X(graph))

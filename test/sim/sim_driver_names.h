@@ -118,6 +118,8 @@
 #define SIM_NAMES_cuGraphAddEventWaitNode node, graph, deps, count, event
 #define SIM_NAMES_cuGraphAddHostNode node, graph, deps, count, params
 #define SIM_NAMES_cuGraphAddKernelNode_v2 node, graph, deps, count, params
+#define SIM_NAMES_cuGraphAddMemAllocNode node, graph, deps, count, params
+#define SIM_NAMES_cuGraphAddMemFreeNode node, graph, deps, count, ptr
 #define SIM_NAMES_cuGraphAddMemcpyNode node, graph, deps, count, copy, context
 #define SIM_NAMES_cuGraphAddMemsetNode node, graph, deps, count, params, context
 #define SIM_NAMES_cuGraphClone clone, graph
@@ -206,6 +208,7 @@
 #define SIM_NAMES_cuMemDiscardAndPrefetchBatchAsync ptrs, sizes, count, locations, index, \
     location_count, flags, stream
 #define SIM_NAMES_cuMemDiscardBatchAsync ptrs, sizes, count, flags, stream
+#define SIM_NAMES_cuMemExportToShareableHandle shareable, handle, type, flags
 #define SIM_NAMES_cuMemFree ptr
 #define SIM_NAMES_cuMemFreeAsync ptr, stream
 #define SIM_NAMES_cuMemFreeHost ptr
@@ -222,6 +225,7 @@
 #define SIM_NAMES_cuMemHostRegister ptr, bytes, flags
 #define SIM_NAMES_cuMemHostRegister_v2 ptr, bytes, flags
 #define SIM_NAMES_cuMemHostUnregister ptr
+#define SIM_NAMES_cuMemImportFromShareableHandle handle, file, type
 #define SIM_NAMES_cuMemMap ptr, bytes, offset, handle, flags
 #define SIM_NAMES_cuMemMapArrayAsync list, count, stream
 #define SIM_NAMES_cuMemPoolCreate pool, props
@@ -239,6 +243,7 @@
     flags, stream
 #define SIM_NAMES_cuMemRangeGetAttribute data, data_bytes, attribute, ptr, bytes
 #define SIM_NAMES_cuMemRelease handle
+#define SIM_NAMES_cuMemRetainAllocationHandle handle, ptr
 #define SIM_NAMES_cuMemSetAccess ptr, bytes, desc, count
 #define SIM_NAMES_cuMemSetMemPool location, type, pool
 #define SIM_NAMES_cuMemUnmap ptr, bytes

@@ -168,6 +168,8 @@ RT_INIT(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
 RT_INIT(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device),
         D(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020)(pool, device), A_OUT("pool", pool),
         A_U(device))
+RT_INIT(cudaDeviceGraphMemTrim, (int device),
+        D(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040)(device), A_U(device))
 RT_INIT(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool),
         D(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020)(device, pool), A_U(device), A_X(pool))
 RT(cudaProfilerStart, (void), D(cuProfilerStart, cuProfilerStart, 4000)())

@@ -172,6 +172,16 @@ RT(cudaGraphAddChildGraphNode, (DEPS, cudaGraph_t child),
    A_X(graph))
 RT(cudaGraphAddEmptyNode, (DEPS),
    D(cuGraphAddEmptyNode, cuGraphAddEmptyNode, 10000)(node, graph, deps, count), A_X(graph))
+RT(cudaGraphAddMemAllocNode, (DEPS, struct cudaMemAllocNodeParams *params),
+   D(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040)(node, graph, deps, count,
+                                                            (CUDA_MEM_ALLOC_NODE_PARAMS *)params),
+   A_X(graph), A_OUT("ptr", params ? &params->dptr : NULL),
+   A_KU("bytes", params ? params->bytesize : 0),
+   A_KU("device", params ? params->poolProps.location.id : 0))
+RT(cudaGraphAddMemFreeNode, (DEPS, void *ptr),
+   D(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040)(node, graph, deps, count,
+                                                          (CUdeviceptr)(uintptr_t)ptr),
+   A_X(graph), A_X(ptr))
 RT(cudaGraphAddEventRecordNode, (DEPS, cudaEvent_t event),
    D(cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010)(node, graph, deps, count, event),
    A_X(graph), A_X(event))

@@ -291,7 +291,7 @@ RT_INIT(cudaSetDevice, (int device), device_set(device), A_U(device))
 RT_INIT(cudaGetDevice, (int *device), device_get(device))
 RT_INIT(cudaInitDevice, (int device, unsigned device_flags_, unsigned flags), device_init(device),
         A_U(device))
-RT_INIT(cudaDeviceReset, (void), device_reset())
+RT_INIT(cudaDeviceReset, (void), device_reset(), A_DEVICE)
 RT_INIT(cudaSetDeviceFlags, (unsigned flags), device_flags(flags), A_U(flags))
 RT_INIT(cudaGetDeviceFlags, (unsigned *flags), device_flags_get(flags))
 RT(cudaDeviceSynchronize, (void), D(cuCtxSynchronize, cuCtxSynchronize, 2000)())

@@ -96,7 +96,8 @@ RT(cudaMallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height),
 RT(cudaMalloc3D, (struct cudaPitchedPtr * ptr, struct cudaExtent extent), allocate_3d(ptr, extent),
    A_OUT("ptr", ptr), A_KU("bytes", extent.width *extent.height *extent.depth), A_DEVICE)
 RT(cudaMemGetInfo, (size_t * free_bytes, size_t *total),
-   D(cuMemGetInfo_v2, cuMemGetInfo, 3020)(free_bytes, total))
+   D(cuMemGetInfo_v2, cuMemGetInfo, 3020)(free_bytes, total), A_OUT("free", free_bytes),
+   A_OUT("total", total), A_DEVICE)
 RT(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *ptr),
    pointer_attributes(attributes, ptr), A_X(ptr))
 RT(cudaIpcGetMemHandle, (cudaIpcMemHandle_t * handle, void *ptr),

@@ -31,6 +31,7 @@
 #define SIM_NAMES_cudaDeviceGetPCIBusId id, bytes, device
 #define SIM_NAMES_cudaDeviceGetSharedMemConfig config
 #define SIM_NAMES_cudaDeviceGetStreamPriorityRange least, greatest
+#define SIM_NAMES_cudaDeviceGraphMemTrim device
 #define SIM_NAMES_cudaDeviceReset
 #define SIM_NAMES_cudaDeviceSetCacheConfig config
 #define SIM_NAMES_cudaDeviceSetLimit limit, value
@@ -84,6 +85,8 @@
 #define SIM_NAMES_cudaGraphAddEventWaitNode node, graph, deps, count, event
 #define SIM_NAMES_cudaGraphAddHostNode node, graph, deps, count, params
 #define SIM_NAMES_cudaGraphAddKernelNode node, graph, deps, count, params
+#define SIM_NAMES_cudaGraphAddMemAllocNode node, graph, deps, count, params
+#define SIM_NAMES_cudaGraphAddMemFreeNode node, graph, deps, count, ptr
 #define SIM_NAMES_cudaGraphAddMemcpyNode node, graph, deps, count, params
 #define SIM_NAMES_cudaGraphAddMemcpyNode1D node, graph, deps, count, dst, src, bytes, kind
 #define SIM_NAMES_cudaGraphAddMemsetNode node, graph, deps, count, params

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gets memory on one device and another, by all ways of choosing it: each line is an address, and
- * where the driver has put it.
+ *   devices  gets memory on one device and another, by all ways of choosing it: each line is an
+ *            address, and where the driver has put it
+ *   ways     what else says who has which memory, by the runtime and by the driver
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -69,8 +70,89 @@ static void on_thread(CUcontext context)
     MUST(pthread_join(thread, NULL));
 }
 
-int main(void)
+#define PAGE ((size_t)2 << 20)
+
+static void physical(void)
 {
+    CUmemGenericAllocationHandle handle, again, foreign;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+    CUdeviceptr ptr;
+    size_t before, created, released, unmapped, total;
+    int file;
+    MUST(cudaSetDevice(1));
+    MUST(cuMemGetInfo(&before, &total));
+    MUST(cuMemCreate(&handle, PAGE, &prop, 0));
+    MUST(cuMemGetInfo(&created, &total));
+    MUST(cuMemAddressReserve(&ptr, PAGE, 0, 0, 0));
+    MUST(cuMemMap(ptr, PAGE, 0, handle, 0));
+    MUST(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    MUST(cuMemRelease(handle));
+    MUST(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(ptr + 4096)));
+    MUST(cuMemUnmap(ptr, PAGE));
+    MUST(cuMemGetInfo(&released, &total));
+    MUST(cuMemRelease(again));
+    MUST(cuMemGetInfo(&unmapped, &total));
+    MUST(cuMemAddressFree(ptr, PAGE));
+    if (before - created != PAGE || released != created || unmapped != before)
+        exit(7);
+    MUST(cuMemImportFromShareableHandle(&foreign, (void *)(uintptr_t)file,
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    MUST(cuMemRelease(foreign));
+    if (cuMemRetainAllocationHandle(&again, &file) == CUDA_SUCCESS ||
+        cuMemImportFromShareableHandle(NULL, NULL, CU_MEM_HANDLE_TYPE_NONE) == CUDA_SUCCESS)
+        exit(6);
+}
+
+static void ways(void)
+{
+    size_t free, total;
+    cudaMemPool_t pool;
+    cudaGraph_t graph;
+    cudaGraphNode_t node, last;
+    unsigned long long desc[16] = {[3] = 4096}; /* its size */
+    cudaExternalMemory_t external;
+    CUcontext context;
+    MUST(cudaMemGetInfo(&free, &total));
+    MUST(cudaSetDevice(1));
+    MUST(cudaMemGetInfo(&free, &total));
+    MUST(cudaDeviceGetMemPool(&pool, 1));
+    MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
+    MUST(cuDeviceGetMemPool(&pool, 0));
+    MUST(cuDeviceGetDefaultMemPool(&pool, 1));
+    MUST(cudaImportExternalMemory(&external, (const struct cudaExternalMemoryHandleDesc *)desc));
+    MUST(cudaDestroyExternalMemory(external));
+    MUST(cudaGraphCreate(&graph, 0));
+    struct cudaMemAllocNodeParams params = {
+        .poolProps = {.allocType = cudaMemAllocationTypePinned,
+                      .location = {cudaMemLocationTypeDevice, 1}},
+        .bytesize = 12345};
+    MUST(cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+    MUST(cudaGraphAddMemFreeNode(&last, graph, &node, 1, params.dptr));
+    params.bytesize = 23456;
+    MUST(cuGraphAddMemAllocNode(&node, graph, NULL, 0, (CUDA_MEM_ALLOC_NODE_PARAMS *)&params));
+    MUST(cuGraphAddMemFreeNode(&last, graph, &node, 1, (CUdeviceptr)(uintptr_t)params.dptr));
+    params.poolProps.location.id = 99;
+    if (cudaGraphAddMemAllocNode(&node, graph, NULL, 0, &params) == cudaSuccess)
+        exit(5);
+    MUST(cudaDeviceGraphMemTrim(1));
+    MUST(cuDeviceGraphMemTrim(0));
+    physical();
+    MUST(cuCtxCreate(&context, NULL, 0, 0));
+    MUST(cuCtxDestroy(context));
+    if (cuCtxDestroy(NULL) == CUDA_SUCCESS)
+        exit(4);
+    MUST(cudaSetDevice(0));
+    MUST(cudaDeviceReset());
+    MUST(cuDevicePrimaryCtxReset(1));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "ways") == 0) {
+        ways();
+        return 0;
+    }
     CUcontext first, second, own, others[6], popped;
     CUgreenCtx green;
     if (cudaSetDevice(99) == cudaSuccess)

@@ -12,8 +12,8 @@ int toyB(int how);
 int main(void)
 {
     struct toy toy;
-    size_t free, total;
-    int failed = cudaMemGetInfo(&free, &total) != cudaSuccess || total == 0;
+    int least = 1, greatest = 1;
+    int failed = cudaDeviceGetStreamPriorityRange(&least, &greatest) != cudaSuccess || least;
     failed |= toyA(&toy, "toys", 8) != 0 || toy.size != 4;
     failed |= toyA(&toy, 0, 8) != 3;
     failed |= toyB(7) != 7;

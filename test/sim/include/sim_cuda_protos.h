@@ -39,6 +39,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice, CUdevice);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceGraphMemTrim(CUdevice device);
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
@@ -185,6 +186,11 @@ CUresult cuMemSetMemPool(CUmemLocation *, CUmemAllocationType, CUmemoryPool);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
                      unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemExportToShareableHandle(void *, CUmemGenericAllocationHandle,
+                                      CUmemAllocationHandleType, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *, void *,
+                                        CUmemAllocationHandleType);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *, void *);
 CUresult cuMemAddressReserve(CUdeviceptr *, size_t bytes, size_t alignment, CUdeviceptr,
                              unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes);

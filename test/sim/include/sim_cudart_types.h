@@ -245,6 +245,14 @@ struct cudaMemPoolProps {
     unsigned short usage;
     unsigned char reserved[54];
 };
+struct cudaMemAccessDesc;
+struct cudaMemAllocNodeParams {
+    struct cudaMemPoolProps poolProps;
+    const struct cudaMemAccessDesc *accessDescs;
+    size_t accessDescCount;
+    size_t bytesize;
+    void *dptr;
+};
 struct cudaMemPoolPtrExportData {
     unsigned char reserved[64];
 };
