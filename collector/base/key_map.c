@@ -71,6 +71,16 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
 }
 
 /* What stands behind the hole and could not stand in its own place moves up. */
+int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max)
+{
+    m->count_max = count_max;
+    int error = key_map_set(m, key, value);
+    if (error != GPUPROF_LIMIT)
+        return error;
+    key_map_release(m);
+    return key_map_set_anew(m, key, value, count_max);
+}
+
 void key_map_remove(struct key_map *m, struct key key)
 {
     if (!m->count)

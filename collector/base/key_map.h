@@ -35,6 +35,11 @@ uint64_t key_map_get(const struct key_map *m, struct key key);
  */
 int key_map_set(struct key_map *m, struct key key, uint64_t value);
 
+/* The same for a map of at most `count_max` that is emptied when it is full. 0 or
+ * GPUPROF_NO_MEMORY.
+ */
+int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
+
 void key_map_remove(struct key_map *m, struct key key);
 
 #endif

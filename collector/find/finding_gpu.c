@@ -13,8 +13,9 @@ enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
 
 /* What a sum is of: a name by its place, or a copy by its kind and memories. Of a part of a lane
  * the stream + 1 stands above. */
-#define WHAT_COPY   (1ull << 32)
-#define WHAT_STREAM 33
+#define WHAT_COPY     (1ull << 32)
+#define WHAT_REPEATED (1ull << 31) /* a copy of what the device got before */
+#define WHAT_STREAM   33
 
 struct found_work {
     uint64_t begin_ns;
@@ -63,6 +64,7 @@ void finding_gpu_release(struct finding_gpu *g)
     free(g->streams);
     free(g->names);
     key_map_release(&g->places);
+    key_map_release(&g->uploads);
 }
 
 static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
@@ -166,17 +168,34 @@ static bool is_pageable(uint64_t source, uint64_t destination)
     return source == MEMORY_PAGEABLE || destination == MEMORY_PAGEABLE;
 }
 
-/* Of a copy between host and device that could be quicker, or run beside kernels. */
-static uint64_t copy_what(const struct record *r)
+/* Did its device get the same bytes before, by another call? */
+static int is_repeated(struct finding_gpu *g, const struct event *e, bool *is)
+{
+    const struct record *r = e->record;
+    uint32_t process = e->process->index;
+    struct key key = {(uint64_t)process << 32 | (uint32_t)record_arg(r, COPY_DEVICE),
+                      record_arg(r, COPY_BYTES),
+                      contents_hash(&g->walk->survey.contents, process, r->correlation)};
+    uint64_t first = key.c ? key_map_get(&g->uploads, key) : 0;
+    *is = first && first != r->correlation;
+    return key.c && !first ? key_map_set_anew(&g->uploads, key, r->correlation, FOUND_UPLOADS_MAX)
+                           : 0;
+}
+
+/* Of a copy between host and device that could be quicker, run beside kernels, or be left out. */
+static uint64_t copy_what(const struct record *r, bool is_again)
 {
     uint64_t kind = record_arg(r, COPY_KIND), source = record_arg(r, COPY_SOURCE);
     uint64_t destination = record_arg(r, COPY_DESTINATION);
     bool is_pinned = source == MEMORY_PINNED || destination == MEMORY_PINNED;
-    if ((source | destination) >> 8 || kind >> 16 || (source == destination) ||
-        (!is_pageable(source, destination) &&
-         !(is_pinned && record_arg(r, COPY_FLAGS) & COPY_ASYNC)))
+    uint64_t what = WHAT_COPY | kind << 16 | source << 8 | destination;
+    if ((source | destination) >> 8 || kind >> 15 || (source == destination))
         return 0;
-    return WHAT_COPY | kind << 16 | source << 8 | destination;
+    if (is_again)
+        return what | WHAT_REPEATED;
+    return is_pageable(source, destination) || (is_pinned && record_arg(r, COPY_FLAGS) & COPY_ASYNC)
+               ? what
+               : 0;
 }
 
 /* ---- charging -------------------------------------------------------------------------------- */
@@ -223,6 +242,9 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
                                       .where = part->where};
         return spool_append(&o->gpu->late, &late);
     }
+    if (what & WHAT_REPEATED)
+        return charge(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, part->alone_ns,
+                      part->begin_ns);
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
         return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
                       part->begin_ns);
@@ -359,10 +381,14 @@ static int take_or_wait(struct finding_gpu *g, const struct event *e, uint32_t s
                            .end_ns = e->end_ns,
                            .process = e->process,
                            .number = record_arg(r, KERNEL_NAME_INDEX),
-                           .what = r->type == RECORD_COPY ? copy_what(r) : 0,
                            .stream = stream,
                            .where = where,
                            .type = r->type};
+    bool is_again = false;
+    int error = r->type == RECORD_COPY ? is_repeated(g, e, &is_again) : 0;
+    if (error < 0)
+        return error;
+    w.what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
     if (!g->waiting_count && r->type != RECORD_KERNEL)
         return take_work(g, &w, 0);
     g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
@@ -457,7 +483,7 @@ const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
                              char text[static GPU_TITLE_BYTES])
 {
     if (what & WHAT_COPY)
-        return copy_title(what >> 16 & 0xffff, what >> 8 & 0xff, what & 0xff, text);
+        return copy_title(what >> 16 & 0x7fff, what >> 8 & 0xff, what & 0xff, text);
     const struct kernel_name *name = g->names[what].name;
     return name ? name->shown : "kernels without a name";
 }

@@ -6,10 +6,11 @@
  *
  * What a kernel does is known by its name, which may stand a little behind it: until it is there,
  * this kernel and what follows wait, at most GPU_WAITING_MAX of them; then the first has none.
- * Memory: 64 bytes for each of those; 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream
- * up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h and work_places.h.
- * Communication, of which it is known at the end what was a wait for another rank, and work whose
- * call comes late lie in a spool.
+ * Memory: 64 bytes for each of those; 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream up
+ * to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h and work_places.h. Contents
+ * that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are forgotten,
+ * and what is uploaded each step is soon known again. Communication, of which it is known at the
+ * end what was a wait for another rank, and work whose call comes late lie in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -28,6 +29,7 @@
 #define FOUND_DEVICES_MAX 4096 /* more are one with the last, and so the others */
 #define FOUND_STREAMS_MAX (1u << 16)
 #define FOUND_NAMES_MAX   (1u << 16)
+#define FOUND_UPLOADS_MAX (1u << 17)
 #define FOUND_RECENT      256 /* names, and so many streams */
 #define GPU_WAITING_MAX   4096
 
@@ -83,6 +85,7 @@ struct finding_gpu {
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
     uint32_t device_capacity;
+    struct key_map uploads; /* (process and device, bytes, hash) -> id of the call that was first */
     struct found_stream *streams;
     uint32_t stream_count;
     uint32_t stream_capacity;

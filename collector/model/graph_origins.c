@@ -70,7 +70,7 @@ static uint64_t word_of(const struct event *e, const char *label)
 static uint8_t work_of(const struct event *e)
 {
     return e->function->does == API_DOES_LAUNCH ? RECORD_KERNEL
-           : e->function->does == API_DOES_COPY ? RECORD_COPY
+           : api_is_copy(e->function->does)     ? RECORD_COPY
            : e->function->does == API_DOES_SET  ? RECORD_SET
                                                 : 0;
 }

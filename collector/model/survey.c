@@ -208,6 +208,7 @@ int survey_take(struct survey *s, const struct event *e)
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
     case RECORD_PAUSE: return take_pause(s, e);
+    case RECORD_CONTENT: return contents_take(&s->contents, e);
     default: return 0;
     }
 }
@@ -243,6 +244,7 @@ int survey_init(struct survey *s, struct recording *rec)
 void survey_release(struct survey *s)
 {
     correlation_release(&s->calls);
+    contents_release(&s->contents);
     spool_release(&s->nodes);
     spool_release(&s->ops);
     stack_table_release(&s->stacks);

@@ -9,6 +9,7 @@
 
 #include "base/key_map.h"
 #include "base/spool.h"
+#include "model/contents.h"
 #include "model/correlation.h"
 #include "model/occupancy.h"
 #include "model/op_stack.h"
@@ -65,6 +66,7 @@ struct op_node {
 struct survey {
     struct recording *rec;
     struct correlation calls;
+    struct contents contents;
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
     struct spool ops;                /* struct op_node; likewise */

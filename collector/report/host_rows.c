@@ -36,7 +36,7 @@ int host_rows_take(struct gpu_stats *stats, const struct slice *s)
 {
     const struct event *e = &s->event;
     unsigned does = e->function->does;
-    bool is_one = does == API_DOES_LAUNCH || does == API_DOES_COPY || does == API_DOES_SET;
+    bool is_one = does == API_DOES_LAUNCH || api_is_copy(does) || does == API_DOES_SET;
     if (!is_one || e->record->flags & (RECORD_NESTED | RECORD_CAPTURED) ||
         api_has_failed(e->function->domain, e->record->result))
         return 0;

@@ -105,7 +105,7 @@ static int take_slice(void *context, const struct slice *s)
     } else {
         uint64_t bytes = function_bytes(e->function, e->record) * weight;
         row->bytes += bytes;
-        if (e->function->does == API_DOES_COPY && outermost) {
+        if (api_is_copy(e->function->does) && outermost) {
             r->copy_calls += weight;
             r->copy_bytes += bytes;
         }

@@ -135,6 +135,11 @@ enum api_role_column {
 #include "api/api_roles.def"
 };
 
+static inline bool api_is_copy(unsigned does)
+{
+    return does == API_DOES_COPY || does == API_DOES_COPY_PIECE;
+}
+
 /* A flag of cuGetProcAddress: the form for a default stream per thread. */
 #define API_PER_THREAD 2
 

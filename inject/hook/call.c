@@ -113,6 +113,39 @@ static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct 
     return ticks_now() - begin;
 }
 
+/* The same for what a large copy copies: its bytes may be others when it has returned. */
+static uint64_t begin_with_content(struct thread *t, struct call *c, const struct call_site *site,
+                                   const uint64_t *words)
+{
+    t->copying = NULL;
+    if (!content_is_due(site, words))
+        return 0;
+    uint64_t begin = ticks_now();
+    t->content = content_of(words);
+    if (!t->content)
+        return 0;
+    t->copying = c;
+    uint64_t ticks = ticks_now() - begin;
+    thread_cost_time(t->cost, COST_CONTENT, ticks);
+    return ticks;
+}
+
+/*
+ * What the call copied, by whose correlation id work of the device is found. It takes the room that
+ * the call's own record is in.
+ */
+static void note_content(struct thread *t, const uint64_t *record)
+{
+    const struct record r = {
+        RECORD_WITH(CONTENT, [CONTENT_HASH] = t->content,
+                    [CONTENT_BYTES] = record[RECORD_HEAD_WORDS + COPY_PIECE_BYTES]),
+        .begin = record[1],
+        .correlation = (uint32_t)(record[3] >> 32),
+    };
+    t->copying = NULL;
+    thread_append(t, &r);
+}
+
 /* The next call of a burst, which began at `begin`: as on the short way. False: it is no usual one.
  */
 static bool open_timed(struct thread *t, struct call *c, const struct call_site *site,
@@ -183,6 +216,7 @@ void call_begin(struct call *c, const struct call_site *site, const uint64_t *wo
     if (site->count && site->kinds[0] == ARG_KERNEL && !name_is_known(words[0]))
         name_first_sight(t, words[0]);
     begin += begin_with_stack(t, c, site);
+    begin += begin_with_content(t, c, site, words);
     if (!thread_make_room(t, OPEN_BYTES_MAX)) {
         c->mark = call_mark(c, CALL_LOST);
         open_push(t, c, false);
@@ -275,7 +309,10 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_stack = call_is_slow(site, record[2]) ||
                          (call_has_failed(site, result) && stack_of_failure(site->class));
-        stack = has_stack ? stack_of(t, c) : 0; /* which may take the room that the record is in */
+        if (t->copying == c && content_is_due(site, record + RECORD_HEAD_WORDS) && result == 0 &&
+            !(record[0] >> 8 & RECORD_CAPTURED))
+            note_content(t, record);
+        stack = has_stack ? stack_of(t, c) : 0; /* the record may be elsewhere now */
         weight = t->weighed == c ? t->weight : 0;
     }
     open_close(t, i, stack, weight);

@@ -18,6 +18,7 @@
 #include "cuda/capture.h"
 #include "cuda/names.h"
 #include "hook/calls_open.h"
+#include "hook/content.h"
 #include "record/thread.h"
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
@@ -120,7 +121,7 @@ static inline __attribute__((always_inline)) bool
 call_open(struct call *c, const struct call_site *site, const uint64_t *words)
 {
     struct thread *t = &this_thread;
-    if (unlikely(t->open))
+    if (unlikely(t->open) || unlikely(content_is_due(site, words)))
         return false;
     c->mark = call_mark(c, CALL_OWNER);
     t->open = call_with(c, CALL_INSIDE);

@@ -32,6 +32,7 @@ struct call_site {
     int pending;          /* a result that is no failure, as 0 is not: enum api_pending */
     uint8_t capture;      /* enum api_capture */
     uint8_t cost;         /* enum cost_class */
+    bool is_piece;        /* it copies one piece: content.h */
 };
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */

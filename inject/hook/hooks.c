@@ -54,6 +54,7 @@ enum hook_missing {
 #define UNPACK(...) __VA_ARGS__
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
+#define API_IS_PIECE(does) (API_DOES_##does == API_DOES_COPY_PIECE)
 #define SITE(id, domain, does)                                                                     \
     static const struct call_site site_##id = {.code = API_CODE_##id,                              \
                                                .count = sizeof kinds_##id - 1,                     \
@@ -62,6 +63,7 @@ enum hook_missing {
                                                .class = API_CLASS_OF_##does,                       \
                                                .capture = API_CAPTURE_OF_##does,                   \
                                                .cost = API_COST_OF_##does,                         \
+                                               .is_piece = API_IS_PIECE(does),                     \
                                                .pending = API_PENDING_OF_##domain}
 
 #define BEFORE_CALL(args, begin)                                                                   \

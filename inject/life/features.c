@@ -7,6 +7,7 @@
 #include "cuda/names.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_describe.h"
+#include "hook/content.h"
 #include "hook/getproc.h"
 #include "hook/resolve.h"
 #include "life/finish.h"
@@ -46,6 +47,7 @@ const struct feature features[] = {
     {.unloading = modules_closing, .unloaded = modules_closed},
     {.tick = refresh, .unloaded = resolve_refresh},
     {.tick = getproc_tell},
+    {.start = content_start},
     {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
      .turn = stacks_turn, .describe = stacks_describe, .fork_child = stacks_reset},
     {.tick = open_stacks_tick},

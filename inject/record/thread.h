@@ -85,6 +85,8 @@ struct thread {
     struct call *passed;      /* the newest that is passed by or left out; it may be over */
     struct call *begun;       /* whose stack was taken when it began, NULL = none */
     uint32_t begun_stack;
+    struct call *copying; /* whose content is known, NULL = none */
+    uint64_t content;     /* as the hash that content.h makes of it */
     struct call *weighed; /* the one that is recorded for others too, NULL = none */
     uint32_t weight;      /* for how many */
     struct passer passer;

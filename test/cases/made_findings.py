@@ -15,6 +15,7 @@ GEMM, ADD, RELU, NCCL, PLAIN = ("ampere_sgemm_128x64_nn", "vectorized_elementwis
                                 "elementwise_kernel<relu>", "ncclDevKernel_AllReduce_Sum_f32",
                                 "sm90_xmma_gemm_bf16bf16")
 TINY_NS, CHAIN_GAP_NS = 5 * US, MS
+UPLOADS = 10**6  # their correlation ids begin there: they need no call
 
 
 class Work:
@@ -27,7 +28,7 @@ class Job:
     """One process with one device, whose first event is at 1 us."""
 
     def __init__(self, rank=RANK, major=9):
-        self.rank, self.major, self.now, self.calls = rank, major, US, 0
+        self.rank, self.major, self.now, self.calls, self.uploads = rank, major, US, 0, 0
         self.records, self.names, self.works, self.begins = [], {}, [], set()
         self.meta = []
         self.names_behind = 0  # the library writes a name with the begin of its first kernel
@@ -64,12 +65,17 @@ class Job:
         self.works.append(Work(begin, ns, stream, name))
         self.now = max(self.now, begin + ns)
 
-    def copy(self, ns, memory=PAGEABLE, kind=TO_DEVICE, is_async=True, stream=7, at=None):
-        begin = self.begin(at)
+    def copy(self, ns, memory=PAGEABLE, kind=TO_DEVICE, is_async=True, stream=7, at=None,
+             content=0):
+        begin, call = self.begin(at), 0
+        if content:
+            self.uploads += 1
+            call = UPLOADS + self.uploads
+            self.add(TYPES["content"], MAIN, begin - 1, correlation=call, args=(content, 4096))
         memories = {TO_DEVICE: (memory, ON_DEVICE), TO_HOST: (ON_DEVICE, memory)}[kind]
-        self.add(TYPES["copy"], DEVICE, begin, ns, 0, 0, (0, 1, stream, kind, *memories, 4096,
+        self.add(TYPES["copy"], DEVICE, begin, ns, call, 0, (0, 1, stream, kind, *memories, 4096,
                                                          int(is_async)))
-        self.works.append(Work(begin, ns, stream, copy=(memory, is_async)))
+        self.works.append(Work(begin, ns, stream, copy=(memory, is_async, content)))
         self.now = max(self.now, begin + ns)
 
     def fill(self, until, ns=20 * MS):
@@ -105,7 +111,11 @@ def costs(job):
     """What each finding of work of the device costs."""
     own, compute = {}, 0
     cost = dict.fromkeys(("fp32-gemm", "unfused-elementwise", "tiny-kernels", "pageable-copies",
-                          "one-stream"), 0)
+                          "one-stream", "repeated-upload"), 0)
+    first, again = {}, set()
+    for w in sorted((w for w in job.works if w.copy and w.copy[2]), key=in_time):
+        if first.setdefault(w.copy[2], w) is not w:
+            again.add(w)
     kernel_streams = {w.stream for w in job.works if w.name}
     elsewhere = False
     for ns, running in pieces(job.works):
@@ -114,8 +124,10 @@ def costs(job):
             own[computing[0]] = own.get(computing[0], 0) + ns
             compute += ns
         elif not any(w.name for w in running):
-            memory, is_async = running[0].copy
-            if memory == PAGEABLE:
+            memory, is_async, _ = running[0].copy
+            if running[0] in again:
+                cost["repeated-upload"] += ns
+            elif memory == PAGEABLE:
                 cost["pageable-copies"] += ns
             elif is_async:
                 cost["one-stream"] += ns

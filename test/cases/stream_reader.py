@@ -39,7 +39,7 @@ TYPE_NAMES = dict(enumerate((
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
     "push pop range_start range_end mark label step pause module python stack "
     "cost cost_sum step_down op_begin op_end op_name op_inputs op_thread "
-    "callback").split(), 1))
+    "callback content").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",

@@ -66,6 +66,13 @@ def pinned(job, ns):
         job.copy(ns // 2, PINNED, kind)
 
 
+def uploads(job, ns):
+    """The first one must be."""
+    for _ in range(6):
+        job.copy(ns // 5, PINNED, is_async=False, content=0x5eed)
+        job.kernel(PLAIN, MS)
+
+
 def launches(job, ns, count=10, name="cudaLaunchKernel"):
     """The GPU idles while the calls go on; each kernel is there when its launch returns."""
     job.kernel(PLAIN, MS, call=job.call())
@@ -132,6 +139,7 @@ def starts(job, ns):
 
 FAULTS = {"fp32-gemm": gemms, "unfused-elementwise": chains, "tiny-kernels": tiny,
           "pageable-copies": pageable, "one-stream": pinned, "launch-bound": launches,
+          "repeated-upload": uploads,
           "host-bound": own_code, "launch-blocking": blocking, "sync-in-loop": synchronised,
           "allocation-churn": allocated, "exposed-communication": communicates,
           "slow-loader": loads, "start-up": starts}
@@ -229,7 +237,8 @@ def test_each_nanosecond_once(found, seed):
         if dice.random() < 0.4:
             memory, is_async = dice.choice(copies)
             job.copy(dice.randrange(1, 3000) * US, memory, is_async=is_async, at=at,
-                     stream=dice.choice((stream, 9)) if seed == 0 else stream)
+                     stream=dice.choice((stream, 9)) if seed == 0 else stream,
+                     content=dice.choice((0, 0, 1, 2, 1000 + job.uploads)))
         for _ in range(dice.randrange(5)):
             job.kernel(dice.choice(names), dice.randrange(1, 3000) * US, stream, at)
             at = max(US, job.now + dice.choice((-900, 0, 0, 0, 0, 0, 0, 10)) * US)

@@ -13,7 +13,8 @@ import toolchain
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
 OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launch,copy"],
-           "pageable-copies": ["--backtrace=launch,copy"]}
+           "pageable-copies": ["--backtrace=launch,copy"],
+           "repeated-upload": ["--backtrace=launch,copy"]}
 TOLERANCE = 0.05
 TINY_NS = 5000
 TICK_NS = 20_000_000  # the kernel tells when a process began in steps of half of it
@@ -55,6 +56,8 @@ FAULTS = {
     "pageable-copies": (only(lambda process: fault.copies_alone(process) +
                              fault.within(process, "cuMemcpy")), None, "Pageable"),
     "one-stream": (only(fault.copies_alone), None, "Pinned"),
+    "repeated-upload": (only(lambda process: fault.alone(process.copies()[1:],
+                                                         process.kernels())), None, "Pinned"),
     "tiny-kernels": (only(lambda process: sum(kernel.ns for kernel in process.kernels()
                                               if kernel.ns < TINY_NS)), None, "gemm"),
     "fp32-gemm": (device_time("sgemm"), None, "sgemm"),
@@ -151,7 +154,7 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     assert idle[0] in places
 
 
-@pytest.mark.parametrize("scene", [*FAULTS, "repeated-upload", "hang"])
+@pytest.mark.parametrize("scene", [*FAULTS, "hang"])
 def test_what_is_done_right_has_no_finding(run_collector, tmp_path, scene):
     for attempt in range(ATTEMPTS):  # until the machine has let it be
         run, told = recorded(run_collector, tmp_path / str(attempt), scene, "healthy")

@@ -73,9 +73,12 @@ static struct sim_op *some_operator(void)
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
+    static char large[300 << 10]; /* so much that it is looked at */
     for (unsigned i = 0; i < count; i++) {
         void *memory = NULL;
         struct sim_op *op = some_operator();
+        if (any(100) == 0)
+            cudaMemcpy(large, large, sizeof large, cudaMemcpyHostToDevice);
         switch (any(4)) {
         case 0:
             cudaMalloc(&memory, 64);

@@ -425,6 +425,27 @@ static void add_odd_ranges(struct stream_builder *b)
     }
 }
 
+/* What copies copied, of none, of several, and of the same again; and hashes that are none. */
+static void save_contents(void)
+{
+    struct stream_builder b;
+    begin(&b);
+    builder_thread(&b, 1, 0, 5, "main");
+    builder_thread(&b, 2, 0, 6, "gpuprof-gpu");
+    for (uint32_t i = 1; i <= 60; i++) {
+        uint32_t call = i % 7 ? i : UINT32_MAX - i / 2;
+        const uint64_t content[] = {i % 5 ? i % 3 * UINT64_MAX : i, i % 2 ? 1 << 18 : UINT64_MAX};
+        const uint64_t copy[] = {i % 2 ? 0 : UINT32_MAX, 1, 7, 1, 2, 3, i % 2 ? 1 << 18 : 0, i % 2};
+        builder_correlated(&b, 1, 0, 10000 * i, 50, call);
+        for (unsigned k = 0; k <= i % 4; k++)
+            builder_record(&b, 1, RECORD_CONTENT, 10000 * i, 0, call, k, content, NULL);
+        for (unsigned k = 0; k < i % 3; k++)
+            builder_record(&b, 2, RECORD_COPY, 10000 * i + 100 - 60 * k, 5000, call, 8, copy, NULL);
+    }
+    save(&b, "contents-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_gpu(void)
 {
     struct stream_builder b;
@@ -643,6 +664,7 @@ int main(int argc, char **argv)
     save_texts();
     save_records();
     save_gpu();
+    save_contents();
     save_stacks();
     save_operators();
     save_live("live-good", live_as_is);

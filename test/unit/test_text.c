@@ -227,7 +227,7 @@ static void test_roles(void **state)
     } known[] = {
         {API_CODE___cudaLaunchKernel_ptsz, "cudaLaunchKernel", API_DOES_LAUNCH, true},
         {API_CODE_cuLaunchHostFunc, "cuLaunchHostFunc", API_DOES_HOST_LAUNCH, false},
-        {API_CODE_cudaMemcpy_ptds, "cudaMemcpy", API_DOES_COPY, true},
+        {API_CODE_cudaMemcpy_ptds, "cudaMemcpy", API_DOES_COPY_PIECE, true},
         {API_CODE_cuFabricCpyBatchAsync, "cuFabricCpyBatchAsync", API_DOES_COPY, false},
         {API_CODE_cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync_v2", API_DOES_HINT, true},
         {API_CODE_cudaStreamBeginRecaptureToGraph, "cudaStreamBeginRecaptureToGraph",
@@ -240,6 +240,13 @@ static void test_roles(void **state)
         assert_int_equal(f->does, known[i].does);
         assert_int_equal(f->for_own_stream, known[i].for_own_stream);
     }
+    static const struct api_arg piece[] = {
+        {ARG_ADDRESS, "dst"}, {ARG_ADDRESS, "src"}, {ARG_BYTES, "bytes"}, {ARG_KIND, "kind"}};
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        for (unsigned a = 0; api_functions[i].does == API_DOES_COPY_PIECE && a < 4; a++) {
+            assert_int_equal(api_functions[i].args[a].kind, piece[a].kind);
+            assert_string_equal(api_functions[i].args[a].label, piece[a].label);
+        }
     assert_int_equal(api_functions[API_CODE_cudaEventQuery].cost, COST_QUERY);
     assert_int_equal(api_functions[API_CODE_cudaEventQuery].class, API_SYNC);
     assert_int_equal(api_functions[API_CODE_cuMemCreate].memory, API_MEMORY_GET_PHYSICAL);

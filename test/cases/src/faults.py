@@ -129,8 +129,10 @@ def sync_in_loop(healthy):
 def pageable_copies(healthy):
     if healthy:
         return overlapped()
-    gemm, here, source, target = kernel(GEMM), on(main), bytes(COPY_BYTES), memory()
-    for _ in range(STEPS):
+    gemm, here, target = kernel(GEMM), on(main), memory()
+    source = ctypes.create_string_buffer(COPY_BYTES)
+    for step in range(STEPS):
+        fill(source, step)
         cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault pageable-copies
         gemm(4 * MS, *here)
     wait()
@@ -272,11 +274,12 @@ def unfused_elementwise(healthy):
 
 
 def repeated_upload(healthy):
-    gemm, here, copies = kernel(GEMM), on(main), stream()
-    source, target = pinned(), memory()
-    for step in range(STEPS):
-        if step == 0 or not healthy:
-            cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, copies)  # fault repeated-upload
+    if healthy:
+        return overlapped()
+    gemm, here, source, target = kernel(GEMM), on(main), pinned(), memory()
+    fill(source, 1)
+    for _ in range(STEPS):
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault repeated-upload
         gemm(4 * MS, *here)
     wait()
 
