@@ -33,25 +33,10 @@ void findings_release(struct findings *f)
     finding_gpu_release(&f->gpu);
 }
 
-static void take_open(struct findings *f, const struct event *e)
-{
-    uint64_t ns = e->end_ns - e->begin_ns;
-    if (ns > f->hang.ns && !(e->record->flags & RECORD_NESTED))
-        f->hang = (struct finding_hang){
-            .process = e->process,
-            .thread = e->thread,
-            .place = {.stack = e->record->stack_id, .function = e->function->index},
-            .begin_ns = e->begin_ns,
-            .ns = ns};
-}
-
 static int take(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    if (s->event.record->type != RECORD_CALL)
-        return finding_gpu_take(&f->gpu, s);
-    take_open(f, &s->event); /* of calls no other one is told */
-    return 0;
+    return is_stream_work(s->event.record->type) ? finding_gpu_take(&f->gpu, s) : 0;
 }
 
 static int tied(void *context, const struct slice *s)
@@ -224,6 +209,9 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
+/* Without its stack there is nothing in the recording to look at. */
+static const char hang_stackless_next[] = "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
+
 /* The call that hangs is all there is of it. */
 static int add_hang(struct findings *f)
 {
@@ -233,6 +221,7 @@ static int add_hang(struct findings *f)
     if (h->ns <= finding_kinds[FINDING_HANG].floor_ns)
         return 0;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
+                           .next = h->place.stack ? NULL : hang_stackless_next,
                            .ns = h->ns,
                            .process = h->process,
                            .device = UINT64_MAX,
@@ -470,11 +459,25 @@ static int name_places(struct findings *f, const struct finding *found, const ui
     return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);
 }
 
-int findings_finish(struct findings *f, const char *symbol_folder)
+static void know_hang(struct findings *f, const struct hang *hang)
+{
+    struct hang_told told;
+    const struct open_call *c = hang_first(hang, &told) ? told.call : NULL;
+    if (c)
+        f->hang =
+            (struct finding_hang){.process = c->process,
+                                  .thread = c->thread,
+                                  .place = {.stack = c->stack, .function = c->function->index},
+                                  .begin_ns = c->begin_ns,
+                                  .ns = c->duration_ns};
+}
+
+int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
 {
     struct finding found[FINDING_KINDS] = {0};
     int settled = finding_gpu_settle(&f->gpu, f->idle);
     uint32_t worst[FINDING_KINDS] = {0};
+    know_hang(f, hang);
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
     int error = waits ? settled : GPUPROF_NO_MEMORY;
     for (unsigned id = 0; id < FINDING_KINDS; id++)

@@ -12,6 +12,7 @@
 
 #include "find/finding_gpu.h"
 #include "find/finding_kind.h"
+#include "find/hang.h"
 #include "find/idle.h"
 #include "table/table.h"
 
@@ -30,6 +31,7 @@ struct finding_row {
 
 struct finding {
     const struct finding_kind *kind;
+    const char *next;              /* to run, rather than what its kind has; NULL: that */
     uint64_t ns;                   /* that it costs the device */
     uint64_t window_ns;            /* of all that the device had (idle.h) */
     const struct process *process; /* whose device it is */
@@ -66,11 +68,16 @@ void findings_release(struct findings *f);
 
 struct consumer findings_consumer(struct findings *f);
 
-/* After the walk and idle_finish, instead of idle_name: makes the list, and names the places of
- * both, so that each file is searched for names once. 0 or an error. */
-int findings_finish(struct findings *f, const char *symbol_folder);
+/* After the walk, idle_finish and hang_finish, instead of idle_name: makes the list, and names the
+ * places of both, so that each file is searched for names once. 0 or an error. */
+int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
 /* Of a struct findings, which may be NULL. (findings_print.c) */
 extern const struct table_info findings_table;
+
+static inline const char *finding_next(const struct finding *f)
+{
+    return f->next ? f->next : f->kind->next;
+}
 
 #endif

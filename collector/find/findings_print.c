@@ -125,7 +125,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         free(clean);
     }
     put_wrapped(found->kind->advice, out);
-    fprintf(out, "\nnext: %s", found->kind->next);
+    fprintf(out, "\nnext: %s", finding_next(found));
 }
 
 static struct cell printed(const struct findings *f, const struct finding *found,
@@ -159,7 +159,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (found->device != UINT64_MAX)
         cells[DEVICE] = cell_number(found->device);
     cells[ADVICE] = cell_text(found->kind->advice);
-    cells[NEXT] = cell_text(found->kind->next);
+    cells[NEXT] = cell_text(finding_next(found));
     if (format == FORMAT_JSON)
         cells[EVIDENCE] = printed(f, found, put_evidence);
     if (format == FORMAT_TEXT)

@@ -30,6 +30,7 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                                          .process = e->process,
                                          .thread = e->thread,
                                          .kernel = walk_launched(s),
+                                         .begin_ns = e->begin_ns,
                                          .duration_ns = duration_ns,
                                          .arg_count = e->record->arg_count,
                                          .stack = e->record->stack_id};

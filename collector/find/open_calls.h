@@ -20,6 +20,7 @@ struct open_call {
     const struct process *process;
     const struct thread *thread;
     const struct kernel_name *kernel; /* that is launched; NULL: none, or not known */
+    uint64_t begin_ns;
     uint64_t duration_ns;
     uint64_t args[RECORD_ARGS_MAX];
     uint32_t arg_count;

@@ -244,6 +244,25 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
 
 /* ---- what to do ---- */
 
+/* Which device it is about, where there are several, and where. Of host time in front of a call
+ * nothing but the call may be known. */
+static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
+{
+    char on[80] = "", pid[16];
+    const char *rank = process_rank(found->process);
+    const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
+    bool is_before = !found->where && found->kind == &finding_kinds[FINDING_HOST_BOUND];
+    snprintf(pid, sizeof pid, "%u", found->process->header.pid);
+    if (f->idle->device_count > 1 && found->device != UINT64_MAX)
+        snprintf(on, sizeof on, "%s %.16s, GPU %llu%s", rank ? "rank" : "process",
+                 rank ? rank : pid, (unsigned long long)found->device, place ? ", " : "");
+    if (place || on[0])
+        line(s, "", place, "                    %s%s", on,
+             !place      ? ""
+             : is_before ? "before "
+                         : "at ");
+}
+
 /* What costs most, with its place and what to run next; places, and then findings, give way to what
  * still has to stand on the screen. */
 static void print_findings(struct screen *s, const struct findings *f)
@@ -260,13 +279,10 @@ static void print_findings(struct screen *s, const struct findings *f)
         const struct finding *found = &f->list[i];
         line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s", percent(found->ns, found->window_ns),
              time_text(time, found->ns), found->kind->title);
-        const char *place = found->where       ? found->where
-                            : found->row_count ? found->rows[0].name
-                                               : NULL;
-        if (each > 2 && place)
-            line(s, "", place, "                    at ");
+        if (each > 2)
+            print_place(s, f, found);
         if (each > 1)
-            line(s, "", NULL, "                    next: %s", found->kind->next);
+            line(s, "", NULL, "                    next: %s", finding_next(found));
     }
 }
 
@@ -275,8 +291,18 @@ static void print_findings(struct screen *s, const struct findings *f)
 static void print_losses(struct screen *s, const struct report *r)
 {
     char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
-    if (losses_weight(&r->losses) != LOSS_NONE)
-        line(s, "lost", NULL, "%s", losses_text(&r->losses, text, sizeof text));
+    struct losses losses = r->losses;
+    struct hang_told told;
+    uint64_t held = hang_first(&r->hang, &told) && told.call
+                        ? r->walk.losses[told.call->process->index].gpu_missing
+                        : 0;
+    held = held < losses.gpu_missing ? held : losses.gpu_missing;
+    losses.gpu_missing -= held;
+    if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
+        line(s, "held back", NULL, "the work of %s launches: CUPTI still had its records",
+             count_text(number, held));
+    if (losses_weight(&losses) != LOSS_NONE)
+        line(s, "lost", NULL, "%s", losses_text(&losses, text, sizeof text));
     else
         line(s, "lost", NULL, "nothing%s", r->whole_ns ? " of what was read" : "");
     if (r->losses.running)

@@ -154,7 +154,7 @@ static int complete(struct report *r, const struct report_wish *wish)
     if (error == 0)
         error = hang_finish(&r->hang, symbols);
     if (error == 0 && r->findings)
-        error = findings_finish(r->findings, symbols);
+        error = findings_finish(r->findings, &r->hang, symbols);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 

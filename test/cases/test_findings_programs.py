@@ -147,6 +147,11 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     assert first["where"] in places and first["evidence"][0]["where"] in places
     if scene == "hang":
         assert [call["line"] for call in told["open_calls"]] == [first["where"]]
+        assert first["next"] == "gpuprof report --table=open_calls DATA"
+        held = told["losses"].get("gpu_missing")  # by CUPTI, if no buffer was complete
+        screen = run_collector("report", run.data).stdout.partition("\n\n")[0]
+        assert (f"  held back  the work of {held} launches: " in screen) == (held is not None)
+        assert "launches whose GPU work is not recorded" not in screen
         return
     cost, cause, _ = FAULTS[scene]
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)

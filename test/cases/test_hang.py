@@ -151,6 +151,9 @@ def test_what_had_not_finished(library, collector, tmp_path, scene):
     with Hung([hang_work(), scene], library, tmp_path, **settings) as hung:
         for found, call in hung_report(collector, hung):
             assert call["function"] == function and len(found["open_calls"]) == 1
+            assert found["findings"][0]["id"] == "hang"
+            assert found["findings"][0]["next"] == \
+                "gpuprof run --backtrace=sync,copy,alloc PROGRAM"  # it has no stack
             assert rows(found, "waited for", "device not recorded") == expected
             assert all(row["age_ns"] >= call["lasted_ns"] for row in found["unfinished"])
             # Of the other stream, which has ended, the record may lie in CUPTI's buffer.

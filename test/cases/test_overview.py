@@ -14,7 +14,8 @@ from test_tables import on_terminal
 CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
 VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
-          "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished")
+          "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
+          "held back")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 
@@ -111,6 +112,20 @@ def test_says_how_the_time_was_spent(collector, make_stacks):
     bar = re.match(r"\[([#=.-]{40})\] 1 x ", found["GPU time"][1])[1]
     assert abs(bar.count("#") / 40 - float(shares["compute"]) / 100) < 0.03
     assert re.match(r" *[0-9.]+% +[0-9.]+ [mun]?s  [a-z-]+ +\S", found["idle"][0])
+
+
+def test_which_device_and_what_comes_behind(collector, make_stacks):
+    """A finding is of one device: which one is said where there are several. Host time in front of
+    a call is not the call's."""
+    one = made(10**8, 4 * 10**7, 100)
+    _, found = bounded(collector, make_stacks(*one, name="one"))
+    assert any(line.strip() == "before cudaLaunchKernel" for line in found["finding"])
+    two = [*one, *made(10**8, 10**7, 100)]
+    two[two.index("process 0", 1)] = "process 1"
+    two[1:1], two[len(one) + 2:len(one) + 2] = ["meta env.RANK=0"], ["meta env.RANK=1"]
+    _, found = bounded(collector, make_stacks(*two, name="two"))
+    assert any(line.strip() == "rank 1, GPU 0, before cudaLaunchKernel"
+               for line in found["finding"])
 
 
 def test_slowest_step_and_its_rank(collector, make_stacks):
