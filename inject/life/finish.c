@@ -8,6 +8,8 @@
 
 #include "base/futex.h"
 #include "base/say.h"
+#include "hook/call.h"
+#include "hook/calls_open.h"
 #include "record/feature.h"
 #include "record/pool.h"
 #include "record/state.h"
@@ -30,8 +32,16 @@ static bool is_recorder(void)
     return epoch_now() != EPOCH_NONE && is_own_process();
 }
 
-/* May another thread still append? Then the live file must stay for what it appends. */
-static bool others_alive(void)
+static bool has_open_calls(uint32_t chunk)
+{
+    return chunk_u64(pool_chunk(&gp.pool, chunk), LIVE_CHUNK_COMMITTED) & LIVE_OPEN_MASK;
+}
+
+/*
+ * Is there anything that only the live file can tell? What another thread may still append, and
+ * where this one hangs, if it is a signal handler in the middle of a call that ends the process.
+ */
+static bool live_is_needed(void)
 {
     uint32_t me = thread_id();
     uint32_t allocated = atomic_load(&gp.pool.allocated);
@@ -40,7 +50,7 @@ static bool others_alive(void)
         uint32_t tid = atomic_load_explicit(&owner->tid, memory_order_relaxed);
         enum live_chunk_state state = owner_state(owner);
         if (state == LIVE_FULL || state == LIVE_TAKEN ||
-            (state == LIVE_OWNED && tid != me && thread_exists(tid)))
+            (state == LIVE_OWNED && (tid != me ? thread_exists(tid) : has_open_calls(i))))
             return true;
     }
     return false;
@@ -50,15 +60,25 @@ static bool others_alive(void)
  * The same, but a thread that was joined a moment ago may still be on its way out of the kernel: it
  * gets a little time, so that no live file stays for nothing.
  */
-static bool others_stay(void)
+static bool live_stays_needed(void)
 {
     _Atomic uint32_t never = 0;
-    for (int i = 0; others_alive(); i++) {
+    for (int i = 0; live_is_needed(); i++) {
         if (i == SETTLE_TRIES)
             return true;
         futex_wait(&never, 0, SETTLE_NS);
     }
     return false;
+}
+
+/* Calls of this thread that a jump left are over; those that it is in the middle of stay open. */
+static void close_left(struct thread *t)
+{
+    struct call here;
+    if (!call_enter_own(t, &here))
+        return;
+    open_close_left(t, 0, &here);
+    call_leave(t);
 }
 
 /* True if all that was recorded is stored. */
@@ -67,9 +87,11 @@ static bool flush(enum end_reason reason)
     if (!is_recorder())
         return false;
     struct thread *t = &this_thread;
-    if (!t->inside && thread_takes_part(t))
-        thread_settle(
-            t); /* if the program wrote over the chunk's head, nobody else sets it right */
+    if (!t->inside && thread_takes_part(t)) {
+        /* If the program wrote over the chunk's head, nobody else sets it right. */
+        thread_settle(t);
+        close_left(t);
+    }
     bool flushed = writer_flush(reason, gp.settings.numbers[SETTING_EXIT_WAIT]);
     if (!flushed && atomic_load(&gp.writer.running))
         say(SAY_EXIT,
@@ -94,7 +116,7 @@ static void close_down(enum end_reason reason)
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     bool flushed = flush(reason);
     if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&
-        !others_stay())
+        !live_stays_needed())
         pool_unlink(&gp.header);
     else
         atomic_fetch_and(&fork_page.recording, ~ATTENTION_LATE);

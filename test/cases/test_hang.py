@@ -3,7 +3,6 @@
 work had not finished. Where it hangs the program says itself, before it does."""
 
 import json
-import json
 import re
 import signal
 import subprocess
@@ -165,6 +164,30 @@ def test_what_had_not_finished_without_the_device(library, collector, tmp_path):
         for found, _ in hung_report(collector, hung):
             assert rows(found, "waited for", "may have ended", "device not recorded") == \
                 [("endless(float*)", 2, "device not recorded")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGALRM, signal.SIGTERM, signal.SIGUSR1])
+def test_a_watchdog_ends_it(library, collector, tmp_path, number):
+    """By _exit in a signal handler on the thread that hangs; unless that has left the call."""
+    with Hung([hang_work(), "kernel"], library, tmp_path) as hung:
+        def is_hung():
+            call = report(collector, hung.data)[1]
+            return call and call["lasted_ns"] > 1_200_000_000
+        launched.wait_until(is_hung, 120)
+        hung.program.send_signal(number)
+        assert hung.program.wait() == 7
+        assert hung.read().end_reason == 2
+        found, call = report(collector, hung.data)
+    left = list(tmp_path.glob("gpuprof*"))
+    if number == signal.SIGUSR1:
+        assert not left and not found["open_calls"]
+        assert hung.read().counters["stale"] == 1
+        [sync] = [row for row in found["functions"] if row["function"] == "cudaStreamSynchronize"]
+        assert sync["calls"] == 1
+    else:
+        assert len(left) == 1 and len(found["open_calls"]) == 1
+        assert call["function"] == "cudaStreamSynchronize" and call["lasted_ns"] > 1_200_000_000
+        assert rows(found, "waited for") == [("endless(float*)", 2, "waited for")]
 
 
 def test_a_rank_that_does_not_come(library, collector, tmp_path):

@@ -2,8 +2,11 @@
 /*
  * hang_work SCENE: hangs in a call of the simulated CUDA, and says so before. Which of the kernels
  * never end, and which call does not return, is the simulation's affair (SIMCUDA_ENDLESS,
- * SIMCUDA_FAIL).
+ * SIMCUDA_FAIL). Its watchdogs are signals: SIGALRM ends it by _exit, SIGTERM does so from a stack of its
+ * own, SIGUSR1 leaves the call first.
  */
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +93,24 @@ static void reduce(void)
     cudaStreamSynchronize(streams[0]);
 }
 
+static sigjmp_buf outside;
+
+static void watchdog(int number)
+{
+    if (number == SIGUSR1)
+        siglongjmp(outside, 1);
+    _exit(7);
+}
+
+static void watch(void)
+{
+    static char stack[65536];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = watchdog, .sa_flags = SA_ONSTACK}, NULL);
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = watchdog}, NULL);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = watchdog}, NULL);
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -102,6 +123,9 @@ int main(int count, char **words)
                   {"reduce", reduce}};
     for (int i = 0; i < 2; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    watch();
+    if (sigsetjmp(outside, 1))
+        _exit(7);
     for (unsigned i = 0; count == 2 && i < sizeof scenes / sizeof scenes[0]; i++)
         if (strcmp(words[1], scenes[i].name) == 0)
             scenes[i].run();
