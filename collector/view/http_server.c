@@ -277,6 +277,8 @@ static void accept_one(struct http_server *s)
 {
     int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct http_connection *c = fd < 0 ? NULL : place_for(s);
+    /* Who waits makes poll return at once, for as long as there is no file for him. */
+    s->rest_until_ms = fd < 0 && errno != EAGAIN && errno != EINTR ? now_ms() + HTTP_REST_MS : 0;
     if (!c) {
         if (fd >= 0)
             close(fd);
@@ -296,6 +298,10 @@ static uint64_t time_left(const struct http_connection *c, uint64_t now)
 static int wait_for(struct http_server *s, struct pollfd *polled)
 {
     uint64_t now = now_ms(), soonest = HTTP_IDLE_MS;
+    bool rests = now < s->rest_until_ms;
+    if (rests)
+        soonest = s->rest_until_ms - now;
+    polled[HTTP_CONNECTIONS_MAX] = (struct pollfd){.fd = rests ? -1 : s->fd, .events = POLLIN};
     for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
         struct http_connection *c = &s->connections[i];
         uint64_t left = c->fd < 0 ? HTTP_IDLE_MS : time_left(c, now);
@@ -313,7 +319,6 @@ int http_server_run(struct http_server *s, int stop_fd, int hangup_fd)
     struct pollfd polled[HTTP_CONNECTIONS_MAX + 3];
     struct pollfd *aside = polled + HTTP_CONNECTIONS_MAX;
     for (;;) {
-        aside[0] = (struct pollfd){.fd = s->fd, .events = POLLIN};
         aside[1] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
         aside[2] = (struct pollfd){.fd = hangup_fd};
         if (wait_for(s, polled) < 0) {

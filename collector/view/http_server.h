@@ -19,6 +19,7 @@
 #define HTTP_CONNECTIONS_MAX 32
 #define HTTP_WAIT_MS         10000 /* for a request, from its first byte on, or the first request */
 #define HTTP_IDLE_MS         60000 /* for the next one, and for a reader who takes nothing */
+#define HTTP_REST_MS         200   /* when no connection could be accepted */
 #define HTTP_SECRET_BYTES    33    /* 128 random bits as text */
 
 struct http_resource {
@@ -52,6 +53,7 @@ struct http_server {
     unsigned port;
     char secret[HTTP_SECRET_BYTES];
     char once[HTTP_SECRET_BYTES]; /* leads to the first page, one time; empty: nothing does */
+    uint64_t rest_until_ms; /* no connection is accepted before */
     struct http_connection connections[HTTP_CONNECTIONS_MAX];
 };
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import select
 import signal
 import socket
@@ -227,6 +228,31 @@ def test_many_connections(view, data):
             files = os.listdir(f"/proc/{server.process.pid}/fd")
             assert len(files) < 50
         assert server.get(f"/{server.secret}/")[0].status == 200
+
+
+def test_without_room_for_files_it_waits(view, data):
+    """Where no connection can be accepted it takes no processor time, and goes on when it can."""
+    others = [os.open("/dev/null", os.O_RDONLY) for _ in range(64)]
+    with view(data, pass_fds=range(3, 64)) as server:  # poll wants a limit that is no lower
+        pid = server.process.pid
+        used = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+        lowest = min(set(range(len(used) + 1)) - used)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, 4096))
+        with server.connect() as there:
+            there.sendall(f"GET /{server.secret}/ HTTP/1.1\r\n"
+                          f"Host: {server.host}\r\n\r\n".encode())
+            before = cpu_seconds(pid)
+            time.sleep(1)
+            assert cpu_seconds(pid) - before < 0.2
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (4096, 4096))
+            assert there.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+    for fd in others:
+        os.close(fd)
+
+
+def cpu_seconds(pid):
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.long
