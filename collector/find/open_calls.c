@@ -77,7 +77,22 @@ static char *row_text(const struct open_calls *o, const struct open_call *c)
     return all;
 }
 
-enum { NAME, LASTED, FUNCTION, DOMAIN, KERNEL, LINE, STACK, HOST, PID, TID, THREAD, ONE, COLUMNS };
+enum {
+    NAME,
+    LASTED,
+    FUNCTION,
+    DOMAIN,
+    KERNEL,
+    LINE,
+    STACK,
+    HOST,
+    RANK,
+    PID,
+    TID,
+    THREAD,
+    ONE,
+    COLUMNS
+};
 
 static const struct column columns[COLUMNS] = {
     [NAME] = {NULL, "call, thread and process", COLUMN_LINES},
@@ -88,6 +103,7 @@ static const struct column columns[COLUMNS] = {
     [LINE] = {"line"},
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
+    [RANK] = {"rank"},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
@@ -119,6 +135,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         cells[STACK] = cell_owned(told_stack_json(o->stacks, c->node));
     }
     cells[HOST] = cell_text(c->process->header.host);
+    cells[RANK] = cell_text(process_rank(c->process));
     cells[PID] = cell_number(c->process->header.pid);
     cells[TID] = cell_number(c->thread->tid);
     cells[THREAD] = cell_text(c->thread->name);

@@ -75,6 +75,7 @@ enum {
     LINE,
     STACK,
     HOST,
+    RANK,
     PID,
     TID,
     THREAD,
@@ -95,6 +96,7 @@ static const struct column columns[COLUMNS] = {
     [LINE] = {"line"},
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
+    [RANK] = {"rank"},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
@@ -137,6 +139,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         cells[STACK] = cell_owned(told_stack_json(u->stacks, row->node));
     }
     cells[HOST] = cell_text(l->process->header.host);
+    cells[RANK] = cell_text(process_rank(l->process));
     cells[PID] = cell_number(l->process->header.pid);
     cells[TID] = cell_number(l->thread->tid);
     cells[THREAD] = cell_text(l->thread->name);

@@ -107,7 +107,9 @@ function drawOpen(box) {
         open.slice(0, CALLS_SHOWN)
           .map((call) => el("li", {}, el("code", {}, call.function),
                  ` for ${time(call.lasted_ns)}, in ${call.thread || "thread " + call.tid}` +
-                   (call.kernel ? `: ${call.kernel}` : ""))))));
+                   (call.kernel ? `: ${call.kernel}` : "") +
+                   (call.line ? `, at ${call.line}` : "")))),
+      el("a", {href: "#hang"}, "What was waited for")));
 }
 
 sections.overview = (box, o) => {

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -23,9 +24,11 @@ PLACES = {
     "setting": ["formats/settings.def"],
     "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
     "table": ["collector/report/report_tables.c", "collector/report/toy_table.c"],
+    "section": ["collector/page/page_sections.def", "collector/page/toy.js"],
 }
 # A record's spec has two tables.
-HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2, "table": 3}
+HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2, "table": 3,
+             "section": 2}
 
 TREE = ("Makefile", "inject", "formats", "collector", "test")
 
@@ -148,6 +151,20 @@ def test_tables_are_seen(tree, recording):
     assert row["calls"] == 4
     text = run(collector, "report", "--table=toy", "--sort=calls", recording)
     assert re.search(rf"^ +4  {re.escape(row['process'])}$", text, re.MULTILINE)
+
+
+@pytest.mark.long
+def test_a_section_is_drawn(tree, recording):
+    """In its place, by a real browser."""
+    if not shutil.which("chromium"):
+        pytest.skip("not run: no chromium; ./scripts/check installs it")
+    page = recording.parent / "page.html"
+    run(tree / "build" / "gpuprof-collector", "report", "-o", page, recording)
+    drawn = run("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                f"--user-data-dir={recording.parent / 'profile'}", page.as_uri())
+    ids = re.findall(r'<section id="(\w+)"', drawn)
+    assert ids[-3:] == ["toy", "cost", "settings"]
+    assert re.search(r'<section id="toy".*?<li>[^<]*: 4 calls</li>', drawn, re.DOTALL)
 
 
 @pytest.mark.long

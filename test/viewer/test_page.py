@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
 
 STEP_NS, SLOW, MORE_NS = 100_000, (1, 3), 50_000  # of rank 1 step 3 takes more
 GEMM_NS, REDUCE_NS, COPY_NS = 40_000, 10_000, 8_000
-SECTIONS = ("overview", "steps", "use", "ranks", "kernels", "operators", "flame", "tables", "cost",
+SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "flame", "tables", "cost",
             "settings")
 MEGABYTES_MAX = 20
 
@@ -122,7 +122,7 @@ def data_of(path):
 def check_sections_are_there_with_what_was_recorded(page, chromium):
     drawn = page.run("Object.fromEntries(Array.from(document.querySelectorAll('section'), "
                      "(s) => [s.id, s.dataset.drawn]))")
-    assert drawn == dict.fromkeys(SECTIONS, "yes") | {"operators": "none"}
+    assert drawn == dict.fromkeys(SECTIONS, "yes") | {"hang": "none", "operators": "none"}
     assert page.texts("nav a") == page.texts("section > h2")
     parts = gpu_time(data_of_page(page))
     assert parts["compute_ns"] == 2 * 6 * GEMM_NS + MORE_NS
@@ -337,12 +337,50 @@ def test_findings_and_open_calls(chromium, page_of):
     assert "Nothing stands out" in look([]).text("#overview")
 
 
+def test_hang(chromium, page_of):
+    """As the tables of two ranks have it, one of which waits; texts are text."""
+    hostile = "</script><b>train.py:7"
+    calls = [{"function": "cudaStreamSynchronize", "lasted_ns": 12_000_000_000, "rank": "1",
+              "host": "node", "pid": 7, "tid": 9, "line": hostile, "stack": [hostile, "main"]},
+             {"function": "cudaMemcpy", "lasted_ns": 0, "rank": "0", "host": "node", "pid": 6,
+              "tid": 8}]
+    launched = [{"kernel": "AllReduce", "age_ns": 12_500_000_000, "launches": 3, "rank": "1",
+                 "host": "node", "pid": 7, "tid": 9, "state": "waited for", "device": 0,
+                 "stream": 13, "stack": ["step (train.py:5)"]},
+                {"function": "cudaGraphLaunch", "age_ns": 1_000_000, "launches": 1, "rank": "0",
+                 "host": "node", "pid": 6, "tid": 8, "state": "may have ended", "handle": 255}]
+    path = page_of(*job())
+    assert Page(chromium, path).run("document.getElementById('hang').dataset.drawn") == "none"
+    data = data_of(path)
+    for key, rows in (("open_calls", calls), ("unfinished", launched)):
+        table = next(table for table in data["tables"] if table["key"] == key)
+        table["rows"] = [[row.get(column["key"]) for column in table["columns"]] for row in rows]
+    found = json.dumps(data).replace("<", "\\u003c")
+    path.write_text(re.sub(r'(id="data">\n).*?(</script>)', lambda m: m[1] + found + m[2],
+                           path.read_text(), count=1, flags=re.DOTALL))
+    page = Page(chromium, path)
+    assert [text.split(" on ")[0] for text in page.texts("#hang h3")] == \
+        ["Rank 1, process 7", "Rank 0, process 6"]
+    assert "A call did not return" in page.text("#hang .lead")
+    items = page.texts("#hang .hung > li")
+    assert items[0].startswith("cudaStreamSynchronize open for 12.0 s in thread 9")
+    assert items[1].startswith("AllReduce or another of 3 on stream 13 of GPU 0 launched 12.5 s ago")
+    assert items[2] == "cudaMemcpy just begun in thread 8"
+    assert items[3] == "cudaGraphLaunch on stream 0xff launched 1.00 ms ago: may have ended"
+    assert page.texts("#hang .stack li") == [hostile, "main", "step (train.py:5)"]
+    assert page.texts("#hang h4") == ["Launched, not finished"] * 2
+    assert hostile in page.text(".alert")
+    page.click(".alert a")
+    assert page.run("location.hash") == "#hang"
+    page.check_quiet()
+
+
 def test_recording_without_gpu_and_steps(chromium, page_of):
     page = Page(chromium, page_of("process 0", "call cudaMalloc 1000 500 1 0 64", options=()))
     assert page.text(".hero") == "No work of a GPU was recorded"
     none = page.run("Array.from(document.querySelectorAll('section[data-drawn=none]'), "
                     "(s) => s.id)")
-    assert none == ["steps", "use", "ranks", "kernels", "operators", "flame"]
+    assert none == ["hang", "steps", "use", "ranks", "kernels", "operators", "flame"]
     page.check_quiet()
 
 
