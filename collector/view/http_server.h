@@ -53,7 +53,7 @@ struct http_server {
     unsigned port;
     char secret[HTTP_SECRET_BYTES];
     char once[HTTP_SECRET_BYTES]; /* leads to the first page, one time; empty: nothing does */
-    uint64_t rest_until_ms; /* no connection is accepted before */
+    uint64_t rest_until_ms;       /* no connection is accepted before */
     struct http_connection connections[HTTP_CONNECTIONS_MAX];
 };
 

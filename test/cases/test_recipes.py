@@ -160,7 +160,8 @@ def test_a_section_is_drawn(tree, recording):
         pytest.skip("not run: no chromium; ./scripts/check installs it")
     page = recording.parent / "page.html"
     run(tree / "build" / "gpuprof-collector", "report", "-o", page, recording)
-    drawn = run("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
+    drawn = run("chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+                "--virtual-time-budget=10000", "--dump-dom",
                 f"--user-data-dir={recording.parent / 'profile'}", page.as_uri())
     ids = re.findall(r'<section id="(\w+)"', drawn)
     assert ids[-3:] == ["toy", "cost", "settings"]

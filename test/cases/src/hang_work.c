@@ -2,8 +2,8 @@
 /*
  * hang_work SCENE: hangs in a call of the simulated CUDA, and says so before. Which of the kernels
  * never end, and which call does not return, is the simulation's affair (SIMCUDA_ENDLESS,
- * SIMCUDA_FAIL). Its watchdogs are signals: SIGALRM ends it by _exit, SIGTERM does so from a stack of its
- * own, SIGUSR1 leaves the call first.
+ * SIMCUDA_FAIL). Its watchdogs are signals: SIGALRM ends it by _exit, SIGTERM does so from a stack
+ * of its own, SIGUSR1 leaves the call first.
  */
 #include <setjmp.h>
 #include <signal.h>
