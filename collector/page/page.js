@@ -332,6 +332,7 @@ function drawSection(id, box) {
 
 function follow(links) {
   const seen = new Map();
+  /* Not what the bars of a narrow window hide. */
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
     const first = data.sections.find(([id]) => seen.get(id));
@@ -342,7 +343,7 @@ function follow(links) {
         else
           link.removeAttribute("aria-current");
       }
-  }, {rootMargin: "-80px 0px -55% 0px"});
+  }, {rootMargin: "-95px 0px -55% 0px"});
   for (const id of links.keys()) watcher.observe(document.getElementById(id));
 }
 

@@ -107,7 +107,7 @@ sections.ranks = (box) => {
     el("p", {class: "lead"},
       "A row for each process, a column for each step" +
         (width > 1 ? ` (the longest of ${width})` : "") +
-        ". A slow rank is a dark row, a slow step a dark column. " +
+        ". A slow rank is a row of strong colour, a slow step a column. " +
         "Click a cell to look into it above."),
     grid,
     el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}),
