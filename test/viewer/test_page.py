@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
 
 STEP_NS, SLOW, MORE_NS = 100_000, (1, 3), 50_000  # of rank 1 step 3 takes more
 GEMM_NS, REDUCE_NS, COPY_NS = 40_000, 10_000, 8_000
-SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "flame", "tables", "cost",
-            "settings")
+SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "flame", "tables",
+            "cost", "settings")
 MEGABYTES_MAX = 20
 
 
@@ -364,7 +364,8 @@ def test_hang(chromium, page_of):
     assert "A call did not return" in page.text("#hang .lead")
     items = page.texts("#hang .hung > li")
     assert items[0].startswith("cudaStreamSynchronize open for 12.0 s in thread 9")
-    assert items[1].startswith("AllReduce or another of 3 on stream 13 of GPU 0 launched 12.5 s ago")
+    assert items[1].startswith(
+        "AllReduce or another of 3 on stream 13 of GPU 0 launched 12.5 s ago")
     assert items[2] == "cudaMemcpy just begun in thread 8"
     assert items[3] == "cudaGraphLaunch on stream 0xff launched 1.00 ms ago: may have ended"
     assert page.texts("#hang .stack li") == [hostile, "main", "step (train.py:5)"]
