@@ -386,9 +386,9 @@ static int add_rows(const struct findings *f, struct finding *to, uint32_t place
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static bool is_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t window_ns)
+static bool is_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns)
 {
-    return ns > kind->floor_ns && (double)ns * 100 > (double)window_ns * kind->share;
+    return ns > kind->floor_ns && (double)ns * 100 > (double)of_ns * kind->share;
 }
 
 /* Of a device that costs `ns`: if that is worth it, and the worst of its kind so far. */
@@ -397,7 +397,10 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
 {
     const struct idle_device *device = &f->idle->devices[place];
     uint64_t window_ns = device->end_ns - device->begin_ns;
-    if (!is_worth_it(found->kind, ns, window_ns))
+    bool is_start_up = found->kind == &finding_kinds[FINDING_START_UP];
+    /* A few steps behind a long import are to be judged, too. */
+    uint64_t of_ns = is_start_up ? window_ns : window_ns - device->causes[IDLE_START_UP];
+    if (!is_worth_it(found->kind, ns, of_ns))
         return;
     found->devices++;
     found->total_ns += ns;

@@ -163,6 +163,15 @@ def test_threshold(found, kind, of):
     assert abs(rows[0]["share"] - rows[0]["ns"] / window) < 0.001
 
 
+def test_start_up_does_not_hide_a_finding(found):
+    """Some steps behind a long import: 99 % of the process's time."""
+    job = Job()
+    starts(job, 100_000 * MS)
+    synchronised(job, 200 * MS)
+    job.fill(101_000 * MS)
+    assert [row["id"] for row in found(job)] == ["start-up", "sync-in-loop"]
+
+
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 def test_hang(run_collector, tmp_path):
     """The wait that never ends is no synchronisation too many."""
