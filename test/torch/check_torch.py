@@ -156,7 +156,7 @@ def test_training(record, start):
     domains = collections.Counter(c.domain for c in done.calls(".*Launch.*"))
     assert domains["driver"] > 20 * STEPS  # the math libraries' own
     assert {c.kernel for c in done.calls("cuLaunchKernel")} >= {
-        "standin_cublas_gemm_128x128_nn", "standin_cublaslt_matmul_128x128"}
+        "standin_cublas_sgemm_128x128_nn", "standin_cublaslt_matmul_128x128"}
 
 
 @pytest.mark.parametrize("option", ["--front=cupti", "--gpu=off"])
