@@ -56,10 +56,14 @@ const struct option_info option_infos[] = {
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
-     "show these tables only, by their names in the JSON, such as cuda_sync_sum, or cost (what "
-     "gpuprof itself has cost); steps and phases take more time, so they are made only if they are "
-     "named here, or "
-     "an option says what a step is"},
+     "show these tables only, by their names in the JSON: functions, findings, open_calls, "
+     "unfinished, failures, calls_by_stack, calls_by_python_line, calls_by_thread, "
+     "source_lines, cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
+     "cuda_gpu_graph_sum, cuda_sync_sum, cuda_kern_exec_sum, nvtx_sum, nvtx_gpu_proj_sum, "
+     "overhead_sum, gpu_time_util, gpu_memory_peak, host_kernel_sum, host_mem_sum, gpu_time, "
+     "idle, ops, labels, cost, and steps and phases, which take more time and are made only if "
+     "they are named here or an option says what a step is; cost is what gpuprof itself has "
+     "cost"},
     {OPTION_SORT, 0, "sort", "COLUMN",
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on"},
@@ -153,6 +157,8 @@ enum exit_code option_unknown(const char *verb, option_set set, const char *word
             nearest_offer(&nearest, info->name);
     for (int i = 0; set & OPTION_SETTINGS && i < SETTING_COUNT; i++)
         nearest_offer(&nearest, setting_infos[i].option);
+    if (nearest.found && nearest.distance == 0)
+        return usage_error("%s: --%s takes no value", verb, nearest.found);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", verb, word,
                        nearest_text(&nearest, "--", text), verb);
 }

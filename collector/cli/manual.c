@@ -435,8 +435,9 @@ enum exit_code manual_verb(const struct options *options)
     bool of_header = of && strcmp(of, "gpuprof.h") == 0;
     bool is_known = verb || of_header;
     if (options->path_count > is_known)
-        return usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
-                           options->paths[is_known]);
+        return is_known ? usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
+                                      options->paths[1])
+                        : verb_unknown("manual: ", of);
     if (is_known)
         return verb ? manual_of_verb(verb) : manual_of_header();
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);

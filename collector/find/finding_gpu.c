@@ -22,7 +22,7 @@ struct found_work {
     uint64_t end_ns;
     struct process *process;
     uint64_t number; /* of a kernel's name */
-    uint64_t what;   /* of a copy that could be mended; 0: it could not */
+    uint64_t what;   /* of a copy that could be fixed; 0: it could not */
     uint32_t stream;
     uint32_t where;
     uint8_t type;

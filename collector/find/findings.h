@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a recording is worth mending: each finding with what it costs, where, the evidence, what
+ * What of a recording is worth fixing: each finding with what it costs, where, the evidence, what
  * to do and what to run next. GUIDE.md, "Findings", has what each measures and when it is said.
  *
  * A finding is of one device of one process, the one that it costs most; of how many others there

@@ -171,7 +171,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 const struct table_info findings_table = {
     .name = "findings",
     .key = "findings",
-    .title = "what to mend",
+    .title = "what to fix first",
     .columns = columns,
     .column_count = COLUMNS,
     .text = {NS, SHARE},

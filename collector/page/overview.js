@@ -41,7 +41,7 @@ function drawEvidence(rows) {
     el("table", {"aria-label": "Evidence"},
       el("thead", {},
         el("tr", {},
-          ["where", "time", "times", "longest after"].map(
+          ["where", "time", "count", "longest after"].map(
             (name, i) => el("th", {scope: "col", class: i ? "number" : ""}, name)))),
       el("tbody", {},
         rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},
@@ -53,7 +53,7 @@ function drawEvidence(rows) {
 function drawFindings(box) {
   const found = rowsOf("findings");
   if (!found.length && !rowsOf("gpu_time").length) return;
-  add(box, el("h3", {}, "What to mend first"));
+  add(box, el("h3", {}, "What to fix first"));
   if (!found.length) {
     add(box, el("p", {class: "none"}, "Nothing stands out: no cost is above its threshold."));
     return;

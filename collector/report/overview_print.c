@@ -155,7 +155,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Each part has its letter, at least one of what there is. */
+/* Each part has its letter, at least one of what the line above does not round to 0.0%. */
 static void print_bar(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
@@ -168,8 +168,9 @@ static void print_bar(struct screen *s, const struct overview *o)
     char bar[BAR_WIDTH + 1];
     unsigned at = 0;
     for (unsigned i = 0; i < 3; i++) {
-        unsigned length = (unsigned)(percent(parts[i].ns, d->window_ns) * BAR_WIDTH / 100 + 0.5);
-        length = parts[i].ns && !length ? 1 : length;
+        double share = percent(parts[i].ns, d->window_ns);
+        unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
+        length = share >= 0.05 && !length ? 1 : length;
         for (; length > 0 && at < BAR_WIDTH; length--)
             bar[at++] = parts[i].letter;
     }

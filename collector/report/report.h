@@ -66,7 +66,7 @@ struct report {
     struct failures failures;      /* calls that returned an error */
     struct cost_report cost;       /* of gpuprof itself */
     struct gpu_report *gpu;        /* owned; what the devices did, and ranges */
-    struct findings *findings;     /* owned; what is worth mending. NULL: likewise */
+    struct findings *findings;     /* owned; what is worth fixing. NULL: likewise */
     struct idle *idle;             /* owned; why they did nothing. NULL: they have no rows */
     struct op_report *ops;         /* owned; PyTorch's operators. NULL: not asked for */
     struct steps *marks;           /* owned; the program's steps. NULL: `steps` has them */

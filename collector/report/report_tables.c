@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/nearest.h"
 #include "find/findings.h"
 #include "find/idle.h"
 #include "report/cost_report.h"
@@ -15,8 +16,6 @@
 #include "report/stack_report.h"
 #include "report/step_report.h"
 #include "report/thread_report.h"
-
-#define NAMES_BYTES 900 /* of a message */
 
 unsigned report_tables(const struct report *r, struct table *tables)
 {
@@ -105,14 +104,6 @@ void report_tables_order(struct table *tables, unsigned count)
     }
 }
 
-/* Adds `name` to `names`, a,b,c, unless it is there. */
-static void add_name(char *names, const char *name)
-{
-    size_t length = strlen(names);
-    if (!is_in(names, name))
-        snprintf(names + length, NAMES_BYTES - length, "%s%s", length ? "," : "", name);
-}
-
 static bool is_word(const char *word, size_t length, const char *name)
 {
     return strlen(name) == length && memcmp(word, name, length) == 0;
@@ -121,11 +112,12 @@ static bool is_word(const char *word, size_t length, const char *name)
 static enum exit_code check_table(const char *word, const struct report_view *v,
                                   const struct table *tables, unsigned count)
 {
-    char names[NAMES_BYTES] = "";
+    char text[NEAREST_TEXT_BYTES];
     size_t length = strcspn(word, ",");
+    struct nearest nearest = nearest_to(word, length);
     for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
-        add_name(names, info->name);
+        nearest_offer(&nearest, info->name);
         if (!is_word(word, length, info->name) &&
             (!info->old_name || !is_word(word, length, info->old_name)))
             continue;
@@ -137,7 +129,8 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                            : info->by == BY_SOURCE ? "source=DIR"
                                                    : "by=python-line");
     }
-    return usage_error("report: no table is named '%.*s'; there are %s", (int)length, word, names);
+    return usage_error("report: no table is named '%.*s'%s; 'gpuprof help report' lists them",
+                       (int)length, word, nearest_text(&nearest, "", text));
 }
 
 enum exit_code report_view_check(const struct report_view *v, enum report_format format)
@@ -145,7 +138,6 @@ enum exit_code report_view_check(const struct report_view *v, enum report_format
     static const struct report nothing; /* of the tables the descriptions will do */
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
-    char names[NAMES_BYTES] = "";
     for (const char *word = v->tables; word;) {
         enum exit_code code = check_table(word, v, tables, count);
         if (code != EXIT_OK)
@@ -153,7 +145,11 @@ enum exit_code report_view_check(const struct report_view *v, enum report_format
         word += strcspn(word, ",");
         word = *word ? word + 1 : NULL;
     }
-    for (unsigned i = 0; v->how.sort && i < count; i++) {
+    if (!v->how.sort)
+        return EXIT_OK;
+    char text[NEAREST_TEXT_BYTES];
+    struct nearest nearest = nearest_to(v->how.sort, strlen(v->how.sort));
+    for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
         if (!report_wants(v, info, format))
             continue;
@@ -161,9 +157,8 @@ enum exit_code report_view_check(const struct report_view *v, enum report_format
             return EXIT_OK;
         for (unsigned k = 0; k < info->column_count; k++)
             if (info->columns[k].key && table_column(info, info->columns[k].key) >= 0)
-                add_name(names, info->columns[k].key);
+                nearest_offer(&nearest, info->columns[k].key);
     }
-    return v->how.sort ? usage_error("report: no table here has a column '%s'; there are %s",
-                                     v->how.sort, names)
-                       : EXIT_OK;
+    return usage_error("report: no table here has a column '%s'%s; --format=json names them",
+                       v->how.sort, nearest_text(&nearest, "", text));
 }

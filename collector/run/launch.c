@@ -151,6 +151,8 @@ static enum exit_code bad_folder(const struct launch *l, int error)
                        strerror(error));
 }
 
+#define PROBE "/.gpuprof-XXXXXX"
+
 /* Nothing could be recorded there: say so before a long job has run in vain. */
 static enum exit_code check_folder(const struct launch *l)
 {
@@ -165,8 +167,12 @@ static enum exit_code check_folder(const struct launch *l)
     }
     if (!S_ISDIR(st.st_mode))
         return bad_folder(l, ENOTDIR);
-    if (access(path, W_OK | X_OK) != 0)
+    /* Only trying tells: of a folder of /proc everything says that root may write to it. */
+    char probe[sizeof path + sizeof PROBE];
+    snprintf(probe, sizeof probe, "%s" PROBE, path);
+    if (!mkdtemp(probe))
         return bad_folder(l, errno);
+    rmdir(probe);
     return EXIT_OK;
 }
 

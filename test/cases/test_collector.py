@@ -44,7 +44,7 @@ def calls_of(trace):
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
     (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
     (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
-    (["manual", "x"], "manual: unknown argument 'x'"),
+    (["manual", "x"], "manual: unknown verb 'x'"),
     (["help", "merge", "report"], "help: too many arguments"),
     (["dump", "--strict=yes", "x"], "unknown option '--strict=yes'"),
     (["merge", "not-there"], "not-there: No such file or directory"),

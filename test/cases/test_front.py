@@ -216,6 +216,8 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
     (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
     (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
                                                                           "Not a directory")),
+    (["run", "-o", "/proc/data", "true"], 2, "run: /proc/data: " +
+     RUN.replace("Permission denied", "No such file or directory")),
     (["run", "nonesuch"], 2, "run: nonesuch: not in any folder of PATH; name the program's path"),
     (["run", "./nonesuch"], 2, "run: ./nonesuch: No such file or directory"),
     (["run", "./data"], 2, "run: ./data: Permission denied; a program is a file that you may "

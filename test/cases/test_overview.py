@@ -55,6 +55,14 @@ def made(step_ns, busy_ns, steps=10):
     return lines
 
 
+@pytest.mark.parametrize("busy_ns, bar", [(1000, "."), (5_000_000, "#")])
+def test_bar_agrees_with_its_share(run_collector, make_stacks, busy_ns, bar):
+    """What rounds to 0.0% has no letter; what is shown as a share has at least one."""
+    text = run_collector("report", make_stacks(*made(100_000_000, busy_ns))).stdout
+    share, drawn = re.search(r"compute +([\d.]+)%.*\n +\[(.)", text).groups()
+    assert drawn == bar and (float(share) == 0) == (bar == ".") and float(share) < 1.2
+
+
 def test_colours(collector, run_collector, make_gpu):
     """Bold labels and titles, what failed in red, on a terminal that has colours and may; nothing
     else changes."""
