@@ -105,7 +105,26 @@ static uint64_t hung_ns(const struct findings *f, uint32_t place)
     return device->end_ns > from_ns ? device->end_ns - from_ns : 0;
 }
 
-static void add_up(const struct findings *f, uint32_t place, uint64_t ns[static FINDING_KINDS])
+/* In how many gaps devices waited for each cause: a row for each device. NULL: no memory. */
+static uint64_t (*count_gaps(const struct findings *f))[IDLE_CAUSES]
+{
+    uint64_t(*gaps)[IDLE_CAUSES] = calloc(f->idle->device_count + 1u, sizeof *gaps);
+    for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
+        const struct idle_row *row = &f->idle->rows.list[i];
+        gaps[row->device][row->cause] += row->count;
+    }
+    return gaps;
+}
+
+/* What somebody does once, at the start or the end, is no habit to be cured of. */
+static bool is_habit(enum idle_cause cause, uint64_t gaps)
+{
+    bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
+    return may_be_once || gaps >= FINDING_HABIT_GAPS;
+}
+
+static void add_up(const struct findings *f, uint32_t place,
+                   const uint64_t gaps[static IDLE_CAUSES], uint64_t ns[static FINDING_KINDS])
 {
     const struct idle_device *device = &f->idle->devices[place];
     const struct found_device *worked = gpu_device(f, place);
@@ -114,7 +133,7 @@ static void add_up(const struct findings *f, uint32_t place, uint64_t ns[static 
         ns[id] = worked ? worked->ns[id] : 0;
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
         enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
-        if (id != FINDING_KINDS)
+        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps[cause]))
             ns[id] += device->causes[cause];
     }
     uint64_t hung = hung_ns(f, place);
@@ -482,18 +501,20 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     uint32_t worst[FINDING_KINDS] = {0};
     know_hang(f, hang);
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
-    int error = waits ? settled : GPUPROF_NO_MEMORY;
+    uint64_t(*gaps)[IDLE_CAUSES] = count_gaps(f);
+    int error = waits && gaps ? settled : GPUPROF_NO_MEMORY;
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         found[id].kind = &finding_kinds[id];
-    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+    for (uint32_t i = 0; gaps && i < f->idle->device_count; i++) {
         uint64_t ns[FINDING_KINDS];
-        add_up(f, i, ns);
+        add_up(f, i, gaps[i], ns);
         for (unsigned id = 0; id < FINDING_KINDS; id++)
             weigh(f, &found[id], &worst[id], i, ns[id]);
     }
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);
     free(waits);
+    free(gaps);
     if (error == 0)
         error = name_places(f, found, worst, symbol_folder);
     if (error == 0)

@@ -16,7 +16,8 @@
 #include "find/idle.h"
 #include "table/table.h"
 
-#define FINDING_ROWS 3
+#define FINDING_ROWS       3
+#define FINDING_HABIT_GAPS 4 /* fewer waits, allocations, loads are no loop's */
 
 /* What a finding is made of, and where the longest of it is. */
 struct finding_row {

@@ -96,23 +96,23 @@ def blocking(job, ns):
     own_code(job, ns)
 
 
-def synchronised(job, ns):
+def synchronised(job, ns, times=10):
     """The thread waits for each kernel, then takes as long as is said to launch the next one."""
-    for i in range(11):
+    for i in range(times + 1):
         call = job.call(ns=US)
         job.now += US
         begin = job.now
-        job.kernel(PLAIN, MS + ns // 10, call=call)
-        if i < 10:
+        job.kernel(PLAIN, MS + ns // times, call=call)
+        if i < times:
             job.call("cudaStreamSynchronize", at=begin + US, ns=job.now - begin + US)
-            job.now += ns // 10 - US
+            job.now += ns // times - US
 
 
-def allocated(job, ns):
+def allocated(job, ns, times=10):
     job.kernel(PLAIN, MS, call=job.call(ns=US))
-    for _ in range(10):
-        job.call("cudaMalloc", ns=ns // 10 - US)
-        job.now += ns // 10 - US
+    for _ in range(times):
+        job.call("cudaMalloc", ns=ns // times - US)
+        job.now += ns // times - US
         call = job.call(ns=US)
         job.now += US
         job.kernel(PLAIN, 2 * MS, call=call)
@@ -124,11 +124,11 @@ def communicates(job, ns):
         job.kernel(PLAIN, 2 * MS)
 
 
-def loads(job, ns):
+def loads(job, ns, times=10):
     job.kernel(PLAIN, MS, call=job.call())
-    for _ in range(10):
+    for _ in range(times):
         job.add(TYPES["push"], MAIN, job.now + 1, args=[0] * 6, text="next_batch")
-        job.now += ns // 10
+        job.now += ns // times
         job.add(TYPES["pop"], MAIN, job.now - 2 * US, args=[0])
         job.kernel(PLAIN, 2 * MS, call=job.call(at=job.now - US))
 
@@ -288,6 +288,16 @@ def test_copies_in_a_stream_of_their_own(found):
     job.copy(100 * MS, PINNED, stream=13)
     job.fill(1000 * MS)
     assert found(job) == []
+
+
+@pytest.mark.parametrize("make", (synchronised, allocated, loads))
+def test_what_is_done_once(found, make):
+    """Three times 100 ms, and nothing else, are no loop; four times are."""
+    for times, count in ((3, 0), (4, 1)):
+        job = Job()
+        make(job, times * 100 * MS, times)
+        job.fill(2000 * MS)
+        assert len(found(job, name=str(times))) == count
 
 
 def test_short_chains(found):
