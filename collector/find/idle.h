@@ -116,6 +116,11 @@ int idle_name(struct idle *d, const char *symbol_folder);
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
 
+/* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
+ * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */
+void idle_waits_init(struct idle *d);
+int idle_waits_charge(struct idle *d);
+
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */
 #define IDLE_TABLES 2

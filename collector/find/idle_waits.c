@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time in which devices only waited for another rank's communication. */
+#include "find/idle.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "read/rank.h"
+
+/* A time in which a device waited for another rank. */
+struct wait {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t next; /* place of the device's next one + 1; 0: none */
+};
+
+void idle_waits_init(struct idle *d)
+{
+    spool_init(&d->waits, sizeof(struct wait));
+}
+
+static int keep_wait(struct idle *d, struct idle_device *device, uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct wait wait = {.begin_ns = begin_ns, .end_ns = end_ns};
+    int error = spool_append(&d->waits, &wait);
+    struct wait *last = error == 0 && device->last_wait
+                            ? spool_at(&d->waits, device->last_wait - 1, true, &error)
+                            : NULL;
+    if (last)
+        last->next = d->waits.count;
+    device->last_wait = d->waits.count;
+    device->next_wait = device->next_wait ? device->next_wait : d->waits.count;
+    return error;
+}
+
+int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
+{
+    struct idle_device *device = &d->devices[number];
+    int error = 0;
+    *ns = 0;
+    while (number < d->device_count && device->next_wait) {
+        const struct wait *wait = spool_at(&d->waits, device->next_wait - 1, false, &error);
+        if (!wait)
+            return error;
+        uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        uint64_t to_ns = wait->end_ns < end_ns ? wait->end_ns : end_ns;
+        *ns += to_ns > from_ns ? to_ns - from_ns : 0;
+        if (wait->end_ns > end_ns)
+            return 0;
+        device->next_wait = wait->next;
+    }
+    return 0;
+}
+
+static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
+                         uint64_t begin_ns, uint64_t end_ns)
+{
+    struct idle *d = context;
+    struct idle_device *device = &d->devices[number];
+    const struct idle_device *other = &d->devices[waited_for];
+    uint64_t ns = end_ns - begin_ns;
+    struct idle_row what = {.place = {.word = other->device << 32 | other->process->index,
+                                      .function = IDLE_NONE,
+                                      .kind = IDLE_WORD_DEVICE},
+                            .process = device->process->index,
+                            .device = number,
+                            .thread = IDLE_NONE,
+                            .cause = IDLE_COMMUNICATION};
+    d->rows.gap += is_new;
+    device->parts[IDLE_COMMUNICATING] -= ns;
+    device->idle_ns += ns;
+    device->causes[IDLE_COMMUNICATION] += ns;
+    int error = keep_wait(d, device, begin_ns, end_ns);
+    return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
+}
+
+/* Devices are of one job's ranks that are of processes with ranks of their own. */
+int idle_waits_charge(struct idle *d)
+{
+    struct key_map ranks = {0}; /* -> process index + 1 */
+    bool *job = calloc(d->device_count + 1u, sizeof *job);
+    int error = job ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        const struct process *p = d->devices[i].process;
+        struct key key = {p->rank, 0, 0};
+        uint64_t known = key_map_get(&ranks, key);
+        /* Several processes of one rank are of several jobs. */
+        if (known != p->index + 1u)
+            error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
+    }
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
+        const struct process *p = d->devices[i].process;
+        job[i] = p->rank != RANK_NONE &&
+                 key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u;
+    }
+    if (error == 0)
+        error = idle_ranks_tell(&d->ranks, job, d->device_count, wait_for_rank, d);
+    key_map_release(&ranks);
+    free(job);
+    return error;
+}
