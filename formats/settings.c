@@ -149,7 +149,8 @@ static bool parse_share(const char *text, uint64_t *number)
 /* May it be "off"? */
 static bool can_be_off(const struct setting_info *info)
 {
-    return (info->kind == SETTING_KIND_TIME || info->kind == SETTING_KIND_SHARE) &&
+    return (info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
+            info->kind == SETTING_KIND_SHARE) &&
            strstr(info->value, "|off");
 }
 

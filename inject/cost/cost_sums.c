@@ -132,6 +132,8 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
         count_in(index, COST_RANGE, count);
     else if (type == RECORD_OP_BEGIN || type == RECORD_OP_END)
         count_in(index, COST_OPERATOR, count);
+    else if (type == RECORD_TENSOR)
+        count_in(index, COST_TENSOR, count);
 }
 
 void cost_sums_active(struct chunk_owner *owner)

@@ -307,8 +307,12 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         call_complete(record, site, end, result, words);
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
-        bool has_stack = call_is_slow(site, record[2]) ||
-                         (call_has_failed(site, result) && stack_of_failure(site->class));
+        bool has_failed = call_has_failed(site, result);
+        bool is_sampled = !has_failed &&
+                          (t->sampled == c || call_is_sampled(t, site, record + RECORD_HEAD_WORDS));
+        bool has_stack = call_is_slow(site, record[2]) || is_sampled ||
+                         (has_failed && stack_of_failure(site->class));
+        t->sampled = NULL;
         if (t->copying == c && content_is_due(site, record + RECORD_HEAD_WORDS) && result == 0 &&
             !(record[0] >> 8 & RECORD_CAPTURED))
             note_content(t, record);

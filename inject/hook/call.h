@@ -20,6 +20,7 @@
 #include "hook/calls_open.h"
 #include "hook/content.h"
 #include "record/thread.h"
+#include "stack/stack.h"
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
@@ -150,6 +151,18 @@ static inline __attribute__((always_inline)) bool call_is_slow(const struct call
     return ticks >= atomic_load_explicit(&fork_page.slow_ticks[site->class], memory_order_relaxed);
 }
 
+/* Has a call that succeeds got memory of which it is to be known who got it? `words`: all. */
+static inline __attribute__((always_inline)) bool
+call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *words)
+{
+    if (site->gets_memory)
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < API_ARGS_MAX; i++)
+            if (i < site->count && site->kinds[i] == ARG_BYTES)
+                return stack_of_memory(t, words[i]);
+    return false;
+}
+
 /* `end`: now. */
 static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const struct call_site *site,
@@ -157,7 +170,11 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const uint64_t *words)
 {
     struct thread *t = &this_thread;
+    bool is_sampled = call_is_sampled(t, site, words);
+    if (unlikely(is_sampled))
+        t->sampled = c;
     if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(site, result)) ||
+        unlikely(is_sampled) ||
         unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) ||
         unlikely(call_is_slow(site, end - ((uint64_t *)(void *)(t->records + t->used))[1]))) {
         uint64_t its_words[API_ARGS_MAX]; /* a copy, so that `words` need no memory */

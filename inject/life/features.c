@@ -25,6 +25,7 @@
 #include "store/identity.h"
 #include "store/stream_out.h"
 #include "store/writer.h"
+#include "torch/tensor_memory.h"
 #include "torch/torch.h"
 
 static void refresh(struct thread *writer)
@@ -59,6 +60,7 @@ const struct feature features[] = {
     {.attached = ranges_attached},
     {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
      .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
+    {.unloaded = tensor_memory_unloaded},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

@@ -85,6 +85,8 @@ struct fork_page {
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
+    _Atomic uint64_t
+        memory_bytes;        /* who gets so much has a stack, who less, by chance; 0: nobody */
     _Atomic uint32_t waited; /* a thread has waited in vain for the start: no other one does */
     _Atomic uint32_t off;    /* what is not recorded: enum off_bits; recorded.c writes it */
     _Atomic uint32_t untold; /* askers of whose word the stream has nothing: a bit each */

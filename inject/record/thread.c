@@ -192,7 +192,8 @@ static bool wait_for_chunk(struct thread *t)
     uint64_t wait_ns = gp.settings.numbers[SETTING_WAIT];
     if (change_chunk(t))
         return true;
-    if (t->waited || gp.settings.numbers[SETTING_ON_FULL] == ON_FULL_DROP || !wait_ns) {
+    if (t->waited || t->is_hurried || gp.settings.numbers[SETTING_ON_FULL] == ON_FULL_DROP ||
+        !wait_ns) {
         if (!atomic_exchange(&gp.pool.wanted, 1))
             writer_wake();
         return false;
@@ -424,6 +425,7 @@ bool thread_attach(struct thread *t)
                          .caller = t->caller,
                          .stand_in = t->stand_in,
                          .has_moved = t->has_moved,
+                         .is_hurried = t->is_hurried,
                          .cost = &thread_cost_shared};
     t->number = 1 + atomic_fetch_add(&gp.pool.thread_count, 1);
     t->cost = thread_cost_take(t->number, t->tid, t->inside == CALL_FOR_GOOD);

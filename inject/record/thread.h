@@ -71,6 +71,7 @@ struct thread {
     bool in_init;          /* in cuInit, by way of its hook */
     bool has_unwound;      /* libunwind has what it needs of this thread */
     bool has_moved;        /* a call ended on it that began on another; moved.h */
+    bool is_hurried;       /* it is not to wait for room: thread_hurry */
     uint8_t weighed_class; /* enum passed_class of `weighed`, below */
     uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
     uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */
@@ -89,6 +90,8 @@ struct thread {
     uint64_t content;     /* as the hash that content.h makes of it */
     struct call *weighed; /* the one that is recorded for others too, NULL = none */
     uint32_t weight;      /* for how many */
+    struct call *sampled; /* its stack is to be taken when it ends, by chance; NULL = none */
+    uint32_t chance;      /* of whose stack is taken; 0 = not begun */
     struct passer passer;
 };
 
@@ -241,6 +244,17 @@ static inline void thread_note_stack(struct thread *t, uint64_t begin, uint32_t 
     __atomic_store_n(
         (uint64_t *)(void *)(t->records - LIVE_CHUNK_HEAD_BYTES + LIVE_CHUNK_OPEN_STACK),
         live_open_stack(begin, stack), __ATOMIC_RELAXED);
+}
+
+/*
+ * From here on, until it is said again with false, what finds no room is dropped and counted at
+ * once: others may wait for what the thread holds. Returns what was so before.
+ */
+static inline bool thread_hurry(struct thread *t, bool is_hurried)
+{
+    bool before = t->is_hurried;
+    t->is_hurried = is_hurried;
+    return before;
 }
 
 /* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */

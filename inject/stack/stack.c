@@ -323,7 +323,10 @@ void stacks_turn(void)
 {
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE];
-    if (!stacks_are_on() || recorded_asked() & OFF_STACKS)
+    uint64_t bytes = gp.settings.numbers[SETTING_MEMORY_STACKS];
+    bool is_off = !stacks_are_on() || recorded_asked() & OFF_STACKS;
+    atomic_store(&fork_page.memory_bytes, is_off || bytes == SETTING_OFF ? 0 : bytes);
+    if (is_off)
         set_slow(UINT64_MAX, 0);
     else if (ns == SETTING_OFF)
         set_slow(UINT64_MAX, always);
@@ -414,4 +417,9 @@ void stacks_describe(struct thread *writer, bool is_last)
         return;
     told_epoch = writer->epoch;
     meta_append_text(writer, "stacks", source(text, sizeof text));
+    if (stacks_are_on() && gp.settings.numbers[SETTING_MEMORY_STACKS] != SETTING_OFF) {
+        snprintf(text, sizeof text, "%llu",
+                 (unsigned long long)gp.settings.numbers[SETTING_MEMORY_STACKS]);
+        meta_append_text(writer, "memory_stacks", text);
+    }
 }

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct thread;
+#include "record/thread.h"
 
 /*
  * The number of the calling thread's stack; 0 if it has none, which is counted. Definitions may be
@@ -46,6 +46,31 @@ uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_
  */
 #define STACK_FAILURES_MAX 1000
 bool stack_of_failure(unsigned class);
+
+/*
+ * Is the stack of who gets so many bytes to be taken? Always from a size on, below it with a
+ * probability in proportion: each such stack stands for about that many bytes. Each thread has
+ * a row of numbers of its own, the same in each run.
+ */
+static inline bool stack_of_memory(struct thread *t, uint64_t bytes)
+{
+    uint64_t whole = atomic_load_explicit(&fork_page.memory_bytes, memory_order_relaxed);
+    if (!whole || bytes >= whole)
+        return whole;
+    uint32_t x = t->chance ? t->chance : t->number * 0x9E3779B9u | 1;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    t->chance = x;
+    return x * whole >> 32 < bytes; /* `whole` has 32 bits at most: settings.def */
+}
+
+/* For how many bytes it stands. */
+static inline uint64_t stack_of_memory_bytes(uint64_t bytes)
+{
+    uint64_t whole = atomic_load_explicit(&fork_page.memory_bytes, memory_order_relaxed);
+    return bytes > whole ? bytes : whole;
+}
 
 /* At the start of a recording, with the settings read: what is slow. */
 void stacks_start(void);

@@ -39,15 +39,15 @@ TYPE_NAMES = dict(enumerate((
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
     "push pop range_start range_end mark label step pause module python stack "
     "cost cost_sum step_down op_begin op_end op_name op_inputs op_thread "
-    "callback content").split(), 1))
+    "callback content tensor tensor_oom").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
             "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
             "stacks_dropped", "stackless", "passed_by", "passed_failed", "overwritten",
-            "graph_untied", "op_inputs_dropped")
-LOSSES = (*COUNTERS[:5], *COUNTERS[8:18], *COUNTERS[21:24])
+            "graph_untied", "op_inputs_dropped", "tensors_dropped")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:18], *COUNTERS[21:25])
 U64 = (1 << 64) - 1
 
 

@@ -51,6 +51,11 @@ def operators(scenario):
     return [program, scenario], {"LD_LIBRARY_PATH": path, "GPUPROF_PYTORCH": "shapes"}
 
 
+def tensors(*arguments, **settings):
+    program, path = toolchain.tensor_work()
+    return [program, *arguments], {"LD_LIBRARY_PATH": path, **settings}
+
+
 FULL = f"pwrite={errno.ENOSPC}"
 SMALL = {"GPUPROF_BUFFER": "1M", "GPUPROF_CHUNK": "512K"}
 
@@ -81,6 +86,7 @@ MEANS = {
     "texts_truncated": lambda: lossy("texts", 3),
     "ranges_dropped": lambda: lossy("ranges", 600),
     "op_inputs_dropped": lambda: operators("wide"),
+    "tensors_dropped": lambda: tensors("many", 200000, GPUPROF_WAIT="60s", **SMALL),
     "overwritten": lambda: tiny("scribble.c", "record", 0, GPUPROF_SEAL="30s"),
 }
 

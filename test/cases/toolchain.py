@@ -125,6 +125,18 @@ def linked(link, target):
     return str(link)
 
 
+def tensor_work(*flags):
+    """The program of tensor_work.c, or with -DPLUGIN the library, and LD_LIBRARY_PATH for it."""
+    folder, link = tiny()
+    old = [flag for flag in flags if flag == "-DSIGNED_TOTALS"]
+    c10 = build("c10.c", "-shared", "-fPIC", "-Wl,-soname,libc10.so", *old)
+    libraries = OUT / f"c10-{c10.stem}"
+    libraries.mkdir(exist_ok=True)
+    name = linked(libraries / "libc10.so", c10)
+    return (build("tensor_work.c", *runtime(12)[:1], *flags, *link, name),
+            f"{folder}:{libraries}")
+
+
 def torch_ops():
     """The program of torch_ops.c, and LD_LIBRARY_PATH for it."""
     folder, link = tiny()
