@@ -12,6 +12,7 @@
 #include "stream.h"
 
 #define SAMPLES_MAX 1e15
+#define SECONDS_MAX 1e9
 #define PORT_MAX    65535
 
 const struct option_info option_infos[] = {
@@ -44,6 +45,18 @@ const struct option_info option_infos[] = {
      "operators around it (stack). stack, python-line and thread: a table of the calls' stacks, "
      "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
      "beside them)"},
+    {OPTION_TABLE_FORM, 0, "format", "text|json|csv",
+     "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
+     "text"},
+    {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind",
+     "who an owner is: the innermost line of Python, the stack, or the operator around the call "
+     "that got the memory; the function called; the kind of memory; default: the first of these "
+     "that is recorded"},
+    {OPTION_AT, 0, "at", "peak|end|SECONDS",
+     "show who held how much at that moment: each device's own peak, the end, or so many seconds "
+     "after the first event; default: peak"},
+    {OPTION_MEMORY_TABLE, 0, "table", "NAME[,NAME..]",
+     "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve"},
     {OPTION_MINE, 0, "mine", NULL,
      "the same as --by=python-line, but a call counts for its innermost line outside of installed "
      "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
@@ -217,7 +230,19 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         break;
     }
     case OPTION_TRACE: o->trace_format = value; break;
-    case OPTION_TABLE: o->tables = value; break;
+    case OPTION_TABLE:
+    case OPTION_MEMORY_TABLE: o->tables = value; break;
+    case OPTION_AT: {
+        char *end;
+        o->memory_at = MEMORY_AT_TIME;
+        o->at_seconds = strtod(value, &end);
+        if (strcmp(value, "peak") == 0 || strcmp(value, "end") == 0)
+            o->memory_at = *value == 'p' ? MEMORY_AT_PEAK : MEMORY_AT_END;
+        else if (*end || !isdigit((unsigned char)value[0]) || o->at_seconds > SECONDS_MAX)
+            return usage_error("%s: --at: '%s' is neither peak nor end nor a number of seconds",
+                               argv[0], value);
+        break;
+    }
     case OPTION_SORT: o->sort = value; break;
     case OPTION_FULL: o->is_full = true; break;
     case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;
@@ -247,6 +272,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
     case OPTION_FORMAT:
+    case OPTION_TABLE_FORM:
+    case OPTION_MEMORY_BY:
     case OPTION_FORM:
     case OPTION_WEIGHT:
     case OPTION_COLOUR:
@@ -255,7 +282,9 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         if (choice < 0)
             return usage_error("%s: --%s: '%s' is not one of %s", argv[0], info->name, value,
                                info->value);
-        if (info->bit == OPTION_BY)
+        if (info->bit == OPTION_MEMORY_BY)
+            o->memory_by = (enum memory_by)choice;
+        else if (info->bit == OPTION_BY)
             o->by = (enum report_by)choice;
         else if (info->bit == OPTION_COLOUR)
             o->colour = (enum colour_use)choice;
@@ -276,6 +305,7 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
 {
     *o = (struct options){.paths = argv + 1,
                           .format = FORMAT_BY_NAME,
+                          .memory_by = MEMORY_BY_BEST,
                           .flame_format = FLAME_BY_NAME,
                           .limit = ROWS_UNLIMITED};
     bool words_only = false;

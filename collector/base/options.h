@@ -54,6 +54,10 @@ typedef uint64_t option_set;
 #define OPTION_PORT         (UINT64_C(1) << 37) /* --port N */
 #define OPTION_OPEN         (UINT64_C(1) << 38) /* --open */
 #define OPTION_COLOUR       (UINT64_C(1) << 39) /* --color auto|always|never */
+#define OPTION_MEMORY_BY    (UINT64_C(1) << 40) /* --by python-line|... of memory */
+#define OPTION_AT           (UINT64_C(1) << 41) /* --at peak|end|SECONDS */
+#define OPTION_MEMORY_TABLE (UINT64_C(1) << 42) /* --table of memory */
+#define OPTION_TABLE_FORM   (UINT64_C(1) << 43) /* --format text|json|csv */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -90,6 +94,19 @@ enum report_by {
     BY_SOURCE  /* --source=DIR */
 };
 
+/* What the owner of a block of memory is, in the order of the table. */
+enum memory_by {
+    MEMORY_BY_LINE,
+    MEMORY_BY_STACK,
+    MEMORY_BY_OPERATOR,
+    MEMORY_BY_FUNCTION,
+    MEMORY_BY_KIND,
+    MEMORY_BY_BEST
+};
+
+/* At which moment. */
+enum memory_at { MEMORY_AT_PEAK, MEMORY_AT_END, MEMORY_AT_TIME };
+
 /* Of a flame graph, in the order of the tables. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
@@ -117,6 +134,9 @@ struct options {
     bool no_counters;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
+    enum memory_by memory_by;
+    enum memory_at memory_at;
+    double at_seconds; /* of MEMORY_AT_TIME */
     enum report_groups groups;
     const char *tables; /* names with commas between; NULL: all */
     const char *sort;   /* a column; NULL: as the tables are */

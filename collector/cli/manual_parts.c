@@ -6,7 +6,7 @@
 const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                     "EXIT STATUS"};
 
-#define READERS "merge report flame view dump"
+#define READERS "merge report flame memory view dump"
 
 const struct manual_row manual_rows[] = {
     {"run", PART_EXAMPLE, "gpuprof run python train.py",
@@ -27,6 +27,10 @@ const struct manual_row manual_rows[] = {
     {"flame", PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
     {"flame", PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
      "time of the GPU, for speedscope"},
+    {"memory", PART_EXAMPLE, "gpuprof memory data --by=python-line",
+     "which lines of Python held the memory at the peak of each device"},
+    {"memory", PART_EXAMPLE, "gpuprof memory data --at=end --table=owners",
+     "what nobody has released"},
     {"view", PART_EXAMPLE, "gpuprof view data", "prints an address; Ctrl-C ends it"},
     {"view", PART_EXAMPLE, "gpuprof view --port=8080 data",
      "on another machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},
@@ -52,11 +56,12 @@ const struct manual_row manual_rows[] = {
     {"doctor", PART_VARIABLE,
      "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
      "looked at as the program and its container will"},
-    {"merge report flame view", PART_VARIABLE, "DEBUGINFOD_URLS",
+    {"merge report flame memory view", PART_VARIABLE, "DEBUGINFOD_URLS",
      "where debug files of what is not installed are fetched from"},
-    {"run report", PART_VARIABLE, "NO_COLOR, TERM",
+    {"run report memory", PART_VARIABLE, "NO_COLOR, TERM",
      "no colours, if it is set, or on a dumb terminal"},
-    {"merge report flame", PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"},
+    {"merge report flame memory", PART_VARIABLE, "TMPDIR",
+     "a folder for what does not fit into memory"},
     {"view", PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"},
     {"recover dump completion manual help demo", PART_VARIABLE, "none", ""},
 

@@ -3,6 +3,7 @@
 
 #include "doctor/doctor.h"
 #include "flame/flame_verb.h"
+#include "memory/memory_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
 #include "run/launch.h"
@@ -29,6 +30,12 @@ const struct verb verbs[] = {
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
+    {"memory", memory_verb, NULL,
+     OPTION_TABLES | OPTION_TABLE_FORM | OPTION_MEMORY_BY | OPTION_AT | OPTION_MEMORY_TABLE |
+         OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR | OPTION_STEP_RANGE |
+         OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP |
+         OPTION_RECORDINGS,
+     "DIR|FILE...", "say who held the memory of the devices, and what grows"},
     {"view", view_verb, NULL,
      OPTION_PORT | OPTION_OPEN | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,

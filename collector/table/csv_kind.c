@@ -66,6 +66,20 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_ERROR] = {"error", "an error and the function that returned it; count is how often (that "
                             "function's errors have them, too)"},
     [CSV_STEP_DOWN] = {"step_down", "what was given up for --overhead-max, as a text"},
+    [CSV_MEMORY_PEAK] = {"memory_peak",
+                         "gpuprof memory: the most memory of each place; total_ns is "
+                         "when, calls are the blocks got"},
+    [CSV_MEMORY_END] = {"memory_end", "what it has at the end"},
+    [CSV_MEMORY_OWNER] = {"memory_owner", "each owner: what it held at that moment; count is how "
+                                          "many blocks that were"},
+    [CSV_MEMORY_OWNER_END] = {"memory_owner_end", "each owner that holds something at the end"},
+    [CSV_MEMORY_LEAK] = {"memory_leak", "each owner that grows: by how much, since the first step"},
+    [CSV_MEMORY_HIDDEN] = {"memory_hidden",
+                           "what a device used beyond that, when the program asked"},
+    [CSV_MEMORY_KIND] = {"memory_kind", "each kind of memory, at its place's peak"},
+    [CSV_MEMORY_STEP] = {"memory_step", "each step: the most of it, and what there was at its end"},
+    [CSV_MEMORY_CURVE] = {"memory_curve", "each piece of the time, likewise"},
+    [CSV_MEMORY_FAILED] = {"memory_failed", "an allocation for which there was not enough memory"},
     [CSV_DAMAGE] = {"damage", "what of the files is damaged; count is how much"},
     [CSV_LOSS] = {"loss", "something that is missing; count is how much"},
     [CSV_NOTE] = {"note", "the same for what is only good to know"},

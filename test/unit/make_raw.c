@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make_raw FILE: a recording of the records that the lines of its input name, in their order:
+ * make_raw FILE [RANK]: a recording of the records that the lines of its input name, in order:
  *   meta TEXT
  *   THREAD WHAT FLAGS CODE BEGIN DURATION RESULT CORRELATION ARGUMENTS BYTES
- * WHAT is a record's number, or a function's symbol for a call of it; ARGUMENTS have commas between
- * or are "-", BYTES are hexadecimal or "-".
+ * WHAT is a record's number, or a function's symbol for a call of it, whose CODE is its stack;
+ * ARGUMENTS have commas between or are "-", BYTES are hexadecimal or "-".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +48,7 @@ static void add(struct stream_builder *b, const char *line)
     struct record r = {.type = (uint8_t)(type ? type : RECORD_CALL),
                        .flags = (uint8_t)flags,
                        .code = (uint16_t)(type ? code : function_of(what)),
+                       .stack_id = type ? 0 : code,
                        .begin = begin,
                        .duration = duration,
                        .result = result,
@@ -65,9 +66,9 @@ int main(int argc, char **argv)
 {
     static char line[LINE_BYTES];
     struct stream_builder b;
-    if (argc != 2)
+    if (argc < 2)
         return 2;
-    builder_init(&b, 0);
+    builder_init(&b, argc > 2 ? (unsigned)atoi(argv[2]) : 0);
     builder_api(&b);
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who got a block: found when it is got, named when all is known. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/json_text.h"
+#include "error.h"
+#include "memory/memory_report.h"
+#include "model/call_tree.h"
+#include "symbol/own_line.h"
+
+#define FRAMES_SHOWN_MAX 24 /* of a stack */
+
+static uint32_t hash_of(const void *item)
+{
+    const struct memory_origin *o = item;
+    uint64_t hash = ((uint64_t)o->process << 32 | o->stack) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ (uintptr_t)o->file ^ o->line) * 0xC2B2AE3D27D4EB4Fu;
+    hash = (hash ^ hash >> 29 ^ (uintptr_t)o->name ^ o->kind) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)((hash ^ (uintptr_t)o->function) >> 16 ^ hash >> 40);
+}
+
+/* They are made of zeros, and then what there is. */
+static bool is_same(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct memory_origin)) == 0;
+}
+
+static const struct number_kind origin_kind = {sizeof(struct memory_origin), hash_of, is_same};
+
+/* Beyond the maximum 0: everything else. */
+static int number_of(struct memory_report *m, const struct memory_origin *wanted, uint32_t *number)
+{
+    uint32_t *there =
+        number_set_find(&m->origin_numbers, &origin_kind, m->origins, m->origin_count, wanted);
+    *number = 0;
+    if (there && *there) {
+        *number = *there - 1;
+        return 0;
+    }
+    if (there && m->origin_count >= m->owners_max)
+        return 0;
+    struct memory_origin *origins =
+        there ? array_room(m->origins, m->origin_count, &m->origin_capacity, sizeof *origins, 64)
+              : NULL;
+    if (!origins)
+        return GPUPROF_NO_MEMORY;
+    m->origins = origins;
+    origins[m->origin_count] = *wanted;
+    *there = ++m->origin_count;
+    *number = *there - 1;
+    return 0;
+}
+
+/* The innermost line of the user's own, or else the innermost. */
+static const struct stack_place *line_of(const struct memory_report *m, const struct process *p,
+                                         uint32_t number)
+{
+    const struct stack_table *table = &m->walk.survey.stacks;
+    const struct recorded_stack *stack = stack_table_stack(table, p->index, number);
+    const struct stack_place *line = NULL;
+    uint64_t words[FRAME_COUNT_MAX];
+    uint32_t count = stack ? stack_table_words(table, stack, words) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stack_place *place =
+            frame_kind(words[i]) == FRAME_PYTHON
+                ? stack_table_place(table, p->index, frame_python(words[i]))
+                : NULL;
+        if (place && place->file && own_python_file(place->file->raw))
+            return place;
+        line = line ? line : place;
+    }
+    return line;
+}
+
+/* A stack's origin is found once. */
+static int line_origin(struct memory_report *m, const struct slice *s, struct memory_origin *o,
+                       uint32_t *number)
+{
+    const struct process *p = s->event.process;
+    struct key key = {p->index, s->event.record->stack_id, 0};
+    uint64_t known = key_map_get(&m->stack_origins, key);
+    if (known) {
+        *number = (uint32_t)(known - 1);
+        return 1;
+    }
+    const struct stack_place *line = key.b ? line_of(m, p, (uint32_t)key.b) : NULL;
+    if (!line)
+        return 0;
+    o->by = MEMORY_BY_LINE;
+    o->file = line->file;
+    o->name = line->function;
+    o->line = line->line;
+    int error = number_of(m, o, number);
+    if (error == 0)
+        error = key_map_set(&m->stack_origins, key, *number + 1ull);
+    return error < 0 && error != GPUPROF_LIMIT ? error : 1;
+}
+
+/* What CUPTI alone tells of has no call: it is a variable, and its name stands in the record. */
+static int variable_origin(struct memory_report *m, const struct record *r, struct memory_origin *o,
+                           uint32_t *number)
+{
+    o->by = MEMORY_BY_KIND;
+    o->kind = LEDGER_STATIC;
+    int error = r->bytes && m->by != MEMORY_BY_KIND
+                    ? kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o->name)
+                    : 0;
+    return error < 0 ? error : number_of(m, o, number);
+}
+
+int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
+                     uint32_t *number)
+{
+    const struct record *r = s->event.record;
+    struct memory_origin o;
+    memset(&o, 0, sizeof o);
+    if (r->type != RECORD_CALL)
+        return variable_origin(m, r, &o, number);
+    if (m->by == MEMORY_BY_KIND) {
+        o.by = MEMORY_BY_KIND;
+        o.kind = kind;
+        return number_of(m, &o, number);
+    }
+    int known = m->by == MEMORY_BY_LINE ? line_origin(m, s, &o, number) : 0;
+    if (known)
+        return known < 0 ? known : 0;
+    if (m->by == MEMORY_BY_STACK && r->stack_id) {
+        o.by = MEMORY_BY_STACK;
+        o.process = s->event.process->index;
+        o.stack = r->stack_id;
+        o.function = s->event.function;
+        return number_of(m, &o, number);
+    }
+    const struct op *op =
+        m->by == MEMORY_BY_LINE || m->by == MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
+    o.name = op ? walk_op_name(&m->walk, op) : NULL;
+    o.by = o.name ? MEMORY_BY_OPERATOR : MEMORY_BY_FUNCTION;
+    o.function = o.name ? NULL : s->event.function;
+    return number_of(m, &o, number);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static char *stack_text(const struct memory_report *m, const struct memory_origin *o,
+                        struct call_tree *tree)
+{
+    uint32_t node = 0;
+    char *text = NULL;
+    size_t length = 0;
+    if (call_tree_stack(tree, 0, o->process, o->stack, NULL, &node) < 0)
+        return NULL;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    (void)m;
+    fputs(o->function->name, memory);
+    for (unsigned frames = 0; node; node = call_tree_node(tree, node)->parent)
+        if (frames++ < FRAMES_SHOWN_MAX)
+            fprintf(memory, " | %s", call_tree_frame(tree, node)->label);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree)
+{
+    const struct memory_origin *o = &m->origins[origin];
+    char *text = NULL;
+    int length = 0;
+    if (origin == 0)
+        return strdup("(everything else)");
+    if (o->by == MEMORY_BY_STACK && tree)
+        return stack_text(m, o, tree);
+    if (o->by == MEMORY_BY_LINE)
+        length = asprintf(&text, "%s (%s:%u)", o->name ? o->name->raw : "?",
+                          o->file ? o->file->raw : "?", o->line);
+    else if (o->by == MEMORY_BY_KIND && o->name)
+        length = asprintf(&text, "variable %s", o->name->raw);
+    else if (o->by == MEMORY_BY_KIND)
+        return strdup(ledger_kind_name(o->kind));
+    else
+        return strdup(o->name ? o->name->shown : o->function ? o->function->name : "?");
+    return length < 0 ? NULL : text;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `gpuprof memory` has found on paper. */
+#ifndef GPUPROF_COLLECTOR_MEMORY_PRINT_H
+#define GPUPROF_COLLECTOR_MEMORY_PRINT_H
+
+#include <stdio.h>
+
+#include "memory/memory_rows.h"
+
+struct memory_view {
+    const char *tables; /* names, with commas between; NULL: those that tell most, or all */
+    bool is_full;
+    struct table_view how;
+};
+
+/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column. */
+enum exit_code memory_view_check(const struct memory_view *v, enum report_format format);
+
+/* 0 or GPUPROF_NO_MEMORY. */
+int memory_print(const struct memory_rows *r, const struct memory_view *v,
+                 enum report_format format, FILE *out);
+
+#endif

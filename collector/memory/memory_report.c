@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "model/call_tree.h"
+
+#define GROWTH_ERRORS   5 /* a slope of so many times its error is no chance */
+#define PERSISTENCE_MAX 0.99
+#define JUMP_BYTES      (1ull << 20)
+
+void memory_report_release(struct memory_report *m)
+{
+    for (uint32_t i = 0; i < m->place_count; i++)
+        free(m->places[i].marks);
+    free(m->places);
+    free(m->owners);
+    free(m->origins);
+    free(m->jumps);
+    free(m->longest);
+    free(m->wholes);
+    free(m->whole_firsts);
+    free(m->spans);
+    number_set_release(&m->origin_numbers);
+    number_set_release(&m->owner_numbers);
+    key_map_release(&m->stack_origins);
+    key_map_release(&m->places_of);
+    key_map_release(&m->last_hidden);
+    key_map_release(&m->last_free);
+    ledger_release(&m->ledger);
+    steps_release(&m->steps);
+    walk_release(&m->walk);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static uint32_t whole_count(const struct memory_report *m, const struct process *p)
+{
+    return m->whole_firsts[p->index + 1] - m->whole_firsts[p->index];
+}
+
+bool memory_has_steps(const struct memory_report *m, const struct process *p)
+{
+    return whole_count(m, p) >= MEMORY_STEPS_MIN;
+}
+
+const struct step *memory_step(const struct memory_report *m, const struct process *p,
+                               uint32_t mark)
+{
+    return &m->steps.list[m->wholes[m->whole_firsts[p->index] + mark]];
+}
+
+uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
+{
+    const uint64_t *span = &m->spans[2 * p->index];
+    return span[1] > span[0] ? (span[1] - span[0]) / MEMORY_SLICES : 0;
+}
+
+uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark)
+{
+    if (memory_has_steps(m, p))
+        return memory_step(m, p, mark)->end_ns;
+    return m->spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
+}
+
+/* Until the end of step `steps` - 1 there was so much. */
+static void growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes)
+{
+    if (g->steps >= steps)
+        return;
+    double count = steps - g->steps, y = (double)bytes;
+    g->y += count * y;
+    g->xy += count * ((double)g->steps + steps - 1) / 2 * y;
+    g->yy += count * y * y;
+    g->neighbours += (count - 1) * y * y + (g->steps ? (double)g->last * y : 0);
+    if (g->steps == 0)
+        g->first = bytes;
+    if (g->steps <= middle && middle < steps)
+        g->middle = bytes;
+    g->last = bytes;
+    g->steps = steps;
+}
+
+/*
+ * How much of what one step's end is off the line the next one is, too: blocks that live for
+ * several steps look like growth for a while. From 0 to 1, of a line with that rise and that begin.
+ */
+static double persistence(const struct memory_growth *g, double rise, double from, double rest)
+{
+    double m = g->steps - 1.0, first = (double)g->first, last = (double)g->last;
+    double earlier = g->y - last, earlier_x = g->xy - m * last;
+    double later = g->y - first, later_x = g->xy - later;
+    double both = g->neighbours - (from + rise) * earlier - rise * earlier_x - from * later -
+                  rise * later_x + m * from * from + from * rise * m * m +
+                  rise * rise * (m - 1) * m * (m + 1) / 3;
+    return both <= 0 || rest <= 0          ? 0
+           : both < PERSISTENCE_MAX * rest ? both / rest
+                                           : PERSISTENCE_MAX;
+}
+
+bool memory_slope(const struct memory_growth *g, struct memory_slope *slope)
+{
+    double n = g->steps;
+    *slope = (struct memory_slope){0};
+    if (g->steps < MEMORY_STEPS_MIN)
+        return false;
+    double spread = n * (n * n - 1) / 12;
+    double xy = g->xy - (n - 1) / 2 * g->y, yy = g->yy - g->y * g->y / n;
+    slope->bytes = xy / spread;
+    double rest = yy - slope->bytes * xy;
+    double kept = persistence(g, slope->bytes, g->y / n - slope->bytes * (n - 1) / 2, rest);
+    slope->error = rest > 0 ? sqrt(rest / (n - 2) / spread * (1 + kept) / (1 - kept)) : 0;
+    return true;
+}
+
+/* What only fills up at the beginning, as caches do, does not. */
+bool memory_leaks(const struct memory_growth *g)
+{
+    struct memory_slope slope;
+    return memory_slope(g, &slope) && g->last > g->middle && g->middle > g->first &&
+           (g->last - g->middle) >= (g->last - g->first) / 4 &&
+           slope.bytes > GROWTH_ERRORS * slope.error;
+}
+
+/* ---- places and owners ----------------------------------------------------------------------- */
+
+static uint64_t plus(uint64_t sum, uint64_t bytes)
+{
+    return __builtin_add_overflow(sum, bytes, &sum) ? UINT64_MAX : sum;
+}
+
+static void add(struct memory_amount *to, uint64_t bytes)
+{
+    to->bytes = plus(to->bytes, bytes);
+    to->blocks++;
+}
+
+static void subtract(struct memory_amount *from, uint64_t bytes)
+{
+    from->bytes -= bytes;
+    from->blocks--;
+}
+
+struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l)
+{
+    return l->changed <= p->peak_change ? l->live : l->at_peak;
+}
+
+/* To be called before it changes. */
+static void level_changes(const struct memory_place *p, struct memory_level *l, uint64_t change)
+{
+    l->at_peak = memory_at_peak(p, l);
+    l->changed = change;
+}
+
+/* Its number in `places`, from 1 on; 0: no room. */
+static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
+                    bool is_host, uint32_t *number)
+{
+    struct key key = {process->index, is_host ? LEDGER_NO_DEVICE : device, is_host};
+    *number = (uint32_t)key_map_get(&m->places_of, key);
+    if (*number || m->place_count >= MEMORY_PLACES_MAX)
+        return 0;
+    struct memory_place *places =
+        array_room(m->places, m->place_count, &m->place_capacity, sizeof *places, 4);
+    if (!places)
+        return GPUPROF_NO_MEMORY;
+    m->places = places;
+    struct memory_place *p = &places[m->place_count];
+    *p = (struct memory_place){.process = process, .device = (uint32_t)key.b, .is_host = is_host};
+    const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
+    p->total = !is_host && about ? about->limits.memory : 0;
+    p->mark_count = memory_has_steps(m, process)      ? whole_count(m, process)
+                    : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
+                                                      : 0;
+    if (p->mark_count > m->marks_left)
+        p->mark_count = 0;
+    m->marks_left -= p->mark_count;
+    *number = ++m->place_count;
+    p->marks = calloc(p->mark_count + 1u, sizeof *p->marks);
+    return p->marks ? key_map_set(&m->places_of, key, *number) : GPUPROF_NO_MEMORY;
+}
+
+static uint32_t owner_hash(const void *item)
+{
+    const struct memory_owner *o = item;
+    return (uint32_t)((((uint64_t)o->origin << 32 | o->place) * 0x9E3779B97F4A7C15u) >> 32);
+}
+
+static bool same_owner(const void *a, const void *b)
+{
+    const struct memory_owner *left = a, *right = b;
+    return left->origin == right->origin && left->place == right->place;
+}
+
+/* Its number in `owners`, from 1 on; beyond the maximum the place's "everything else". */
+static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, uint32_t *number)
+{
+    static const struct number_kind kind = {sizeof(struct memory_owner), owner_hash, same_owner};
+    struct memory_owner wanted = {.origin = origin, .place = place};
+    if (m->owner_count >= m->owners_max) {
+        uint32_t *there =
+            number_set_find(&m->owner_numbers, &kind, m->owners, m->owner_count, &wanted);
+        if (there && !*there) {
+            m->others++;
+            wanted.origin = 0;
+        }
+    }
+    uint32_t *there = number_set_find(&m->owner_numbers, &kind, m->owners, m->owner_count, &wanted);
+    if (!there)
+        return GPUPROF_NO_MEMORY;
+    if (!*there) {
+        struct memory_owner *owners =
+            array_room(m->owners, m->owner_count, &m->owner_capacity, sizeof *owners, 64);
+        if (!owners)
+            return GPUPROF_NO_MEMORY;
+        m->owners = owners;
+        owners[m->owner_count] = wanted;
+        *there = ++m->owner_count;
+    }
+    *number = *there;
+    return 0;
+}
+
+/* ---- time passes ----------------------------------------------------------------------------- */
+
+static uint32_t curve_place(const struct memory_report *m, uint64_t at_ns)
+{
+    if (at_ns <= m->begin_ns)
+        return 0;
+    double part = (double)(at_ns - m->begin_ns) / ((double)(m->end_ns - m->begin_ns) + 1);
+    return part < 1 ? (uint32_t)(part * MEMORY_CURVE) : MEMORY_CURVE - 1;
+}
+
+/* Until `at_ns` the place has what it has now. */
+static void pass_time(const struct memory_report *m, struct memory_place *p, uint64_t at_ns)
+{
+    uint32_t piece = curve_place(m, at_ns);
+    while (p->curve_at < piece) {
+        p->curve_end[p->curve_at] = p->live.bytes;
+        p->curve_max[++p->curve_at] = p->live.bytes;
+    }
+    while (p->mark < p->mark_count && memory_mark_end(m, p->process, p->mark) <= at_ns) {
+        p->marks[p->mark++] = (struct memory_mark){p->mark_peak, p->live.bytes};
+        p->mark_peak = p->live.bytes;
+    }
+    growth_pass(&p->growth, p->mark, p->mark_count / 2, p->live.bytes);
+}
+
+/* What was there at the moment that is asked for. */
+static void pass_asked(struct memory_report *m)
+{
+    for (uint32_t i = 0; i < m->owner_count; i++)
+        m->owners[i].asked = m->owners[i].level.live;
+    for (uint32_t i = 0; i < m->place_count; i++)
+        m->places[i].asked = m->places[i].live;
+    m->is_past_asked = true;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Before the block changes anything: its place and its owner, at that moment. */
+static void begin_change(struct memory_report *m, const struct ledger_block *b, uint64_t at_ns,
+                         struct memory_place **place, struct memory_owner **owner)
+{
+    *owner = &m->owners[b->row - 1];
+    *place = &m->places[(*owner)->place];
+    if (!m->is_past_asked && at_ns > m->asked_ns)
+        pass_asked(m);
+    pass_time(m, *place, at_ns);
+    struct memory_level *level = &(*owner)->level;
+    growth_pass(&(*owner)->growth, (*place)->mark, (*place)->mark_count / 2, level->live.bytes);
+    m->change++;
+    level_changes(*place, level, m->change);
+    level_changes(*place, &(*place)->kinds[b->kind], m->change);
+}
+
+static void grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
+{
+    if (p->live.bytes > p->mark_peak)
+        p->mark_peak = p->live.bytes;
+    if (p->live.bytes > p->curve_max[p->curve_at])
+        p->curve_max[p->curve_at] = p->live.bytes;
+    if (p->live.bytes <= p->peak.bytes)
+        return;
+    p->peak = p->live;
+    p->peak_ns = at_ns;
+    p->peak_change = m->change;
+}
+
+static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct memory_report *m = context;
+    struct memory_place *p;
+    struct memory_owner *o;
+    uint32_t place;
+    int error = place_of(m, b->process, b->device, b->is_host, &place);
+    if (error < 0)
+        return error;
+    b->row = 0;
+    if (!place) {
+        m->placeless++;
+        return 0;
+    }
+    error = owner_of(m, b->owner, place - 1, &b->row);
+    if (error < 0)
+        return error;
+    begin_change(m, b, at_ns, &p, &o);
+    add(&p->live, b->bytes);
+    add(&p->kinds[b->kind].live, b->bytes);
+    add(&o->level.live, b->bytes);
+    if (!b->is_moved) {
+        add(&p->got, b->bytes);
+        add(&p->kinds_got[b->kind], b->bytes);
+        add(&o->got, b->bytes);
+    }
+    b->step = p->mark;
+    if (b->bytes > p->largest) {
+        p->largest = b->bytes;
+        p->largest_origin = b->owner;
+    }
+    grow(m, p, at_ns);
+    return 0;
+}
+
+/* Was it got and released within one step? */
+static bool is_temporary(const struct memory_report *m, const struct memory_place *p,
+                         const struct ledger_block *b)
+{
+    return b->step == p->mark && p->mark < p->mark_count && memory_has_steps(m, p->process) &&
+           b->begin_ns >= memory_step(m, p->process, p->mark)->begin_ns;
+}
+
+static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct memory_report *m = context;
+    struct memory_place *p;
+    struct memory_owner *o;
+    if (!b->row)
+        return 0;
+    begin_change(m, b, at_ns, &p, &o);
+    subtract(&p->live, b->bytes);
+    subtract(&p->kinds[b->kind].live, b->bytes);
+    subtract(&o->level.live, b->bytes);
+    if (!b->is_moved && is_temporary(m, p, b)) {
+        add(&p->temporary, b->bytes);
+        add(&o->temporary, b->bytes);
+    }
+    return 0;
+}
+
+static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
+{
+    return memory_origin_of(context, s, kind, number);
+}
+
+/* ---- there was not enough, and how much there is --------------------------------------------- */
+
+/* The largest owners of that place now. */
+static void list_owners(const struct memory_report *m, struct memory_oom *oom)
+{
+    for (uint32_t i = 0; i < m->owner_count; i++) {
+        const struct memory_owner *o = &m->owners[i];
+        uint32_t at = oom->owner_count;
+        if (o->place != oom->place || !o->level.live.bytes)
+            continue;
+        if (at < MEMORY_OOM_OWNERS)
+            oom->owner_count++;
+        else if (o->level.live.bytes <= oom->owners[--at].live.bytes)
+            continue;
+        for (; at && oom->owners[at - 1].live.bytes < o->level.live.bytes; at--)
+            oom->owners[at] = oom->owners[at - 1];
+        oom->owners[at].origin = o->origin;
+        oom->owners[at].live = o->level.live;
+    }
+}
+
+static int failed(void *context, const struct ledger_block *wanted)
+{
+    struct memory_report *m = context;
+    struct key key = {wanted->process->index, wanted->device, 0};
+    struct key place = {key.a, wanted->is_host ? LEDGER_NO_DEVICE : key.b, wanted->is_host};
+    uint32_t number = (uint32_t)key_map_get(&m->places_of, place);
+    uint64_t left = key_map_get(&m->last_free, key);
+    if (m->ooms_all++ >= MEMORY_OOMS_MAX)
+        return 0;
+    struct memory_oom *oom = &m->ooms[m->oom_count++];
+    *oom = (struct memory_oom){.place = number - 1,
+                               .process = wanted->process,
+                               .device = wanted->device,
+                               .is_host = wanted->is_host,
+                               .at_ns = wanted->begin_ns,
+                               .wanted = wanted->bytes,
+                               .live = number ? m->places[number - 1].live.bytes : 0,
+                               .free = left ? left - 1 : UINT64_MAX,
+                               .origin = wanted->owner};
+    if (number)
+        list_owners(m, oom);
+    return 0;
+}
+
+/* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
+static int left(void *context, const struct ledger_free *f)
+{
+    struct memory_report *m = context;
+    struct key key = {f->process->index, f->device, 0};
+    struct memory_longest *longest = &m->longest[f->process->index];
+    struct memory_jump jump = {.process = f->process,
+                               .device = f->device,
+                               .at_ns = f->at_ns,
+                               .used = f->total > f->free ? f->total - f->free : 0,
+                               .blamed = longest->function,
+                               .blamed_ns = longest->ns};
+    uint32_t number;
+    int error = place_of(m, f->process, f->device, false, &number);
+    if (error < 0 || !number)
+        return error;
+    struct memory_place *p = &m->places[number - 1];
+    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].live.bytes;
+    uint64_t before = key_map_get(&m->last_hidden, key);
+    p->total = f->total;
+    jump.hidden = jump.used > own ? jump.used - own : 0;
+    jump.before = before ? before - 1 : 0;
+    *longest = (struct memory_longest){0};
+    /* There is a place for it, so there is room here. */
+    if (key_map_set(&m->last_hidden, key, jump.hidden + (jump.hidden < UINT64_MAX)) < 0 ||
+        key_map_set(&m->last_free, key, f->free + (f->free < UINT64_MAX)) < 0)
+        return GPUPROF_NO_MEMORY;
+    if (before && jump.hidden < plus(jump.before, JUMP_BYTES))
+        return 0;
+    if (m->jumps_all++ >= MEMORY_JUMPS_MAX)
+        return 0;
+    struct memory_jump *jumps =
+        array_room(m->jumps, m->jump_count, &m->jump_capacity, sizeof *jumps, 16);
+    if (!jumps)
+        return GPUPROF_NO_MEMORY;
+    m->jumps = jumps;
+    jumps[m->jump_count++] = jump;
+    return 0;
+}
+
+/* ---- the walks ------------------------------------------------------------------------------- */
+
+static int take(void *context, const struct slice *s)
+{
+    struct memory_report *m = context;
+    const struct event *e = &s->event;
+    struct memory_longest *longest = &m->longest[e->process->index];
+    uint64_t ns = e->end_ns - e->begin_ns;
+    if (e->record->type == RECORD_CALL && ns > longest->ns &&
+        !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
+        e->function->memory != API_MEMORY_INFO)
+        *longest = (struct memory_longest){e->function, ns};
+    return 0;
+}
+
+static int end(void *context)
+{
+    struct memory_report *m = context;
+    if (!m->is_past_asked)
+        pass_asked(m);
+    for (uint32_t i = 0; i < m->place_count; i++)
+        pass_time(m, &m->places[i], UINT64_MAX);
+    for (uint32_t i = 0; i < m->place_count; i++)
+        m->places[i].curve_end[MEMORY_CURVE - 1] = m->places[i].live.bytes;
+    for (uint32_t i = 0; i < m->owner_count; i++) {
+        struct memory_owner *o = &m->owners[i];
+        const struct memory_place *p = &m->places[o->place];
+        growth_pass(&o->growth, p->mark, p->mark_count / 2, o->level.live.bytes);
+    }
+    return 0;
+}
+
+static enum memory_by best_of(const struct recording *rec)
+{
+    bool has_stacks = recording_has_stacks(rec);
+    for (uint32_t i = 0; has_stacks && i < rec->count; i++)
+        if (call_tree_is_pythonic(rec->processes[i]))
+            return MEMORY_BY_LINE;
+    return has_stacks               ? MEMORY_BY_STACK
+           : recording_has_ops(rec) ? MEMORY_BY_OPERATOR
+                                    : MEMORY_BY_FUNCTION;
+}
+
+/* When each process began and ended, and which of its steps are whole. */
+static int note_times(struct memory_report *m)
+{
+    uint32_t count = m->rec->count;
+    m->begin_ns = UINT64_MAX;
+    m->wholes = calloc(m->steps.count + 1u, sizeof *m->wholes);
+    m->whole_firsts = calloc(count + 1u, sizeof *m->whole_firsts);
+    m->spans = calloc(2 * (size_t)count + 1, sizeof *m->spans);
+    if (!m->wholes || !m->whole_firsts || !m->spans)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0, wholes = 0; i < count; i++) {
+        uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
+        m->spans[2 * i] = first_ns;
+        m->spans[2 * i + 1] = last_ns;
+        if (last_ns) {
+            m->begin_ns = first_ns < m->begin_ns ? first_ns : m->begin_ns;
+            m->end_ns = last_ns > m->end_ns ? last_ns : m->end_ns;
+        }
+        for (uint32_t k = m->steps.firsts[i]; k < m->steps.firsts[i + 1]; k++)
+            if (!m->steps.list[k].is_partial)
+                m->wholes[wholes++] = k;
+        m->whole_firsts[i + 1] = wholes;
+    }
+    if (m->begin_ns > m->end_ns)
+        m->begin_ns = m->end_ns;
+    return 0;
+}
+
+/* What the second walk must know: steps, stacks, names of operators. */
+static int learn(struct memory_report *m, const struct memory_wish *wish)
+{
+    int error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
+    if (error < 0)
+        return error;
+    struct consumer steps = steps_consumer(&m->steps);
+    steps.needs |= WALK_STACKS | WALK_OPS;
+    error = walk_run(&m->walk, NULL, &steps, 1);
+    if (error == 0 && m->steps.is_unsure) {
+        steps_release(&m->steps);
+        error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
+        steps = steps_consumer(&m->steps);
+        if (error == 0)
+            error = walk_run(&m->walk, NULL, &steps, 1);
+    }
+    if (error == 0)
+        error = note_times(m);
+    if (wish->at_seconds >= 0)
+        m->asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
+    return error;
+}
+
+static int start(struct memory_report *m)
+{
+    struct memory_origin nothing;
+    const struct ledger_user user = {
+        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
+    memset(&nothing, 0, sizeof nothing);
+    m->owners_max = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
+                                      recording_bytes(m->rec) / MEMORY_FILE_BYTES);
+    m->longest = calloc(m->rec->count + 1u, sizeof *m->longest);
+    m->origins = calloc(1, sizeof *m->origins);
+    if (!m->longest || !m->origins)
+        return GPUPROF_NO_MEMORY;
+    m->origins[0] = nothing;
+    m->origin_count = m->origin_capacity = 1;
+    return ledger_init(&m->ledger, &m->walk, &user);
+}
+
+int memory_report_make(struct memory_report *m, struct recording *rec,
+                       const struct memory_wish *wish)
+{
+    *m = (struct memory_report){.rec = rec,
+                                .by = wish->by == MEMORY_BY_BEST ? best_of(rec) : wish->by,
+                                .asked_ns = UINT64_MAX,
+                                .marks_left = MEMORY_MARKS_MAX};
+    int error = walk_init(&m->walk, rec);
+    if (error == 0 && (error = learn(m, wish)) < 0)
+        return error;
+    if (error == 0)
+        error = start(m);
+    if (error < 0) {
+        message("memory: %s", gpuprof_error_text(error));
+        return error;
+    }
+    struct consumer consumers[] = {ledger_consumer(&m->ledger),
+                                   {.context = m,
+                                    .needs = WALK_OPS,
+                                    .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS,
+                                    .take = take,
+                                    .end = end}};
+    return walk_run(&m->walk, NULL, consumers, 2);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who held the memory, and when: of each place (a process's memory on a device, or of the host) its
+ * curve, its peak and what was live then by owner, what is left at the end, and how that grew from
+ * step to step. All of it in one walk: what an owner had at the peak is kept when it changes for
+ * the first time after that.
+ *
+ * Memory: MEMORY_PLACE_BYTES a place, 160 bytes for each owner in each place, as many as the files
+ * bear out (what is beyond has one owner together), and 16 for each step in each place.
+ */
+#ifndef GPUPROF_COLLECTOR_MEMORY_REPORT_H
+#define GPUPROF_COLLECTOR_MEMORY_REPORT_H
+
+#include "base/number_set.h"
+#include "base/options.h"
+#include "model/ledger.h"
+#include "model/steps.h"
+
+#define MEMORY_CURVE       240  /* pieces that the time of the recording is cut into */
+#define MEMORY_PLACES_MAX  4096 /* of more nothing is kept, and it is said */
+#define MEMORY_PLACE_BYTES 5000
+#define MEMORY_OWNERS_FREE (1u << 16)
+#define MEMORY_OWNERS_MAX  (1u << 21)
+#define MEMORY_FILE_BYTES  16         /* that bear out one more owner */
+#define MEMORY_MARKS_MAX   (1u << 22) /* steps in all places together */
+#define MEMORY_SLICES      32         /* of a process that has no steps */
+#define MEMORY_STEPS_MIN   4          /* whole ones: of fewer nothing grows */
+#define MEMORY_OOMS_MAX    16
+#define MEMORY_OOM_OWNERS  10
+#define MEMORY_JUMPS_MAX   1000
+
+/* What an owner is. Of Python the innermost line of the user's own (own_line.h), or, where all are
+ * of libraries, of these; a call without such lines has its operator's name, or its function's. */
+struct memory_origin {
+    enum memory_by by;
+    uint32_t process; /* of a stack */
+    uint32_t stack;
+    uint32_t line;
+    const struct kernel_name *file; /* of a line of Python */
+    const struct kernel_name *name; /* its function; or of an operator, or a variable */
+    const struct function *function;
+    unsigned kind; /* enum ledger_kind, --by=kind */
+};
+
+/* Bytes and blocks. */
+struct memory_amount {
+    uint64_t bytes;
+    uint64_t blocks;
+};
+
+/* What was there at the peak is known without a second walk: `live`, if nothing has changed since,
+ * or what it was before the first change after that. */
+struct memory_level {
+    struct memory_amount live;
+    struct memory_amount at_peak;
+    uint64_t changed; /* number of the last change */
+};
+
+/* Sums over the ends of steps so far, for a straight line through them. */
+struct memory_growth {
+    double y, xy, yy;
+    double neighbours;            /* of products of one with the next */
+    uint64_t first, middle, last; /* at the end of the first step, of that in the middle ... */
+    uint32_t steps;               /* that are in it */
+};
+
+struct memory_owner {
+    uint32_t origin; /* in `origins` */
+    uint32_t place;
+    struct memory_level level;
+    struct memory_amount got;
+    struct memory_amount temporary; /* got and released within a step */
+    struct memory_amount asked;     /* at the moment that was asked for */
+    struct memory_growth growth;
+};
+
+struct memory_mark {
+    uint64_t peak; /* bytes, within the step */
+    uint64_t end;  /* at its end */
+};
+
+struct memory_place {
+    const struct process *process;
+    uint32_t device; /* LEDGER_NO_DEVICE: not known */
+    bool is_host;
+    struct memory_amount live;
+    struct memory_amount peak;
+    uint64_t peak_ns;
+    uint64_t peak_change; /* its number */
+    struct memory_amount got;
+    struct memory_amount temporary;
+    struct memory_amount asked;
+    struct memory_level kinds[LEDGER_KINDS];
+    struct memory_amount kinds_got[LEDGER_KINDS];
+    uint64_t largest; /* bytes of one block, and whose */
+    uint32_t largest_origin;
+    uint64_t total; /* bytes that the device has; 0: not known */
+    uint64_t curve_max[MEMORY_CURVE];
+    uint64_t curve_end[MEMORY_CURVE];
+    uint32_t curve_at;
+    struct memory_mark *marks; /* owned; a step each */
+    uint32_t mark_count;       /* that it will have */
+    uint32_t mark;             /* that have ended */
+    uint64_t mark_peak;        /* since the last one's end */
+    struct memory_growth growth;
+};
+
+/* An allocation that failed since there was not enough, as it stood then. */
+struct memory_oom {
+    uint32_t place; /* UINT32_MAX: a place with nothing */
+    const struct process *process;
+    uint32_t device;
+    bool is_host;
+    uint64_t at_ns;
+    uint64_t wanted;
+    uint64_t live;
+    uint64_t free; /* of the device, when the program last asked; UINT64_MAX: it did not */
+    uint32_t origin;
+    uint32_t owner_count;
+    struct {
+        uint32_t origin;
+        struct memory_amount live;
+    } owners[MEMORY_OOM_OWNERS]; /* the largest first */
+};
+
+/* What the device has used beyond the ledger has grown between two answers to the program. */
+struct memory_jump {
+    const struct process *process;
+    uint32_t device;
+    uint64_t at_ns;
+    uint64_t used;
+    uint64_t hidden;               /* of it, beyond the process's own ledger */
+    uint64_t before;               /* as much, at the answer before; the first: 0 */
+    const struct function *blamed; /* the longest call between the two; NULL: none */
+    uint64_t blamed_ns;
+};
+
+struct memory_longest {
+    const struct function *function;
+    uint64_t ns;
+};
+
+struct memory_report {
+    struct walk walk;
+    struct recording *rec;
+    enum memory_by by;
+    struct steps steps;
+    uint32_t *wholes;       /* owned: places of whole steps in steps.list */
+    uint32_t *whole_firsts; /* owned, by process index, and one more: where its own begin */
+    struct ledger ledger;
+    uint64_t *spans;   /* owned: of each process, its first moment and its last */
+    uint64_t begin_ns; /* of the curves, and their end */
+    uint64_t end_ns;
+    uint64_t asked_ns; /* --at; UINT64_MAX: no moment is asked for */
+    bool is_past_asked;
+    uint64_t change;               /* number of the last one */
+    struct memory_origin *origins; /* owned; the first is "everything else" */
+    uint32_t origin_count;
+    uint32_t origin_capacity;
+    struct number_set origin_numbers;
+    struct key_map stack_origins; /* (process, stack) -> number + 1 */
+    struct memory_owner *owners;  /* owned */
+    uint32_t owner_count;
+    uint32_t owner_capacity;
+    uint32_t owners_max;
+    struct number_set owner_numbers;
+    uint64_t others;             /* changes of owners for which there was no room */
+    struct memory_place *places; /* owned */
+    uint32_t place_count;
+    uint32_t place_capacity;
+    struct key_map places_of; /* (process, device, host) -> place + 1 */
+    uint64_t placeless;       /* blocks for whose place there was no room */
+    uint32_t marks_left;      /* that places may still have */
+    struct memory_oom ooms[MEMORY_OOMS_MAX];
+    uint32_t oom_count;
+    uint64_t ooms_all;
+    struct memory_jump *jumps; /* owned */
+    uint32_t jump_count;
+    uint32_t jump_capacity;
+    struct memory_longest *longest; /* owned, by process index: call since it asked last */
+    struct key_map last_hidden;     /* (process, device) -> bytes + 1 */
+    struct key_map last_free;       /* likewise */
+    uint64_t jumps_all;
+};
+
+struct memory_wish {
+    enum memory_by by; /* MEMORY_BY_BEST: what is recorded */
+    double at_seconds; /* since the first event; less than 0: the peak */
+    const char *step_by;
+    const char *step_pattern;
+};
+
+/*
+ * Reads all events of `rec`, which must stay. 0, or an error after one line on stderr;
+ * memory_report_release in both cases.
+ */
+int memory_report_make(struct memory_report *m, struct recording *rec,
+                       const struct memory_wish *wish);
+void memory_report_release(struct memory_report *m);
+
+/* How many bytes come a step (or a slice), and with which error. False: there are too few steps. */
+struct memory_slope {
+    double bytes;
+    double error;
+};
+bool memory_slope(const struct memory_growth *g, struct memory_slope *slope);
+
+/* Does it grow from step to step, all the time, and by more than chance? */
+bool memory_leaks(const struct memory_growth *g);
+
+/* The whole steps of a process that has some, from 0 on. */
+const struct step *memory_step(const struct memory_report *m, const struct process *p,
+                               uint32_t mark);
+
+/* The end of step `mark` of a process, or of a slice of its time. */
+uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
+
+/* Have the process's marks been steps? Otherwise they are slices of so many ns. */
+bool memory_has_steps(const struct memory_report *m, const struct process *p);
+uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
+
+/* What a place had at its own peak. */
+struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l);
+
+/* (memory_origin.c) Who gets a block of that kind, by what is open around `s`. 0 or
+ * GPUPROF_NO_MEMORY. */
+int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
+                     uint32_t *number);
+
+/* What it is called, as recorded, a stack as `tree` has it; malloc'ed, NULL: no memory. */
+struct call_tree;
+char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);
+
+#endif

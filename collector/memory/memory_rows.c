@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+void memory_rows_release(struct memory_rows *r)
+{
+    if (r->has_tree)
+        call_tree_release(&r->tree);
+    free(r->list);
+    free(r->leaks);
+}
+
+static uint32_t hash_of(const void *item)
+{
+    const struct memory_row *row = item;
+    return (row->origin * 2 + row->is_host) * 0x9E3779B1u;
+}
+
+static bool is_same(const void *a, const void *b)
+{
+    const struct memory_row *left = a, *right = b;
+    return left->origin == right->origin && left->is_host == right->is_host;
+}
+
+static void sum(struct memory_amount *to, struct memory_amount more)
+{
+    to->bytes += more.bytes;
+    to->blocks += more.blocks;
+}
+
+static void add_owner(struct memory_row *row, const struct memory_place *p,
+                      const struct memory_owner *o)
+{
+    struct memory_slope slope;
+    row->places++;
+    sum(&row->at_peak, memory_at_peak(p, &o->level));
+    sum(&row->end, o->level.live);
+    sum(&row->asked, o->asked);
+    sum(&row->got, o->got);
+    sum(&row->temporary, o->temporary);
+    if (!memory_slope(&o->growth, &slope))
+        return;
+    row->slope += slope.bytes;
+    row->error = hypot(row->error, slope.error);
+    row->leaks |= memory_leaks(&o->growth);
+    row->grown += o->growth.last > o->growth.first ? o->growth.last - o->growth.first : 0;
+}
+
+/* What the rows are about. */
+static struct memory_amount shown(const struct memory_rows *r, const struct memory_row *row)
+{
+    return r->at == MEMORY_AT_PEAK ? row->at_peak : r->at == MEMORY_AT_END ? row->end : row->asked;
+}
+
+static int compare(const void *left, const void *right, void *context)
+{
+    const struct memory_row *a = left, *b = right;
+    uint64_t x = shown(context, a).bytes, y = shown(context, b).bytes;
+    if (a->is_host != b->is_host)
+        return a->is_host - b->is_host;
+    if (x != y)
+        return x > y ? -1 : 1;
+    if (a->got.bytes != b->got.bytes)
+        return a->got.bytes > b->got.bytes ? -1 : 1;
+    return a->origin < b->origin ? -1 : 1;
+}
+
+/* What grows fastest, seen with caution, comes first. */
+static int compare_leaks(const void *left, const void *right, void *context)
+{
+    const struct memory_rows *r = context;
+    const struct memory_row *a = &r->list[*(const uint32_t *)left];
+    const struct memory_row *b = &r->list[*(const uint32_t *)right];
+    if (a->grown != b->grown)
+        return a->grown > b->grown ? -1 : 1;
+    return a->origin < b->origin ? -1 : a->origin > b->origin;
+}
+
+static int gather(struct memory_rows *r)
+{
+    static const struct number_kind kind = {sizeof(struct memory_row), hash_of, is_same};
+    const struct memory_report *m = r->report;
+    struct number_set numbers = {0};
+    uint32_t capacity = 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < m->owner_count; i++) {
+        const struct memory_owner *o = &m->owners[i];
+        struct memory_row row = {.origin = o->origin, .is_host = m->places[o->place].is_host};
+        uint32_t *number = number_set_find(&numbers, &kind, r->list, r->count, &row);
+        struct memory_row *list =
+            number ? array_room(r->list, r->count, &capacity, sizeof *list, 64) : NULL;
+        if (!list) {
+            error = GPUPROF_NO_MEMORY;
+            break;
+        }
+        r->list = list;
+        if (!*number) {
+            list[r->count] = row;
+            *number = ++r->count;
+        }
+        add_owner(&list[*number - 1], &m->places[o->place], o);
+    }
+    number_set_release(&numbers);
+    return error;
+}
+
+int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory_at at,
+                     const char *symbols)
+{
+    *r = (struct memory_rows){.report = m, .at = at, .has_tree = m->by == MEMORY_BY_STACK};
+    int error = gather(r);
+    if (r->has_tree) {
+        int made = call_tree_init(&r->tree, &m->walk.survey, symbols);
+        error = error < 0 ? error : made;
+    }
+    r->leaks = error < 0 ? NULL : calloc(r->count + 1u, sizeof *r->leaks);
+    if (!r->leaks)
+        return error < 0 ? error : GPUPROF_NO_MEMORY;
+    if (r->count)
+        qsort_r(r->list, r->count, sizeof *r->list, compare, r);
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->at_all[r->list[i].is_host] += shown(r, &r->list[i]).bytes;
+        if (r->list[i].leaks)
+            r->leaks[r->leak_count++] = i;
+    }
+    if (r->leak_count)
+        qsort_r(r->leaks, r->leak_count, sizeof *r->leaks, compare_leaks, r);
+    return 0;
+}

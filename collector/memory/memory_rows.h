@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of `gpuprof memory`: what is in them, in the order in which they are shown. */
+#ifndef GPUPROF_COLLECTOR_MEMORY_ROWS_H
+#define GPUPROF_COLLECTOR_MEMORY_ROWS_H
+
+#include "memory/memory_report.h"
+#include "model/call_tree.h"
+#include "table/table.h"
+
+/* An owner in all places that are alike: on devices, or of the host. */
+struct memory_row {
+    uint32_t origin;
+    bool is_host;
+    bool leaks; /* in any of them */
+    uint32_t places;
+    struct memory_amount at_peak; /* each at its own place's peak */
+    struct memory_amount end;
+    struct memory_amount asked;
+    struct memory_amount got;
+    struct memory_amount temporary;
+    double slope; /* bytes a step; the sum of the places' */
+    double error;
+    uint64_t grown; /* since the first step's end */
+};
+
+struct memory_rows {
+    struct memory_report *report;
+    enum memory_at at;
+    struct call_tree tree; /* of stacks, if they are owners */
+    bool has_tree;
+    struct memory_row *list; /* owned: the most bytes first, at that moment */
+    uint32_t count;
+    uint32_t *leaks; /* owned: places in the list, what has grown most first */
+    uint32_t leak_count;
+    uint64_t at_all[2]; /* bytes at that moment on devices, and of the host */
+};
+
+/* Of a report that was made, which must stay. 0 or an error; memory_rows_release in both cases. */
+int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory_at at,
+                     const char *symbols);
+void memory_rows_release(struct memory_rows *r);
+
+/* Of a struct memory_rows. (memory_tables.c) */
+#define MEMORY_TABLES 8
+extern const struct table_info memory_tables[MEMORY_TABLES];
+
+#endif

@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of `gpuprof memory` as they are described. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "memory/memory_rows.h"
+#include "read/process_title.h"
+
+#define TITLE_BYTES    1100
+#define OOM_LINES_TEXT 3 /* owners of one in the text; the others have ten */
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static const struct memory_report *report_of(const struct table *t)
+{
+    const struct memory_rows *r = t->source;
+    return r->report;
+}
+
+static struct cell name_of(const struct table *t, uint32_t origin)
+{
+    const struct memory_rows *r = t->source;
+    /* The tree only learns the names that are asked for. */
+    struct call_tree *tree = r->has_tree ? (struct call_tree *)&r->tree : NULL;
+    char *text = memory_origin_text(r->report, origin, tree);
+    char *clean = text ? json_line(text) : NULL;
+    free(text);
+    return cell_owned(clean);
+}
+
+/* "rank 0: train.py (host, pid 12), device 1" */
+static struct cell place_name(const struct process *p, uint32_t device, bool is_host)
+{
+    char title[TITLE_BYTES], *text = NULL;
+    int length;
+    process_title(p, true, title, sizeof title);
+    if (is_host)
+        length = asprintf(&text, "host memory, %s", title);
+    else if (device == LEDGER_NO_DEVICE)
+        length = asprintf(&text, "device not known, %s", title);
+    else
+        length = asprintf(&text, "device %u, %s", device, title);
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+static struct cell device_number(uint32_t device, bool is_host)
+{
+    return is_host || device == LEDGER_NO_DEVICE ? (struct cell){.kind = CELL_NULL}
+                                                 : cell_number(device);
+}
+
+static struct cell moment(const struct memory_report *m, uint64_t ns)
+{
+    uint64_t origin_ns = m->walk.survey.origin_ns;
+    return cell_number(ns > origin_ns ? ns - origin_ns : 0);
+}
+
+/* "+1.5 MiB"; of slices of time, which are not known to mean anything, a second. */
+static struct cell change_text(double bytes, enum report_format format)
+{
+    char unit[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES + 2];
+    double size = bytes < 0 ? -bytes : bytes;
+    if (format != FORMAT_TEXT)
+        return cell_real(bytes);
+    if (size < 0.5)
+        return cell_text("0 B");
+    bytes_text(unit, size < 1e18 ? (uint64_t)(size + 0.5) : UINT64_MAX);
+    snprintf(text, sizeof text, "%c%s", bytes < 0 ? '-' : '+', unit);
+    return cell_owned(strdup(text));
+}
+
+static const char *where(bool is_host)
+{
+    return is_host ? "host" : "device";
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+enum {
+    P_NAME,
+    P_WHERE,
+    P_HOST,
+    P_PID,
+    P_RANK,
+    P_DEVICE,
+    P_PEAK,
+    P_PEAK_AT,
+    P_SHARE,
+    P_TOTAL,
+    P_END,
+    P_ASKED,
+    P_GROWTH,
+    P_ERROR,
+    P_STEPS,
+    P_BY_STEP,
+    P_BLOCKS,
+    P_BYTES,
+    P_TEMPORARY,
+    P_TEMPORARY_BYTES,
+    P_LARGEST,
+    P_LARGEST_OWNER,
+    P_COLUMNS
+};
+
+static const struct column place_columns[P_COLUMNS] = {
+    [P_NAME] = {NULL, "device and process"},
+    [P_WHERE] = {"where"},
+    [P_HOST] = {"host"},
+    [P_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [P_RANK] = {"rank"},
+    [P_DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [P_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
+    [P_PEAK_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
+    [P_SHARE] = {"share", "of it", COLUMN_SHARE, 6, .is_filled = true, .spare = 1},
+    [P_TOTAL] = {"device_bytes", NULL, COLUMN_BYTES},
+    [P_END] = {"end_bytes", "at end", COLUMN_BYTES, 10},
+    [P_ASKED] = {"asked_bytes", NULL, COLUMN_BYTES},
+    [P_GROWTH] = {"growth_bytes", "a step", COLUMN_BYTES, 11, .is_filled = true},
+    [P_ERROR] = {"growth_error_bytes", NULL, COLUMN_BYTES},
+    [P_STEPS] = {"steps", NULL, COLUMN_COUNT},
+    [P_BY_STEP] = {"growth_by_step", NULL, COLUMN_BOOL},
+    [P_BLOCKS] = {"blocks", "got", COLUMN_COUNT, 9, .spare = 2},
+    [P_BYTES] = {"bytes", NULL, COLUMN_BYTES},
+    [P_TEMPORARY] = {"temporary_blocks", NULL, COLUMN_COUNT},
+    [P_TEMPORARY_BYTES] = {"temporary_bytes", NULL, COLUMN_BYTES},
+    [P_LARGEST] = {"largest_block_bytes", NULL, COLUMN_BYTES},
+    [P_LARGEST_OWNER] = {"largest_block_owner"},
+};
+
+static void places_begin(struct table *t, enum report_format format)
+{
+    (void)format;
+    t->is_there = true;
+    t->count = report_of(t)->place_count;
+}
+
+/* Growth is said of steps, and of a second where there are none. */
+static void fill_growth(const struct memory_report *m, const struct memory_place *p,
+                        enum report_format format, struct cell *cells)
+{
+    struct memory_slope slope;
+    if (!memory_slope(&p->growth, &slope))
+        return;
+    bool by_step = memory_has_steps(m, p->process);
+    double unit = by_step ? 1 : 1e9 / (double)memory_slice_ns(m, p->process);
+    if (by_step || format != FORMAT_TEXT)
+        cells[P_GROWTH] = change_text(unit * slope.bytes, format);
+    cells[P_ERROR] = cell_real(unit * slope.error);
+    cells[P_STEPS] = cell_number(p->growth.steps);
+    cells[P_BY_STEP] = cell_number(by_step);
+}
+
+static void fill_place(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct memory_report *m = report_of(t);
+    const struct memory_place *p = &m->places[index];
+    cells[P_NAME] = place_name(p->process, p->device, p->is_host);
+    cells[P_WHERE] = cell_text(where(p->is_host));
+    cells[P_HOST] = cell_text(p->process->header.host);
+    cells[P_PID] = cell_number(p->process->header.pid);
+    cells[P_RANK] = cell_text(process_rank(p->process));
+    cells[P_DEVICE] = device_number(p->device, p->is_host);
+    cells[P_PEAK] = cell_number(p->peak.bytes);
+    cells[P_PEAK_AT] = moment(m, p->peak_ns);
+    if (p->total) {
+        cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
+        cells[P_TOTAL] = cell_number(p->total);
+    }
+    cells[P_END] = cell_number(p->live.bytes);
+    cells[P_ASKED] = cell_number(p->asked.bytes);
+    fill_growth(m, p, format, cells);
+    cells[P_BLOCKS] = cell_number(p->got.blocks);
+    cells[P_BYTES] = cell_number(p->got.bytes);
+    cells[P_TEMPORARY] = cell_number(p->temporary.blocks);
+    cells[P_TEMPORARY_BYTES] = cell_number(p->temporary.bytes);
+    cells[P_LARGEST] = cell_number(p->largest);
+    cells[P_LARGEST_OWNER] = name_of(t, p->largest_origin);
+}
+
+/* ---- owners, and those that grow ------------------------------------------------------------- */
+
+enum {
+    O_NAME,
+    O_WHERE,
+    O_BYTES,
+    O_SHARE,
+    O_BLOCKS,
+    O_PEAK,
+    O_PEAK_BLOCKS,
+    O_END,
+    O_END_BLOCKS,
+    O_GROWTH,
+    O_ERROR,
+    O_GROWN,
+    O_GOT,
+    O_GOT_BYTES,
+    O_TEMPORARY,
+    O_TEMPORARY_BYTES,
+    O_PLACES,
+    O_COLUMNS
+};
+
+static const struct column owner_columns[O_COLUMNS] = {
+    [O_NAME] = {"name", "owner"},
+    [O_WHERE] = {"where", "of", COLUMN_TEXT, 6},
+    [O_BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10},
+    [O_SHARE] = {"share", "share", COLUMN_SHARE, 6},
+    [O_BLOCKS] = {"blocks", "blocks", COLUMN_COUNT, 8},
+    [O_PEAK] = {"peak_bytes", NULL, COLUMN_BYTES},
+    [O_PEAK_BLOCKS] = {"peak_blocks", NULL, COLUMN_COUNT},
+    [O_END] = {"end_bytes", "at end", COLUMN_BYTES, 10, .spare = 2},
+    [O_END_BLOCKS] = {"end_blocks", NULL, COLUMN_COUNT},
+    [O_GROWTH] = {"growth_bytes", "a step", COLUMN_BYTES, 11, .is_filled = true},
+    [O_ERROR] = {"growth_error_bytes", NULL, COLUMN_BYTES},
+    [O_GROWN] = {"grown_bytes", "grown", COLUMN_BYTES, 10},
+    [O_GOT] = {"got_blocks", "got", COLUMN_COUNT, 9, .spare = 1},
+    [O_GOT_BYTES] = {"got_bytes", NULL, COLUMN_BYTES},
+    [O_TEMPORARY] = {"temporary_blocks", NULL, COLUMN_COUNT},
+    [O_TEMPORARY_BYTES] = {"temporary_bytes", NULL, COLUMN_BYTES},
+    [O_PLACES] = {"places", NULL, COLUMN_COUNT},
+};
+
+static void fill_row(const struct table *t, const struct memory_row *row, enum report_format format,
+                     struct cell *cells)
+{
+    const struct memory_rows *r = t->source;
+    struct memory_amount at = r->at == MEMORY_AT_PEAK  ? row->at_peak
+                              : r->at == MEMORY_AT_END ? row->end
+                                                       : row->asked;
+    cells[O_NAME] = name_of(t, row->origin);
+    cells[O_WHERE] = cell_text(where(row->is_host));
+    cells[O_BYTES] = cell_number(at.bytes);
+    cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->is_host]);
+    cells[O_BLOCKS] = cell_number(at.blocks);
+    cells[O_PEAK] = cell_number(row->at_peak.bytes);
+    cells[O_PEAK_BLOCKS] = cell_number(row->at_peak.blocks);
+    cells[O_END] = cell_number(row->end.bytes);
+    cells[O_END_BLOCKS] = cell_number(row->end.blocks);
+    cells[O_GOT] = cell_number(row->got.blocks);
+    cells[O_GOT_BYTES] = cell_number(row->got.bytes);
+    cells[O_TEMPORARY] = cell_number(row->temporary.blocks);
+    cells[O_TEMPORARY_BYTES] = cell_number(row->temporary.bytes);
+    cells[O_GROWN] = cell_number(row->grown);
+    cells[O_PLACES] = cell_number(row->places);
+    if (row->leaks || format != FORMAT_TEXT) {
+        cells[O_GROWTH] = change_text(row->slope, format);
+        cells[O_ERROR] = cell_real(row->error);
+    }
+}
+
+static void owners_begin(struct table *t, enum report_format format)
+{
+    const struct memory_rows *r = t->source;
+    (void)format;
+    t->is_there = true;
+    t->count = r->count;
+}
+
+static bool has_owner(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct memory_rows *r = t->source;
+    const struct memory_row *row = &r->list[index];
+    uint64_t bytes = r->at == MEMORY_AT_PEAK  ? row->at_peak.bytes
+                     : r->at == MEMORY_AT_END ? row->end.bytes
+                                              : row->asked.bytes;
+    return format != FORMAT_TEXT || bytes;
+}
+
+static void fill_owner(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct memory_rows *r = t->source;
+    fill_row(t, &r->list[index], format, cells);
+}
+
+static void owners_before(const struct table *t, FILE *out)
+{
+    const struct memory_rows *r = t->source;
+    fprintf(out, "%s\n",
+            r->at == MEMORY_AT_PEAK  ? "each device at its own peak"
+            : r->at == MEMORY_AT_END ? "at the end"
+                                     : "at the moment of --at");
+}
+
+static void leaks_begin(struct table *t, enum report_format format)
+{
+    const struct memory_rows *r = t->source;
+    t->is_there = r->leak_count || format != FORMAT_TEXT;
+    t->count = r->leak_count;
+}
+
+static void fill_leak(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct memory_rows *r = t->source;
+    fill_row(t, &r->list[r->leaks[index]], format, cells);
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+enum { K_NAME, K_WHERE, K_PLACE, K_PEAK, K_BLOCKS, K_END, K_GOT, K_GOT_BYTES, K_COLUMNS };
+
+static const struct column kind_columns[K_COLUMNS] = {
+    [K_NAME] = {"name", "kind"},
+    [K_WHERE] = {"where"},
+    [K_PLACE] = {"place", NULL},
+    [K_PEAK] = {"peak_bytes", "at peak", COLUMN_BYTES, 10},
+    [K_BLOCKS] = {"peak_blocks", "blocks", COLUMN_COUNT, 9},
+    [K_END] = {"end_bytes", "at end", COLUMN_BYTES, 10},
+    [K_GOT] = {"got_blocks", "got", COLUMN_COUNT, 10},
+    [K_GOT_BYTES] = {"got_bytes", "bytes got", COLUMN_BYTES, 10},
+};
+
+static void kinds_begin(struct table *t, enum report_format format)
+{
+    (void)format;
+    t->is_there = true;
+    t->count = report_of(t)->place_count * LEDGER_KINDS;
+}
+
+static bool has_kind(const struct table *t, uint32_t index, enum report_format format)
+{
+    (void)format;
+    return report_of(t)->places[index / LEDGER_KINDS].kinds_got[index % LEDGER_KINDS].blocks;
+}
+
+static void fill_kind(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct memory_place *p = &report_of(t)->places[index / LEDGER_KINDS];
+    unsigned kind = index % LEDGER_KINDS;
+    struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
+    struct cell place = place_name(p->process, p->device, p->is_host);
+    char *text = NULL;
+    if (format == FORMAT_TEXT && asprintf(&text, "%s, %s", ledger_kind_name(kind), place.text) >= 0)
+        cells[K_NAME] = cell_owned(text);
+    else
+        cells[K_NAME] = cell_text(ledger_kind_name(kind));
+    cells[K_PLACE] = place;
+    cells[K_WHERE] = cell_text(where(p->is_host));
+    cells[K_PEAK] = cell_number(peak.bytes);
+    cells[K_BLOCKS] = cell_number(peak.blocks);
+    cells[K_END] = cell_number(p->kinds[kind].live.bytes);
+    cells[K_GOT] = cell_number(p->kinds_got[kind].blocks);
+    cells[K_GOT_BYTES] = cell_number(p->kinds_got[kind].bytes);
+}
+
+/* ---- steps, and the curve -------------------------------------------------------------------- */
+
+enum { M_NAME, M_PLACE, M_STEP, M_END_AT, M_PEAK, M_END, M_COLUMNS };
+
+static const struct column step_columns[M_COLUMNS] = {
+    [M_NAME] = {NULL, "step and device"},
+    [M_PLACE] = {"place"},
+    [M_STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
+    [M_END_AT] = {"until_ns", "until", COLUMN_NS, 12, true},
+    [M_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
+    [M_END] = {"end_bytes", "at its end", COLUMN_BYTES, 10},
+};
+
+/* Rows of places that have steps, one after another. */
+static const struct memory_place *place_of_step(const struct memory_report *m, uint32_t *index)
+{
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        const struct memory_place *p = &m->places[i];
+        uint32_t count = memory_has_steps(m, p->process) ? p->mark : 0;
+        if (*index < count)
+            return p;
+        *index -= count;
+    }
+    return NULL;
+}
+
+static void steps_begin(struct table *t, enum report_format format)
+{
+    const struct memory_report *m = report_of(t);
+    (void)format;
+    for (uint32_t i = 0; i < m->place_count; i++)
+        t->count += memory_has_steps(m, m->places[i].process) ? m->places[i].mark : 0;
+    t->is_there = t->count > 0;
+}
+
+static void fill_step(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct memory_report *m = report_of(t);
+    const struct memory_place *p = place_of_step(m, &index);
+    const struct step *step = memory_step(m, p->process, index);
+    struct cell place = place_name(p->process, p->device, p->is_host);
+    char *text = NULL;
+    (void)format;
+    if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
+        text = NULL;
+    cells[M_NAME] = cell_owned(text);
+    cells[M_PLACE] = place;
+    cells[M_STEP] = cell_number(step->number);
+    cells[M_END_AT] = moment(m, step->end_ns);
+    cells[M_PEAK] = cell_number(p->marks[index].peak);
+    cells[M_END] = cell_number(p->marks[index].end);
+}
+
+static void curve_begin(struct table *t, enum report_format format)
+{
+    const struct memory_report *m = report_of(t);
+    (void)format;
+    t->is_there = m->place_count > 0;
+    t->count = m->place_count * MEMORY_CURVE;
+}
+
+static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct memory_report *m = report_of(t);
+    const struct memory_place *p = &m->places[index / MEMORY_CURVE];
+    uint32_t piece = index % MEMORY_CURVE;
+    double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
+    (void)format;
+    cells[M_NAME] = place_name(p->process, p->device, p->is_host);
+    cells[M_PLACE] = place_name(p->process, p->device, p->is_host);
+    cells[M_STEP] = cell_number(piece);
+    cells[M_END_AT] = moment(m, m->begin_ns + (uint64_t)((piece + 1) * length));
+    cells[M_PEAK] = cell_number(p->curve_max[piece]);
+    cells[M_END] = cell_number(p->curve_end[piece]);
+}
+
+/* ---- not enough ------------------------------------------------------------------------------ */
+
+enum { E_NAME, E_PLACE, E_AT, E_WANTED, E_LIVE, E_FREE, E_OWNERS, E_COLUMNS };
+
+static const struct column oom_columns[E_COLUMNS] = {
+    [E_NAME] = {"name", "who wanted it; and who held most then", COLUMN_LINES},
+    [E_PLACE] = {"place"},
+    [E_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
+    [E_WANTED] = {"wanted_bytes", "wanted", COLUMN_BYTES, 10},
+    [E_LIVE] = {"held_bytes", "held", COLUMN_BYTES, 10},
+    [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
+    [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
+};
+
+static void ooms_begin(struct table *t, enum report_format format)
+{
+    t->count = report_of(t)->oom_count;
+    t->is_there = t->count || format != FORMAT_TEXT;
+}
+
+/* The owners as lines, or as JSON. */
+static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
+{
+    char *text = NULL, unit[UNIT_TEXT_BYTES];
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return NULL;
+    fputs(first ? first : "[", memory);
+    for (uint32_t i = 0; i < oom->owner_count && !(first && i >= OOM_LINES_TEXT); i++) {
+        struct cell name = name_of(t, oom->owners[i].origin);
+        const char *shown = name.text ? name.text : "?";
+        char *json = json_string(shown, strlen(shown));
+        if (first)
+            fprintf(memory, "\n%s in %" PRIu64 ": %s", bytes_text(unit, oom->owners[i].live.bytes),
+                    oom->owners[i].live.blocks, shown);
+        else
+            fprintf(memory, "%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
+                    i ? ", " : "", json ? json : "null", oom->owners[i].live.bytes,
+                    oom->owners[i].live.blocks);
+        free(json);
+        free(name.memory);
+    }
+    if (!first)
+        fputs("]", memory);
+    if (fclose(memory) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void fill_oom(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct memory_report *m = report_of(t);
+    const struct memory_oom *oom = &m->ooms[index];
+    cells[E_NAME] = name_of(t, oom->origin);
+    if (format == FORMAT_TEXT) {
+        char *lines = oom_owners(t, oom, cells[E_NAME].text);
+        free(cells[E_NAME].memory);
+        cells[E_NAME] = cell_owned(lines);
+    }
+    cells[E_PLACE] = place_name(oom->process, oom->device, oom->is_host);
+    cells[E_AT] = moment(m, oom->at_ns);
+    cells[E_WANTED] = cell_number(oom->wanted);
+    cells[E_LIVE] = cell_number(oom->live);
+    if (oom->free != UINT64_MAX)
+        cells[E_FREE] = cell_number(oom->free);
+    cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
+}
+
+/* ---- what is in no book ---------------------------------------------------------------------- */
+
+enum { H_NAME, H_PLACE, H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS, H_COLUMNS };
+
+static const struct column hidden_columns[H_COLUMNS] = {
+    [H_NAME] = {"longest_call", "the longest call since the program asked before"},
+    [H_PLACE] = {"place"},
+    [H_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
+    [H_USED] = {"used_bytes", "used", COLUMN_BYTES, 10},
+    [H_HIDDEN] = {"hidden_bytes", "not ours", COLUMN_BYTES, 10},
+    [H_BEFORE] = {"before_bytes", "before", COLUMN_BYTES, 10},
+    [H_BLAMED_NS] = {"longest_call_ns", "took", COLUMN_NS, 10},
+};
+
+static void hidden_begin(struct table *t, enum report_format format)
+{
+    t->count = report_of(t)->jump_count;
+    t->is_there = t->count || format != FORMAT_TEXT;
+}
+
+static void fill_hidden(const struct table *t, uint32_t index, enum report_format format,
+                        struct cell *cells)
+{
+    const struct memory_report *m = report_of(t);
+    const struct memory_jump *jump = &m->jumps[index];
+    cells[H_NAME] = jump->blamed || format == FORMAT_TEXT
+                        ? cell_text(jump->blamed ? jump->blamed->name : "(none)")
+                        : (struct cell){.kind = CELL_NULL};
+    cells[H_PLACE] = place_name(jump->process, jump->device, false);
+    cells[H_AT] = moment(m, jump->at_ns);
+    cells[H_USED] = cell_number(jump->used);
+    cells[H_HIDDEN] = cell_number(jump->hidden);
+    cells[H_BEFORE] = cell_number(jump->before);
+    if (jump->blamed)
+        cells[H_BLAMED_NS] = cell_number(jump->blamed_ns);
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+const struct table_info memory_tables[MEMORY_TABLES] = {
+    {.name = "out_of_memory",
+     .key = "out_of_memory",
+     .title = "there was not enough memory",
+     .place = PLACE_URGENT,
+     .columns = oom_columns,
+     .column_count = E_COLUMNS,
+     .text = {E_AT, E_WANTED, E_LIVE, E_FREE},
+     .csv = {{CSV_MEMORY_FAILED, NULL, E_PLACE, 0, {[FIELD_BYTES] = E_WANTED}}},
+     .csv_count = 1,
+     .begin = ooms_begin,
+     .row = fill_oom},
+    {.name = "places",
+     .key = "places",
+     .title = "memory of each device",
+     .place = PLACE_MEMORY,
+     .columns = place_columns,
+     .column_count = P_COLUMNS,
+     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_END, P_GROWTH, P_BLOCKS},
+     .csv = {{CSV_MEMORY_PEAK,
+              NULL,
+              P_WHERE,
+              0,
+              {[FIELD_CALLS] = P_BLOCKS, [FIELD_TOTAL] = P_PEAK_AT, [FIELD_BYTES] = P_PEAK}},
+             {CSV_MEMORY_END, NULL, P_WHERE, 0, {[FIELD_BYTES] = P_END}}},
+     .csv_count = 2,
+     .text_limit = 8,
+     .more = "... and %s more; --limit=N shows more of them",
+     .begin = places_begin,
+     .row = fill_place},
+    {.name = "owners",
+     .key = "owners",
+     .title = "who held it",
+     .place = PLACE_MEMORY,
+     .columns = owner_columns,
+     .column_count = O_COLUMNS,
+     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE},
+     .csv = {{CSV_MEMORY_OWNER,
+              NULL,
+              O_WHERE,
+              0,
+              {[FIELD_CALLS] = O_GOT, [FIELD_BYTES] = O_BYTES, [FIELD_COUNT] = O_BLOCKS}},
+             {CSV_MEMORY_OWNER_END,
+              NULL,
+              O_WHERE,
+              O_END_BLOCKS,
+              {[FIELD_BYTES] = O_END, [FIELD_COUNT] = O_END_BLOCKS}}},
+     .csv_count = 2,
+     .text_limit = 10,
+     .more = "... and %s more owners; --limit=N shows more of them",
+     .begin = owners_begin,
+     .has = has_owner,
+     .row = fill_owner,
+     .text_before = owners_before},
+    {.name = "leaks",
+     .key = "leaks",
+     .title = "what grows from step to step",
+     .place = PLACE_MEMORY,
+     .columns = owner_columns,
+     .column_count = O_COLUMNS,
+     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE},
+     .csv = {{CSV_MEMORY_LEAK, NULL, O_WHERE, 0, {[FIELD_BYTES] = O_GROWN}}},
+     .csv_count = 1,
+     .text_limit = 10,
+     .more = "... and %s more; --limit=N shows more of them",
+     .begin = leaks_begin,
+     .row = fill_leak},
+    {.name = "hidden",
+     .key = "hidden",
+     .title = "used beyond that: contexts, modules, libraries, other processes",
+     .place = PLACE_MEMORY,
+     .columns = hidden_columns,
+     .column_count = H_COLUMNS,
+     .text = {H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS},
+     .csv =
+         {{CSV_MEMORY_HIDDEN, NULL, H_PLACE, 0, {[FIELD_TOTAL] = H_AT, [FIELD_BYTES] = H_HIDDEN}}},
+     .csv_count = 1,
+     .text_limit = 5,
+     .more = "... and %s more; --limit=N shows more of them",
+     .begin = hidden_begin,
+     .row = fill_hidden},
+    {.name = "kinds",
+     .key = "kinds",
+     .title = "kinds of memory",
+     .place = PLACE_ASKED,
+     .columns = kind_columns,
+     .column_count = K_COLUMNS,
+     .text = {K_PEAK, K_BLOCKS, K_END, K_GOT, K_GOT_BYTES},
+     .csv = {{CSV_MEMORY_KIND,
+              NULL,
+              K_WHERE,
+              0,
+              {[FIELD_CALLS] = K_GOT, [FIELD_BYTES] = K_PEAK, [FIELD_COUNT] = K_BLOCKS}}},
+     .csv_count = 1,
+     .begin = kinds_begin,
+     .has = has_kind,
+     .row = fill_kind},
+    {.name = "steps",
+     .key = "steps",
+     .title = "memory in each step",
+     .place = PLACE_ASKED,
+     .columns = step_columns,
+     .column_count = M_COLUMNS,
+     .text = {M_PEAK, M_END, M_END_AT},
+     .csv = {{CSV_MEMORY_STEP, "peak", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_PEAK}},
+             {CSV_MEMORY_STEP, "end", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_END}}},
+     .csv_count = 2,
+     .text_limit = 100,
+     .more = "... and %s more steps; --limit=N shows more of them",
+     .begin = steps_begin,
+     .row = fill_step},
+    {.name = "curve",
+     .key = "curve",
+     .title = "memory over time",
+     .place = PLACE_ASKED,
+     .columns = step_columns,
+     .column_count = M_COLUMNS,
+     .text = {M_PEAK, M_END, M_END_AT},
+     .csv = {{CSV_MEMORY_CURVE, "peak", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_PEAK}},
+             {CSV_MEMORY_CURVE, "end", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_END}}},
+     .csv_count = 2,
+     .begin = curve_begin,
+     .row = fill_curve},
+};

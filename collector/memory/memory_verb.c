@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_verb.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "error.h"
+#include "memory/memory_print.h"
+#include "output/verb_output.h"
+#include "table/text_width.h"
+
+#define SCREEN_ROWS 5 /* of a table, unless told more */
+
+/* As the options say, or else the file's name; FORMAT_BY_NAME: there is none of that name. */
+static enum report_format format_of(const struct options *options)
+{
+    if (options->format != FORMAT_BY_NAME)
+        return options->format;
+    if (verb_output_is(options->output, "json"))
+        return FORMAT_JSON;
+    if (verb_output_is(options->output, "csv"))
+        return FORMAT_CSV;
+    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
+    return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
+}
+
+static enum exit_code write_out(struct memory_rows *rows, const struct memory_view *view,
+                                const struct options *options, enum report_format format)
+{
+    struct output out;
+    uint64_t room = verb_output_room(recording_bytes(rows->report->rec));
+    enum exit_code code = verb_output_open(&out, options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    int error = text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("memory: %s", gpuprof_error_text(error));
+    return verb_output_close(&out, options->output, error);
+}
+
+static enum exit_code memory_recording(struct recording *rec, const struct memory_view *view,
+                                       const struct options *options, enum report_format format)
+{
+    struct memory_report report;
+    struct memory_rows rows = {0};
+    struct memory_wish wish = {.by = options->memory_by,
+                               .at_seconds =
+                                   options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1,
+                               .step_by = options->step_by,
+                               .step_pattern = options->step_range};
+    int error = memory_report_make(&report, rec, &wish);
+    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    if (code == EXIT_OK)
+        code = steps_check(&report.steps, "memory");
+    if (code == EXIT_OK &&
+        (error = memory_rows_make(&rows, &report, options->memory_at, options->symbols)) < 0) {
+        message("memory: %s", gpuprof_error_text(error));
+        code = EXIT_ENVIRONMENT;
+    }
+    if (code == EXIT_OK)
+        code = write_out(&rows, view, options, format);
+    if (code == EXIT_OK)
+        code = walk_verdict(&report.walk, options->strict);
+    memory_rows_release(&rows);
+    memory_report_release(&report);
+    return code;
+}
+
+enum exit_code memory_verb(const struct options *options)
+{
+    struct recording rec;
+    struct recording_options how = {.keep_live = options->keep_live};
+    enum report_format format = format_of(options);
+    bool is_file = options->output && strcmp(options->output, "-") != 0;
+    struct memory_view view = {
+        .tables = options->tables,
+        .is_full = options->is_full,
+        .how = {.sort = options->sort,
+                .limit = options->limit,
+                .rows = options->is_full || options->tables ? 0 : SCREEN_ROWS,
+                .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
+                .is_named = options->tables != NULL,
+                .has_colour = options->colour == COLOUR_ALWAYS ||
+                              (options->colour == COLOUR_AUTO && !is_file &&
+                               terminal_has_colour(STDOUT_FILENO))}};
+    if (format == FORMAT_BY_NAME)
+        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv or "
+                           ".json, or say --format",
+                           options->output);
+    enum exit_code code = memory_view_check(&view, format);
+    if (code != EXIT_OK)
+        return code;
+    code = recording_open(&rec, options->paths, options->path_count, &how);
+    struct progress progress;
+    rec.progress = progress_begin(&progress, "memory");
+    progress.total = 2 * recording_bytes(&rec);
+    if (code == EXIT_OK)
+        code = memory_recording(&rec, &view, options, format);
+    recording_release(&rec);
+    return code;
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof memory: the ledger against books that the tests keep themselves."""
+
+import csv
+import io
+import json
+import random
+
+import conftest
+import pytest
+
+from made_memory import HOST, KINDS, NESTED, TYPES, Process, at_random, by_place
+
+
+@pytest.fixture(name="memory")
+def fixture_memory(run_verb, tmp_path):
+    """memory(PROCESSES, OPTIONS): what the verb says of them, as JSON."""
+    maker = conftest.built(conftest.BUILD / "make_raw")
+
+    def run(processes, *options):
+        for process in processes:
+            process.write(maker, tmp_path / "data")
+        return json.loads(run_verb("memory", tmp_path / "data", "--format=json", *options).stdout)
+    return run
+
+
+def place_of(row):
+    return HOST if row["where"] == "host" else row["device"]
+
+
+def owners_of(found):
+    return {(row["where"], row["name"]): row["bytes"] for row in found["owners"] if row["bytes"]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_program(seed, memory):
+    """Peaks, what was live then, ends, kinds and steps: as blocks begin and end."""
+    processes = [at_random(100 * seed + rank, rank) for rank in range(1 + seed % 3)]
+    found = memory(processes, "--by=function")
+    truth = {(p.rank, place): books for p in processes for place, books in by_place(p).items()}
+    rows = {(int(row["rank"]), place_of(row)): row for row in found["places"]}
+    assert rows.keys() == truth.keys() and len(rows) >= 3
+    origin = min(p.steps[0] for p in processes)
+    owners = {}
+    for key, books in truth.items():
+        row = rows[key]
+        assert (row["peak_bytes"], row["end_bytes"]) == (books.peak, books.end), key
+        assert (row["blocks"], row["bytes"]) == \
+            (len(books.blocks), sum(b.bytes for b in books.blocks))
+        where = "host" if key[1] == HOST else "device"
+        for owner, size in books.owners(books.peak_ns).items():
+            owners[where, owner] = owners.get((where, owner), 0) + size
+        check_kinds(found, processes[key[0]], row, books)
+    assert owners_of(found) == owners and found["at"] == "peak"
+    for process in processes:
+        check_steps(found, process, origin)
+    assert sum(r["wanted_bytes"] for r in found["out_of_memory"]) > 0
+
+
+def check_kinds(found, process, place, books):
+    rows = {row["name"]: row for row in found["kinds"]
+            if row["where"] == place["where"] and f"rank {process.rank}:" in row["place"] and
+            (place["where"] == "host" or f"device {place['device']}," in row["place"])}
+    for kind in KINDS:
+        got = [b for b in books.blocks if b.kind == kind]
+        peak = [b for b in books.at(books.peak_ns) if b.kind == kind]
+        end = [b for b in got if b.until is None]
+        assert (kind in rows) == bool(got)
+        if got:
+            row = rows[kind]
+            assert (row["peak_bytes"], row["peak_blocks"], row["end_bytes"], row["got_blocks"]) == \
+                (sum(b.bytes for b in peak), len(peak), sum(b.bytes for b in end), len(got))
+
+
+def check_steps(found, process, origin):
+    for place, books in by_place(process).items():
+        title = "host memory" if place == HOST else f"device {place}"
+        rows = [row for row in found["steps"] if row["place"].startswith(f"{title}, ") and
+                f"rank {process.rank}:" in row["place"]]
+        spans = list(zip(process.steps, process.steps[1:]))
+        assert len(rows) == len(spans) == 10
+        for number, (row, (begin, end)) in enumerate(zip(rows, spans)):
+            before = process.steps[0] if number else 0
+            peak, last = books.within(begin if before else 0, end)
+            assert (row["step"], row["end_bytes"], row["peak_bytes"]) == (number, last, peak)
+
+
+@pytest.mark.parametrize("at", ["end", "moment"])
+def test_at_another_moment(at, memory):
+    process = at_random(7)
+    books = by_place(process)
+    first = process.steps[0]
+    moment = process.steps[5] + 1
+    word = "end" if at == "end" else f"{(moment - first) / 1e9:.9f}"
+    held = owners_of(memory([process], "--by=function", f"--at={word}"))
+    truth = {}
+    for place, own in books.items():
+        for owner, size in own.owners(10**12 if at == "end" else moment).items():
+            key = "host" if place == HOST else "device", owner
+            truth[key] = truth.get(key, 0) + size
+    assert held == truth and truth
+
+
+def test_physical_memory_counts_once(memory):
+    """However often it is mapped; released only when it is unmapped as well."""
+    process = Process()
+    first = process.get("physical", 0x77, 1 << 21)
+    second = process.get("physical", 0x78, 2 << 21)
+    for number in range(4):
+        process.map(first, (1 << 40) + (number << 21))
+    process.map(second, (1 << 40) + (4 << 21))
+    assert process.call("cuMemMap", [1 << 44, 1 << 21, 0x999, 0])  # imported: of others
+    process.free(first)
+    process.unmap([first, second], 1 << 40, 3 << 21)
+    process.free(second)
+    process.unmap([first, second], (1 << 40) + (3 << 21), 3 << 21)
+    assert first.until == second.until is not None
+    [row] = memory([process])["places"]
+    assert (row["peak_bytes"], row["end_bytes"]) == (3 << 21, 0)
+
+
+def test_what_is_not_its_own(memory):
+    process = Process()
+    process.call("cudaIpcOpenMemHandle", [0x1000, 0])
+    process.call("cudaMallocAsync", [0x2000, 64, 0, 0], flags=1)  # captured
+    process.get("linear", 0x3000, 640)
+    process.call("cudaFree", [0x2000])
+    process.call("cudaFree", [0])
+    process.call("cudaIpcCloseMemHandle", [0x1000])
+    found = memory([process])
+    assert [row["peak_bytes"] for row in found["places"]] == [640]
+    assert found["doubts"] == {"in_graphs": 1}
+
+
+def test_a_release_that_nobody_saw(memory):
+    process = Process()
+    process.get("linear", 0x1000, 100)
+    process.get("linear", 0x1000, 30)
+    process.call("cudaFree", [0x5000])
+    found = memory([process])
+    [row] = found["places"]
+    assert (row["peak_bytes"], row["end_bytes"]) == (100, 30)
+    assert found["doubts"] == {"replaced": 1, "strays": 1}
+
+
+def test_device_of_the_pool_and_of_cupti(memory):
+    """A pool's memory is on the pool's device; what CUPTI says goes before all else."""
+    process = Process()
+    process.call("cudaMemPoolCreate", [1, 0xabc])
+    process.call("cudaMallocFromPoolAsync", [0x1000, 10, 0, 0xabc, 0])
+    process.call("cudaMalloc", [0x2000, 200, 2**64 - 1])
+    process.call("cudaMalloc", [0x3000, 3000, 0])
+    cupti = TYPES["memory"]
+    process.raw(2, cupti, [1, 3, 0x2000, 200, 3, 1])
+    process.raw(2, cupti, [1, 3, 0x3000, 3000, 2, 1])
+    process.raw(2, cupti, [1, 6, 0x9000, 4096, 0, 1], b"table")
+    found = memory([process])
+    assert {row["device"]: row["end_bytes"] for row in found["places"]} == \
+        {1: 10, None: 0, 3: 200, 0: 4096, 2: 3000}
+    assert ("device", "variable table") in owners_of(found)
+    assert sum(row["blocks"] for row in found["places"]) == 4
+
+
+def leaking(steps, balanced, leaks=8):
+    """Blocks that are kept for as long as a step, at random, and of eight lines one a step."""
+    process, dice = Process(pythonic=True), random.Random(1)
+    held, number = [], 0
+    for step in range(steps):
+        process.step(step)
+        for _ in range(balanced // steps):
+            number += 1
+            held.append(process.get("linear", 512 * (number % 5000 + 1), 1000 + number % 97,
+                                    line=1000 + number % 211))
+            while len(held) > 400 + dice.randrange(100):
+                process.free(held.pop(dice.randrange(len(held))))
+        for leak in range(leaks):
+            process.get("linear", (1 << 40) + 512 * (8 * step + leak), 256 * (leak + 1),
+                        line=10 + leak)
+    process.step(steps)
+    return process
+
+
+def check_leaks(found, steps):
+    wanted = {f"train (/home/me/train.py:{10 + leak})": 256 * (leak + 1) for leak in range(8)}
+    rows = found["leaks"]
+    assert {row["name"] for row in rows[:10]} == set(wanted) and len(rows) == 8
+    for row in rows:
+        assert row["growth_bytes"] == pytest.approx(wanted[row["name"]])
+        assert row["grown_bytes"] == wanted[row["name"]] * (steps - 1)
+        assert row["growth_error_bytes"] == pytest.approx(0, abs=1e-3)
+    [place] = found["places"]
+    assert place["growth_bytes"] == pytest.approx(sum(wanted.values()), rel=0.2)
+
+
+def test_leaks_stand_before_what_is_balanced(memory):
+    found = memory([leaking(60, 12_000)])
+    assert found["by"] == "python-line" and found["steps_by"] == "range"
+    check_leaks(found, 60)
+
+
+@pytest.mark.long
+def test_eight_leaks_among_a_million(memory):
+    check_leaks(memory([leaking(500, 1_000_000)]), 500)
+
+
+def test_out_of_memory(memory, run_verb, tmp_path):
+    """As it stood: who wanted how much, who held what, how much there was."""
+    process = Process(pythonic=True)
+    process.get("linear", 0x1000, 3 << 30, line=5)
+    process.get("linear", 0x2000, 2 << 30, line=6)
+    process.free(process.get("linear", 0x3000, 1 << 30, line=6))
+    process.get("linear", 0, 4 << 30, line=7, result=2)
+    process.get("linear", 0, 4 << 30, line=7, result=2, flags=NESTED)
+    [row] = memory([process])["out_of_memory"]
+    assert (row["name"], row["wanted_bytes"], row["held_bytes"]) == \
+        ("train (/home/me/train.py:7)", 4 << 30, 5 << 30)
+    assert row["owners"] == [
+        {"name": "train (/home/me/train.py:5)", "bytes": 3 << 30, "blocks": 1},
+        {"name": "train (/home/me/train.py:6)", "bytes": 2 << 30, "blocks": 1}]
+    text = run_verb("memory", tmp_path / "data").stdout
+    assert text.index("there was not enough memory") < text.index("who held it")
+    assert "3.0 GiB in 1: train (/home/me/train.py:5)" in text
+
+
+def test_first_screen(memory, run_verb, tmp_path):
+    memory([leaking(20, 2000)])
+    text = run_verb("memory", tmp_path / "data", env={"COLUMNS": "80"}).stdout
+    lines = text.splitlines()
+    assert len(lines) <= 40 and "what grows from step to step" in text
+    assert "train (/home/me/train.py:17)" in text
+    table = run_verb("memory", tmp_path / "data", "--format=csv").stdout
+    kinds = {row["kind"] for row in csv.DictReader(io.StringIO(table))}
+    assert kinds >= {"memory_peak", "memory_end", "memory_owner", "memory_leak", "memory_kind",
+                     "memory_step", "memory_curve"}
+
+
+def test_wrong_usage(run_collector):
+    for words, says in ((["--table=peaks"], "there are out_of_memory, places, owners, leaks"),
+                        (["--sort=colour"], "no table here has a column 'colour'"),
+                        (["--at=noon"], "neither peak nor end nor a number of seconds"),
+                        (["--by=name"], "python-line|stack|operator"),
+                        (["-o", "x.svgz"], "not a kind that can be written")):
+        done = run_collector("memory", *words, "x")
+        assert done.returncode == 2 and says in done.stderr, words
