@@ -23,7 +23,8 @@ SCENE_SETTINGS = {"launch-bound": {"SIMCUDA_LAUNCH_NS": 40_000},
 FAULTY_SETTINGS = {"launch-blocking": {"CUDA_LAUNCH_BLOCKING": 1},
                    "hang": {"SIMCUDA_ENDLESS": "cos_kernel"}}
 OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launch,copy"],
-           "pageable-copies": ["--backtrace=launch,copy"], "hang": []}
+           "pageable-copies": ["--backtrace=launch,copy"],
+           "repeated-upload": ["--backtrace=launch,copy"], "hang": []}
 TOLERANCE = 0.05
 TINY_NS = 5000
 STILL_NS = 40_000_000  # less idle time than any finding needs
@@ -106,6 +107,7 @@ FAULTS = {
     "allocation-churn": within("Malloc", "Free", "Synchronize"),
     "pageable-copies": pageable,
     "one-stream": fault.copies_alone,
+    "repeated-upload": lambda process: fault.alone(process.copies()[1:], process.kernels()),
     "tiny-kernels": tiny,
     "fp32-gemm": kernels_of("sgemm"),
     "unfused-elementwise": fault.chains,

@@ -85,6 +85,18 @@ def pageable_copies():
         del there
 
 
+def repeated_upload():
+    if HEALTHY:
+        overlapped()
+        return
+    a, out, batch = matrix(4), matrix(4), torch.ones(BATCH).pin_memory()
+    warm(lambda: torch.mm(a, a, out=out), lambda: batch.to("cuda", non_blocking=True))
+    for _ in range(STEPS):
+        there = batch.to("cuda", non_blocking=True)  # fault repeated-upload
+        torch.mm(a, a, out=out)
+        del there
+
+
 def overlapped():
     """Pinned batches, each on its way in a stream of its own while the one before is used."""
     a, out, copies = matrix(8), matrix(8), torch.cuda.Stream()
