@@ -117,7 +117,7 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
     const struct record *r = s->event.record;
     struct memory_origin o;
     memset(&o, 0, sizeof o);
-    if (r->type != RECORD_CALL)
+    if (r->type == RECORD_MEMORY)
         return variable_origin(m, r, &o, number);
     if (m->by == MEMORY_BY_KIND) {
         o.by = MEMORY_BY_KIND;
@@ -131,14 +131,17 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
         o.by = MEMORY_BY_STACK;
         o.process = s->event.process->index;
         o.stack = r->stack_id;
-        o.function = s->event.function;
+        o.function = kind == LEDGER_TENSOR ? NULL : s->event.function;
         return number_of(m, &o, number);
     }
     const struct op *op =
         m->by == MEMORY_BY_LINE || m->by == MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
     o.name = op ? walk_op_name(&m->walk, op) : NULL;
-    o.by = o.name ? MEMORY_BY_OPERATOR : MEMORY_BY_FUNCTION;
-    o.function = o.name ? NULL : s->event.function;
+    o.by = o.name                  ? MEMORY_BY_OPERATOR
+           : kind == LEDGER_TENSOR ? MEMORY_BY_KIND
+                                   : MEMORY_BY_FUNCTION;
+    o.kind = o.by == MEMORY_BY_KIND ? kind : 0;
+    o.function = o.by == MEMORY_BY_FUNCTION ? s->event.function : NULL;
     return number_of(m, &o, number);
 }
 
@@ -156,7 +159,7 @@ static char *stack_text(const struct memory_report *m, const struct memory_origi
     if (!memory)
         return NULL;
     (void)m;
-    fputs(o->function->name, memory);
+    fputs(o->function ? o->function->name : ledger_kind_name(LEDGER_TENSOR), memory);
     for (unsigned frames = 0; node; node = call_tree_node(tree, node)->parent)
         if (frames++ < FRAMES_SHOWN_MAX)
             fprintf(memory, " | %s", call_tree_frame(tree, node)->label);

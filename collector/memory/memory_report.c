@@ -159,11 +159,18 @@ static void level_changes(const struct memory_place *p, struct memory_level *l, 
     l->changed = change;
 }
 
+static enum memory_where where_of(const struct ledger_block *b)
+{
+    return b->kind == LEDGER_TENSOR ? MEMORY_OF_TENSORS
+           : b->is_host             ? MEMORY_OF_HOST
+                                    : MEMORY_OF_DEVICE;
+}
+
 /* Its number in `places`, from 1 on; 0: no room. */
 static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
-                    bool is_host, uint32_t *number)
+                    enum memory_where where, uint32_t *number)
 {
-    struct key key = {process->index, is_host ? LEDGER_NO_DEVICE : device, is_host};
+    struct key key = {process->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
     *number = (uint32_t)key_map_get(&m->places_of, key);
     if (*number || m->place_count >= MEMORY_PLACES_MAX)
         return 0;
@@ -173,9 +180,9 @@ static int place_of(struct memory_report *m, const struct process *process, uint
         return GPUPROF_NO_MEMORY;
     m->places = places;
     struct memory_place *p = &places[m->place_count];
-    *p = (struct memory_place){.process = process, .device = (uint32_t)key.b, .is_host = is_host};
+    *p = (struct memory_place){.process = process, .device = (uint32_t)key.b, .where = where};
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
-    p->total = !is_host && about ? about->limits.memory : 0;
+    p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
     p->mark_count = memory_has_steps(m, process)      ? whole_count(m, process)
                     : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
                                                       : 0;
@@ -300,7 +307,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_place *p;
     struct memory_owner *o;
     uint32_t place;
-    int error = place_of(m, b->process, b->device, b->is_host, &place);
+    int error = place_of(m, b->process, b->device, where_of(b), &place);
     if (error < 0)
         return error;
     b->row = 0;
@@ -321,6 +328,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
         add(&o->got, b->bytes);
     }
     b->step = p->mark;
+    p->reserved = b->reserved > p->reserved ? b->reserved : p->reserved;
     if (b->bytes > p->largest) {
         p->largest = b->bytes;
         p->largest_origin = b->owner;
@@ -385,7 +393,7 @@ static int failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_report *m = context;
     struct key key = {wanted->process->index, wanted->device, 0};
-    struct key place = {key.a, wanted->is_host ? LEDGER_NO_DEVICE : key.b, wanted->is_host};
+    struct key place = {key.a, wanted->is_host ? LEDGER_NO_DEVICE : key.b, where_of(wanted)};
     uint32_t number = (uint32_t)key_map_get(&m->places_of, place);
     uint64_t left = key_map_get(&m->last_free, key);
     if (m->ooms_all++ >= MEMORY_OOMS_MAX)
@@ -394,7 +402,8 @@ static int failed(void *context, const struct ledger_block *wanted)
     *oom = (struct memory_oom){.place = number - 1,
                                .process = wanted->process,
                                .device = wanted->device,
-                               .is_host = wanted->is_host,
+                               .where = where_of(wanted),
+                               .reserved = wanted->reserved,
                                .at_ns = wanted->begin_ns,
                                .wanted = wanted->bytes,
                                .live = number ? m->places[number - 1].live.bytes : 0,
@@ -418,7 +427,7 @@ static int left(void *context, const struct ledger_free *f)
                                .blamed = longest->function,
                                .blamed_ns = longest->ns};
     uint32_t number;
-    int error = place_of(m, f->process, f->device, false, &number);
+    int error = place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
     if (error < 0 || !number)
         return error;
     struct memory_place *p = &m->places[number - 1];

@@ -29,6 +29,9 @@
 #define MEMORY_OOM_OWNERS  10
 #define MEMORY_JUMPS_MAX   1000
 
+/* Tensors lie in blocks that are the device's: the two are never added up. */
+enum memory_where { MEMORY_OF_TENSORS, MEMORY_OF_DEVICE, MEMORY_OF_HOST, MEMORY_WHERES };
+
 /* What an owner is. Of Python the innermost line of the user's own (own_line.h), or, where all are
  * of libraries, of these; a call without such lines has its operator's name, or its function's. */
 struct memory_origin {
@@ -82,7 +85,7 @@ struct memory_mark {
 struct memory_place {
     const struct process *process;
     uint32_t device; /* LEDGER_NO_DEVICE: not known */
-    bool is_host;
+    enum memory_where where;
     struct memory_amount live;
     struct memory_amount peak;
     uint64_t peak_ns;
@@ -94,7 +97,8 @@ struct memory_place {
     struct memory_amount kinds_got[LEDGER_KINDS];
     uint64_t largest; /* bytes of one block, and whose */
     uint32_t largest_origin;
-    uint64_t total; /* bytes that the device has; 0: not known */
+    uint64_t reserved; /* of tensors: the most that their allocator had */
+    uint64_t total;    /* bytes that the device has; 0: not known */
     uint64_t curve_max[MEMORY_CURVE];
     uint64_t curve_end[MEMORY_CURVE];
     uint32_t curve_at;
@@ -110,11 +114,12 @@ struct memory_oom {
     uint32_t place; /* UINT32_MAX: a place with nothing */
     const struct process *process;
     uint32_t device;
-    bool is_host;
+    enum memory_where where;
     uint64_t at_ns;
     uint64_t wanted;
     uint64_t live;
-    uint64_t free; /* of the device, when the program last asked; UINT64_MAX: it did not */
+    uint64_t reserved; /* by the allocator of tensors */
+    uint64_t free;     /* of the device, when the program last asked; UINT64_MAX: it did not */
     uint32_t origin;
     uint32_t owner_count;
     struct {
@@ -168,7 +173,7 @@ struct memory_report {
     struct memory_place *places; /* owned */
     uint32_t place_count;
     uint32_t place_capacity;
-    struct key_map places_of; /* (process, device, host) -> place + 1 */
+    struct key_map places_of; /* (process, device, where) -> place + 1 */
     uint64_t placeless;       /* blocks for whose place there was no room */
     uint32_t marks_left;      /* that places may still have */
     struct memory_oom ooms[MEMORY_OOMS_MAX];

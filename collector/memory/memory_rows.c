@@ -18,13 +18,13 @@ void memory_rows_release(struct memory_rows *r)
 static uint32_t hash_of(const void *item)
 {
     const struct memory_row *row = item;
-    return (row->origin * 2 + row->is_host) * 0x9E3779B1u;
+    return (row->origin * MEMORY_WHERES + row->where) * 0x9E3779B1u;
 }
 
 static bool is_same(const void *a, const void *b)
 {
     const struct memory_row *left = a, *right = b;
-    return left->origin == right->origin && left->is_host == right->is_host;
+    return left->origin == right->origin && left->where == right->where;
 }
 
 static void sum(struct memory_amount *to, struct memory_amount more)
@@ -61,8 +61,8 @@ static int compare(const void *left, const void *right, void *context)
 {
     const struct memory_row *a = left, *b = right;
     uint64_t x = shown(context, a).bytes, y = shown(context, b).bytes;
-    if (a->is_host != b->is_host)
-        return a->is_host - b->is_host;
+    if (a->where != b->where)
+        return a->where < b->where ? -1 : 1;
     if (x != y)
         return x > y ? -1 : 1;
     if (a->got.bytes != b->got.bytes)
@@ -90,7 +90,7 @@ static int gather(struct memory_rows *r)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < m->owner_count; i++) {
         const struct memory_owner *o = &m->owners[i];
-        struct memory_row row = {.origin = o->origin, .is_host = m->places[o->place].is_host};
+        struct memory_row row = {.origin = o->origin, .where = m->places[o->place].where};
         uint32_t *number = number_set_find(&numbers, &kind, r->list, r->count, &row);
         struct memory_row *list =
             number ? array_room(r->list, r->count, &capacity, sizeof *list, 64) : NULL;
@@ -124,7 +124,7 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
     if (r->count)
         qsort_r(r->list, r->count, sizeof *r->list, compare, r);
     for (uint32_t i = 0; i < r->count; i++) {
-        r->at_all[r->list[i].is_host] += shown(r, &r->list[i]).bytes;
+        r->at_all[r->list[i].where] += shown(r, &r->list[i]).bytes;
         if (r->list[i].leaks)
             r->leaks[r->leak_count++] = i;
     }

@@ -10,7 +10,7 @@
 /* An owner in all places that are alike: on devices, or of the host. */
 struct memory_row {
     uint32_t origin;
-    bool is_host;
+    enum memory_where where;
     bool leaks; /* in any of them */
     uint32_t places;
     struct memory_amount at_peak; /* each at its own place's peak */
@@ -32,7 +32,7 @@ struct memory_rows {
     uint32_t count;
     uint32_t *leaks; /* owned: places in the list, what has grown most first */
     uint32_t leak_count;
-    uint64_t at_all[2]; /* bytes at that moment on devices, and of the host */
+    uint64_t at_all[MEMORY_WHERES]; /* bytes at that moment */
 };
 
 /* Of a report that was made, which must stay. 0 or an error; memory_rows_release in both cases. */

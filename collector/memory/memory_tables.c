@@ -33,24 +33,25 @@ static struct cell name_of(const struct table *t, uint32_t origin)
 }
 
 /* "rank 0: train.py (host, pid 12), device 1" */
-static struct cell place_name(const struct process *p, uint32_t device, bool is_host)
+static struct cell place_name(const struct process *p, uint32_t device, enum memory_where where)
 {
     char title[TITLE_BYTES], *text = NULL;
     int length;
     process_title(p, true, title, sizeof title);
-    if (is_host)
+    if (where == MEMORY_OF_HOST)
         length = asprintf(&text, "host memory, %s", title);
     else if (device == LEDGER_NO_DEVICE)
         length = asprintf(&text, "device not known, %s", title);
     else
-        length = asprintf(&text, "device %u, %s", device, title);
+        length = asprintf(&text, "%sdevice %u, %s", where == MEMORY_OF_TENSORS ? "tensors on " : "",
+                          device, title);
     return cell_owned(length < 0 ? NULL : text);
 }
 
-static struct cell device_number(uint32_t device, bool is_host)
+static struct cell device_number(uint32_t device, enum memory_where where)
 {
-    return is_host || device == LEDGER_NO_DEVICE ? (struct cell){.kind = CELL_NULL}
-                                                 : cell_number(device);
+    return where == MEMORY_OF_HOST || device == LEDGER_NO_DEVICE ? (struct cell){.kind = CELL_NULL}
+                                                                 : cell_number(device);
 }
 
 static struct cell moment(const struct memory_report *m, uint64_t ns)
@@ -73,9 +74,10 @@ static struct cell change_text(double bytes, enum report_format format)
     return cell_owned(strdup(text));
 }
 
-static const char *where(bool is_host)
+static const char *where_text(enum memory_where where)
 {
-    return is_host ? "host" : "device";
+    static const char *const texts[] = {"tensor", "device", "host"};
+    return texts[where];
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -91,6 +93,7 @@ enum {
     P_PEAK_AT,
     P_SHARE,
     P_TOTAL,
+    P_RESERVED,
     P_END,
     P_ASKED,
     P_GROWTH,
@@ -117,6 +120,7 @@ static const struct column place_columns[P_COLUMNS] = {
     [P_PEAK_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
     [P_SHARE] = {"share", "of it", COLUMN_SHARE, 6, .is_filled = true, .spare = 1},
     [P_TOTAL] = {"device_bytes", NULL, COLUMN_BYTES},
+    [P_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
     [P_END] = {"end_bytes", "at end", COLUMN_BYTES, 10},
     [P_ASKED] = {"asked_bytes", NULL, COLUMN_BYTES},
     [P_GROWTH] = {"growth_bytes", "a step", COLUMN_BYTES, 11, .is_filled = true},
@@ -159,18 +163,20 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
 {
     const struct memory_report *m = report_of(t);
     const struct memory_place *p = &m->places[index];
-    cells[P_NAME] = place_name(p->process, p->device, p->is_host);
-    cells[P_WHERE] = cell_text(where(p->is_host));
+    cells[P_NAME] = place_name(p->process, p->device, p->where);
+    cells[P_WHERE] = cell_text(where_text(p->where));
     cells[P_HOST] = cell_text(p->process->header.host);
     cells[P_PID] = cell_number(p->process->header.pid);
     cells[P_RANK] = cell_text(process_rank(p->process));
-    cells[P_DEVICE] = device_number(p->device, p->is_host);
+    cells[P_DEVICE] = device_number(p->device, p->where);
     cells[P_PEAK] = cell_number(p->peak.bytes);
     cells[P_PEAK_AT] = moment(m, p->peak_ns);
     if (p->total) {
         cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
         cells[P_TOTAL] = cell_number(p->total);
     }
+    if (p->where == MEMORY_OF_TENSORS)
+        cells[P_RESERVED] = cell_number(p->reserved);
     cells[P_END] = cell_number(p->live.bytes);
     cells[P_ASKED] = cell_number(p->asked.bytes);
     fill_growth(m, p, format, cells);
@@ -233,9 +239,9 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
                               : r->at == MEMORY_AT_END ? row->end
                                                        : row->asked;
     cells[O_NAME] = name_of(t, row->origin);
-    cells[O_WHERE] = cell_text(where(row->is_host));
+    cells[O_WHERE] = cell_text(where_text(row->where));
     cells[O_BYTES] = cell_number(at.bytes);
-    cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->is_host]);
+    cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->where]);
     cells[O_BLOCKS] = cell_number(at.blocks);
     cells[O_PEAK] = cell_number(row->at_peak.bytes);
     cells[O_PEAK_BLOCKS] = cell_number(row->at_peak.blocks);
@@ -335,14 +341,14 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     const struct memory_place *p = &report_of(t)->places[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
-    struct cell place = place_name(p->process, p->device, p->is_host);
+    struct cell place = place_name(p->process, p->device, p->where);
     char *text = NULL;
     if (format == FORMAT_TEXT && asprintf(&text, "%s, %s", ledger_kind_name(kind), place.text) >= 0)
         cells[K_NAME] = cell_owned(text);
     else
         cells[K_NAME] = cell_text(ledger_kind_name(kind));
     cells[K_PLACE] = place;
-    cells[K_WHERE] = cell_text(where(p->is_host));
+    cells[K_WHERE] = cell_text(where_text(p->where));
     cells[K_PEAK] = cell_number(peak.bytes);
     cells[K_BLOCKS] = cell_number(peak.blocks);
     cells[K_END] = cell_number(p->kinds[kind].live.bytes);
@@ -391,7 +397,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct memory_report *m = report_of(t);
     const struct memory_place *p = place_of_step(m, &index);
     const struct step *step = memory_step(m, p->process, index);
-    struct cell place = place_name(p->process, p->device, p->is_host);
+    struct cell place = place_name(p->process, p->device, p->where);
     char *text = NULL;
     (void)format;
     if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
@@ -420,8 +426,8 @@ static void fill_curve(const struct table *t, uint32_t index, enum report_format
     uint32_t piece = index % MEMORY_CURVE;
     double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
     (void)format;
-    cells[M_NAME] = place_name(p->process, p->device, p->is_host);
-    cells[M_PLACE] = place_name(p->process, p->device, p->is_host);
+    cells[M_NAME] = place_name(p->process, p->device, p->where);
+    cells[M_PLACE] = place_name(p->process, p->device, p->where);
     cells[M_STEP] = cell_number(piece);
     cells[M_END_AT] = moment(m, m->begin_ns + (uint64_t)((piece + 1) * length));
     cells[M_PEAK] = cell_number(p->curve_max[piece]);
@@ -430,7 +436,7 @@ static void fill_curve(const struct table *t, uint32_t index, enum report_format
 
 /* ---- not enough ------------------------------------------------------------------------------ */
 
-enum { E_NAME, E_PLACE, E_AT, E_WANTED, E_LIVE, E_FREE, E_OWNERS, E_COLUMNS };
+enum { E_NAME, E_PLACE, E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE, E_OWNERS, E_COLUMNS };
 
 static const struct column oom_columns[E_COLUMNS] = {
     [E_NAME] = {"name", "who wanted it; and who held most then", COLUMN_LINES},
@@ -438,6 +444,7 @@ static const struct column oom_columns[E_COLUMNS] = {
     [E_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
     [E_WANTED] = {"wanted_bytes", "wanted", COLUMN_BYTES, 10},
     [E_LIVE] = {"held_bytes", "held", COLUMN_BYTES, 10},
+    [E_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true},
     [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
     [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
 };
@@ -490,10 +497,12 @@ static void fill_oom(const struct table *t, uint32_t index, enum report_format f
         free(cells[E_NAME].memory);
         cells[E_NAME] = cell_owned(lines);
     }
-    cells[E_PLACE] = place_name(oom->process, oom->device, oom->is_host);
+    cells[E_PLACE] = place_name(oom->process, oom->device, oom->where);
     cells[E_AT] = moment(m, oom->at_ns);
     cells[E_WANTED] = cell_number(oom->wanted);
     cells[E_LIVE] = cell_number(oom->live);
+    if (oom->where == MEMORY_OF_TENSORS)
+        cells[E_RESERVED] = cell_number(oom->reserved);
     if (oom->free != UINT64_MAX)
         cells[E_FREE] = cell_number(oom->free);
     cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
@@ -527,7 +536,7 @@ static void fill_hidden(const struct table *t, uint32_t index, enum report_forma
     cells[H_NAME] = jump->blamed || format == FORMAT_TEXT
                         ? cell_text(jump->blamed ? jump->blamed->name : "(none)")
                         : (struct cell){.kind = CELL_NULL};
-    cells[H_PLACE] = place_name(jump->process, jump->device, false);
+    cells[H_PLACE] = place_name(jump->process, jump->device, MEMORY_OF_DEVICE);
     cells[H_AT] = moment(m, jump->at_ns);
     cells[H_USED] = cell_number(jump->used);
     cells[H_HIDDEN] = cell_number(jump->hidden);
@@ -545,7 +554,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_URGENT,
      .columns = oom_columns,
      .column_count = E_COLUMNS,
-     .text = {E_AT, E_WANTED, E_LIVE, E_FREE},
+     .text = {E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE},
      .csv = {{CSV_MEMORY_FAILED, NULL, E_PLACE, 0, {[FIELD_BYTES] = E_WANTED}}},
      .csv_count = 1,
      .begin = ooms_begin,
@@ -556,7 +565,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_MEMORY,
      .columns = place_columns,
      .column_count = P_COLUMNS,
-     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_END, P_GROWTH, P_BLOCKS},
+     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_RESERVED, P_END, P_GROWTH, P_BLOCKS},
      .csv = {{CSV_MEMORY_PEAK,
               NULL,
               P_WHERE,

@@ -18,7 +18,15 @@
 #define KIND_MANAGED_STATIC 7
 
 /* What addresses and handles are looked up among: those of one kind do not tell of another. */
-enum space { SPACE_ADDRESS, SPACE_HOST, SPACE_REGISTERED, SPACE_ARRAY, SPACE_HANDLE, SPACE_STATIC };
+enum space {
+    SPACE_ADDRESS,
+    SPACE_HOST,
+    SPACE_REGISTERED,
+    SPACE_ARRAY,
+    SPACE_HANDLE,
+    SPACE_STATIC,
+    SPACE_TENSOR
+};
 
 /* Where a function's arguments are, from 1 on; 0: it has none such. */
 struct ledger_form {
@@ -44,6 +52,7 @@ const char *ledger_kind_name(unsigned kind)
         [LEDGER_POOLED] = "pooled", [LEDGER_PHYSICAL] = "physical",
         [LEDGER_ARRAY] = "array",   [LEDGER_STATIC] = "static",
         [LEDGER_PINNED] = "pinned", [LEDGER_REGISTERED] = "registered",
+        [LEDGER_TENSOR] = "tensor",
     };
     return kind < LEDGER_KINDS ? names[kind] : "?";
 }
@@ -91,7 +100,7 @@ static struct key chain_of(const struct ledger_block *b)
 /* A context takes with it what was got in it; physical memory is in none. */
 static bool is_chained(const struct ledger_block *b)
 {
-    return b->device != LEDGER_NO_DEVICE && b->space != SPACE_HANDLE && b->space != SPACE_STATIC &&
+    return b->device != LEDGER_NO_DEVICE && b->space != SPACE_HANDLE && b->space < SPACE_STATIC &&
            b->kind != NOT_OWN;
 }
 
@@ -596,6 +605,31 @@ static int take_memory(struct ledger *l, const struct slice *s)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
+/* ---- PyTorch's allocator --------------------------------------------------------------------- */
+
+static int take_tensor(struct ledger *l, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    bool has_failed = r->type == RECORD_TENSOR_OOM;
+    uint64_t device = record_arg(r, has_failed ? TENSOR_OOM_DEVICE : TENSOR_DEVICE);
+    struct ledger_block block = {
+        .process = e->process,
+        .kind = LEDGER_TENSOR,
+        .space = SPACE_TENSOR,
+        .begin_ns = e->begin_ns,
+        .address = has_failed ? 0 : record_arg(r, TENSOR_ADDRESS),
+        .bytes = record_arg(r, has_failed ? TENSOR_OOM_BYTES : TENSOR_BYTES),
+        .reserved = record_arg(r, has_failed ? TENSOR_OOM_RESERVED : TENSOR_RESERVED),
+        .device = device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE};
+    if (!has_failed && record_arg(r, TENSOR_OPERATION) != MEMORY_ALLOCATE)
+        return release(l, e->process, SPACE_TENSOR, block.address, e->begin_ns);
+    int error = l->user.owner ? l->user.owner(l->user.context, s, block.kind, &block.owner) : 0;
+    if (error < 0 || !has_failed)
+        return error < 0 ? error : put_in(l, &block, e->begin_ns);
+    return l->user.failed ? l->user.failed(l->user.context, &block) : 0;
+}
+
 static int take(void *context, const struct slice *s)
 {
     struct ledger *l = context;
@@ -606,6 +640,8 @@ static int take(void *context, const struct slice *s)
     switch (e->record->type) {
     case RECORD_CALL: return take_call(l, s);
     case RECORD_MEMORY: return take_memory(l, s);
+    case RECORD_TENSOR:
+    case RECORD_TENSOR_OOM: return take_tensor(l, s);
     default: return 0;
     }
 }

@@ -10,6 +10,8 @@
  * others not at all; of calls inside other calls the outermost. Memory of graphs is got at each
  * launch, of which no call tells: it is not counted.
  *
+ * Blocks of PyTorch's allocator lie within those of CUDA: a user keeps them apart.
+ *
  * The device is what CUPTI says of the address, else that of the pool, else what the call says.
  *
  * Memory: 200 bytes a live block, and 64 a mapping, up to the maxima below. Blocks beyond them are
@@ -41,6 +43,7 @@ enum ledger_kind {
     LEDGER_STATIC, /* variables of modules */
     LEDGER_PINNED,
     LEDGER_REGISTERED, /* the program's own memory, pinned */
+    LEDGER_TENSOR,     /* of PyTorch's allocator, within blocks of the other kinds */
     LEDGER_KINDS
 };
 
@@ -48,6 +51,7 @@ struct ledger_block {
     uint64_t address; /* or a handle, by its kind */
     uint64_t bytes;
     uint64_t begin_ns;
+    uint64_t reserved; /* of a tensor: by its allocator, when it was got */
     const struct process *process;
     uint32_t device; /* where it is, or, of the host's, by whose context it was got */
     uint32_t owner;  /* as `owner` has said */

@@ -29,7 +29,8 @@ class Block:
 
     @property
     def place(self):
-        return HOST if self.kind in ("pinned", "registered") else self.device
+        return (HOST if self.kind in ("pinned", "registered") else
+                ("tensor", self.device) if self.kind == "tensor" else self.device)
 
 
 class Process:
@@ -89,6 +90,11 @@ class Process:
         return block
 
     def free(self, block, thread=1, ns=50, **more):
+        if block.kind == "tensor":
+            self.raw(thread, TYPES["tensor"],
+                     [2, block.address, block.bytes, 0, 0, block.device, 1])
+            block.is_held, block.until = False, self.now
+            return
         symbol, words = KINDS[block.kind][2:]
         begin, _ = self.call(symbol, [block.address if word == "ptr" else 0
                                       for word in words.split()], thread, ns, **more)
@@ -96,6 +102,15 @@ class Process:
             block.is_held = False
             if not block.mapped:
                 block.until = begin
+
+    def tensor(self, address, size, device=0, thread=1, reserved=0, line=None):
+        self.raw(thread, TYPES["tensor"], [1, address, size, 0, reserved, device, 1, 0],
+                 code=self.stack(line) if line else 0)
+        owner = f"train (/home/me/train.py:{line})" if line else "tensor"
+        block = Block("tensor", address, size, device, owner)
+        block.since = self.now
+        self.blocks.append(block)
+        return block
 
     def map(self, block, address):
         _, end = self.call("cuMemMap", [address, block.bytes, block.address, 0])
@@ -193,6 +208,9 @@ def at_random(seed, rank=0, calls=400):
             address = dice.choice(list(maps))
             size = dice.choice([1, 2, 3]) << 21
             process.unmap(set(maps.values()), address, size)
+        elif what < 0.76:
+            process.tensor(1 << 44 | number << 9, dice.randrange(1, 1 << 20), dice.randrange(2),
+                           thread)
         else:
             more = dice.choice([{}] * 8 + [{"result": 1}, {"flags": NESTED}])
             process.free(dice.choice(held), thread, ns, **more)

@@ -25,7 +25,17 @@ def fixture_memory(run_verb, tmp_path):
 
 
 def place_of(row):
-    return HOST if row["where"] == "host" else row["device"]
+    return (HOST if row["where"] == "host" else
+            ("tensor", row["device"]) if row["where"] == "tensor" else row["device"])
+
+
+def where_of(place):
+    return place if place == HOST else "tensor" if isinstance(place, tuple) else "device"
+
+
+def title_of(place):
+    return ("host memory, " if place == HOST else
+            f"tensors on device {place[1]}, " if isinstance(place, tuple) else f"device {place}, ")
 
 
 def owners_of(found):
@@ -47,7 +57,7 @@ def test_any_program(seed, memory):
         assert (row["peak_bytes"], row["end_bytes"]) == (books.peak, books.end), key
         assert (row["blocks"], row["bytes"]) == \
             (len(books.blocks), sum(b.bytes for b in books.blocks))
-        where = "host" if key[1] == HOST else "device"
+        where = where_of(key[1])
         for owner, size in books.owners(books.peak_ns).items():
             owners[where, owner] = owners.get((where, owner), 0) + size
         check_kinds(found, processes[key[0]], row, books)
@@ -59,9 +69,9 @@ def test_any_program(seed, memory):
 
 def check_kinds(found, process, place, books):
     rows = {row["name"]: row for row in found["kinds"]
-            if row["where"] == place["where"] and f"rank {process.rank}:" in row["place"] and
-            (place["where"] == "host" or f"device {place['device']}," in row["place"])}
-    for kind in KINDS:
+            if f"rank {process.rank}:" in row["place"] and
+            row["place"].startswith(title_of(place_of(place)))}
+    for kind in (*KINDS, "tensor"):
         got = [b for b in books.blocks if b.kind == kind]
         peak = [b for b in books.at(books.peak_ns) if b.kind == kind]
         end = [b for b in got if b.until is None]
@@ -74,8 +84,7 @@ def check_kinds(found, process, place, books):
 
 def check_steps(found, process, origin):
     for place, books in by_place(process).items():
-        title = "host memory" if place == HOST else f"device {place}"
-        rows = [row for row in found["steps"] if row["place"].startswith(f"{title}, ") and
+        rows = [row for row in found["steps"] if row["place"].startswith(title_of(place)) and
                 f"rank {process.rank}:" in row["place"]]
         spans = list(zip(process.steps, process.steps[1:]))
         assert len(rows) == len(spans) == 10
@@ -96,7 +105,7 @@ def test_at_another_moment(at, memory):
     truth = {}
     for place, own in books.items():
         for owner, size in own.owners(10**12 if at == "end" else moment).items():
-            key = "host" if place == HOST else "device", owner
+            key = where_of(place), owner
             truth[key] = truth.get(key, 0) + size
     assert held == truth and truth
 
@@ -161,6 +170,54 @@ def test_device_of_the_pool_and_of_cupti(memory):
     assert sum(row["blocks"] for row in found["places"]) == 4
 
 
+def test_resets_and_contexts(memory):
+    """A context takes what the driver's functions got, a reset all but physical memory."""
+    process = Process()
+    process.get("linear", 0x1000, 1, 0)
+    process.get("linear", 0x2000, 20, 1)
+    process.get("pinned", 0x3000, 300, 0)
+    process.get("physical", 0x4000, 4000, 0)
+    process.call("cuMemAlloc_v2", [0x5000, 50000, 0])
+    process.call("cuCtxDestroy_v2", [0, 0x77])
+    process.call("cuMemAlloc_v2", [0x5000, 600000, 0])
+    ends = [row["end_bytes"] for row in memory([process])["places"]]
+    assert sorted(ends) == [20, 300, 604001]
+    process.call("cudaDeviceReset", [0], result=1)
+    process.call("cudaDeviceReset", [0])
+    process.call("cudaFree", [0x2000])
+    found = memory([process])
+    assert sorted(row["end_bytes"] for row in found["places"]) == [0, 0, 4000]
+    assert not found["doubts"]
+
+
+def test_what_is_hidden(memory):
+    """What the device has in use beyond the ledger, and the longest call before it grew."""
+    process, mib, total = Process(), 1 << 20, 80 << 30
+    process.call("cudaMemGetInfo", [total - 500 * mib, total, 0])
+    process.get("linear", 0x1000, 100 * mib)
+    process.get("managed", 0x2000, 100 * mib)
+    process.call("cudaMemGetInfo", [total - 600 * mib, total, 0])
+    process.call("cudaLaunchKernel", [0] * 8, ns=70)
+    process.call("cudaStreamSynchronize", [0], ns=20)
+    process.call("cudaMemGetInfo", [total - 664 * mib, total, 0])
+    process.get("linear", 0x3000, total // 2)
+    found = memory([process])
+    assert [(row["hidden_bytes"] // mib, row["before_bytes"] // mib, row["longest_call"])
+            for row in found["hidden"]] == \
+        [(500, 0, None), (564, 500, "cudaLaunchKernel")]
+    [place] = found["places"]
+    assert place["device_bytes"] == total and place["largest_block_bytes"] == total // 2
+
+
+def test_a_preallocation_is_named(memory, run_verb, tmp_path):
+    process = Process()
+    process.call("cudaMemGetInfo", [1 << 30, 1 << 30, 0])
+    process.get("linear", 0x1000, 3 << 28)
+    memory([process])
+    assert "one block of 768.0 MiB (75% of it) is a preallocation, by cudaMalloc" in \
+        run_verb("memory", tmp_path / "data").stdout
+
+
 def leaking(steps, balanced, leaks=8):
     """Blocks that are kept for as long as a step, at random, and of eight lines one a step."""
     process, dice = Process(pythonic=True), random.Random(1)
@@ -220,6 +277,28 @@ def test_out_of_memory(memory, run_verb, tmp_path):
     text = run_verb("memory", tmp_path / "data").stdout
     assert text.index("there was not enough memory") < text.index("who held it")
     assert "3.0 GiB in 1: train (/home/me/train.py:5)" in text
+
+
+def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
+    """They lie in blocks of the device: beside these, with what their allocator has reserved."""
+    process = Process(pythonic=True)
+    process.get("linear", 1 << 40, 20 << 20, line=3)
+    kept = process.tensor(1 << 40, 8 << 20, reserved=20 << 20, line=4)
+    process.free(process.tensor(1 << 41, 4 << 20, reserved=20 << 20, line=5))
+    process.raw(1, TYPES["tensor_oom"], [1 << 30, kept.bytes, 20 << 20, 0, 1],
+                code=process.stack(6))
+    found = memory([process])
+    places = {row["where"]: row for row in found["places"]}
+    assert (places["tensor"]["peak_bytes"], places["tensor"]["reserved_bytes"]) == \
+        (12 << 20, 20 << 20)
+    assert places["device"]["peak_bytes"] == 20 << 20 and len(places) == 2
+    [row] = found["out_of_memory"]
+    assert (row["name"], row["wanted_bytes"], row["held_bytes"], row["reserved_bytes"]) == \
+        ("train (/home/me/train.py:6)", 1 << 30, 8 << 20, 20 << 20)
+    assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
+        [("train (/home/me/train.py:4)", 8 << 20)]
+    by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
+    assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
 
 
 def test_first_screen(memory, run_verb, tmp_path):

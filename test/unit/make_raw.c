@@ -3,8 +3,8 @@
  * make_raw FILE [RANK]: a recording of the records that the lines of its input name, in order:
  *   meta TEXT
  *   THREAD WHAT FLAGS CODE BEGIN DURATION RESULT CORRELATION ARGUMENTS BYTES
- * WHAT is a record's number, or a function's symbol for a call of it, whose CODE is its stack;
- * ARGUMENTS have commas between or are "-", BYTES are hexadecimal or "-".
+ * WHAT is a record's number, or a function's symbol for a call of it; CODE is the stack of a call
+ * and of a tensor; ARGUMENTS have commas between or are "-", BYTES are hexadecimal or "-".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void add(struct stream_builder *b, const char *line)
     struct record r = {.type = (uint8_t)(type ? type : RECORD_CALL),
                        .flags = (uint8_t)flags,
                        .code = (uint16_t)(type ? code : function_of(what)),
-                       .stack_id = type ? 0 : code,
+                       .stack_id = !type || type >= RECORD_TENSOR ? code : 0,
                        .begin = begin,
                        .duration = duration,
                        .result = result,
