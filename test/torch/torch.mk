@@ -11,4 +11,5 @@ check-torch: all sim
 	$(Q)/usr/bin/python3 test/torch/make_standins.py $(TORCH_AT) $(SIM) $(CC)
 	$(Q)TORCH=$(TORCH) /usr/bin/python3 -m pytest test/torch/check_torch.py test/torch/check_ops.py \
 		test/torch/check_stacks.py test/torch/check_steps.py test/torch/check_users.py \
+		test/torch/check_memory.py \
 		test/torch/check_findings.py

@@ -54,6 +54,7 @@ LIVES = {
     "dlclose": ("a library that calls, loaded and unloaded", 3, 60, 3500),
     "bomb": ("1000 children, 50 at a time", 3, 1, 50),
     "operators": ("fork in an operator of PyTorch's, others call", 3, 60, 2500),
+    "tensors": ("SIGKILL, blocks of PyTorch's under its lock", -signal.SIGKILL, 60, 2500),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",

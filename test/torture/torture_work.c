@@ -50,6 +50,12 @@ struct sim_op;
 static struct sim_op *(*op_begin)(const char *, int, long, unsigned long, const char *);
 static void (*op_end)(struct sim_op *);
 
+/* What PyTorch's allocator calls, if MODE has it: of libc10, which is not there. */
+struct c10_device {
+    signed char type, index;
+};
+static void (*tell)(void *, int64_t, uint64_t, uint64_t, struct c10_device);
+
 static uint32_t any(uint32_t limit)
 {
     uint32_t x = seed += 0x9e3779b9u;
@@ -70,6 +76,22 @@ static struct sim_op *some_operator(void)
                   : op_begin("any ()", 7, -1, 0, "");
 }
 
+/* As the allocator does it: a block is got and freed under a lock that threads wait for. */
+static void some_block(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t allocated;
+    int64_t bytes = 512 << any(14);
+    if (!tell || is_child)
+        return;
+    pthread_mutex_lock(&lock);
+    allocated += (uint64_t)bytes;
+    tell(&lock, bytes, allocated, 64 << 20, (struct c10_device){1, 0});
+    allocated -= (uint64_t)bytes;
+    tell(&lock, -bytes, allocated, 64 << 20, (struct c10_device){1, 0});
+    pthread_mutex_unlock(&lock);
+}
+
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
@@ -77,6 +99,7 @@ static void some_calls(unsigned count)
     for (unsigned i = 0; i < count; i++) {
         void *memory = NULL;
         struct sim_op *op = some_operator();
+        some_block();
         if (any(100) == 0)
             cudaMemcpy(large, large, sizeof large, cudaMemcpyHostToDevice);
         switch (any(4)) {
@@ -275,7 +298,7 @@ static void go_on_for_a_while(void)
 static int way(void)
 {
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
-    if (strcmp(mode, "governor") == 0)
+    if (strcmp(mode, "governor") == 0 || strcmp(mode, "tensors") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -297,6 +320,9 @@ int main(int argc, char **argv)
         subscribe();
     if (strcmp(mode, "operators") == 0)
         load_pytorch();
+    if (strcmp(mode, "tensors") == 0)
+        tell = (__typeof__(tell))dlsym(RTLD_DEFAULT,
+                                       "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
     /* A child of many threads must not need the locks that they hold, whatever the library. */
     thread_count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
     for (unsigned i = 0; i < thread_count; i++)

@@ -576,6 +576,31 @@ static void save_operators(void)
     builder_release(&b);
 }
 
+/* Blocks that were never got, are got twice, end beyond all addresses, or are of no device. */
+static void save_tensors(void)
+{
+    static const uint64_t wild[][8] = {
+        {1, 0x7000, 512, 512, 1 << 20, 0, 1, 1 << 20},
+        {1, 0x7000, UINT64_MAX, UINT64_MAX, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX},
+        {2, 0x9000, 512, 0, 0, 1, 1, 0},
+        {2, 0x7000, 1, 0, 0, 0, 1, 0},
+        {UINT64_MAX, UINT64_MAX, 0, 0, 0, 0, 0, 0}};
+    struct stream_builder b;
+    begin(&b);
+    builder_meta(&b, "memory_stacks=99999999999999999999");
+    for (uint32_t i = 0; i < 30; i++) {
+        struct record r = {.type = i % 7 == 6 ? RECORD_TENSOR_OOM : RECORD_TENSOR,
+                           .begin = 900 + 10 * i,
+                           .stack_id = i % 3 ? 0 : i,
+                           .arg_count = (uint8_t)(i < 15 ? 8 : i % 8)};
+        memcpy(r.args, wild[i % 5], sizeof wild[0]);
+        builder_add(&b, 1 + i % 2, &r);
+    }
+    add_calls(&b);
+    save(&b, "tensors-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -667,6 +692,7 @@ int main(int argc, char **argv)
     save_contents();
     save_stacks();
     save_operators();
+    save_tensors();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
     save_live("live-committed", live_committed);
