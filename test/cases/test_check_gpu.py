@@ -34,7 +34,7 @@ def fixture_check_gpu(root, library, collector, tmp_path):
 
 def test_rows_are_ok(check_gpu):
     """All that needs no PyTorch and no nvcc."""
-    rows = check_gpu("--launches", 3000, "identity", "ctypes", "consumers")
+    rows = check_gpu("--launches", 3000, "identity", "ctypes", "memory", "consumers")
     wrong = {name: row for name, row in rows.items()
              if row[0] != "ok" and "is not installed" not in row[1]}
     assert not wrong
@@ -42,7 +42,8 @@ def test_rows_are_ok(check_gpu):
     assert "'launch': 3000" in rows["ctypes: calls, with CUPTI"][1]
     assert "'kernel': 3000, 'copy': 16, 'set': 8" in rows["ctypes: device records"][1]
     assert rows["ctypes: times"][1].startswith("3000 kernels, tolerance 32 ns: 0 times")
-    assert len(rows) >= 13
+    assert rows["memory: device of each allocation"][1] == "6 blocks on 2 devices"
+    assert rows["memory: cuMemGetInfo's answers"][1] == "2 of 2" and len(rows) >= 16
 
 
 def test_faults_are_found(check_gpu):

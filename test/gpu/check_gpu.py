@@ -21,11 +21,12 @@ import traceback
 import check_consumers
 import check_counts
 import check_overhead
+import check_placement
 import check_training
 from gpu_table import (BUILD, COLLECTOR, FAILED, LIBRARY, ROOT, OutOfTime, begin, collect, complain,
                        find_torch, not_run, row, summary, tail)
 
-SECTIONS = ("identity", "ctypes", "program", "overhead", "training", "consumers",
+SECTIONS = ("identity", "ctypes", "memory", "program", "overhead", "training", "consumers",
             "training-overhead")
 
 
@@ -133,6 +134,7 @@ def check(options, cuda, folder):
     check_machine(cuda)
     section(options, "identity", check_identity, cuda)
     ctypes_work = section(options, "ctypes", check_counts.check_ctypes, folder, options.launches)
+    section(options, "memory", check_placement.check_memory)
     shared = section(options, "program", check_counts.check_built, folder, options.launches)
     program = shared or ctypes_work
     section(options, "overhead", check_overhead.check_launches, program, folder, options)
