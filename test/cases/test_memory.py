@@ -4,7 +4,9 @@
 import csv
 import io
 import json
+import os
 import random
+import subprocess
 
 import conftest
 import pytest
@@ -299,6 +301,77 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
         [("train (/home/me/train.py:4)", 8 << 20)]
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
+
+
+WORDS = ("cudaMalloc", "cudaFree", "cudaMallocAsync", "cuMemCreate", "cuMemRelease", "cuMemMap",
+         "cuMemUnmap", "cuMemRetainAllocationHandle", "cuMemImportFromShareableHandle",
+         "cudaHostRegister", "cudaFreeHost", "cudaDeviceReset", "cuCtxDestroy_v2",
+         "cudaMemGetInfo", "cudaMemPoolCreate", "cudaMallocFromPoolAsync", "cudaIpcOpenMemHandle",
+         "cudaIpcCloseMemHandle", "cudaMallocArray", "cudaFreeArray", "cuGraphAddMemAllocNode")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_anything_is_read(seed, memory):
+    """Whatever numbers a file has: no sum is less than 0, and what is held has owners."""
+    dice = random.Random(seed)
+    few = (0, 1, 2, 3, 4096, 1 << 21, 1 << 40, 2**63, 2**64 - 1, 2**64 - 4096)
+    process = Process(pythonic=bool(seed))
+
+    def numbers(count):
+        return [dice.choice(few) if dice.random() < 0.9 else dice.getrandbits(64)
+                for _ in range(count)]
+
+    for _ in range(6000):
+        what = dice.choice((*WORDS, TYPES["memory"], TYPES["tensor"], TYPES["tensor_oom"]))
+        if isinstance(what, int):
+            args = [dice.choice((0, 1, 2, 3)), dice.choice((1, 2, 3, 6, 7, 1 << 21))]
+            process.raw(dice.randrange(1, 5), what, [*args, *numbers(6)])
+        else:
+            process.raw(dice.randrange(1, 5), what, numbers(dice.randrange(6)),
+                        flags=dice.choice([0] * 6 + [1, NESTED]),
+                        ns=dice.choice((0, 50, 10**6, 2**62)),
+                        result=dice.choice([0] * 6 + [1, 2, -5]))
+    process.step(1)
+    found = memory([process], "--at=end")
+    for row in found["places"]:
+        assert 0 <= row["end_bytes"] <= row["peak_bytes"] < 2**63
+    for where in ("device", "host", "tensor"):
+        assert sum(r["bytes"] for r in found["owners"] if r["where"] == where) == \
+            sum(r["end_bytes"] for r in found["places"] if r["where"] == where)
+
+
+def streamed(path, events):
+    """A program that gets and frees blocks, 300 at a time, of CUDA's and of PyTorch's allocator."""
+    with subprocess.Popen([conftest.built(conftest.BUILD / "make_raw"), path], text=True,
+                          stdin=subprocess.PIPE) as maker:
+        tensor = TYPES["tensor"]
+        for number in range(events // 4):
+            at, address = 1000 + 400 * number, 4096 * (number % 301 + 1)
+            if number >= 301:
+                maker.stdin.write(f"1 cudaFree 0 0 {at} 9 0 0 {address} -\n"
+                                  f"1 {tensor} 0 0 {at + 100} 0 0 0 2,{address},512 -\n")
+            maker.stdin.write(f"1 cudaMalloc 0 0 {at + 200} 9 0 0 {address},4096,0 -\n"
+                              f"1 {tensor} 0 0 {at + 300} 0 0 0 1,{address},512,0,0,0,1 -\n")
+        maker.stdin.close()
+        assert maker.wait(600) == 0
+
+
+@pytest.mark.parametrize("events", [120_000, pytest.param(10**7, marks=pytest.mark.long)])
+def test_memory_does_not_grow(events, collector, tmp_path):
+    """That of the collector, with what has come and gone."""
+    used = []
+    for count in (events // 10, events):
+        streamed(tmp_path / f"{count}.gpuprof", count)
+        with subprocess.Popen([collector, "memory", tmp_path / f"{count}.gpuprof",
+                               "--format=json"], stdout=subprocess.PIPE, text=True) as reader:
+            found = json.load(reader.stdout)
+            _, status, usage = os.wait4(reader.pid, 0)
+            reader.returncode = status
+        assert status == 0
+        used.append(usage.ru_maxrss / 1024)
+        assert {row["peak_bytes"] for row in found["places"]} == {301 * 4096, 301 * 512}
+        assert {row["blocks"] for row in found["places"]} == {count // 4}
+    assert used[1] < used[0] + 4 and used[1] < 60
 
 
 def test_first_screen(memory, run_verb, tmp_path):
