@@ -37,11 +37,11 @@ static const uint8_t event_kinds[] = {ARG_EVENT, ARG_STREAM};
 static const uint8_t malloc_kinds[] = {ARG_ADDRESS, ARG_BYTES};
 static const uint8_t none_late[API_ARGS_MAX];
 static const struct call_site record_event = {
-    API_CODE_cudaEventRecord, 2,         event_kinds, none_late, API_SYNC, API_PENDING_OF_RUNTIME,
-    API_CAPTURE_EVENT_RECORD, COST_QUERY};
-static const struct call_site allocate = {API_CODE_cudaMalloc, 2,         malloc_kinds,
-                                          none_late,           API_ALLOC, API_PENDING_OF_RUNTIME,
-                                          API_CAPTURE_NONE,    COST_ALLOC};
+    API_CODE_cudaEventRecord, 2,          event_kinds, none_late, API_SYNC, API_PENDING_OF_RUNTIME,
+    API_CAPTURE_EVENT_RECORD, COST_QUERY, false};
+static const struct call_site allocate = {API_CODE_cudaMalloc, 2,          malloc_kinds,
+                                          none_late,           API_ALLOC,  API_PENDING_OF_RUNTIME,
+                                          API_CAPTURE_NONE,    COST_ALLOC, false};
 static unsigned phase;
 static atomic_uint turned; /* what features were told to leave out, last */
 

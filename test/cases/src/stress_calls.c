@@ -77,7 +77,8 @@ const struct call_site stress_launch = {API_CODE_cudaLaunchKernel,
                                         API_LAUNCH,
                                         API_PENDING_OF_RUNTIME,
                                         API_CAPTURE_NONE,
-                                        COST_LAUNCH};
+                                        COST_LAUNCH,
+                                        false};
 
 static _Atomic unsigned long made;
 
