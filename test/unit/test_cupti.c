@@ -275,10 +275,11 @@ static void a_result_is_read_only_after_success(void **state)
     } params = {&memory, 4096};
     uint64_t words[API_ARGS_MAX];
     (void)state;
-    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, false, words), 2);
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, false, words), 3);
     assert_int_equal(words[0], 0);
     assert_int_equal(words[1], 4096);
-    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 2);
+    assert_int_equal(words[2], 0); /* the thread's device, whatever the call's structure has */
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 3);
     assert_int_equal(words[0], 0x7000);
     params.pointer = NULL; /* legal: the call fails, or does not need it */
     assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 2);
