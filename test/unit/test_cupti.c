@@ -282,7 +282,7 @@ static void a_result_is_read_only_after_success(void **state)
     assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 3);
     assert_int_equal(words[0], 0x7000);
     params.pointer = NULL; /* legal: the call fails, or does not need it */
-    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 2);
+    assert_int_equal(cupti_params_words(API_CODE_cudaMalloc, &params, true, words), 3);
     assert_int_equal(words[0], 0);
 }
 
