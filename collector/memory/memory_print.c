@@ -97,6 +97,23 @@ static void print_preallocations(const struct memory_rows *r, FILE *out)
     }
 }
 
+/* PyTorch's allocator had enough, but no piece of it was large enough. */
+static void print_advice(const struct memory_report *m, FILE *out)
+{
+    char idle[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES];
+    for (uint32_t i = 0; i < m->oom_count; i++) {
+        const struct memory_oom *oom = &m->ooms[i];
+        if (oom->where != MEMORY_OF_TENSORS || oom->reserved < oom->live ||
+            oom->reserved - oom->live < oom->wanted)
+            continue;
+        fprintf(out,
+                "\n%s of what PyTorch's allocator had reserved were free when %s were wanted, but "
+                "in pieces: try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n",
+                bytes_text(idle, oom->reserved - oom->live), bytes_text(wanted, oom->wanted));
+        return;
+    }
+}
+
 struct doubt {
     uint64_t count;
     const char *key;
@@ -186,6 +203,7 @@ int memory_print(const struct memory_rows *r, const struct memory_view *v,
         fputs("\n}\n", out);
     if (format != FORMAT_TEXT)
         return error;
+    print_advice(r->report, out);
     print_preallocations(r, out);
     print_doubts(r->report, out);
     return error;

@@ -300,6 +300,11 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
         ("train (/home/me/train.py:6)", 1 << 30, 8 << 20, 20 << 20)
     assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
         [("train (/home/me/train.py:4)", 8 << 20)]
+    assert "in pieces" not in run_verb("memory", tmp_path / "data").stdout
+    process.raw(1, TYPES["tensor_oom"], [12 << 20, kept.bytes, 20 << 20, 0, 1])
+    memory([process])
+    assert "12.0 MiB of what PyTorch's allocator had reserved were free when 12.0 MiB were " \
+        "wanted, but in pieces" in run_verb("memory", tmp_path / "data").stdout
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
 
