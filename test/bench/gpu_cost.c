@@ -77,9 +77,14 @@ void gpu_turn(void)
 
 static const uint8_t kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site launch = {
-    API_CODE_cudaLaunchKernel, 5,           kinds, none_late, API_LAUNCH, API_PENDING_OF_RUNTIME,
-    API_CAPTURE_NONE,          COST_LAUNCH, false};
+static const struct call_site launch = {.code = API_CODE_cudaLaunchKernel,
+                                        .count = 5,
+                                        .kinds = kinds,
+                                        .late = none_late,
+                                        .class = API_LAUNCH,
+                                        .pending = API_PENDING_OF_RUNTIME,
+                                        .capture = API_CAPTURE_NONE,
+                                        .cost = COST_LAUNCH};
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {[API_CODE_cudaLaunchKernel] =
                                                                     &launch};
 

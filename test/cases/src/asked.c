@@ -36,12 +36,22 @@ enum { CALLS = 40, GOVERNED = OFF_STACKS | OFF_QUERIES | OFF_TENTH };
 static const uint8_t event_kinds[] = {ARG_EVENT, ARG_STREAM};
 static const uint8_t malloc_kinds[] = {ARG_ADDRESS, ARG_BYTES};
 static const uint8_t none_late[API_ARGS_MAX];
-static const struct call_site record_event = {
-    API_CODE_cudaEventRecord, 2,          event_kinds, none_late, API_SYNC, API_PENDING_OF_RUNTIME,
-    API_CAPTURE_EVENT_RECORD, COST_QUERY, false};
-static const struct call_site allocate = {API_CODE_cudaMalloc, 2,          malloc_kinds,
-                                          none_late,           API_ALLOC,  API_PENDING_OF_RUNTIME,
-                                          API_CAPTURE_NONE,    COST_ALLOC, false};
+static const struct call_site record_event = {.code = API_CODE_cudaEventRecord,
+                                              .count = 2,
+                                              .kinds = event_kinds,
+                                              .late = none_late,
+                                              .class = API_SYNC,
+                                              .pending = API_PENDING_OF_RUNTIME,
+                                              .capture = API_CAPTURE_EVENT_RECORD,
+                                              .cost = COST_QUERY};
+static const struct call_site allocate = {.code = API_CODE_cudaMalloc,
+                                          .count = 2,
+                                          .kinds = malloc_kinds,
+                                          .late = none_late,
+                                          .class = API_ALLOC,
+                                          .pending = API_PENDING_OF_RUNTIME,
+                                          .capture = API_CAPTURE_NONE,
+                                          .cost = COST_ALLOC};
 static unsigned phase;
 static atomic_uint turned; /* what features were told to leave out, last */
 
@@ -177,26 +187,31 @@ static void race(void)
 enum { BY_HOOKS = 1, BY_CALLBACKS = 2 };
 enum { CBID = 7, STREAM = 0x100 };
 
-static const struct call_site cuda_event_record = {
-    API_CODE_cuEventRecord,   2,         event_kinds, none_late, API_SYNC, API_PENDING_OF_DRIVER,
-    API_CAPTURE_EVENT_RECORD, COST_QUERY};
+static const struct call_site cuda_event_record = {.code = API_CODE_cuEventRecord,
+                                                   .count = 2,
+                                                   .kinds = event_kinds,
+                                                   .late = none_late,
+                                                   .class = API_SYNC,
+                                                   .pending = API_PENDING_OF_DRIVER,
+                                                   .capture = API_CAPTURE_EVENT_RECORD,
+                                                   .cost = COST_QUERY};
 static const uint8_t stream_kinds[] = {ARG_STREAM};
-static const struct call_site begin_capture = {API_CODE_cudaStreamBeginCapture,
-                                               1,
-                                               stream_kinds,
-                                               none_late,
-                                               API_SYNC,
-                                               API_PENDING_OF_RUNTIME,
-                                               API_CAPTURE_BEGIN,
-                                               COST_SYNC};
-static const struct call_site end_capture = {API_CODE_cudaStreamEndCapture,
-                                             1,
-                                             stream_kinds,
-                                             none_late,
-                                             API_SYNC,
-                                             API_PENDING_OF_RUNTIME,
-                                             API_CAPTURE_END,
-                                             COST_SYNC};
+static const struct call_site begin_capture = {.code = API_CODE_cudaStreamBeginCapture,
+                                               .count = 1,
+                                               .kinds = stream_kinds,
+                                               .late = none_late,
+                                               .class = API_SYNC,
+                                               .pending = API_PENDING_OF_RUNTIME,
+                                               .capture = API_CAPTURE_BEGIN,
+                                               .cost = COST_SYNC};
+static const struct call_site end_capture = {.code = API_CODE_cudaStreamEndCapture,
+                                             .count = 1,
+                                             .kinds = stream_kinds,
+                                             .late = none_late,
+                                             .class = API_SYNC,
+                                             .pending = API_PENDING_OF_RUNTIME,
+                                             .capture = API_CAPTURE_END,
+                                             .cost = COST_SYNC};
 
 /* In place of hooks.c: the functions of which callbacks tell here. */
 const struct call_site *const call_sites[API_FUNCTION_COUNT] = {

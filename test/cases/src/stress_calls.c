@@ -70,15 +70,14 @@ bool gpu_has_callbacks(void)
 static const uint8_t launch_kinds[] = {ARG_KERNEL, ARG_DIM3, ARG_DIM3, ARG_COUNT, ARG_STREAM};
 static const uint8_t none_late[API_ARGS_MAX];
 
-const struct call_site stress_launch = {API_CODE_cudaLaunchKernel,
-                                        5,
-                                        launch_kinds,
-                                        none_late,
-                                        API_LAUNCH,
-                                        API_PENDING_OF_RUNTIME,
-                                        API_CAPTURE_NONE,
-                                        COST_LAUNCH,
-                                        false};
+const struct call_site stress_launch = {.code = API_CODE_cudaLaunchKernel,
+                                        .count = 5,
+                                        .kinds = launch_kinds,
+                                        .late = none_late,
+                                        .class = API_LAUNCH,
+                                        .pending = API_PENDING_OF_RUNTIME,
+                                        .capture = API_CAPTURE_NONE,
+                                        .cost = COST_LAUNCH};
 
 static _Atomic unsigned long made;
 
