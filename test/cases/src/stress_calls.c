@@ -86,15 +86,28 @@ unsigned long stress_count(void)
     return atomic_load(&made);
 }
 
-void stress_call(const struct call_site *site, const uint64_t *words)
+void stress_call_during(const struct call_site *site, const uint64_t *words,
+                        void (*during)(void *context), void *context)
 {
     bool is_edge = api_bounds_capture(site->capture);
     struct call call;
     if (!is_edge && call_open(&call, site, words)) {
+        during(context);
         call_close(&call, site, 0, words);
     } else {
         call_begin(&call, site, words, (uintptr_t)__builtin_return_address(0));
+        during(context);
         call_end(&call, site, 0, words);
     }
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+}
+
+static void nothing(void *context)
+{
+    (void)context;
+}
+
+void stress_call(const struct call_site *site, const uint64_t *words)
+{
+    stress_call_during(site, words, nothing, NULL);
 }

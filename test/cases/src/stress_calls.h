@@ -12,6 +12,10 @@ extern const struct call_site stress_launch; /* of five words, the first of them
 
 void stress_call(const struct call_site *site, const uint64_t *words);
 
+/* The same; `during`, in place of the real function, is called while it is open. */
+void stress_call_during(const struct call_site *site, const uint64_t *words,
+                        void (*during)(void *context), void *context);
+
 /* Called, if set, when features are to follow what is recorded now. */
 extern void (*stress_turned)(void);
 

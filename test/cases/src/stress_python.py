@@ -2,6 +2,7 @@
 """Stacks on every call: by threads that stay, come and go, and raise, while code comes and goes."""
 
 import gc
+import random
 import threading
 import time
 
@@ -78,9 +79,35 @@ def change():
             gc.collect()
 
 
+def linger(depth, seconds):
+    return linger(depth - 1, seconds) if depth else stress.linger(seconds)
+
+
+def outlast():
+    """Calls that are open for the second after which their stack is taken from outside, and end
+    just then or later."""
+    while time.monotonic() < END:
+        late = random.choice([0.002, 0.3])
+        seen.append(linger(random.randrange(30), 1 + random.uniform(0, late)))
+
+
+def look():
+    while not done.wait(0.0005):
+        stress.look()
+
+
+seen = []
+done = threading.Event()
+looking = threading.Thread(target=look)
+looking.start()
 threads = [threading.Thread(target=target) for target in
-           [stay] * 4 + [come_and_go] * 2 + [change] * 2]
+           [stay] * 4 + [come_and_go] * 2 + [change] * 2 + [outlast] * 8]
 for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+while not any(seen):  # a busy machine may want more
+    seen.append(linger(3, 1.3))
+    assert time.monotonic() < END + 30, "no stack of an open call was taken"
+done.set()
+looking.join()
