@@ -39,6 +39,7 @@ page_put_fn page_put_use, page_put_steps, page_put_flame;
 page_put_fn page_put_kernels;                     /* page_kernels.c */
 page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
 page_put_fn page_put_tables;                      /* page_tables.c */
+page_put_fn page_put_source;                      /* page_source.c */
 
 struct page_section {
     const char *id;    /* its member of the data, and of the script's sections */

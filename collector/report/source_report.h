@@ -73,6 +73,12 @@ int source_report_make(struct source_report *r, const struct stack_report *stack
                        const char *folder, uint64_t begin_ns);
 void source_report_release(struct source_report *r);
 
+/* As they are shown, without what terminals obey, or NULL; new memory: a line, "?" if the file does
+ * not have it, with blanks for tabs; and a file's path, with what is to be said of it.
+ * (source_report_print.c) */
+char *source_line_text(const struct source_file *file, uint32_t line);
+char *source_head_text(const struct source_report *r, const struct source_file *file);
+
 /* Of a struct source_report; NULL: not there. (source_report_print.c) */
 extern const struct table_info source_table;
 

@@ -35,8 +35,7 @@ static const struct column columns[COLUMNS] = {
 
 _Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
 
-/* The line as it is shown: blanks for tabs, nothing that terminals obey. New memory. */
-static char *line_text(const struct source_file *file, uint32_t line)
+char *source_line_text(const struct source_file *file, uint32_t line)
 {
     size_t length, at = 0;
     if (line > file->text.line_count)
@@ -57,7 +56,7 @@ static char *line_text(const struct source_file *file, uint32_t line)
 }
 
 /* "train.py (recorded as /x/train.py; newer than the recording: lines may have moved)" */
-static char *head_name(const struct source_report *r, const struct source_file *file)
+char *source_head_text(const struct source_report *r, const struct source_file *file)
 {
     const char *path = source_tree_path(&r->tree, file->index);
     size_t length = strlen(path), bytes = file->recorded->raw_bytes;
@@ -80,10 +79,10 @@ static char *row_name(const struct source_report *r, const struct source_row *ro
     bool is_place = format == FORMAT_CSV || r->is_list;
     char *name = NULL;
     if (row->kind == SOURCE_HEAD)
-        return head_name(r, file);
+        return source_head_text(r, file);
     if (row->kind == SOURCE_GAP)
         return strdup("       ...");
-    char *text = format == FORMAT_CSV ? strdup("") : line_text(file, row->line);
+    char *text = format == FORMAT_CSV ? strdup("") : source_line_text(file, row->line);
     const char *shown = text ? text : "?";
     int made = is_place ? asprintf(&name, "%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
                         : asprintf(&name, "%7u%s%s", row->line, *shown ? "  " : "", shown);
@@ -122,8 +121,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[PLACE_FILE] = json_of(strdup(source_tree_path(&r->tree, file->index)));
     cells[RECORDED] = cell_text(file->recorded->json);
     cells[FUNCTION] = cell_text(line->function ? line->function->json : NULL);
-    cells[TEXT] =
-        row->line > file->text.line_count ? cell_text(NULL) : json_of(line_text(file, row->line));
+    cells[TEXT] = row->line > file->text.line_count ? cell_text(NULL)
+                                                    : json_of(source_line_text(file, row->line));
     cells[IS_NEWER] = cell_number(file->is_newer);
 }
 

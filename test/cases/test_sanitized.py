@@ -202,7 +202,8 @@ def run_for_long(run_collector, tmp_path, command, **settings):
     """Calls by their stacks, the outermost frame first, of a program that prints their number."""
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           timeout=60 + 2 * STRESS_SECONDS,
-                          env=environment(tmp_path, **{"GPUPROF_BACKTRACE_THRESHOLD": "0"} | settings))
+                          env=environment(tmp_path, **{"GPUPROF_BACKTRACE_THRESHOLD": "0",
+                                                     **settings}))
     assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
     # By the collector, since minutes make more records than can be read here.
     folded = run_collector("flame", "--weight=calls", "--symbols=none", "out", timeout=300)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's own lines, file by file, beside what they cost. A file is drawn when it is opened.
+ */
+"use strict";
+
+/* A cost is [calls, host, GPU, bytes]: its columns, of a line's own cost and then of all. */
+const sourceColumns = [
+  ["GPU", "ns", 2, 2], ["host", "ns", 2, 1], ["calls", "count", 2, 0], ["bytes", "bytes", 2, 3],
+  ["GPU, all", "ns", 3, 2], ["host, all", "ns", 3, 1]
+];
+
+function drawSourceLine(line, columns, most) {
+  if (!line)
+    return el("tr", {}, el("td", {colspan: columns.length + 1}),
+      el("td", {class: "source-text"}, "\u22ef"));
+  const [number, text, own] = line;
+  const cells = columns.map(([, type, part, i], k) => {
+    const value = own && line[part][i], wide = part === 3 || type === "bytes" ? " wide" : "";
+    return el("td", {class: "number share" + wide}, value ? written(type, value) : "",
+      k === 0 && value > 0 && el("i", {style: {width: 100 * value / most + "%"}}));
+  });
+  return el("tr", own ? {class: "costs", tabindex: -1, "data-line": number} : {}, cells,
+    el("th", {scope: "row"}, number), el("td", {class: "source-text"}, text));
+}
+
+/* Where a file is drawn, and how to get to one of its lines. */
+function sourceFile([path, title, cost, lines, costly, others], columns, most) {
+  const inside = el("div");
+  const show = () => {
+    if (inside.childElementCount) return;
+    add(inside,
+      el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lines of " + path},
+        el("table", {class: "source", "aria-label": path},
+          el("thead", {},
+            el("tr", {}, columns.map(([label, type, part]) => el("th", {
+              scope: "col",
+              class: "number" + (part === 3 || type === "bytes" ? " wide" : "")
+            },
+                           label)),
+              el("th", {scope: "col"}, "line"), el("th", {scope: "col"}, "source"))),
+          el("tbody", {}, lines.map((line) => drawSourceLine(line, columns, most))))),
+      costly + others > 0 &&
+        el("p", {class: "small"},
+          `${count(costly + others)} more lines are not in this page, ${
+            count(costly)} of which cost something: gpuprof report --source has them.`));
+  };
+  const sums = sourceColumns.slice(0, 3)
+                 .filter(([, , , i]) => cost[i] > 0)
+                 .map(([label, type, , i]) => i ? `${written(type, cost[i])} ${label}` :
+                          cost[i] === 1         ? "1 call" :
+                                                  `${count(cost[i])} calls`);
+  const box = el("details", {ontoggle: () => box.open && show()},
+    el("summary", {}, title, el("span", {class: "small"}, sums.join(", "))), inside);
+  const open = () => {
+    box.open = true;
+    show();
+  };
+  const choose = (number) => {
+    open();
+    for (const row of inside.querySelectorAll("tr.costs")) {
+      const isIt = row.dataset.line === String(number);
+      row.setAttribute("aria-selected", String(isIt));
+      if (isIt) {
+        row.scrollIntoView({block: "center"});
+        row.focus({preventScroll: true});
+      }
+    }
+  };
+  return {box, open, choose};
+}
+
+/* What costs most, of all files; a row leads to the line. */
+function drawDearest(source, files, columns) {
+  const own = columns.filter(([, , part]) => part === 2);
+  const lines = source.files.flatMap(
+    ([path, , , its], i) => its.filter((line) => line && line[2] && line[2].some((n) => n > 0))
+                              .map((line) => ({i, path, line})));
+  lines.sort((a, b) => b.line[2][own[0][3]] - a.line[2][own[0][3]]);
+  return drawTable({
+    key: "source_dearest",
+    title: "Lines that cost most",
+    left_out: 0,
+    columns: [
+      {key: "place", type: "text", label: "line"},
+      {key: "function", type: "text", label: "function"},
+      ...own.map(([label, type]) => ({key: label, type, label}))
+    ],
+    rows: lines.map(({i, path, line}) => {
+      const row = [`${path}:${line[0]}`, line[4], ...own.map(([, , , at]) => line[2][at])];
+      return Object.assign(row, {choose: () => files[i].choose(line[0])});
+    })
+  },
+    {rows: 8, choose: (row) => row.choose()});
+}
+
+sections.source = (box, source) => {
+  if (!source.files) {
+    return "No source: gpuprof report --source=DIR -o page.html shows the lines of the files " +
+      "below DIR beside what they cost.";
+  }
+  if (!source.files.length) {
+    return "No line of a file below the folder that --source named is in a recorded stack. " +
+      source.absent;
+  }
+  const {total, other} = source;
+  const columns = sourceColumns.filter(([, , , i]) => source.files.some((file) => file[2][i] > 0));
+  const main = columns[0] ? columns[0][3] : 1;
+  const most = source.files.flatMap((file) => file[3])
+                 .reduce((max, line) => line && line[2] ? Math.max(max, line[2][main]) : max, 1);
+  const files = source.files.map((file) => sourceFile(file, columns, most));
+  add(box,
+    el("p", {class: "lead"},
+      "A call counts for its innermost line here that led to it, and under \u201call\u201d for " +
+        `each such line. In all ${time(total[2])} on the GPU, ${time(total[1])} on the host; of ` +
+        `these ${time(other[2])} and ${time(other[1])} at no line here, or without a stack.`),
+    source.absent && el("p", {class: "small"}, source.absent),
+    columns.length > 0 && el("h3", {}, "Lines that cost most"),
+    columns.length > 0 && el("p", {class: "small"}, "Choose one to see it in its file."),
+    columns.length > 0 && drawDearest(source, files, columns),
+    el("h3", {}, "File by file"), files.map((file) => file.box),
+    source.files_left_out > 0 &&
+      el("p", {class: "small"},
+        `${count(source.files_left_out)} more files are not in this page.`));
+  files[0].open();
+};
