@@ -7,57 +7,15 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "memory/memory_rows.h"
+#include "memory/memory_trouble.h"
 #include "read/process_title.h"
 
-#define TITLE_BYTES    1100
-#define OOM_LINES_TEXT 3 /* owners of one in the text; the others have ten */
-
 /* ---- cells ----------------------------------------------------------------------------------- */
-
-static const struct memory_report *report_of(const struct table *t)
-{
-    const struct memory_rows *r = t->source;
-    return r->report;
-}
-
-static struct cell name_of(const struct table *t, uint32_t origin)
-{
-    const struct memory_rows *r = t->source;
-    /* The tree only learns the names that are asked for. */
-    struct call_tree *tree = r->has_tree ? (struct call_tree *)&r->tree : NULL;
-    char *text = memory_origin_text(r->report, origin, tree);
-    char *clean = text ? json_line(text) : NULL;
-    free(text);
-    return cell_owned(clean);
-}
-
-/* "rank 0: train.py (host, pid 12), device 1" */
-static struct cell place_name(const struct process *p, uint32_t device, enum memory_where where)
-{
-    char title[TITLE_BYTES], *text = NULL;
-    int length;
-    process_title(p, true, title, sizeof title);
-    if (where == MEMORY_OF_HOST)
-        length = asprintf(&text, "host memory, %s", title);
-    else if (device == LEDGER_NO_DEVICE)
-        length = asprintf(&text, "device not known, %s", title);
-    else
-        length = asprintf(&text, "%sdevice %u, %s", where == MEMORY_OF_TENSORS ? "tensors on " : "",
-                          device, title);
-    return cell_owned(length < 0 ? NULL : text);
-}
 
 static struct cell device_number(uint32_t device, enum memory_where where)
 {
     return where == MEMORY_OF_HOST || device == LEDGER_NO_DEVICE ? (struct cell){.kind = CELL_NULL}
                                                                  : cell_number(device);
-}
-
-static struct cell moment(const struct memory_report *m, uint64_t ns)
-{
-    uint64_t origin_ns = m->walk.survey.origin_ns;
-    return cell_number(ns > origin_ns ? ns - origin_ns : 0);
 }
 
 /* "+1.5 MiB"; of slices of time, which are not known to mean anything, a second. */
@@ -139,7 +97,7 @@ static void places_begin(struct table *t, enum report_format format)
 {
     (void)format;
     t->is_there = true;
-    t->count = report_of(t)->place_count;
+    t->count = memory_of_table(t)->place_count;
 }
 
 /* Growth is said of steps, and of a second where there are none. */
@@ -161,16 +119,16 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
 static void fill_place(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct memory_report *m = report_of(t);
+    const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = &m->places[index];
-    cells[P_NAME] = place_name(p->process, p->device, p->where);
+    cells[P_NAME] = memory_place_cell(p->process, p->device, p->where);
     cells[P_WHERE] = cell_text(where_text(p->where));
     cells[P_HOST] = cell_text(p->process->header.host);
     cells[P_PID] = cell_number(p->process->header.pid);
     cells[P_RANK] = cell_text(process_rank(p->process));
     cells[P_DEVICE] = device_number(p->device, p->where);
     cells[P_PEAK] = cell_number(p->peak.bytes);
-    cells[P_PEAK_AT] = moment(m, p->peak_ns);
+    cells[P_PEAK_AT] = memory_moment_cell(m, p->peak_ns);
     if (p->total) {
         cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
         cells[P_TOTAL] = cell_number(p->total);
@@ -185,7 +143,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     cells[P_TEMPORARY] = cell_number(p->temporary.blocks);
     cells[P_TEMPORARY_BYTES] = cell_number(p->temporary.bytes);
     cells[P_LARGEST] = cell_number(p->largest);
-    cells[P_LARGEST_OWNER] = name_of(t, p->largest_origin);
+    cells[P_LARGEST_OWNER] = memory_owner_cell(t, p->largest_origin);
 }
 
 /* ---- owners, and those that grow ------------------------------------------------------------- */
@@ -238,7 +196,7 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
     struct memory_amount at = r->at == MEMORY_AT_PEAK  ? row->at_peak
                               : r->at == MEMORY_AT_END ? row->end
                                                        : row->asked;
-    cells[O_NAME] = name_of(t, row->origin);
+    cells[O_NAME] = memory_owner_cell(t, row->origin);
     cells[O_WHERE] = cell_text(where_text(row->where));
     cells[O_BYTES] = cell_number(at.bytes);
     cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->where]);
@@ -326,22 +284,22 @@ static void kinds_begin(struct table *t, enum report_format format)
 {
     (void)format;
     t->is_there = true;
-    t->count = report_of(t)->place_count * LEDGER_KINDS;
+    t->count = memory_of_table(t)->place_count * LEDGER_KINDS;
 }
 
 static bool has_kind(const struct table *t, uint32_t index, enum report_format format)
 {
     (void)format;
-    return report_of(t)->places[index / LEDGER_KINDS].kinds_got[index % LEDGER_KINDS].blocks;
+    return memory_of_table(t)->places[index / LEDGER_KINDS].kinds_got[index % LEDGER_KINDS].blocks;
 }
 
 static void fill_kind(const struct table *t, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
-    const struct memory_place *p = &report_of(t)->places[index / LEDGER_KINDS];
+    const struct memory_place *p = &memory_of_table(t)->places[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
-    struct cell place = place_name(p->process, p->device, p->where);
+    struct cell place = memory_place_cell(p->process, p->device, p->where);
     char *text = NULL;
     if (format == FORMAT_TEXT && asprintf(&text, "%s, %s", ledger_kind_name(kind), place.text) >= 0)
         cells[K_NAME] = cell_owned(text);
@@ -384,7 +342,7 @@ static const struct memory_place *place_of_step(const struct memory_report *m, u
 
 static void steps_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = report_of(t);
+    const struct memory_report *m = memory_of_table(t);
     (void)format;
     for (uint32_t i = 0; i < m->place_count; i++)
         t->count += memory_has_steps(m, m->places[i].process) ? m->places[i].mark : 0;
@@ -394,10 +352,10 @@ static void steps_begin(struct table *t, enum report_format format)
 static void fill_step(const struct table *t, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
-    const struct memory_report *m = report_of(t);
+    const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = place_of_step(m, &index);
     const struct step *step = memory_step(m, p->process, index);
-    struct cell place = place_name(p->process, p->device, p->where);
+    struct cell place = memory_place_cell(p->process, p->device, p->where);
     char *text = NULL;
     (void)format;
     if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
@@ -405,14 +363,14 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     cells[M_NAME] = cell_owned(text);
     cells[M_PLACE] = place;
     cells[M_STEP] = cell_number(step->number);
-    cells[M_END_AT] = moment(m, step->end_ns);
+    cells[M_END_AT] = memory_moment_cell(m, step->end_ns);
     cells[M_PEAK] = cell_number(p->marks[index].peak);
     cells[M_END] = cell_number(p->marks[index].end);
 }
 
 static void curve_begin(struct table *t, enum report_format format)
 {
-    const struct memory_report *m = report_of(t);
+    const struct memory_report *m = memory_of_table(t);
     (void)format;
     t->is_there = m->place_count > 0;
     t->count = m->place_count * MEMORY_CURVE;
@@ -421,128 +379,17 @@ static void curve_begin(struct table *t, enum report_format format)
 static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct memory_report *m = report_of(t);
+    const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = &m->places[index / MEMORY_CURVE];
     uint32_t piece = index % MEMORY_CURVE;
     double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
     (void)format;
-    cells[M_NAME] = place_name(p->process, p->device, p->where);
-    cells[M_PLACE] = place_name(p->process, p->device, p->where);
+    cells[M_NAME] = memory_place_cell(p->process, p->device, p->where);
+    cells[M_PLACE] = memory_place_cell(p->process, p->device, p->where);
     cells[M_STEP] = cell_number(piece);
-    cells[M_END_AT] = moment(m, m->begin_ns + (uint64_t)((piece + 1) * length));
+    cells[M_END_AT] = memory_moment_cell(m, m->begin_ns + (uint64_t)((piece + 1) * length));
     cells[M_PEAK] = cell_number(p->curve_max[piece]);
     cells[M_END] = cell_number(p->curve_end[piece]);
-}
-
-/* ---- not enough ------------------------------------------------------------------------------ */
-
-enum { E_NAME, E_PLACE, E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE, E_OWNERS, E_COLUMNS };
-
-static const struct column oom_columns[E_COLUMNS] = {
-    [E_NAME] = {"name", "who wanted it; and who held most then", COLUMN_LINES},
-    [E_PLACE] = {"place"},
-    [E_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
-    [E_WANTED] = {"wanted_bytes", "wanted", COLUMN_BYTES, 10},
-    [E_LIVE] = {"held_bytes", "held", COLUMN_BYTES, 10},
-    [E_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true},
-    [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
-    [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
-};
-
-static void ooms_begin(struct table *t, enum report_format format)
-{
-    t->count = report_of(t)->oom_count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
-
-/* The owners as lines, or as JSON. */
-static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
-{
-    char *text = NULL, unit[UNIT_TEXT_BYTES];
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
-        return NULL;
-    fputs(first ? first : "[", memory);
-    for (uint32_t i = 0; i < oom->owner_count && !(first && i >= OOM_LINES_TEXT); i++) {
-        struct cell name = name_of(t, oom->owners[i].origin);
-        const char *shown = name.text ? name.text : "?";
-        char *json = json_string(shown, strlen(shown));
-        if (first)
-            fprintf(memory, "\n%s in %" PRIu64 ": %s", bytes_text(unit, oom->owners[i].live.bytes),
-                    oom->owners[i].live.blocks, shown);
-        else
-            fprintf(memory, "%s{\"name\": %s, \"bytes\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
-                    i ? ", " : "", json ? json : "null", oom->owners[i].live.bytes,
-                    oom->owners[i].live.blocks);
-        free(json);
-        free(name.memory);
-    }
-    if (!first)
-        fputs("]", memory);
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static void fill_oom(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
-{
-    const struct memory_report *m = report_of(t);
-    const struct memory_oom *oom = &m->ooms[index];
-    cells[E_NAME] = name_of(t, oom->origin);
-    if (format == FORMAT_TEXT) {
-        char *lines = oom_owners(t, oom, cells[E_NAME].text);
-        free(cells[E_NAME].memory);
-        cells[E_NAME] = cell_owned(lines);
-    }
-    cells[E_PLACE] = place_name(oom->process, oom->device, oom->where);
-    cells[E_AT] = moment(m, oom->at_ns);
-    cells[E_WANTED] = cell_number(oom->wanted);
-    cells[E_LIVE] = cell_number(oom->live);
-    if (oom->where == MEMORY_OF_TENSORS)
-        cells[E_RESERVED] = cell_number(oom->reserved);
-    if (oom->free != UINT64_MAX)
-        cells[E_FREE] = cell_number(oom->free);
-    cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
-}
-
-/* ---- what is in no book ---------------------------------------------------------------------- */
-
-enum { H_NAME, H_PLACE, H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS, H_COLUMNS };
-
-static const struct column hidden_columns[H_COLUMNS] = {
-    [H_NAME] = {"longest_call", "the longest call since the program asked before"},
-    [H_PLACE] = {"place"},
-    [H_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
-    [H_USED] = {"used_bytes", "used", COLUMN_BYTES, 10},
-    [H_HIDDEN] = {"hidden_bytes", "not ours", COLUMN_BYTES, 10},
-    [H_BEFORE] = {"before_bytes", "before", COLUMN_BYTES, 10},
-    [H_BLAMED_NS] = {"longest_call_ns", "took", COLUMN_NS, 10},
-};
-
-static void hidden_begin(struct table *t, enum report_format format)
-{
-    t->count = report_of(t)->jump_count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
-
-static void fill_hidden(const struct table *t, uint32_t index, enum report_format format,
-                        struct cell *cells)
-{
-    const struct memory_report *m = report_of(t);
-    const struct memory_jump *jump = &m->jumps[index];
-    cells[H_NAME] = jump->blamed || format == FORMAT_TEXT
-                        ? cell_text(jump->blamed ? jump->blamed->name : "(none)")
-                        : (struct cell){.kind = CELL_NULL};
-    cells[H_PLACE] = place_name(jump->process, jump->device, MEMORY_OF_DEVICE);
-    cells[H_AT] = moment(m, jump->at_ns);
-    cells[H_USED] = cell_number(jump->used);
-    cells[H_HIDDEN] = cell_number(jump->hidden);
-    cells[H_BEFORE] = cell_number(jump->before);
-    if (jump->blamed)
-        cells[H_BLAMED_NS] = cell_number(jump->blamed_ns);
 }
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
@@ -552,13 +399,13 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .key = "out_of_memory",
      .title = "there was not enough memory",
      .place = PLACE_URGENT,
-     .columns = oom_columns,
+     .columns = memory_oom_columns,
      .column_count = E_COLUMNS,
      .text = {E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE},
      .csv = {{CSV_MEMORY_FAILED, NULL, E_PLACE, 0, {[FIELD_BYTES] = E_WANTED}}},
      .csv_count = 1,
-     .begin = ooms_begin,
-     .row = fill_oom},
+     .begin = memory_ooms_begin,
+     .row = memory_fill_oom},
     {.name = "places",
      .key = "places",
      .title = "memory of each device",
@@ -618,7 +465,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .key = "hidden",
      .title = "used beyond that: contexts, modules, libraries, other processes",
      .place = PLACE_MEMORY,
-     .columns = hidden_columns,
+     .columns = memory_hidden_columns,
      .column_count = H_COLUMNS,
      .text = {H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS},
      .csv =
@@ -626,8 +473,8 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .csv_count = 1,
      .text_limit = 5,
      .more = "... and %s more; --limit=N shows more of them",
-     .begin = hidden_begin,
-     .row = fill_hidden},
+     .begin = memory_hidden_begin,
+     .row = memory_fill_hidden},
     {.name = "kinds",
      .key = "kinds",
      .title = "kinds of memory",
