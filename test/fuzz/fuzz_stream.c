@@ -7,6 +7,7 @@
  *   2  a block's payload
  *   3  a live file (its header put right), beside an empty stream file
  *   4  raw records
+ *   5  a recorded path and the text of a source file (fuzz_source.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
+#include "fuzz_source.h"
 #include "live.h"
 #include "read/rank.h"
 #include "read/recording.h"
@@ -221,6 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_folder(how);
         break;
     case 4: read_records(data, size); break;
+    case 5: fuzz_source(folder, data, size); break;
     default: break;
     }
     remove_folder();
