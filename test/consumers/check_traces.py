@@ -190,6 +190,18 @@ def check_tensorboard(check, what, folder, made, traces):
                     max(args["Total Reserved"] for args in memory))
 
 
+def check_counters(check, what, found, events):
+    """Each key of a counter is a track of its process, which has its title."""
+    titles = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    values = collections.defaultdict(list)
+    for e in events:
+        for key, value in e["args"].items() if e["ph"] == "C" else ():
+            values[e["pid"], titles[e["pid"]], f"{e['name']} {key}"].append(value)
+    tracks = {(pid, title, track): (n, round(total, 2)) for pid, title, track, n, total in found}
+    check.equal(f"Perfetto on {what}: counters", tracks,
+                {track: (len(its), round(sum(its), 2)) for track, its in values.items()})
+
+
 def check_perfetto(check, what, path, traces):
     if not shutil.which("chromium"):
         return check.row(f"Perfetto on {what}", "not run", "chromium is not installed")
@@ -212,6 +224,7 @@ def check_perfetto(check, what, path, traces):
     wrong = {row: named.get(row) for row in {(e["pid"], e["tid"]) for e in slices}
              if named.get(row) != names[row]}
     check.equal(f"Perfetto on {what}: names of rows", wrong, {})
+    check_counters(check, what, found["counters"], events)
     check.equal(f"Perfetto on {what}: errors of the import", found["errors"], [])
     return None
 

@@ -27,6 +27,10 @@ QUERIES = {
              "where category = 'kernel' and key = 'args.registers per thread'",
     "threads": "select process.pid, tid, thread.name from thread join process using (upid) "
                "where thread.name is not null order by process.pid, tid",
+    "counters": "select process.pid, process.name, process_counter_track.name as track, "
+                "count(*) as n, sum(value) as total from counter join process_counter_track "
+                "on track_id = process_counter_track.id join process using (upid) "
+                "group by process_counter_track.id",
     "errors": "select name, value from stats where value > 0 and severity in ('error', "
               "'data_loss')",
 }
@@ -86,6 +90,8 @@ def main(path):
         "flows": found["flows"][0]["n"],
         "grids": found["grids"][0]["n"],
         "threads": [[row["pid"], row["tid"], row["name"]] for row in found["threads"]],
+        "counters": [[row["pid"], row["name"], row["track"], row["n"], row["total"]]
+                     for row in found["counters"]],
         "errors": found["errors"],
     }))
 
