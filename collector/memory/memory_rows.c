@@ -46,7 +46,7 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
     if (!memory_slope(&o->growth, &slope))
         return;
     row->slope += slope.bytes;
-    row->error = hypot(row->error, slope.error);
+    row->error = sqrt(row->error * row->error + slope.error * slope.error);
     row->leaks |= memory_leaks(&o->growth);
     row->grown += o->growth.last > o->growth.first ? o->growth.last - o->growth.first : 0;
 }

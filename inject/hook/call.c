@@ -17,6 +17,14 @@ static bool goes_on(const struct call_site *site)
            (site->capture && attention_captures());
 }
 
+/* Of a process that has done nothing else there is nothing to record: many only look whether there
+ * is a GPU. */
+static bool begins_nothing(const struct call_site *site)
+{
+    return (site->memory == API_MEMORY_INFO || site->memory == API_MEMORY_RESET) &&
+           epoch_now() == EPOCH_NONE;
+}
+
 /*
  * What is to become of a call. Unless it is to pass, we are inside our own code from here on: what
  * a signal handler opened in between, or forked, would not be as it was found here.
@@ -25,7 +33,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
                                   uintptr_t caller)
 {
     c->mark = call_mark(c, CALL_PASS);
-    if (call_is_inside(t, c, caller))
+    if (call_is_inside(t, c, caller) || begins_nothing(site))
         return CALL_PASS;
     if (recorded_off() & OFF_CALLS &&
         !goes_on(site)) /* what is inside an open call is part of that */

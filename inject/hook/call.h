@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) bool call_is_slow(const struct call
 static inline __attribute__((always_inline)) bool
 call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *words)
 {
-    if (site->gets_memory)
+    if (api_gets_memory(site->memory))
 #pragma GCC unroll 16
         for (unsigned i = 0; i < API_ARGS_MAX; i++)
             if (i < site->count && site->kinds[i] == ARG_BYTES)

@@ -33,7 +33,7 @@ struct call_site {
     uint8_t capture;      /* enum api_capture */
     uint8_t cost;         /* enum cost_class */
     bool is_piece;        /* it copies one piece: content.h */
-    bool gets_memory;     /* of the process's own */
+    uint8_t memory;       /* enum api_memory */
 };
 
 /* CUDA's own frames between an outer and an inner call stay far below this. */
