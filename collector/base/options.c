@@ -160,11 +160,25 @@ const struct option_info *option_take(option_set set, char **argv, int *at, char
     return NULL;
 }
 
+/* Which verb has the option of this name, of those that do not accept it; "": none. */
+static const char *elsewhere_text(const char *name, size_t length)
+{
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (strlen(setting_infos[i].option) == length &&
+            memcmp(setting_infos[i].option, name, length) == 0)
+            return " (gpuprof run has it)";
+    for (const struct option_info *info = option_infos; info->bit; info++)
+        if (info->name && strlen(info->name) == length && memcmp(info->name, name, length) == 0)
+            return " (another verb has it)";
+    return "";
+}
+
 enum exit_code option_unknown(const char *verb, option_set set, const char *word)
 {
     char text[NEAREST_TEXT_BYTES];
     bool is_long = word[0] == '-' && word[1] == '-';
-    struct nearest nearest = nearest_to(word + 2, is_long ? strcspn(word + 2, "=") : 0);
+    size_t length = is_long ? strcspn(word + 2, "=") : 0;
+    struct nearest nearest = nearest_to(word + 2, length);
     for (const struct option_info *info = option_infos; info->bit; info++)
         if (set & info->bit && info->name)
             nearest_offer(&nearest, info->name);
@@ -172,8 +186,10 @@ enum exit_code option_unknown(const char *verb, option_set set, const char *word
         nearest_offer(&nearest, setting_infos[i].option);
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", verb, nearest.found);
+    /* A name that another verb has was not mistyped, though one of this verb's may be near it. */
+    const char *hint = elsewhere_text(word + 2, length);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", verb, word,
-                       nearest_text(&nearest, "--", text), verb);
+                       *hint ? hint : nearest_text(&nearest, "--", text), verb);
 }
 
 /* The index of `text` among the words of `choices`, a|b|c; -1: it is none of them. */

@@ -120,8 +120,12 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         fprintf(out, "\n%s: ", clean ? clean : "?");
         if (row->where && strcmp(row->where, row->name) != 0)
             fprintf(out, "%s: ", row->where);
-        fprintf(out, "%s, %s times, the longest after %s", time_text(a, row->ns),
-                count_text(b, row->count), time_text(c, since(f, row->at_ns)));
+        fprintf(out, "%s, ", time_text(a, row->ns));
+        if (row->count == 1)
+            fputs("once, ", out);
+        else
+            fprintf(out, "%s times, the longest ", count_text(b, row->count));
+        fprintf(out, "after %s", time_text(c, since(f, row->at_ns)));
         free(clean);
     }
     put_wrapped(found->kind->advice, out);

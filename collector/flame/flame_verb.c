@@ -63,7 +63,8 @@ static const char *of_another_kind(const struct options *options, char *text, si
     return NULL;
 }
 
-static enum exit_code write_out(const struct flame *f, const struct options *options)
+static enum exit_code write_out(const struct flame *f, const struct recording *rec,
+                                const struct options *options)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
@@ -75,6 +76,7 @@ static enum exit_code write_out(const struct flame *f, const struct options *opt
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
+    flame_say(f, rec); /* not before: of a graph that cannot be written nothing is missing */
     int error = writers[format_of(options)](f, &out);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
@@ -100,8 +102,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     else if (flame_gather(&f, options->symbols) == 0)
         code = EXIT_OK;
     if (code == EXIT_OK) {
-        flame_say(&f, rec);
-        code = write_out(&f, options);
+        code = write_out(&f, rec, options);
     }
     if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);

@@ -293,9 +293,7 @@ enum exit_code merge_verb(const struct options *options)
                            options->trace_format, trace_format_names(names));
     if (!m.format)
         return usage_error(
-            "merge: %s: not a kind that can be written; the formats are: %s; .gz behind "
-            "it compresses, .zip is an archive ('gpuprof report -o' writes .csv, "
-            "'gpuprof flame -o' .svg)",
+            "merge: %s: not a kind that can be written; the formats are: %s, also .gz and .zip",
             options->output, trace_format_names(names));
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "

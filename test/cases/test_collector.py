@@ -42,11 +42,13 @@ def calls_of(trace):
     (["merge", "-o"], "merge: -o needs a value: FILE"),
     (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),
     (["merge", "--blocks", "x"], "unknown option '--blocks'"),
+    (["report", "--port=3", "x"], "unknown option '--port=3' (another verb has it); try"),
+    (["report", "--backtrace=sync", "x"], "'--backtrace=sync' (gpuprof run has it); try"),
     (["dump", "-o", "x", "y"], "dump: unknown option '-o'"),
     (["report", "--format=xml", "x"], "--format: 'xml' is not one of text|json|csv"),
     (["manual", "x"], "manual: unknown verb 'x'"),
     (["help", "merge", "report"], "help: too many arguments"),
-    (["dump", "--strict=yes", "x"], "unknown option '--strict=yes'"),
+    (["dump", "--strict=yes", "x"], "dump: --strict takes no value"),
     (["merge", "not-there"], "not-there: No such file or directory"),
     (["merge", "."], "no recording found in ."),
     (["merge", "/dev/null"], "/dev/null: not a gpuprof file"),
@@ -311,8 +313,7 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     folder = make_stream(10)
     others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
     for verb, names, advice in (
-            ("merge", others, "the formats are: chrome (.json); .gz behind it compresses, .zip is "
-             "an archive ('gpuprof report -o' writes .csv, 'gpuprof flame -o' .svg)"),
+            ("merge", others, "the formats are: chrome (.json), also .gz and .zip"),
             ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)

@@ -96,6 +96,13 @@ def test_ranks_over_one_another(run_verb, make_stacks, tmp_path):
         "513.500 us<" in (tmp_path / "x.svg").read_text()
 
 
+def test_output_that_cannot_be_written(run_collector, make_stacks):
+    """What has no stack in a graph that is not written is not said."""
+    done = run_collector("flame", make_stacks(*TRAIN), "-o", "not-there/x.svg")
+    assert done.returncode == 1 and "not-there/x.svg: No such file" in done.stderr
+    assert "[no stack]" not in done.stderr
+
+
 def test_what_has_no_stack_is_grey(run_verb, make_stacks, tmp_path):
     run_verb("flame", make_stacks(*TRAIN), "-o", "x.svg")
     colours = {group[0].text.rpartition(": ")[0]: group[1].get("fill")
