@@ -117,6 +117,8 @@ struct block_decoder {
     struct block_shape *shapes;    /* owned */
     struct column_cursor *columns; /* owned: BLOCK_COMMON_COLUMNS, then each shape's arguments */
     uint64_t *constants;           /* owned, by column: the value of one that has only one */
+    uint64_t *ahead;               /* owned: of the columns that have more than one value */
+    size_t bytes;                  /* that it has allocated */
     struct byte_reader text;
     uint16_t varying;         /* as of a shape: of the columns that every record has */
     struct record *last;      /* that was filled, as one of ... */

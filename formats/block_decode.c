@@ -56,6 +56,25 @@ static int open_columns(struct block_decoder *d, struct byte_reader *r)
     return 0;
 }
 
+/* There may be thousands of open blocks, in most of which the greater part is constant. */
+static int give_ahead(struct block_decoder *d, uint32_t columns)
+{
+    size_t varying = 0;
+    for (uint32_t i = 0; i < columns; i++)
+        varying += d->columns[i].encoding != COLUMN_CONST;
+    d->bytes = varying * COLUMN_AHEAD * sizeof *d->ahead;
+    d->ahead = malloc(d->bytes + 1);
+    if (!d->ahead)
+        return GPUPROF_NO_MEMORY;
+    uint64_t *next = d->ahead;
+    for (uint32_t i = 0; i < columns; i++)
+        if (d->columns[i].encoding != COLUMN_CONST) {
+            d->columns[i].ahead = next;
+            next += COLUMN_AHEAD;
+        }
+    return 0;
+}
+
 int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t length,
                        uint32_t record_count)
 {
@@ -85,8 +104,10 @@ int block_decoder_init(struct block_decoder *d, const uint8_t *payload, size_t l
         error = GPUPROF_NO_MEMORY;
         goto fail;
     }
-    if ((error = open_columns(d, &r)) < 0)
+    if ((error = open_columns(d, &r)) < 0 || (error = give_ahead(d, columns)) < 0)
         goto fail;
+    d->bytes +=
+        d->shape_count * sizeof *d->shapes + columns * (sizeof *d->columns + sizeof *d->constants);
     d->text = r;
     return 0;
 fail:
@@ -99,9 +120,11 @@ void block_decoder_release(struct block_decoder *d)
     free(d->shapes);
     free(d->columns);
     free(d->constants);
+    free(d->ahead);
     d->shapes = NULL;
     d->columns = NULL;
     d->constants = NULL;
+    d->ahead = NULL;
 }
 
 /* What all records of a shape have alike. Arguments are copied two at a time. */

@@ -23,7 +23,6 @@ struct open_block {
     uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
     size_t capacity;
     struct block_decoder decoder;
-    size_t decoder_bytes;
     struct record *window; /* owned; NULL: the payload is kept */
     uint8_t *window_text;  /* owned: the byte string of the window's only record, or NULL */
     size_t window_bytes;   /* of both */
@@ -110,8 +109,8 @@ static void drop_payload(struct timeline *t, struct open_block *b)
 {
     if (!b->payload)
         return;
+    t->open_bytes -= b->decoder.bytes;
     block_decoder_release(&b->decoder);
-    t->open_bytes -= b->decoder_bytes;
     if (t->spare_count < SPARE_BUFFERS && t->open_bytes <= t->open_bytes_max) {
         t->spare[t->spare_count++] =
             (struct buffer){.payload = b->payload, .capacity = b->capacity};
@@ -232,14 +231,6 @@ static void count_damage(struct timeline *t, const struct open_block *b)
     l->damaged_records += b->place.header.record_count - b->done;
 }
 
-/* What a decoder has allocated: the fewer bytes a block has, the more it is beside them. */
-static size_t decoder_bytes(const struct block_decoder *d)
-{
-    const struct block_shape *last = &d->shapes[d->shape_count - 1];
-    return d->shape_count * sizeof *d->shapes +
-           (last->first_column + last->arg_count) * (sizeof *d->columns + sizeof *d->constants);
-}
-
 /* Reads the payload and skips what was taken already. */
 static int open_payload(struct timeline *t, struct open_block *b)
 {
@@ -260,8 +251,7 @@ static int open_payload(struct timeline *t, struct open_block *b)
         b->capacity = 0;
         return error;
     }
-    b->decoder_bytes = decoder_bytes(&b->decoder);
-    t->open_bytes += b->capacity + b->decoder_bytes;
+    t->open_bytes += b->capacity + b->decoder.bytes;
     for (uint32_t i = 0; i < b->done; i++)
         if (block_decoder_next(&b->decoder, &b->record) <= 0)
             return GPUPROF_DAMAGED;

@@ -26,6 +26,8 @@ static void column_trip(const uint64_t *values, size_t count, enum column_hint h
     struct column_cursor c;
     assert_int_equal(column_open(&c, &r, count), 0);
     assert_int_equal(r.position, w.length);
+    uint64_t ahead[COLUMN_AHEAD];
+    c.ahead = ahead;
     for (size_t i = 0; i < count; i++)
         assert_true(column_next(&c) == values[i]);
     assert_true(column_next(&c) == 0);
@@ -85,6 +87,8 @@ static void test_begins(void **state)
         struct column_cursor c;
         assert_int_equal(column_open_begins(&c, &r, count), 0);
         assert_int_equal(r.position, w.length);
+        uint64_t ahead[COLUMN_AHEAD];
+        c.ahead = ahead;
         for (size_t i = 0; i < count; i++) {
             assert_true(column_next(&c) == begins[i]);
             column_set_length(&c, lengths[i]);
@@ -127,6 +131,9 @@ static void test_maps(void **state)
     assert_int_equal(column_open_argument(&shape[0], &r, MAPPED, shape, 0), 0);
     assert_int_equal(column_open_argument(&shape[1], &r, MAPPED, shape, 1), 0);
     assert_int_equal(r.position, w.length);
+    uint64_t ahead[2][COLUMN_AHEAD];
+    shape[0].ahead = ahead[0];
+    shape[1].ahead = ahead[1];
     for (size_t i = 0; i < MAPPED; i++) {
         assert_true(column_next(&shape[0]) == values[i]);
         assert_true(column_next(&shape[1]) == mapped[i]);
