@@ -36,9 +36,12 @@ SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
 SIM_NVML := $(SIM)/libnvidia-ml.so.1
+SIM_NCCL := $(SIM)/libnccl.so.2
+SIM_NCCL_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/nccl/%.o,\
+	$(sort $(wildcard $(SIM_DIR)/sim_nccl_*.c)))
 
 .PHONY: sim sim-cuda
-sim: sim-cuda $(SIM_CUPTI_LIBS) $(SIM_NVML)
+sim: sim-cuda $(SIM_CUPTI_LIBS) $(SIM_NVML) $(SIM_NCCL)
 sim-cuda: $(SIM_LIBS)
 
 $(SIM)/obj/driver/%.o: $(SIM_DIR)/%.c
@@ -104,6 +107,15 @@ $(SIM_NVML): $(SIM_DIR)/sim_nvml.c
 	$(call say,LD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		$(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $< -o $@
 
+# As the real one it has its runtime in itself, and is not symbolic.
+$(SIM)/obj/nccl/%.o: $(SIM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
+		-DSIM_CUDART_MAJOR=13 -Wno-unused-function -MMD -MP -c $< -o $@
+
+$(SIM_NCCL): $(SIM_NCCL_OBJ) $(SIM)/libcudart_static.a
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ -o $@ -pthread -ldl
+
 $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
 	$(Q)ln -sf libcuda.so.1 $@
 
@@ -146,6 +158,7 @@ $(SIM)/sim_selftest_static:
 sim-selftest: $(SIM_SELFTEST)
 	$(Q)for test in $^; do $$test || exit 1; done
 
--include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
+-include $(SIM_DRIVER_OBJ:.o=.d) $(SIM_NCCL_OBJ:.o=.d) \
+	$(SIM_RUNTIME12_OBJ:.o=.d) $(SIM_RUNTIME13_OBJ:.o=.d) \
 	$(SIM_STATIC_OBJ:.o=.d) $(SIM_CUPTI118_OBJ:.o=.d) $(SIM_CUPTI124_OBJ:.o=.d) \
 	$(SIM_CUPTI130_OBJ:.o=.d) $(SIM_CUPTI135_OBJ:.o=.d)

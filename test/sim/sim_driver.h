@@ -195,6 +195,7 @@ CUresult context_wait(CUcontext context);
 void time_wait(uint64_t until_ns);
 
 /* sim_driver_work.c: work and its place in time. */
+#define ENDLESS_NS 100000000000000000u /* three years: of what never ends */
 struct work {
     const char *what; /* "kernel", "memcpy", "memset" ... in the log */
     uint64_t duration_ns;
@@ -223,7 +224,7 @@ void host_op_unref(struct host_op *op);
 void host_op_wait(struct host_op *op);
 void host_op_join(CUstream stream, struct host_op *op);
 
-/* sim_driver_collective.c: kernels of NCCL, which end when those of all ranks have begun. */
+/* sim_driver_collective.c: a kernel of NCCL, which ends when those of all ranks have begun. */
 bool collective_is(CUfunction function);
 void collective_meet(CUstream stream, struct work *work);
 

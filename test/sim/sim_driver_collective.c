@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "sim_driver.h"
+#include "sim_entry.h"
+#include "sim_meeting.h"
 
 /*
- * Kernels of NCCL's in several processes: the n-th of each rank is of one collective, begins when
- * its stream has come to it, and ends for all of them a while after the last rank's has begun. When
- * that is another process decides, so a launch of one returns when every rank has made its own: on
- * a GPU the host would go on. Ranks meet in a file that SIMCUDA_NCCL names; RANK and WORLD_SIZE say
+ * Kernels of NCCL's in several processes: one begins when its stream has come to it, and ends for
+ * all ranks a while after the last rank's has begun. When that is another process decides, so a
+ * launch of one returns when every rank has made its own: on a GPU the host would go on. Which
+ * kernels belong together the simulated NCCL says (sim_meeting.h). Without it the n-th of each rank
+ * is of one collective: then ranks meet in a file that SIMCUDA_NCCL names; RANK and WORLD_SIZE say
  * who they are.
  */
 
@@ -55,28 +58,61 @@ __attribute__((constructor)) static void board_open(void)
     close(file);
 }
 
+static __thread const struct sim_meeting *next_meeting;
+
+SIM_EXPORT sim_meeting_next_fn sim_meeting_next;
+SIM_EXPORT void sim_meeting_next(const struct sim_meeting *meeting)
+{
+    next_meeting = meeting;
+}
+
 bool collective_is(CUfunction function)
 {
-    return board && strncmp(function->name, "ncclDevKernel_", strlen("ncclDevKernel_")) == 0;
+    return next_meeting ||
+           (board && strncmp(function->name, "ncclDevKernel_", strlen("ncclDevKernel_")) == 0);
+}
+
+/* When the last of those has begun. */
+static uint64_t await_cells(const uint64_t *const *cells, unsigned count, uint64_t last_ns)
+{
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t start_ns;
+        while ((start_ns = __atomic_load_n(cells[i], __ATOMIC_ACQUIRE)) == 0)
+            nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        if (start_ns > last_ns)
+            last_ns = start_ns;
+    }
+    return last_ns;
+}
+
+static uint64_t meeting_end(const struct sim_meeting *meeting, const struct work *work)
+{
+    if (meeting->is_endless)
+        return work->start_ns + ENDLESS_NS;
+    for (unsigned i = 0; i < meeting->own_count; i++)
+        __atomic_store_n(meeting->own[i], work->start_ns, __ATOMIC_RELEASE);
+    return await_cells(meeting->others, meeting->other_count, work->start_ns) + work->duration_ns;
 }
 
 /* WORK is in STREAM as if it waited for nobody: it is made as long as it waits. */
 void collective_meet(CUstream stream, struct work *work)
 {
+    if (next_meeting) {
+        work->end_ns = meeting_end(next_meeting, work);
+        next_meeting = NULL;
+        stream_advance(stream, work->end_ns);
+        return;
+    }
     unsigned number = __atomic_fetch_add(&next_collective, 1, __ATOMIC_RELAXED);
     if (number >= COLLECTIVES_MAX) {
         fprintf(stderr, "simcuda: more than %d collectives\n", COLLECTIVES_MAX);
         abort();
     }
-    uint64_t *starts = board->start_ns[number], last_ns = work->start_ns;
+    uint64_t *starts = board->start_ns[number];
+    const uint64_t *cells[RANKS_MAX];
+    for (unsigned i = 0; i < world; i++)
+        cells[i] = &starts[i];
     __atomic_store_n(&starts[rank], work->start_ns, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < world; i++) {
-        uint64_t start_ns;
-        while ((start_ns = __atomic_load_n(&starts[i], __ATOMIC_ACQUIRE)) == 0)
-            nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
-        if (start_ns > last_ns)
-            last_ns = start_ns;
-    }
-    work->end_ns = last_ns + work->duration_ns;
+    work->end_ns = await_cells(cells, world, work->start_ns) + work->duration_ns;
     stream_advance(stream, work->end_ns);
 }

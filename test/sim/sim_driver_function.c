@@ -5,7 +5,6 @@
 #include "sim_driver.h"
 
 enum { FUNCTION_COUNT_MAX = 1 << 18, DYNAMIC_SHARED_MAX = 232448 };
-#define ENDLESS_NS 100000000000000000u /* three years */
 
 struct sim_pool pool_functions = SIM_POOL(struct CUfunc_st, FUNCTION_COUNT_MAX);
 
