@@ -36,6 +36,9 @@ const struct option_info option_infos[] = {
      "speed of copies, memory, launches"},
     {OPTION_TABLES, 'o', "output", "FILE",
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
+    {OPTION_MEMORY_FILE, 'o', "output", "FILE",
+     "write the tables there (compressed if the name ends in .gz), or, if it ends in .pickle, a "
+     "snapshot as PyTorch makes them, a file for each process; default: standard output"},
     {OPTION_FORMAT, 0, "format", "text|json|csv|html",
      "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
      "page for a browser), or else text"},
@@ -220,14 +223,16 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
-    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES) && is_stream_name(value))
+    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE) &&
+        is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
                            argv[0], value);
     switch (info->bit) {
     case OPTION_OUTPUT:
     case OPTION_GRAPH:
-    case OPTION_TABLES: o->output = value; break;
+    case OPTION_TABLES:
+    case OPTION_MEMORY_FILE: o->output = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;

@@ -58,6 +58,7 @@ typedef uint64_t option_set;
 #define OPTION_AT           (UINT64_C(1) << 41) /* --at peak|end|SECONDS */
 #define OPTION_MEMORY_TABLE (UINT64_C(1) << 42) /* --table of memory */
 #define OPTION_TABLE_FORM   (UINT64_C(1) << 43) /* --format text|json|csv */
+#define OPTION_MEMORY_FILE  (UINT64_C(1) << 44) /* -o, --output FILE of memory */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */

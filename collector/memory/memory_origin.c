@@ -134,8 +134,7 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
         o.function = kind == LEDGER_TENSOR ? NULL : s->event.function;
         return number_of(m, &o, number);
     }
-    const struct op *op =
-        m->by == MEMORY_BY_LINE || m->by == MEMORY_BY_OPERATOR ? walk_op(s) : NULL;
+    const struct op *op = m->by == MEMORY_BY_FUNCTION ? NULL : walk_op(s);
     o.name = op ? walk_op_name(&m->walk, op) : NULL;
     o.by = o.name                  ? MEMORY_BY_OPERATOR
            : kind == LEDGER_TENSOR ? MEMORY_BY_KIND

@@ -97,19 +97,25 @@ static void print_preallocations(const struct memory_rows *r, FILE *out)
     }
 }
 
-/* PyTorch's allocator had enough, but no piece of it was large enough. */
+/* PyTorch's allocator had enough, but no piece of it was large enough, or not for this one. */
 static void print_advice(const struct memory_report *m, FILE *out)
 {
-    char idle[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES];
+    char idle[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < m->oom_count; i++) {
         const struct memory_oom *oom = &m->ooms[i];
         if (oom->where != MEMORY_OF_TENSORS || oom->reserved < oom->live ||
             oom->reserved - oom->live < oom->wanted)
             continue;
-        fprintf(out,
-                "\n%s of what PyTorch's allocator had reserved were free when %s were wanted, but "
-                "in pieces: try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n",
+        bytes_text(hole, oom->hole);
+        fprintf(out, "\n%s of what PyTorch's allocator had reserved were free when %s were wanted",
                 bytes_text(idle, oom->reserved - oom->live), bytes_text(wanted, oom->wanted));
+        if (oom->hole >= oom->wanted)
+            fprintf(out, ", %s in one piece, but kept for another stream, pool or size\n", hole);
+        else
+            fprintf(out,
+                    ", but in pieces, the largest of %s: try "
+                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n",
+                    hole);
         return;
     }
 }
@@ -124,7 +130,7 @@ struct doubt {
 
 static void doubts_of(const struct memory_report *m, struct doubt doubts[static DOUBTS])
 {
-    const struct ledger_doubts *d = &m->ledger.doubts;
+    const struct ledger_doubts *d = &m->ledger.books.doubts;
     const struct doubt all[DOUBTS] = {
         {d->replaced, "replaced", "blocks whose release was not recorded"},
         {d->strays, "strays", "releases of blocks that nobody saw come"},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/memory_report.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +9,9 @@
 #include "base/message.h"
 #include "error.h"
 #include "model/call_tree.h"
+#include "model/ledger_layout.h"
 
-#define GROWTH_ERRORS   5 /* a slope of so many times its error is no chance */
-#define PERSISTENCE_MAX 0.99
-#define JUMP_BYTES      (1ull << 20)
+#define JUMP_BYTES (1ull << 20)
 
 void memory_report_release(struct memory_report *m)
 {
@@ -24,6 +22,7 @@ void memory_report_release(struct memory_report *m)
     free(m->origins);
     free(m->jumps);
     free(m->longest);
+    free(m->gets_memory);
     free(m->wholes);
     free(m->whole_firsts);
     free(m->spans);
@@ -69,65 +68,6 @@ uint64_t memory_mark_end(const struct memory_report *m, const struct process *p,
     return m->spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
 }
 
-/* Until the end of step `steps` - 1 there was so much. */
-static void growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes)
-{
-    if (g->steps >= steps)
-        return;
-    double count = steps - g->steps, y = (double)bytes;
-    g->y += count * y;
-    g->xy += count * ((double)g->steps + steps - 1) / 2 * y;
-    g->yy += count * y * y;
-    g->neighbours += (count - 1) * y * y + (g->steps ? (double)g->last * y : 0);
-    if (g->steps == 0)
-        g->first = bytes;
-    if (g->steps <= middle && middle < steps)
-        g->middle = bytes;
-    g->last = bytes;
-    g->steps = steps;
-}
-
-/*
- * How much of what one step's end is off the line the next one is, too: blocks that live for
- * several steps look like growth for a while. From 0 to 1, of a line with that rise and that begin.
- */
-static double persistence(const struct memory_growth *g, double rise, double from, double rest)
-{
-    double m = g->steps - 1.0, first = (double)g->first, last = (double)g->last;
-    double earlier = g->y - last, earlier_x = g->xy - m * last;
-    double later = g->y - first, later_x = g->xy - later;
-    double both = g->neighbours - (from + rise) * earlier - rise * earlier_x - from * later -
-                  rise * later_x + m * from * from + from * rise * m * m +
-                  rise * rise * (m - 1) * m * (m + 1) / 3;
-    return both <= 0 || rest <= 0          ? 0
-           : both < PERSISTENCE_MAX * rest ? both / rest
-                                           : PERSISTENCE_MAX;
-}
-
-bool memory_slope(const struct memory_growth *g, struct memory_slope *slope)
-{
-    double n = g->steps;
-    *slope = (struct memory_slope){0};
-    if (g->steps < MEMORY_STEPS_MIN)
-        return false;
-    double spread = n * (n * n - 1) / 12;
-    double xy = g->xy - (n - 1) / 2 * g->y, yy = g->yy - g->y * g->y / n;
-    slope->bytes = xy / spread;
-    double rest = yy - slope->bytes * xy;
-    double kept = persistence(g, slope->bytes, g->y / n - slope->bytes * (n - 1) / 2, rest);
-    slope->error = rest > 0 ? sqrt(rest / (n - 2) / spread * (1 + kept) / (1 - kept)) : 0;
-    return true;
-}
-
-/* What only fills up at the beginning, as caches do, does not. */
-bool memory_leaks(const struct memory_growth *g)
-{
-    struct memory_slope slope;
-    return memory_slope(g, &slope) && g->last > g->middle && g->middle > g->first &&
-           (g->last - g->middle) >= (g->last - g->first) / 4 &&
-           slope.bytes > GROWTH_ERRORS * slope.error;
-}
-
 /* ---- places and owners ----------------------------------------------------------------------- */
 
 static uint64_t plus(uint64_t sum, uint64_t bytes)
@@ -166,12 +106,20 @@ static enum memory_where where_of(const struct ledger_block *b)
                                     : MEMORY_OF_DEVICE;
 }
 
+/* 0: nothing is known of it. */
+static uint32_t place_number(const struct memory_report *m, const struct process *p,
+                             uint32_t device, enum memory_where where)
+{
+    struct key key = {p->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
+    return (uint32_t)key_map_get(&m->places_of, key);
+}
+
 /* Its number in `places`, from 1 on; 0: no room. */
 static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
                     enum memory_where where, uint32_t *number)
 {
     struct key key = {process->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
-    *number = (uint32_t)key_map_get(&m->places_of, key);
+    *number = place_number(m, process, device, where);
     if (*number || m->place_count >= MEMORY_PLACES_MAX)
         return 0;
     struct memory_place *places =
@@ -257,7 +205,7 @@ static void pass_time(const struct memory_report *m, struct memory_place *p, uin
         p->marks[p->mark++] = (struct memory_mark){p->mark_peak, p->live.bytes};
         p->mark_peak = p->live.bytes;
     }
-    growth_pass(&p->growth, p->mark, p->mark_count / 2, p->live.bytes);
+    memory_growth_pass(&p->growth, p->mark, p->mark_count / 2, p->live.bytes);
 }
 
 /* What was there at the moment that is asked for. */
@@ -282,7 +230,8 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
         pass_asked(m);
     pass_time(m, *place, at_ns);
     struct memory_level *level = &(*owner)->level;
-    growth_pass(&(*owner)->growth, (*place)->mark, (*place)->mark_count / 2, level->live.bytes);
+    memory_growth_pass(&(*owner)->growth, (*place)->mark, (*place)->mark_count / 2,
+                       level->live.bytes);
     m->change++;
     level_changes(*place, level, m->change);
     level_changes(*place, &(*place)->kinds[b->kind], m->change);
@@ -389,29 +338,59 @@ static void list_owners(const struct memory_report *m, struct memory_oom *oom)
     }
 }
 
+/* PyTorch's allocator asks CUDA, perhaps twice, before it says that there is not enough: these are
+ * parts of that. */
+static void forget_tries(struct memory_report *m, const struct memory_oom *oom)
+{
+    while (oom->where == MEMORY_OF_TENSORS && m->oom_count && m->ooms_all == m->oom_count) {
+        const struct memory_oom *last = &m->ooms[m->oom_count - 1];
+        if (last->where != MEMORY_OF_DEVICE || last->process != oom->process ||
+            last->device != oom->device || last->tensors != oom->tensors)
+            return;
+        m->oom_count--;
+        m->ooms_all--;
+    }
+}
+
+/* How what is reserved and not held lies in pieces. */
+static int find_holes(const struct memory_report *m, struct memory_oom *oom)
+{
+    struct ledger_layout layout;
+    int error = ledger_layout_make(&layout, &m->ledger.books, oom->process);
+    struct layout_holes holes = layout_holes_of(&layout, oom->device);
+    ledger_layout_release(&layout);
+    oom->in_holes = holes.free;
+    oom->hole = holes.largest;
+    return error;
+}
+
 static int failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_report *m = context;
-    struct key key = {wanted->process->index, wanted->device, 0};
-    struct key place = {key.a, wanted->is_host ? LEDGER_NO_DEVICE : key.b, where_of(wanted)};
-    uint32_t number = (uint32_t)key_map_get(&m->places_of, place);
-    uint64_t left = key_map_get(&m->last_free, key);
+    const struct process *p = wanted->process;
+    uint32_t number = place_number(m, p, wanted->device, where_of(wanted));
+    uint32_t tensors = place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
+    uint64_t left = key_map_get(&m->last_free, (struct key){p->index, wanted->device, 0});
+    struct memory_oom oom = {.place = number - 1,
+                             .process = p,
+                             .device = wanted->device,
+                             .where = where_of(wanted),
+                             .reserved = wanted->reserved,
+                             .at_ns = wanted->begin_ns,
+                             .wanted = wanted->bytes,
+                             .live = number ? m->places[number - 1].live.bytes : 0,
+                             .free = left ? left - 1 : UINT64_MAX,
+                             .in_holes = UINT64_MAX,
+                             .tensors = tensors ? m->places[tensors - 1].got.blocks : 0,
+                             .origin = wanted->owner};
+    forget_tries(m, &oom);
     if (m->ooms_all++ >= MEMORY_OOMS_MAX)
         return 0;
-    struct memory_oom *oom = &m->ooms[m->oom_count++];
-    *oom = (struct memory_oom){.place = number - 1,
-                               .process = wanted->process,
-                               .device = wanted->device,
-                               .where = where_of(wanted),
-                               .reserved = wanted->reserved,
-                               .at_ns = wanted->begin_ns,
-                               .wanted = wanted->bytes,
-                               .live = number ? m->places[number - 1].live.bytes : 0,
-                               .free = left ? left - 1 : UINT64_MAX,
-                               .origin = wanted->owner};
     if (number)
-        list_owners(m, oom);
-    return 0;
+        list_owners(m, &oom);
+    int error = oom.where == MEMORY_OF_TENSORS ? find_holes(m, &oom) : 0;
+    m->ooms[m->oom_count++] = oom;
+    return error;
 }
 
 /* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
@@ -481,7 +460,7 @@ static int end(void *context)
     for (uint32_t i = 0; i < m->owner_count; i++) {
         struct memory_owner *o = &m->owners[i];
         const struct memory_place *p = &m->places[o->place];
-        growth_pass(&o->growth, p->mark, p->mark_count / 2, o->level.live.bytes);
+        memory_growth_pass(&o->growth, p->mark, p->mark_count / 2, o->level.live.bytes);
     }
     return 0;
 }
@@ -525,19 +504,32 @@ static int note_times(struct memory_report *m)
     return 0;
 }
 
+static int note_memory(void *context, const struct slice *s)
+{
+    struct memory_report *m = context;
+    const struct event *e = &s->event;
+    unsigned type = e->record->type;
+    m->gets_memory[e->process->index] |=
+        type == RECORD_TENSOR || (type == RECORD_CALL && api_gets_memory(e->function->memory));
+    return 0;
+}
+
 /* What the second walk must know: steps, stacks, names of operators. */
 static int learn(struct memory_report *m, const struct memory_wish *wish)
 {
     int error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
     if (error < 0)
         return error;
-    struct consumer steps = steps_consumer(&m->steps);
-    steps.needs |= WALK_STACKS | WALK_OPS;
-    error = walk_run(&m->walk, NULL, &steps, 1);
+    struct consumer first[] = {steps_consumer(&m->steps),
+                               {.context = m,
+                                .needs = WALK_STACKS | WALK_OPS,
+                                .skips = WALK_SKIPS_WORK,
+                                .take = note_memory}};
+    error = walk_run(&m->walk, NULL, first, 2);
     if (error == 0 && m->steps.is_unsure) {
         steps_release(&m->steps);
         error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
-        steps = steps_consumer(&m->steps);
+        struct consumer steps = steps_consumer(&m->steps);
         if (error == 0)
             error = walk_run(&m->walk, NULL, &steps, 1);
     }
@@ -548,35 +540,38 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
     return error;
 }
 
-static int start(struct memory_report *m)
+int memory_report_learn(struct memory_report *m, struct recording *rec,
+                        const struct memory_wish *wish)
 {
-    struct memory_origin nothing;
-    const struct ledger_user user = {
-        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
-    memset(&nothing, 0, sizeof nothing);
+    *m = (struct memory_report){.rec = rec,
+                                .by = wish->by == MEMORY_BY_BEST ? best_of(rec) : wish->by,
+                                .asked_ns = UINT64_MAX,
+                                .marks_left = MEMORY_MARKS_MAX,
+                                .origin_count = 1,
+                                .origin_capacity = 1};
     m->owners_max = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
                                       recording_bytes(m->rec) / MEMORY_FILE_BYTES);
-    m->longest = calloc(m->rec->count + 1u, sizeof *m->longest);
+    m->longest = calloc(rec->count + 1u, sizeof *m->longest);
+    m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
     m->origins = calloc(1, sizeof *m->origins);
-    if (!m->longest || !m->origins)
-        return GPUPROF_NO_MEMORY;
-    m->origins[0] = nothing;
-    m->origin_count = m->origin_capacity = 1;
-    return ledger_init(&m->ledger, &m->walk, &user);
+    int error = walk_init(&m->walk, rec);
+    if (!m->longest || !m->gets_memory || !m->origins)
+        error = GPUPROF_NO_MEMORY;
+    if (error == 0)
+        return learn(m, wish);
+    message("memory: %s", gpuprof_error_text(error));
+    return error;
 }
 
 int memory_report_make(struct memory_report *m, struct recording *rec,
                        const struct memory_wish *wish)
 {
-    *m = (struct memory_report){.rec = rec,
-                                .by = wish->by == MEMORY_BY_BEST ? best_of(rec) : wish->by,
-                                .asked_ns = UINT64_MAX,
-                                .marks_left = MEMORY_MARKS_MAX};
-    int error = walk_init(&m->walk, rec);
-    if (error == 0 && (error = learn(m, wish)) < 0)
+    const struct ledger_user user = {
+        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
+    int error = memory_report_learn(m, rec, wish);
+    if (error < 0)
         return error;
-    if (error == 0)
-        error = start(m);
+    error = ledger_init(&m->ledger, &m->walk, &user);
     if (error < 0) {
         message("memory: %s", gpuprof_error_text(error));
         return error;

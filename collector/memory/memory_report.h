@@ -120,6 +120,9 @@ struct memory_oom {
     uint64_t live;
     uint64_t reserved; /* by the allocator of tensors */
     uint64_t free;     /* of the device, when the program last asked; UINT64_MAX: it did not */
+    uint64_t in_holes; /* of `reserved`, what is free between blocks; UINT64_MAX: not asked for */
+    uint64_t hole;     /* the largest piece of that */
+    uint64_t tensors;  /* blocks that PyTorch's allocator had got there so far */
     uint32_t origin;
     uint32_t owner_count;
     struct {
@@ -152,6 +155,7 @@ struct memory_report {
     struct steps steps;
     uint32_t *wholes;       /* owned: places of whole steps in steps.list */
     uint32_t *whole_firsts; /* owned, by process index, and one more: where its own begin */
+    bool *gets_memory; /* owned, by process index: a call or PyTorch's allocator has got some */
     struct ledger ledger;
     uint64_t *spans;   /* owned: of each process, its first moment and its last */
     uint64_t begin_ns; /* of the curves, and their end */
@@ -201,7 +205,16 @@ struct memory_wish {
  */
 int memory_report_make(struct memory_report *m, struct recording *rec,
                        const struct memory_wish *wish);
+
+/* Its first half alone, for who keeps other books: steps, stacks and operators are known then, and
+ * origins are found. */
+int memory_report_learn(struct memory_report *m, struct recording *rec,
+                        const struct memory_wish *wish);
 void memory_report_release(struct memory_report *m);
+
+/* (memory_growth.c) Until the end of step `steps` - 1 there was so much; `middle` is one of them.
+ */
+void memory_growth_pass(struct memory_growth *g, uint32_t steps, uint32_t middle, uint64_t bytes);
 
 /* How many bytes come a step (or a slice), and with which error. False: there are too few steps. */
 struct memory_slope {

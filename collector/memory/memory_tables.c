@@ -401,7 +401,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_URGENT,
      .columns = memory_oom_columns,
      .column_count = E_COLUMNS,
-     .text = {E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE},
+     .text = {E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE, E_HOLE},
      .csv = {{CSV_MEMORY_FAILED, NULL, E_PLACE, 0, {[FIELD_BYTES] = E_WANTED}}},
      .csv_count = 1,
      .begin = memory_ooms_begin,

@@ -64,6 +64,8 @@ const struct column memory_oom_columns[E_COLUMNS] = {
     [E_LIVE] = {"held_bytes", "held", COLUMN_BYTES, 10},
     [E_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true},
     [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
+    [E_IN_HOLES] = {"in_holes_bytes", NULL, COLUMN_BYTES},
+    [E_HOLE] = {"largest_hole_bytes", "hole", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
     [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
 };
 
@@ -123,6 +125,10 @@ void memory_fill_oom(const struct table *t, uint32_t index, enum report_format f
         cells[E_RESERVED] = cell_number(oom->reserved);
     if (oom->free != UINT64_MAX)
         cells[E_FREE] = cell_number(oom->free);
+    if (oom->in_holes != UINT64_MAX) {
+        cells[E_IN_HOLES] = cell_number(oom->in_holes);
+        cells[E_HOLE] = cell_number(oom->hole);
+    }
     cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
 }
 

@@ -15,7 +15,19 @@ struct cell memory_place_cell(const struct process *p, uint32_t device, enum mem
 /* Since the first event. */
 struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns);
 
-enum { E_NAME, E_PLACE, E_AT, E_WANTED, E_LIVE, E_RESERVED, E_FREE, E_OWNERS, E_COLUMNS };
+enum {
+    E_NAME,
+    E_PLACE,
+    E_AT,
+    E_WANTED,
+    E_LIVE,
+    E_RESERVED,
+    E_FREE,
+    E_IN_HOLES,
+    E_HOLE,
+    E_OWNERS,
+    E_COLUMNS
+};
 
 enum { H_NAME, H_PLACE, H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS, H_COLUMNS };
 

@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "memory/memory_print.h"
+#include "memory/snapshot.h"
 #include "output/verb_output.h"
 #include "table/text_width.h"
 
@@ -68,6 +69,23 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     return code;
 }
 
+static bool is_snapshot(const struct options *options)
+{
+    return options->format == FORMAT_BY_NAME &&
+           (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
+}
+
+/* What is said of tables says nothing of a snapshot, which has all that happened. */
+static enum exit_code check_snapshot(const struct options *options)
+{
+    if (options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full ||
+        options->memory_at != MEMORY_AT_PEAK || options->memory_by != MEMORY_BY_BEST)
+        return usage_error("memory: %s: a snapshot has no tables, and all that happened: leave "
+                           "--table, --sort, --limit, --full, --by and --at out",
+                           options->output);
+    return EXIT_OK;
+}
+
 enum exit_code memory_verb(const struct options *options)
 {
     struct recording rec;
@@ -85,11 +103,12 @@ enum exit_code memory_verb(const struct options *options)
                 .has_colour = options->colour == COLOUR_ALWAYS ||
                               (options->colour == COLOUR_AUTO && !is_file &&
                                terminal_has_colour(STDOUT_FILENO))}};
-    if (format == FORMAT_BY_NAME)
-        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv or "
-                           ".json, or say --format",
+    if (format == FORMAT_BY_NAME && !is_snapshot(options))
+        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json "
+                           "or .pickle, or say --format",
                            options->output);
-    enum exit_code code = memory_view_check(&view, format);
+    enum exit_code code =
+        is_snapshot(options) ? check_snapshot(options) : memory_view_check(&view, format);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);
@@ -97,7 +116,8 @@ enum exit_code memory_verb(const struct options *options)
     rec.progress = progress_begin(&progress, "memory");
     progress.total = 2 * recording_bytes(&rec);
     if (code == EXIT_OK)
-        code = memory_recording(&rec, &view, options, format);
+        code = is_snapshot(options) ? snapshot_files(&rec, options)
+                                    : memory_recording(&rec, &view, options, format);
     recording_release(&rec);
     return code;
 }

@@ -53,6 +53,28 @@ const struct mapping *mappings_find(const struct mappings *m, uint64_t address, 
     return there ? *there : NULL;
 }
 
+struct visit {
+    int (*each)(void *context, const struct mapping *found);
+    void *context;
+    int error;
+};
+
+/* A node is visited in its order between what is left and what is right of it. */
+static void visit(const void *node, VISIT when, void *closure)
+{
+    struct visit *v = closure;
+    if (v->error == 0 && (when == postorder || when == leaf))
+        v->error = v->each(v->context, *(struct mapping *const *)node);
+}
+
+int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
+                  void *context)
+{
+    struct visit v = {each, context, 0};
+    twalk_r(m->root, visit, &v);
+    return v.error;
+}
+
 void mappings_remove(struct mappings *m, const struct mapping *found)
 {
     tdelete(found, &m->root, compare);

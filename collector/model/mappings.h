@@ -30,6 +30,10 @@ int mappings_add(struct mappings *m, const struct mapping *added);
 /* Any that has an address of the range; NULL: none. A view until the next change. */
 const struct mapping *mappings_find(const struct mappings *m, uint64_t address, uint64_t bytes);
 
+/* All of them in the order of addresses. 0, or the first error of `each`. */
+int mappings_each(const struct mappings *m, int (*each)(void *context, const struct mapping *found),
+                  void *context);
+
 /* Takes out what mappings_find has found. */
 void mappings_remove(struct mappings *m, const struct mapping *found);
 

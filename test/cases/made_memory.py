@@ -192,8 +192,8 @@ def at_random(seed, rank=0, calls=400):
             kind = dice.choice(list(KINDS))
             used = {b.address for b in process.blocks
                     if (b.is_held or b.mapped) and (b.kind == kind or b.kind != "physical")}
-            base = 0x10000 * (1 + list(KINDS).index(kind))
-            address = next(a for a in range(base, base + 0x8000, 16) if a not in used)
+            base = (0x20 + list(KINDS).index(kind)) << 36
+            address = next(a for a in range(base, base + (1 << 31), 1 << 20) if a not in used)
             more = dice.choice([{}] * 6 + [{"result": 2}, {"result": 1}, {"flags": NESTED}])
             device = dice.randrange(2)
             process.get(kind, address, dice.randrange(1, 1 << 20), device, thread, ns, **more)
@@ -209,7 +209,7 @@ def at_random(seed, rank=0, calls=400):
             size = dice.choice([1, 2, 3]) << 21
             process.unmap(set(maps.values()), address, size)
         elif what < 0.76:
-            process.tensor(1 << 44 | number << 9, dice.randrange(1, 1 << 20), dice.randrange(2),
+            process.tensor(1 << 44 | number << 20, dice.randrange(1, 1 << 20), dice.randrange(2),
                            thread)
         else:
             more = dice.choice([{}] * 8 + [{"result": 1}, {"flags": NESTED}])

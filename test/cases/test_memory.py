@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import pickle
 import random
 import subprocess
 
@@ -286,7 +287,7 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
     """They lie in blocks of the device: beside these, with what their allocator has reserved."""
     process = Process(pythonic=True)
     process.get("linear", 1 << 40, 20 << 20, line=3)
-    kept = process.tensor(1 << 40, 8 << 20, reserved=20 << 20, line=4)
+    kept = process.tensor((1 << 40) + (4 << 20), 8 << 20, reserved=20 << 20, line=4)
     process.free(process.tensor(1 << 41, 4 << 20, reserved=20 << 20, line=5))
     process.raw(1, TYPES["tensor_oom"], [1 << 30, kept.bytes, 20 << 20, 0, 1],
                 code=process.stack(6))
@@ -298,15 +299,36 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
     [row] = found["out_of_memory"]
     assert (row["name"], row["wanted_bytes"], row["held_bytes"], row["reserved_bytes"]) == \
         ("train (/home/me/train.py:6)", 1 << 30, 8 << 20, 20 << 20)
+    assert (row["in_holes_bytes"], row["largest_hole_bytes"]) == (12 << 20, 8 << 20)
     assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
         [("train (/home/me/train.py:4)", 8 << 20)]
     assert "in pieces" not in run_verb("memory", tmp_path / "data").stdout
     process.raw(1, TYPES["tensor_oom"], [12 << 20, kept.bytes, 20 << 20, 0, 1])
     memory([process])
     assert "12.0 MiB of what PyTorch's allocator had reserved were free when 12.0 MiB were " \
-        "wanted, but in pieces" in run_verb("memory", tmp_path / "data").stdout
+        "wanted, but in pieces, the largest of 8.0 MiB: try" in \
+        run_verb("memory", tmp_path / "data").stdout
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
+
+
+def test_tries_of_the_allocator(memory, run_verb, tmp_path):
+    """What CUDA refused to PyTorch's allocator is part of its own failure; others' refusals are
+    not; and a hole may be large enough, but not for this one."""
+    process = Process(pythonic=True)
+    process.get("linear", 1 << 40, 20 << 20, line=3)
+    process.tensor(1 << 40, 4 << 20, reserved=20 << 20, line=4)
+    process.get("linear", 0, 5 << 20, line=9, result=2)
+    process.tensor((1 << 40) + (4 << 20), 4 << 20, reserved=20 << 20, line=4)
+    process.get("linear", 0, 6 << 20, line=9, result=2, device=1)
+    process.get("linear", 0, 10 << 20, line=4, result=2)
+    process.get("linear", 0, 10 << 20, line=4, result=2)
+    process.raw(1, TYPES["tensor_oom"], [10 << 20, 8 << 20, 20 << 20, 0, 1])
+    found = memory([process])["out_of_memory"]
+    assert [(row["wanted_bytes"], row.get("largest_hole_bytes")) for row in found] == \
+        [(5 << 20, None), (6 << 20, None), (10 << 20, 12 << 20)]
+    assert "12.0 MiB in one piece, but kept for another stream" in \
+        run_verb("memory", tmp_path / "data").stdout
 
 
 WORDS = ("cudaMalloc", "cudaFree", "cudaMallocAsync", "cuMemCreate", "cuMemRelease", "cuMemMap",
@@ -317,8 +339,9 @@ WORDS = ("cudaMalloc", "cudaFree", "cudaMallocAsync", "cuMemCreate", "cuMemRelea
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_anything_is_read(seed, memory):
-    """Whatever numbers a file has: no sum is less than 0, and what is held has owners."""
+def test_anything_is_read(seed, memory, run_verb, tmp_path):
+    """Whatever numbers a file has: no sum is less than 0, what is held has owners, and a snapshot
+    is one."""
     dice = random.Random(seed)
     few = (0, 1, 2, 3, 4096, 1 << 21, 1 << 40, 2**63, 2**64 - 1, 2**64 - 4096)
     process = Process(pythonic=bool(seed))
@@ -344,6 +367,9 @@ def test_anything_is_read(seed, memory):
     for where in ("device", "host", "tensor"):
         assert sum(r["bytes"] for r in found["owners"] if r["where"] == where) == \
             sum(r["end_bytes"] for r in found["places"] if r["where"] == where)
+    run_verb("memory", tmp_path / "data", "-o", tmp_path / "x.pickle")
+    data = pickle.loads((tmp_path / "x.pickle").read_bytes())
+    assert any(data["device_traces"]) and data["segments"]
 
 
 BOUND_KIB = 40 << 10  # of addresses, code and libraries too
@@ -375,6 +401,9 @@ def test_memory_does_not_grow(events, collector, tmp_path):
     found = json.loads(done.stdout)
     assert {row["peak_bytes"] for row in found["places"]} == {301 * 4096, 301 * 512}
     assert {row["blocks"] for row in found["places"]} == {events // 4}
+    subprocess.run(["sh", "-c", f"ulimit -v {BOUND_KIB}; exec \"$@\"", "sh", collector, "memory",
+                    tmp_path / "0.gpuprof", "-o", tmp_path / "x.pickle"], check=True, timeout=200)
+    assert (tmp_path / "x.pickle").stat().st_size < 100 * events
 
 
 def test_first_screen(memory, run_verb, tmp_path):

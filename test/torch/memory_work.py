@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of many sizes on two devices, got and freed by two threads, and one that there is no room
 for. A hundred times it prints what PyTorch itself has counted, and queries a stream, which is
-recorded."""
+recorded. With an argument its allocator's segments go there, as JSON."""
 
+import json
+import os
+import pathlib
 import random
+import sys
 import threading
 
 import torch
@@ -41,3 +45,6 @@ try:
     torch.empty(1 << 50, dtype=torch.uint8, device="cuda:1")
 except torch.cuda.OutOfMemoryError:
     print("out of memory")
+if len(sys.argv) > 1:
+    pathlib.Path(sys.argv[1]).write_text(json.dumps(torch.cuda.memory_snapshot()), encoding="utf-8")
+    os._exit(0)  # before anything is freed

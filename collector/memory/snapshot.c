@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "error.h"
+
+#define USED_BYTES_FIRST 64
+
+void snapshot_release(struct snapshot *s)
+{
+    for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++) {
+        struct snapshot_device *d = s->devices[i];
+        if (!d)
+            continue;
+        spool_release(&d->items);
+        mappings_release(&d->segments);
+        free(d->used);
+        free(d);
+    }
+    ledger_layout_release(&s->layout);
+    ledger_release(&s->ledger);
+    memset(s->devices, 0, sizeof s->devices);
+}
+
+/* What nobody says the device of counts as the first one's. NULL: no memory, or one too many. */
+static struct snapshot_device *device_of(struct snapshot *s, uint32_t number, int *error)
+{
+    uint32_t place = number == LEDGER_NO_DEVICE ? 0 : number;
+    *error = 0;
+    if (place >= SNAPSHOT_DEVICES_MAX) {
+        s->left_out++;
+        return NULL;
+    }
+    if (!s->devices[place]) {
+        s->devices[place] = calloc(1, sizeof *s->devices[place]);
+        if (s->devices[place])
+            spool_init(&s->devices[place]->items, sizeof(struct snapshot_item));
+        else
+            *error = GPUPROF_NO_MEMORY;
+    }
+    return s->devices[place];
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+/* Its number, under which it is found by the blocks in it; 0: beyond what is followed. 0 or
+ * GPUPROF_NO_MEMORY. */
+static int add_segment(struct snapshot_device *d, uint64_t address, uint64_t bytes,
+                       uint32_t *number)
+{
+    *number = 0;
+    if (d->segment_count >= SNAPSHOT_SEGMENTS_MAX)
+        return 0;
+    if (d->segment_count + 1 >= 8 * d->used_bytes) {
+        uint32_t more = d->used_bytes ? d->used_bytes : USED_BYTES_FIRST;
+        uint8_t *used = realloc(d->used, d->used_bytes + more);
+        if (!used)
+            return GPUPROF_NO_MEMORY;
+        memset(used + d->used_bytes, 0, more);
+        d->used = used;
+        d->used_bytes += more;
+    }
+    *number = ++d->segment_count;
+    struct mapping segment = {.address = address, .bytes = bytes, .to = *number};
+    int error = mappings_add(&d->segments, &segment);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* The number of the segment that begins there and is there no more; 0: not known. */
+static uint32_t remove_segment(struct snapshot_device *d, uint64_t address)
+{
+    const struct mapping *found = mappings_find(&d->segments, address, 1);
+    uint32_t number = found && found->address == address ? found->to : 0;
+    if (number)
+        mappings_remove(&d->segments, found);
+    return number;
+}
+
+/* The segments in which the block lies, several where they are mapped, have one. False: it begins
+ * in none. */
+static bool use_segments(struct snapshot_device *d, const struct ledger_block *b)
+{
+    uint64_t at = b->address, end = b->address + b->bytes;
+    const struct mapping *found;
+    while (at < end && (found = mappings_find(&d->segments, at, 1))) {
+        d->used[found->to / 8] |= (uint8_t)(1u << found->to % 8);
+        at = found->address + found->bytes;
+    }
+    return at != b->address;
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static int note(struct snapshot_device *d, const struct ledger_block *b, uint64_t at_ns,
+                uint32_t segment, enum snapshot_action action)
+{
+    struct snapshot_item item = {.address = b->address,
+                                 .bytes = b->bytes,
+                                 .at_ns = at_ns,
+                                 .origin = b->owner,
+                                 .segment = segment,
+                                 .action = (uint8_t)action};
+    return spool_append(&d->items, &item);
+}
+
+static bool is_shown(const struct ledger_block *b)
+{
+    return !b->is_host && b->kind != LEDGER_ARRAY && b->kind != LEDGER_PHYSICAL;
+}
+
+/* In `row` stays the segment's number, or of a block whether it lies in one. */
+static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct snapshot *s = context;
+    int error;
+    struct snapshot_device *d = is_shown(b) ? device_of(s, b->device, &error) : NULL;
+    if (!d)
+        return is_shown(b) ? error : 0;
+    if (b->kind != LEDGER_TENSOR) {
+        error = add_segment(d, b->address, b->bytes, &b->row);
+        return error < 0 ? error : note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GOT);
+    }
+    b->row = use_segments(d, b);
+    d->has_blocks = true;
+    d->maps_blocks |=
+        b->row && mappings_find(&s->ledger.books.mappings[b->process->index], b->address, 1);
+    return note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GOT : SNAPSHOT_LONE_GOT);
+}
+
+static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct snapshot *s = context;
+    int error;
+    struct snapshot_device *d = is_shown(b) ? device_of(s, b->device, &error) : NULL;
+    if (!d)
+        return is_shown(b) ? error : 0;
+    if (b->kind == LEDGER_TENSOR)
+        return note(d, b, at_ns, 0, b->row ? SNAPSHOT_BLOCK_GONE : SNAPSHOT_LONE_GONE);
+    remove_segment(d, b->address);
+    return note(d, b, at_ns, b->row, SNAPSHOT_SEGMENT_GONE);
+}
+
+static int mapped(void *context, struct ledger_block *b, const struct mapping *where, bool is_there,
+                  uint64_t at_ns)
+{
+    struct snapshot *s = context;
+    struct ledger_block there = {
+        .address = where->address, .bytes = where->bytes, .owner = b->owner};
+    int error = 0;
+    struct snapshot_device *d = b->is_host ? NULL : device_of(s, b->device, &error);
+    uint32_t number = 0;
+    if (!d)
+        return error;
+    if (is_there)
+        error = add_segment(d, where->address, where->bytes, &number);
+    else
+        number = remove_segment(d, where->address);
+    return error < 0
+               ? error
+               : note(d, &there, at_ns, number, is_there ? SNAPSHOT_MAPPED : SNAPSHOT_UNMAPPED);
+}
+
+static int owner(void *context, const struct slice *slice, unsigned kind, uint32_t *number)
+{
+    struct snapshot *s = context;
+    return memory_origin_of(s->report, slice, kind, number);
+}
+
+static int failed(void *context, const struct ledger_block *wanted)
+{
+    struct snapshot *s = context;
+    int error = 0;
+    struct snapshot_device *d = wanted->is_host ? NULL : device_of(s, wanted->device, &error);
+    struct ledger_block b = *wanted;
+    if (!d)
+        return error;
+    b.address = d->free;
+    return note(d, &b, wanted->begin_ns, 0,
+                b.kind == LEDGER_TENSOR ? SNAPSHOT_OOM : SNAPSHOT_REFUSED);
+}
+
+static int left(void *context, const struct ledger_free *f)
+{
+    int error;
+    struct snapshot_device *d = device_of(context, f->device, &error);
+    if (d)
+        d->free = f->free;
+    return error;
+}
+
+int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
+{
+    const struct ledger_user user = {.context = s,
+                                     .got = got,
+                                     .gone = gone,
+                                     .mapped = mapped,
+                                     .owner = owner,
+                                     .failed = failed,
+                                     .left = left};
+    *s = (struct snapshot){.report = m, .process = process};
+    int error = ledger_init(&s->ledger, &m->walk, &user);
+    if (error == 0) {
+        struct consumer consumers[] = {ledger_consumer(&s->ledger)};
+        consumers[0].needs |= WALK_OPS;
+        error = walk_run(&m->walk, process, consumers, 1);
+        if (error < 0)
+            return error;
+        error = ledger_layout_make(&s->layout, &s->ledger.books, process);
+    }
+    if (error < 0)
+        message("memory: %s", gpuprof_error_text(error));
+    return error;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What became of a process's memory, as PyTorch's snapshots have it (torch.cuda.memory._snapshot):
+ * what its viewer at pytorch.org/memory_viz and torch.cuda._memory_viz open. Segments are what CUDA
+ * gave, blocks those of PyTorch's allocator; where it has put none, a segment is its own block.
+ * Memory of the host and arrays are left out.
+ *
+ * Memory: 1 bit a segment, up to SNAPSHOT_SEGMENTS_MAX of a device, beside what the ledger takes;
+ * 40 bytes for each thing that happened lie in a file without a name (spool.h) until all is known.
+ */
+#ifndef GPUPROF_COLLECTOR_SNAPSHOT_H
+#define GPUPROF_COLLECTOR_SNAPSHOT_H
+
+#include "base/spool.h"
+#include "memory/memory_report.h"
+#include "model/call_tree.h"
+#include "model/ledger_layout.h"
+#include "output/output.h"
+
+#define SNAPSHOT_DEVICES_MAX  64         /* further ones are left out, and counted */
+#define SNAPSHOT_SEGMENTS_MAX (1u << 26) /* of which is known whether blocks lie in them */
+
+/* As PyTorch has them, with a block of CUDA's or of PyTorch's. */
+enum snapshot_action {
+    SNAPSHOT_SEGMENT_GOT,
+    SNAPSHOT_SEGMENT_GONE,
+    SNAPSHOT_MAPPED,
+    SNAPSHOT_UNMAPPED,
+    SNAPSHOT_BLOCK_GOT,
+    SNAPSHOT_BLOCK_GONE,
+    SNAPSHOT_LONE_GOT, /* a block in no segment, which then is its own */
+    SNAPSHOT_LONE_GONE,
+    SNAPSHOT_OOM,
+    SNAPSHOT_REFUSED /* by CUDA: where PyTorch allocates, it tries otherwise then */
+};
+
+struct snapshot_item {
+    uint64_t address; /* of an OOM: bytes that are free, as far as the program knew; else 0 */
+    uint64_t bytes;
+    uint64_t at_ns;
+    uint32_t origin;
+    uint32_t segment; /* its number, from 1 on; 0: not known */
+    uint8_t action;
+};
+
+struct snapshot_device {
+    struct spool items;
+    struct mappings segments; /* that are there now; each leads to its number */
+    uint32_t segment_count;
+    uint8_t *used; /* owned: bits by number, has any block been in it? */
+    uint32_t used_bytes;
+    bool has_blocks;  /* PyTorch's */
+    bool maps_blocks; /* some lie in mapped memory: then all that is mapped is for blocks */
+    uint64_t free;    /* as the program was told last; 0: it was not */
+};
+
+struct snapshot {
+    struct memory_report *report;
+    const struct process *process;
+    struct ledger ledger;
+    struct ledger_layout layout;                           /* at the end */
+    struct snapshot_device *devices[SNAPSHOT_DEVICES_MAX]; /* owned, by number; NULL: nothing */
+    uint64_t left_out; /* things that happened on devices beyond the maximum */
+};
+
+/*
+ * Goes through the events of `process`, after memory_report_learn. 0, or an error after one line on
+ * stderr; snapshot_release in both cases.
+ */
+int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process);
+void snapshot_release(struct snapshot *s);
+
+/* (snapshot_write.c) Its pickle; `tree` (NULL: there are no stacks) has the frames. 0 or an error.
+ */
+int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out);
+
+/* (snapshot_verb.c) A file for each process that got memory: `output`, or, of several, with rank_N
+ * or pid_N in the name. */
+enum exit_code snapshot_files(struct recording *rec, const struct options *options);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot as a pickle. Keys, frames and lists of frames stand in it once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "error.h"
+#include "memory/pickle.h"
+#include "memory/snapshot.h"
+#include "model/call_tree.h"
+
+#define NS_PER_US       1000
+#define SMALL_BYTES_MAX (2u << 20) /* of a segment of PyTorch's for small blocks */
+
+/* Texts that come again and again. */
+#define TEXTS(ROW)                                                                                 \
+    ROW(action)                                                                                    \
+    ROW(addr)                                                                                      \
+    ROW(device_free)                                                                               \
+    ROW(size)                                                                                      \
+    ROW(stream)                                                                                    \
+    ROW(time_us)                                                                                   \
+    ROW(frames)                                                                                    \
+    ROW(name)                                                                                      \
+    ROW(filename)                                                                                  \
+    ROW(line)                                                                                      \
+    ROW(alloc)                                                                                     \
+    ROW(free_requested)                                                                            \
+    ROW(free_completed)                                                                            \
+    ROW(segment_alloc)                                                                             \
+    ROW(segment_free)                                                                              \
+    ROW(segment_map)                                                                               \
+    ROW(segment_unmap)                                                                             \
+    ROW(oom)                                                                                       \
+    ROW(snapshot)                                                                                  \
+    ROW(address)                                                                                   \
+    ROW(requested_size)                                                                            \
+    ROW(state)                                                                                     \
+    ROW(active_allocated)                                                                          \
+    ROW(inactive)                                                                                  \
+    ROW(device)                                                                                    \
+    ROW(total_size)                                                                                \
+    ROW(allocated_size)                                                                            \
+    ROW(active_size)                                                                               \
+    ROW(segment_type)                                                                              \
+    ROW(small)                                                                                     \
+    ROW(large)                                                                                     \
+    ROW(segment_pool_id)                                                                           \
+    ROW(is_expandable)                                                                             \
+    ROW(blocks)
+
+#define NUMBER(word) TEXT_##word,
+enum text { TEXTS(NUMBER) TEXT_COUNT };
+#undef NUMBER
+#define WORD(word) #word,
+static const char *const texts[TEXT_COUNT] = {TEXTS(WORD)};
+#undef WORD
+#undef TEXTS
+
+struct writing {
+    struct snapshot *snapshot;
+    struct call_tree *tree;
+    struct pickle pickle;
+    uint32_t texts[TEXT_COUNT]; /* what they are remembered as; 0: not yet written */
+    uint32_t *frames;           /* owned, by number of the shown frame: likewise */
+    uint32_t frame_count;
+    uint32_t *lists;    /* owned, by origin: of its frames, likewise */
+    uint64_t allocated; /* of the device whose events are written, so far */
+    int error;
+};
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static void put(struct writing *w, enum text text)
+{
+    if (w->texts[text]) {
+        pickle_again(&w->pickle, w->texts[text]);
+        return;
+    }
+    pickle_text(&w->pickle, texts[text]);
+    w->texts[text] = pickle_remember(&w->pickle);
+}
+
+static void put_clean(struct writing *w, const char *text)
+{
+    char *clean = json_line(text);
+    pickle_text(&w->pickle, clean ? clean : "");
+    w->error = clean ? w->error : GPUPROF_NO_MEMORY;
+    free(clean);
+}
+
+static void put_frame(struct writing *w, const char *name, const char *file, uint64_t line)
+{
+    pickle_open_dict(&w->pickle);
+    put(w, TEXT_name);
+    put_clean(w, name);
+    put(w, TEXT_filename);
+    put_clean(w, file);
+    put(w, TEXT_line);
+    pickle_number(&w->pickle, line);
+    pickle_close(&w->pickle);
+}
+
+/* A number without a line is an offset, which the label has. */
+static void put_shown(struct writing *w, uint32_t number)
+{
+    const struct shown_frame *f = shown_frame_of(&w->tree->frames, number);
+    if (number >= w->frame_count) {
+        uint32_t count = 2 * number + 64;
+        uint32_t *frames = realloc(w->frames, count * sizeof *frames);
+        if (!frames) {
+            w->error = GPUPROF_NO_MEMORY;
+            return;
+        }
+        memset(frames + w->frame_count, 0, (count - w->frame_count) * sizeof *frames);
+        w->frames = frames;
+        w->frame_count = count;
+    }
+    if (w->frames[number]) {
+        pickle_again(&w->pickle, w->frames[number]);
+        return;
+    }
+    put_frame(w, f->name ? f->name->shown : f->label,
+              f->file     ? f->file->raw
+              : f->module ? f->module->raw
+                          : "",
+              f->file ? f->line : 0);
+    w->frames[number] = pickle_remember(&w->pickle);
+}
+
+static void put_stack(struct writing *w, const struct memory_origin *o)
+{
+    uint32_t node = 0;
+    if (o->function)
+        put_frame(w, o->function->name, "", 0);
+    int error = w->tree ? call_tree_stack(w->tree, 0, o->process, o->stack, NULL, &node) : 0;
+    w->error = error < 0 ? error : w->error;
+    for (; node; node = call_tree_node(w->tree, node)->parent)
+        if (call_tree_node(w->tree, node)->frame)
+            put_shown(w, call_tree_node(w->tree, node)->frame);
+}
+
+/* Who got it, the innermost first. */
+static void put_frames(struct writing *w, uint32_t origin)
+{
+    struct memory_report *m = w->snapshot->report;
+    put(w, TEXT_frames);
+    if (w->lists[origin]) {
+        pickle_again(&w->pickle, w->lists[origin]);
+        return;
+    }
+    pickle_open_list(&w->pickle);
+    if (m->origins[origin].by == MEMORY_BY_STACK && origin) {
+        put_stack(w, &m->origins[origin]);
+    } else {
+        char *text = memory_origin_text(m, origin, NULL);
+        put_frame(w, text ? text : "", "", 0);
+        w->error = text ? w->error : GPUPROF_NO_MEMORY;
+        free(text);
+    }
+    pickle_close(&w->pickle);
+    w->lists[origin] = pickle_remember(&w->pickle);
+}
+
+/* ---- what happened --------------------------------------------------------------------------- */
+
+static void put_number(struct writing *w, enum text key, uint64_t number)
+{
+    put(w, key);
+    pickle_number(&w->pickle, number);
+}
+
+static void put_text(struct writing *w, enum text key, enum text value)
+{
+    put(w, key);
+    put(w, value);
+}
+
+static void put_event(struct writing *w, enum text action, const struct snapshot_item *item)
+{
+    pickle_open_dict(&w->pickle);
+    put_text(w, TEXT_action, action);
+    put_number(w, action == TEXT_oom ? TEXT_device_free : TEXT_addr, item->address);
+    put_number(w, TEXT_size, item->bytes);
+    put_number(w, TEXT_stream, 0);
+    put_number(w, TEXT_time_us, item->at_ns / NS_PER_US);
+    put_frames(w, item->origin);
+    pickle_close(&w->pickle);
+    w->allocated += action == TEXT_alloc ? item->bytes : 0;
+    w->allocated -= action == TEXT_free_completed ? item->bytes : 0;
+}
+
+/* As PyTorch does it: a block that no other stream uses is free as soon as that is wanted. */
+static void put_free(struct writing *w, const struct snapshot_item *item)
+{
+    put_event(w, TEXT_free_requested, item);
+    put_event(w, TEXT_free_completed, item);
+}
+
+static bool is_used(const struct snapshot_device *d, uint32_t segment)
+{
+    return segment && d->used[segment / 8] >> segment % 8 & 1;
+}
+
+static void put_item(struct writing *w, const struct snapshot_device *d,
+                     const struct snapshot_item *item)
+{
+    bool is_mapped = item->action == SNAPSHOT_MAPPED || item->action == SNAPSHOT_UNMAPPED;
+    bool is_own_block = is_mapped ? !d->maps_blocks : !is_used(d, item->segment);
+    switch ((enum snapshot_action)item->action) {
+    case SNAPSHOT_SEGMENT_GOT:
+    case SNAPSHOT_MAPPED:
+    case SNAPSHOT_LONE_GOT:
+        put_event(w, is_mapped ? TEXT_segment_map : TEXT_segment_alloc, item);
+        if (is_own_block)
+            put_event(w, TEXT_alloc, item);
+        break;
+    case SNAPSHOT_SEGMENT_GONE:
+    case SNAPSHOT_UNMAPPED:
+    case SNAPSHOT_LONE_GONE:
+        if (is_own_block)
+            put_free(w, item);
+        put_event(w, is_mapped ? TEXT_segment_unmap : TEXT_segment_free, item);
+        break;
+    case SNAPSHOT_BLOCK_GOT: put_event(w, TEXT_alloc, item); break;
+    case SNAPSHOT_BLOCK_GONE: put_free(w, item); break;
+    case SNAPSHOT_REFUSED:
+        if (d->has_blocks)
+            break;
+        /* fall through */
+    case SNAPSHOT_OOM: put_event(w, TEXT_oom, item); break;
+    }
+}
+
+static uint32_t device_place(uint32_t device)
+{
+    return device == LEDGER_NO_DEVICE ? 0 : device;
+}
+
+/* When it was made: at the end. */
+static void put_made(struct writing *w)
+{
+    const struct memory_report *m = w->snapshot->report;
+    uint64_t end_ns = m->spans[2 * w->snapshot->process->index + 1];
+    pickle_open_dict(&w->pickle);
+    put_text(w, TEXT_action, TEXT_snapshot);
+    put_number(w, TEXT_addr, 0);
+    put_number(w, TEXT_size, w->allocated);
+    put_number(w, TEXT_stream, 0);
+    put_number(w, TEXT_time_us, end_ns / NS_PER_US);
+    put(w, TEXT_frames);
+    pickle_open_list(&w->pickle);
+    pickle_close(&w->pickle);
+    pickle_close(&w->pickle);
+}
+
+static void put_device(struct writing *w, struct snapshot_device *d)
+{
+    int error = 0;
+    w->allocated = 0;
+    pickle_open_list(&w->pickle);
+    for (uint64_t i = 0; d && w->error == 0 && i < d->items.count; i++) {
+        const struct snapshot_item *item = spool_at(&d->items, i, false, &error);
+        if (item)
+            put_item(w, d, item);
+        w->error = item ? w->error : error;
+    }
+    if (d)
+        put_made(w);
+    pickle_close(&w->pickle);
+}
+
+static void put_devices(struct writing *w)
+{
+    unsigned count = SNAPSHOT_DEVICES_MAX;
+    while (count && !w->snapshot->devices[count - 1])
+        count--;
+    pickle_text(&w->pickle, "device_traces");
+    pickle_open_list(&w->pickle);
+    for (unsigned i = 0; i < count; i++)
+        put_device(w, w->snapshot->devices[i]);
+    pickle_close(&w->pickle);
+}
+
+/* ---- what is there at the end ---------------------------------------------------------------- */
+
+static void put_block(struct writing *w, uint64_t address, uint64_t bytes, const uint32_t *origin)
+{
+    pickle_open_dict(&w->pickle);
+    put_number(w, TEXT_address, address);
+    put_number(w, TEXT_size, bytes);
+    put_number(w, TEXT_requested_size, origin ? bytes : 0);
+    put_text(w, TEXT_state, origin ? TEXT_active_allocated : TEXT_inactive);
+    if (origin)
+        put_frames(w, *origin);
+    pickle_close(&w->pickle);
+}
+
+static uint32_t origin_of(const struct writing *w, const struct layout_range *range)
+{
+    return w->snapshot->ledger.books.blocks[range->place].owner;
+}
+
+/* Has a block ever been in it? */
+static bool was_used(const struct writing *w, const struct layout_range *s)
+{
+    const struct snapshot_device *d = w->snapshot->devices[device_place(s->device)];
+    const struct mapping *found = mappings_find(&d->segments, s->address, 1);
+    return s->is_mapped ? d->maps_blocks : is_used(d, found ? found->to : 0);
+}
+
+/* The blocks of a segment, and what is between them; the bytes that are held. */
+static uint64_t put_blocks(struct writing *w, const struct layout_range *s, bool writes)
+{
+    const struct ledger_layout *layout = &w->snapshot->layout;
+    uint64_t at = s->address, end = s->address + s->bytes, held = 0;
+    uint32_t origin;
+    for (uint32_t i = layout_tensor_from(layout, at); i < layout->tensor_count; i++) {
+        const struct layout_range *t = &layout->tensors[i];
+        if (t->address < at || !layout_has(s, t))
+            break;
+        if (writes && t->address > at)
+            put_block(w, at, t->address - at, NULL);
+        origin = origin_of(w, t);
+        if (writes)
+            put_block(w, t->address, t->bytes, &origin);
+        held += t->bytes;
+        at = t->address + t->bytes;
+    }
+    bool is_own_block = at == s->address && !was_used(w, s);
+    origin = origin_of(w, s);
+    if (writes && at < end)
+        put_block(w, at, end - at, is_own_block ? &origin : NULL);
+    return is_own_block ? s->bytes : held;
+}
+
+static void put_segment(struct writing *w, const struct layout_range *s)
+{
+    uint32_t device = device_place(s->device);
+    if (device >= SNAPSHOT_DEVICES_MAX || !w->snapshot->devices[device])
+        return;
+    uint64_t held = put_blocks(w, s, false);
+    pickle_open_dict(&w->pickle);
+    put_number(w, TEXT_device, device);
+    put_number(w, TEXT_address, s->address);
+    put_number(w, TEXT_total_size, s->bytes);
+    put_number(w, TEXT_allocated_size, held);
+    put_number(w, TEXT_active_size, held);
+    put_number(w, TEXT_requested_size, held);
+    put_number(w, TEXT_stream, 0);
+    put_text(w, TEXT_segment_type, s->bytes <= SMALL_BYTES_MAX ? TEXT_small : TEXT_large);
+    put(w, TEXT_segment_pool_id);
+    pickle_pair(&w->pickle, 0, 0);
+    put(w, TEXT_is_expandable);
+    pickle_bool(&w->pickle, s->is_mapped);
+    put_frames(w, origin_of(w, s));
+    put(w, TEXT_blocks);
+    pickle_open_list(&w->pickle);
+    put_blocks(w, s, true);
+    pickle_close(&w->pickle);
+    pickle_close(&w->pickle);
+}
+
+/* Segments, and blocks that lie in none: each is one. */
+static void put_segments(struct writing *w)
+{
+    const struct ledger_layout *layout = &w->snapshot->layout;
+    uint32_t tensor = 0;
+    pickle_text(&w->pickle, "segments");
+    pickle_open_list(&w->pickle);
+    for (uint32_t i = 0; w->error == 0 && i <= layout->segment_count; i++) {
+        const struct layout_range *s = i < layout->segment_count ? &layout->segments[i] : NULL;
+        for (; tensor < layout->tensor_count; tensor++) {
+            const struct layout_range *t = &layout->tensors[tensor];
+            if (s && t->address >= s->address + s->bytes)
+                break;
+            if (!s || t->address < s->address || !layout_has(s, t))
+                put_segment(w, t);
+        }
+        if (s)
+            put_segment(w, s);
+    }
+    pickle_close(&w->pickle);
+}
+
+int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out)
+{
+    struct writing w = {.snapshot = s, .tree = tree};
+    w.lists = calloc(s->report->origin_count, sizeof *w.lists);
+    if (!w.lists)
+        return GPUPROF_NO_MEMORY;
+    pickle_begin(&w.pickle, out);
+    pickle_open_dict(&w.pickle);
+    put_devices(&w);
+    put_segments(&w);
+    pickle_text(&w.pickle, "allocator_settings");
+    pickle_open_dict(&w.pickle);
+    pickle_close(&w.pickle);
+    pickle_text(&w.pickle, "external_annotations");
+    pickle_open_list(&w.pickle);
+    pickle_close(&w.pickle);
+    pickle_close(&w.pickle);
+    pickle_end(&w.pickle);
+    free(w.frames);
+    free(w.lists);
+    return w.error;
+}
