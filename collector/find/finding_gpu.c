@@ -37,6 +37,7 @@ struct late_sum {
     uint32_t kind;
     uint32_t device;
     uint32_t where;
+    uint32_t count;
 };
 
 /* Of the places: their first words, which no process has. */
@@ -168,8 +169,9 @@ static bool is_pageable(uint64_t source, uint64_t destination)
     return source == MEMORY_PAGEABLE || destination == MEMORY_PAGEABLE;
 }
 
-/* Did its device get the same bytes before, by another call? */
-static int is_repeated(struct finding_gpu *g, const struct event *e, bool *is)
+/* Did its device get the same bytes before, by another call? The first call most often is the slow
+ * one, with a stack: where nothing is known of the others their place is its. */
+static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *where, bool *is)
 {
     const struct record *r = e->record;
     uint32_t process = e->process->index;
@@ -177,9 +179,13 @@ static int is_repeated(struct finding_gpu *g, const struct event *e, bool *is)
                       record_arg(r, COPY_BYTES),
                       contents_hash(&g->walk->survey.contents, process, r->correlation)};
     uint64_t first = key.c ? key_map_get(&g->uploads, key) : 0;
-    *is = first && first != r->correlation;
-    return key.c && !first ? key_map_set_anew(&g->uploads, key, r->correlation, FOUND_UPLOADS_MAX)
-                           : 0;
+    *is = first && (uint32_t)first != r->correlation;
+    if (*is && !*where)
+        *where = (uint32_t)(first >> 32);
+    return key.c && !first
+               ? key_map_set_anew(&g->uploads, key, (uint64_t)*where << 32 | r->correlation,
+                                  FOUND_UPLOADS_MAX)
+               : 0;
 }
 
 /* Of a copy between host and device that could be quicker, run beside kernels, or be left out. */
@@ -200,14 +206,25 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
+static int add_counted(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
+                       uint32_t where, uint32_t count, uint64_t ns, uint64_t at_ns)
+{
+    if (!(where & WORK_PLACE_LATE))
+        return finding_sums_add(g->sums, kind, device, what, where, count, ns, at_ns);
+    const struct late_sum late = {.what = what,
+                                  .ns = ns,
+                                  .begin_ns = at_ns,
+                                  .kind = kind,
+                                  .device = device,
+                                  .where = where,
+                                  .count = count};
+    return spool_append(&g->late, &late);
+}
+
 static int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
                    uint32_t where, uint64_t ns, uint64_t at_ns)
 {
-    if (!(where & WORK_PLACE_LATE))
-        return finding_sums_add(g->sums, kind, device, what, where, ns, at_ns);
-    const struct late_sum late = {
-        .what = what, .ns = ns, .begin_ns = at_ns, .kind = kind, .device = device, .where = where};
-    return spool_append(&g->late, &late);
+    return add_counted(g, kind, device, what, where, 1, ns, at_ns);
 }
 
 static int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
@@ -239,12 +256,15 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
                                       .end_ns = part->end_ns,
                                       .kind = FINDING_EXPOSED_COMMUNICATION,
                                       .device = o->device,
-                                      .where = part->where};
+                                      .where = part->where,
+                                      .count = 1};
         return spool_append(&o->gpu->late, &late);
     }
-    if (what & WHAT_REPEATED)
-        return charge(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, part->alone_ns,
-                      part->begin_ns);
+    if (what & WHAT_REPEATED) { /* counted already: one that a kernel hides is one too many, too */
+        o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
+        return add_counted(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, 0,
+                           part->alone_ns, part->begin_ns);
+    }
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
         return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
                       part->begin_ns);
@@ -385,10 +405,13 @@ static int take_or_wait(struct finding_gpu *g, const struct event *e, uint32_t s
                            .where = where,
                            .type = r->type};
     bool is_again = false;
-    int error = r->type == RECORD_COPY ? is_repeated(g, e, &is_again) : 0;
+    int error = r->type == RECORD_COPY ? is_repeated(g, e, &w.where, &is_again) : 0;
+    w.what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
+    if (error == 0 && w.what & WHAT_REPEATED)
+        error = add_counted(g, FINDING_REPEATED_UPLOAD, g->streams[stream].device, w.what, w.where,
+                            1, 0, e->begin_ns);
     if (error < 0)
         return error;
-    w.what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
     if (!g->waiting_count && r->type != RECORD_KERNEL)
         return take_work(g, &w, 0);
     g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
@@ -472,9 +495,9 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
         error = work_places_known(&g->wheres, &where);
         if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
             error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
-        if (error == 0 && late->ns > waited_ns)
+        if (error == 0 && (late->ns > waited_ns || !late->end_ns))
             error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
-                                     late->ns - waited_ns, late->begin_ns);
+                                     late->count, late->ns - waited_ns, late->begin_ns);
     }
     return error;
 }

@@ -85,7 +85,7 @@ struct finding_gpu {
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
     uint32_t device_capacity;
-    struct key_map uploads; /* (process and device, bytes, hash) -> id of the call that was first */
+    struct key_map uploads; /* (process and device, bytes, hash) -> who was first, and where */
     struct found_stream *streams;
     uint32_t stream_count;
     uint32_t stream_capacity;

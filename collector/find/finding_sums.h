@@ -47,9 +47,10 @@ void finding_sums_release(struct finding_sums *s);
 int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
                       uint32_t where, uint32_t *recent, uint32_t *place);
 
-/* One more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
+/* `count` more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
 static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device,
-                                   uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
+                                   uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
+                                   uint64_t at_ns)
 {
     uint32_t *recent =
         &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
@@ -64,12 +65,12 @@ static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32
             return error;
         row = &s->rows[place - 1];
     }
-    row->count++;
-    row->ns += ns;
-    if (ns > row->longest_ns || row->count == 1) {
+    if (ns > row->longest_ns || row->count == 0) {
         row->longest_ns = ns;
         row->at_ns = at_ns;
     }
+    row->count += count;
+    row->ns += ns;
     return 0;
 }
 

@@ -66,11 +66,11 @@ class Job:
         self.now = max(self.now, begin + ns)
 
     def copy(self, ns, memory=PAGEABLE, kind=TO_DEVICE, is_async=True, stream=7, at=None,
-             content=0):
-        begin, call = self.begin(at), 0
+             content=0, call=0):
+        begin = self.begin(at)
         if content:
             self.uploads += 1
-            call = UPLOADS + self.uploads
+            call = call or UPLOADS + self.uploads
             self.add(TYPES["content"], MAIN, begin - 1, correlation=call, args=(content, 4096))
         memories = {TO_DEVICE: (memory, ON_DEVICE), TO_HOST: (ON_DEVICE, memory)}[kind]
         self.add(TYPES["copy"], DEVICE, begin, ns, call, 0, (0, 1, stream, kind, *memories, 4096,

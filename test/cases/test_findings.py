@@ -367,6 +367,33 @@ def test_where_is_not_known(found):
     assert row["where"] == row["evidence"][0]["where"] == "forward"
 
 
+@pytest.mark.parametrize("known", (("prepare", None), ("prepare", "train"), (None, "train")))
+def test_where_of_repeated_uploads(found, known):
+    """Of calls without a place it is that of the first upload; each copy counts, a hidden one too.
+    """
+    job = Job()
+    for i in range(6):
+        place = known[i > 0]
+        at = job.now
+        if place:
+            job.add(TYPES["push"], MAIN, at, args=[0] * 6, text=place)
+        call = job.call("cudaMemcpyAsync", at=at + 1)
+        if place:
+            job.add(TYPES["pop"], MAIN, at + US, args=[0])
+        job.now += US
+        if i == 3:  # beside a kernel
+            job.kernel(PLAIN, 100 * MS, stream=8, at=job.now - 100)
+            job.copy(50 * MS, PINNED, at=job.now - 99 * MS, content=0x5eed, call=call)
+        else:
+            job.copy(50 * MS, PINNED, content=0x5eed, call=call)
+        job.kernel(PLAIN, MS)
+    row, = found(job)
+    assert row["id"] == "repeated-upload" and row["ns"] == pytest.approx(200 * MS, rel=0.001)
+    evidence, = row["evidence"]
+    assert evidence["count"] == 5 and evidence["longest_ns"] == 50 * MS
+    assert row["where"] == evidence["where"] == (known[1] or known[0])
+
+
 # ---- what is said ------------------------------------------------------------------------------
 
 def test_the_worst_device(found):
