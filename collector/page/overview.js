@@ -70,8 +70,8 @@ function drawFindings(box) {
                     f.next && el("code", {class: "next"}, f.next))))));
 }
 
-/* Idle time by cause, and of each the place that has most of it. */
-function drawIdle(box, idle) {
+/* Idle time by cause, as a share of all time, and of each the place that has most of it. */
+function drawIdle(box, whole) {
   const causes = new Map();
   for (const row of rowsOf("idle")) {
     const cause = causes.get(row.cause) || {ns: 0, place: row};
@@ -86,7 +86,7 @@ function drawIdle(box, idle) {
           el("div", {class: "bar thin", "aria-hidden": "true"},
             el("span", {class: "c-accent", style: {width: 100 * ns / most + "%"}})),
           el("b", {class: "number"}, time(ns)),
-          el("span", {class: "number soft"}, percent(ns / idle)),
+          el("span", {class: "number soft"}, percent(ns / whole)),
           el("span", {class: "where", title: where}, where));
   add(box, el("h3", {}, "Why they were idle"),
     el("ul", {class: "causes"},
@@ -137,5 +137,5 @@ sections.overview = (box, o) => {
   add(box, el("dl", {class: "facts"}, facts.filter(Boolean).map(([name,
     value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
   drawFindings(box);
-  drawIdle(box, parts[3][2]);
+  drawIdle(box, whole);
 };

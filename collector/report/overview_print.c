@@ -179,15 +179,27 @@ static void print_bar(struct screen *s, const struct overview *o)
     line(s, "", NULL, "[%s] %u x %s", bar, o->devices, o->device ? o->device : "GPU");
 }
 
-/* The largest of the places: in all processes, by cause. */
+/* The largest of the places: in all processes, by cause. Shares are of all time, as those of the
+ * line above and of findings are: of two bases nobody could tell which one a number is of. */
 static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
     unsigned count = s->is_short ? 2 : CAUSES_SHOWN;
     for (uint32_t i = 0; i < d->total_count && i < count; i++)
         line(s, i ? "" : "idle", d->totals[i].place ? d->totals[i].place : "?",
-             "%5.1f%%  %10s  %-13s  ", percent(d->totals[i].ns, d->idle_ns),
+             "%5.1f%%  %10s  %-13s  ", percent(d->totals[i].ns, d->window_ns),
              time_text(time, d->totals[i].ns), idle_cause_words[d->totals[i].cause]);
+}
+
+/* Did a kill take the work of launches, of which CUPTI had handed over none? */
+static bool was_killed_too_soon(const struct report *r)
+{
+    bool is_killed = false;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        const struct process *p = r->rec->processes[i];
+        is_killed |= !p->losses.running && (!p->end_reason || p->end_reason == END_KILLED);
+    }
+    return is_killed && r->losses.gpu_missing;
 }
 
 /* Why rows of devices are missing in some processes, or all; in one line. */
@@ -197,11 +209,12 @@ static void print_absence(struct screen *s, const struct report *r)
     const char *rows = recording_gpu_rows(r->rec);
     bool has_gpu = recording_has_gpu(r->rec);
     unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
-    if (!has_gpu) {
-        bool is_absent = strncmp(rows, "absent", 6) == 0;
-        line(s, "GPU", NULL, "%s%s", is_absent ? "rows " : "no work recorded",
-             is_absent ? rows : "");
-    }
+    if (!has_gpu && strncmp(rows, "absent", 6) == 0)
+        line(s, "GPU", NULL, "rows %s", rows);
+    else if (!has_gpu && was_killed_too_soon(r))
+        line(s, "GPU", NULL, "killed before CUPTI handed over any work (run --gpu-flush=50ms)");
+    else if (!has_gpu)
+        line(s, "GPU", NULL, "no work recorded");
     for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
         char *text = absence_text(&found[i], r->rec, "rows");
         line(s, "GPU", NULL, "%s", text ? text : "?");

@@ -211,6 +211,8 @@ def test_killed_before_any_record_came(run, run_collector, tmp_path, count):
     for _ in range(2):  # the second time recovered
         report = run_collector("report", "--format=json", tmp_path / "out")
         assert json.loads(report.stdout)["losses"].get("gpu_missing", 0) == missing
+        screen = run_collector("report", tmp_path / "out").stdout.partition("\n\n")[0]
+        assert ("  GPU        killed before CUPTI" in screen) == (missing == count), screen
         merged = run_collector("merge", "--strict", tmp_path / "out")
         assert merged.returncode == (3 if missing else 0)
         assert run_collector("recover", tmp_path / "out").returncode == 0

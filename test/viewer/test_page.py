@@ -134,6 +134,8 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
     shown = [percent(parts[key] / parts["window_ns"])
              for key in ("compute_ns", "communication_ns", "copies_ns", "idle_ns") if parts[key]]
     assert page.texts("#overview .legend b") == shown
+    why = sum(float(share.strip("%<\u2009 ")) for share in page.texts(".causes .soft"))
+    assert abs(why - 100 * parts["idle_ns"] / parts["window_ns"]) < 0.5
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
     assert (facts["Processes"], facts["GPUs"], facts["Steps"]) == ("2", "2", "12")
     assert facts["Median step"] == "100 \u00b5s" and facts["Kernels"] == "24"
