@@ -17,6 +17,7 @@
 #ifndef GPUPROF_FORMATS_RECORD_H
 #define GPUPROF_FORMATS_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,6 +72,12 @@ struct counter_info {
     int loss; /* 1: not zero means that something is missing */
     const char *meaning;
 };
+
+/* Is it described by a function, whose number its code is? */
+static inline bool record_has_function(unsigned type)
+{
+    return type == RECORD_CALL || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END;
+}
 
 /* What a record is in a trace. */
 enum event_shows { EVENT_FACT, EVENT_SHOWN, EVENT_WORK };

@@ -6,6 +6,7 @@
 
 #include "argument_kind.h"
 #include "record/gpu_record.h"
+#include "record/library_text.h"
 
 static void print_number(uint64_t value, FILE *out)
 {
@@ -50,7 +51,7 @@ static void print_word(const char *word, uint64_t value, FILE *out)
 {
     static const char *const others[] = {"unknown", "Unknown", "Sync", "Overhead"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(word, others[i]) == 0) {
+        if (!word || strcmp(word, others[i]) == 0) {
             print_number(value, out);
             return;
         }
@@ -71,6 +72,9 @@ PRINTER_OF_WORDS(memory_operation)
 PRINTER_OF_WORDS(pool_operation)
 PRINTER_OF_WORDS(payload_type)
 PRINTER_OF_WORDS(label_kind)
+PRINTER_OF_WORDS(cuda_type)
+PRINTER_OF_WORDS(compute_type)
+PRINTER_OF_WORDS(transpose)
 
 void argument_print(unsigned kind, uint64_t value, FILE *out)
 {

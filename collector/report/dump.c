@@ -171,7 +171,8 @@ static void print_call(struct dump *d, const struct record *r)
     const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
         d->met->unknown_functions++;
-    print_name("call ", f ? f->symbol : "?", "", out);
+    fputs(event_info(r->type)->name, out);
+    print_name(" ", f ? f->symbol : "?", "", out);
     fprintf(out, " begin=%llu dur=%llu result=%d", (unsigned long long)r->begin,
             (unsigned long long)r->duration, r->result);
     const char *error = f && r->result ? api_error_name(f->domain, r->result) : NULL;
@@ -231,7 +232,7 @@ static void print_other(const struct dump *d, const struct record *r)
 static void print_record(struct dump *d, const struct record *r, const struct thread *thread)
 {
     FILE *out = d->text;
-    if (r->type == RECORD_CALL)
+    if (record_has_function(r->type))
         print_call(d, r);
     else
         print_other(d, r);

@@ -12,6 +12,9 @@
     enum { ARG_COUNT_##id = 0 __VA_ARGS__ };                                                       \
     _Static_assert(ARG_COUNT_##id <= API_ARGS_MAX, #id ": more than API_ARGS_MAX arguments");
 #define API_VARIANT API
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
+    enum { ARG_COUNT_##symbol = 0 __VA_ARGS__ };                                                   \
+    _Static_assert(ARG_COUNT_##symbol <= LIBRARY_ARGS_MAX, #symbol ": too many arguments");
 #include "api/api.def"
 #undef I
 #undef O
@@ -25,6 +28,9 @@
      API_CAPTURE_OF_##does, API_MEMORY_OF_##does, FLAGS_OF proc == API_PER_THREAD, ARG_COUNT_##id, \
      {__VA_ARGS__}},
 #define API_VARIANT API
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...) \
+    {#symbol, #name, API_##domain, API_DOES_##does, API_CLASS_OF_##does, API_COST_OF_##does, \
+     API_CAPTURE_NONE, API_MEMORY_NONE, false, ARG_COUNT_##symbol, {__VA_ARGS__}},
 const struct api_function api_functions[API_FUNCTION_COUNT] = {
 #include "api/api.def"
 };
@@ -33,12 +39,13 @@ const struct api_function api_functions[API_FUNCTION_COUNT] = {
 /* clang-format on */
 
 const struct api_library api_libraries[API_DOMAIN_COUNT] = {
-#define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, cupti, category)    \
-    {name, prefix, soname, API_##layer, API_##bound, cupti, category},
+#define API_DOMAIN(NAME, name, prefix, soname, layer, bound, pending, missing, cupti, category,    \
+                   within)                                                                         \
+    {name, prefix, soname, API_##layer, API_##bound, cupti, category, API_##within},
 #include "api/api.def"
 };
 
-_Static_assert((int)COST_LAUNCH == (int)API_LAUNCH && (int)COST_GRAPH == (int)API_GRAPH &&
+_Static_assert((int)COST_LAUNCH == (int)API_LAUNCH && (int)COST_LIBRARY == (int)API_LIBRARY &&
                    (int)COST_QUERY == (int)API_CLASS_COUNT,
                "the first rows of costs.def are the classes of calls");
 _Static_assert(API_FUNCTION_COUNT <= UINT16_MAX, "a CALL record's code has 16 bits");
@@ -54,6 +61,7 @@ static const char *const class_names[API_CLASS_COUNT] = {
     [API_SYNC] = "sync",
     [API_GRAPH_LAUNCH] = "graph_launch",
     [API_GRAPH] = "graph",
+    [API_LIBRARY] = "library",
 };
 
 static uint32_t crc_string(uint32_t crc, const char *string)

@@ -14,7 +14,8 @@
 #include "api/cost.h"
 #include "argument_kind.h"
 
-#define API_ARGS_MAX 10
+#define API_ARGS_MAX     10 /* of a CALL */
+#define LIBRARY_ARGS_MAX 14 /* of a call of an enclosing library */
 
 /* Libraries whose calls are hooked, by the rows of api.def. */
 enum api_domain {
@@ -36,8 +37,8 @@ enum api_layer {
     API_OWNER,
     /*
      * The outermost of its own library; OWNERs' calls inside it stay events, and are tied to it by
-     * time on the thread. It is to be a begin and an end record, as a range is: none is open in
-     * thread.open, and the short way knows nothing of them. No library is of this layer so far.
+     * time on the thread. It is a begin and an end record, as a range is: none is open in
+     * thread.open, and the short way knows nothing of them.
      */
     API_ENCLOSING,
 };
@@ -53,6 +54,7 @@ struct api_library {
     uint8_t bound; /* enum api_bound */
     uint8_t cupti; /* CUPTI's number of its callbacks' domain; 0: none */
     const char *category;
+    uint8_t within; /* enum api_domain: whose calls those inside of them are part of */
 };
 
 extern const struct api_library api_libraries[API_DOMAIN_COUNT];
@@ -65,6 +67,7 @@ enum api_class {
     API_SYNC,
     API_GRAPH_LAUNCH,
     API_GRAPH,
+    API_LIBRARY, /* of a library that uses CUDA */
     API_CLASS_COUNT
 };
 
@@ -159,13 +162,15 @@ struct api_function {
     uint8_t memory;      /* enum api_memory */
     bool for_own_stream; /* its default stream is the thread's own */
     uint8_t arg_count;
-    struct api_arg args[API_ARGS_MAX];
+    struct api_arg args[LIBRARY_ARGS_MAX];
 };
 
-/* The place of each row, in table order: what a CALL record's `code` says within one version. */
+/* The place of each row, in table order: what the `code` of a CALL or LIBRARY record says within
+ * one version. */
 enum api_code {
 #define API(id, ...)         API_CODE_##id,
 #define API_VARIANT(id, ...) API_CODE_##id,
+#define LIBRARY(symbol, ...) API_CODE_##symbol,
 #include "api/api.def"
     API_FUNCTION_COUNT
 };

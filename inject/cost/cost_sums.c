@@ -128,6 +128,8 @@ void cost_sums_sealed(uint32_t index, uint32_t shape_key, uint32_t count)
     unsigned type = shape_key >> 24, code = shape_key & 0xffff;
     if (type == RECORD_CALL && code < API_FUNCTION_COUNT)
         count_in(index, api_functions[code].cost, count);
+    else if (type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
+        count_in(index, COST_LIBRARY, count);
     else if (type >= RECORD_PUSH && type <= RECORD_STEP && type != RECORD_LABEL)
         count_in(index, COST_RANGE, count);
     else if (type == RECORD_OP_BEGIN || type == RECORD_OP_END)

@@ -17,12 +17,25 @@ static bool goes_on(const struct call_site *site)
            (site->capture && attention_captures());
 }
 
+bool call_attach(struct thread *t, uintptr_t caller)
+{
+    if (thread_takes_part(t))
+        return true;
+    if (thread_attach(t)) {
+        bool may_wait = caller && !resolve_is_cuda(caller);
+        FEATURES_DO(first_call, (may_wait));
+        return true;
+    }
+    if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
+        counter_add(COUNTER_UNRECORDED, 1);
+    return false;
+}
+
 /* Of a process that has done nothing else there is nothing to record: many only look whether there
  * is a GPU. */
 static bool begins_nothing(const struct call_site *site)
 {
-    return (site->memory == API_MEMORY_INFO || site->memory == API_MEMORY_RESET) &&
-           epoch_now() == EPOCH_NONE;
+    return site->memory == API_MEMORY_RESET && epoch_now() == EPOCH_NONE;
 }
 
 /*
@@ -45,17 +58,7 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
         return CALL_PASS;
     }
     call_enter(t, c);
-    enum call_mode mode = CALL_OWNER;
-    if (!thread_takes_part(t)) {
-        if (thread_attach(t)) {
-            bool may_wait = caller && !resolve_is_cuda(caller);
-            FEATURES_DO(first_call, (may_wait));
-        } else {
-            if (!resolve_is_cuda(caller)) /* else it is part of a call that was counted */
-                counter_add(COUNTER_UNRECORDED, 1);
-            mode = CALL_PASS;
-        }
-    }
+    enum call_mode mode = call_attach(t, caller) ? CALL_OWNER : CALL_PASS;
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         call_watcher() && call_watcher()->shows(site->code)) {
         mode = CALL_PASS; /* its watcher makes the event */

@@ -61,6 +61,10 @@ static inline bool call_enter_own(struct thread *t, struct call *c)
     return true;
 }
 
+/* Takes part in the recording, which begins with this, if the thread does not yet. False: it
+ * cannot, which is counted. Between call_enter and call_leave. */
+bool call_attach(struct thread *t, uintptr_t caller);
+
 /*
  * Is it a call that CUDA makes inside the newest open one, and nothing but to be let through? Most
  * calls are: then the real function is all that is left to do. False: perhaps, see call_begin.

@@ -15,15 +15,6 @@ enum hook_missing {
 #include "api/api.def"
 };
 
-/* A call of an API row is a record that its end completes, and is open until then. */
-#define API_DOMAIN(NAME, name, prefix, soname, layer, ...)                                         \
-    enum { HAS_OPEN_CALLS_##NAME = API_##layer == API_OWNER };
-#include "api/api.def"
-#define API(id, symbol, name, domain, ...)                                                         \
-    _Static_assert(HAS_OPEN_CALLS_##domain, #id ": such a call is to be begin and end records");
-#define API_VARIANT API
-#include "api/api.def"
-
 /* The kinds of each row's arguments. */
 #define I(kind, label, expression)          ARG_##kind,
 #define O(kind, label, pointer, expression) ARG_##kind,
@@ -197,6 +188,8 @@ const struct call_site *const call_sites[API_FUNCTION_COUNT] = {
 };
 
 #define HOOK(symbol, domain, proc, returns, params) EXPORT returns symbol params;
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
+    EXPORT returns symbol params;
 #include "api/api.def"
 
 const struct hook hooks[] = {
@@ -206,11 +199,13 @@ const struct hook hooks[] = {
     {#symbol, (void *)symbol, API_CODE_##low_id, API_##domain, NULL, 0, 0},
 #define HOOK(symbol, domain, proc, returns, params)                                                \
     {#symbol, (void *)symbol, HOOK_SLOT_##symbol, API_##domain, UNPACK proc},
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
+    {#symbol, (void *)symbol, API_CODE_##symbol, API_##domain, NULL, 0, 0},
 #include "api/api.def"
 };
 const uint32_t hook_count = sizeof hooks / sizeof hooks[0];
 
-#define TABLE_SLOTS 2048 /* power of two, over three times the rows */
+#define TABLE_SLOTS 4096 /* power of two, over three times the rows */
 _Static_assert(sizeof hooks / sizeof hooks[0] * 2 < TABLE_SLOTS, "the table stays sparse");
 
 /* Made at the first look-up, by each thread that comes before it is there: to the same. */

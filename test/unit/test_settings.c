@@ -88,7 +88,7 @@ static void classes_of_calls(void **state)
     assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
     refused(SETTING_BACKTRACE, "launch,off",
             "'launch,off' is not one or more, with commas, of "
-            "launch|alloc|copy|sync|graph_launch|graph|none");
+            "launch|alloc|copy|sync|graph_launch|graph|library|none");
 }
 
 static void shares(void **state)

@@ -5,7 +5,6 @@
 int main(void)
 {
     int count = 0, version = 0;
-    size_t free_bytes, total;
     CUdevice device;
     CUcontext context;
     CUstream stream;
@@ -13,9 +12,7 @@ int main(void)
         cuDriverGetVersion(&version) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
         cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
         cuCtxSetCurrent(context) != CUDA_SUCCESS || cuStreamCreate(&stream, 0) != CUDA_SUCCESS ||
-        cuStreamDestroy(stream) != CUDA_SUCCESS ||
-        cuMemGetInfo(&free_bytes, &total) != CUDA_SUCCESS ||
-        cuDevicePrimaryCtxReset(device) != CUDA_SUCCESS)
+        cuStreamDestroy(stream) != CUDA_SUCCESS || cuDevicePrimaryCtxReset(device) != CUDA_SUCCESS)
         return 1;
     return 3;
 }

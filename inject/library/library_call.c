@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "library/library_call.h"
+
+#include <string.h>
+
+#include "base/ticks.h"
+#include "hook/call.h"
+#include "record/recorded.h"
+#include "record/thread.h"
+#include "record/wake.h"
+#include "stack/stack.h"
+
+/* The open call of each family. */
+static __thread struct call *open_calls[API_DOMAIN_COUNT];
+
+/* Between call_enter_own and call_leave. False: none of it is recorded. The settings are read when
+ * a recording begins. */
+static bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
+{
+    if ((recorded_off() & OFF_CALLS && begins) || !call_attach(t, caller) ||
+        gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_OFF)
+        return false;
+    if (thread_is_asked(t))
+        thread_follow(t);
+    return true;
+}
+
+static void append(struct thread *t, uint8_t type, const struct library_site *site, int result,
+                   const uint64_t *words)
+{
+    const bool is_end = type == RECORD_LIBRARY_END;
+    struct record r; /* without its argument words, which cost more to clear than all the rest */
+    memset(&r, 0, offsetof(struct record, args));
+    r.type = type;
+    r.code = site->code;
+    r.result = result;
+    r.bytes = NULL;
+    r.byte_count = 0;
+    if (gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON) {
+        for (unsigned i = 0; i < site->count; i++)
+            if (site->late[i] == is_end) {
+                memset(r.args + r.arg_count, 0, (i - r.arg_count) * sizeof *r.args);
+                r.args[i] = words[i];
+                r.arg_count = (uint8_t)(i + 1);
+            }
+    }
+    if (!is_end &&
+        atomic_load_explicit(&fork_page.slow_ticks[API_LIBRARY], memory_order_relaxed) == 0)
+        r.stack_id = stack_take(t);
+    r.begin = ticks_now();
+    thread_append(t, &r);
+}
+
+static void leave(struct thread *t, uint64_t begin)
+{
+    if (unlikely(begin) && thread_takes_part(t) && t->burst) {
+        t->burst--;
+        thread_set_limit(t);
+        thread_cost_time(t->cost, COST_LIBRARY, ticks_now() - begin);
+    }
+    if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
+        writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
+    call_leave(t);
+}
+
+void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
+                   uintptr_t caller)
+{
+    struct thread *t = &this_thread;
+    struct call own;
+    struct call **open = &open_calls[site->family];
+    c->epoch = EPOCH_NONE;
+    c->is_open = false;
+    if (!call_enter_own(t, &own))
+        return;
+    uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
+    if (!*open || !call_is_live(*open, &c->call)) {
+        c->call.mark = call_mark(&c->call, CALL_OWNER);
+        c->is_open = true;
+        *open = &c->call;
+        if (is_recorded(t, caller, true)) {
+            append(t, RECORD_LIBRARY_BEGIN, site, 0, words);
+            c->epoch = t->epoch & EPOCH_MASK;
+        }
+    }
+    leave(t, begin);
+}
+
+void library_end(struct library_call *c, const struct library_site *site, int result,
+                 const uint64_t *words)
+{
+    struct thread *t = &this_thread;
+    struct call own;
+    if (!c->is_open)
+        return;
+    open_calls[site->family] = NULL;
+    c->call.mark = 0;
+    if (c->epoch == EPOCH_NONE || !call_enter_own(t, &own))
+        return;
+    uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
+    if (c->epoch == epoch_now() && is_recorded(t, 0, false))
+        append(t, RECORD_LIBRARY_END, site, result, words);
+    leave(t, begin);
+}

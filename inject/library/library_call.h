@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of libraries that use CUDA (cuBLAS, cuDNN, NCCL): a record where one begins, and one where
+ * it ends, so that CUDA's calls in between stay events of their own. Of a library that calls itself
+ * the outermost call is the event. It is known by where its struct lies on the stack, so that one
+ * that was left by longjmp or an exception hides no later one.
+ */
+#ifndef GPUPROF_INJECT_LIBRARY_CALL_H
+#define GPUPROF_INJECT_LIBRARY_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "hook/call_place.h"
+
+struct library_site {
+    uint16_t code;       /* enum api_code */
+    uint8_t count;       /* of argument words */
+    uint8_t family;      /* enum api_domain: whose calls inside of it are part of it */
+    const uint8_t *late; /* 1: the argument is known only when the call has returned */
+};
+
+struct library_call {
+    struct call call; /* where it is, as of CUDA's calls */
+    uint64_t epoch;   /* of the recording that its begin is in; EPOCH_NONE: in none */
+    bool is_open;     /* no other of its family is */
+};
+
+/*
+ * Before the real function and after it; `words`: all arguments, those that are not known yet, or
+ * any more, are 0 in the record. errno is kept.
+ */
+void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
+                   uintptr_t caller);
+void library_end(struct library_call *c, const struct library_site *site, int result,
+                 const uint64_t *words);
+
+#endif

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of libraries that use CUDA, beside the doubles' own books."""
+
+import os
+
+import pytest
+import stream_reader
+import toolchain
+from stream_reader import CALL, LIBRARY_BEGIN, LIBRARY_END
+
+GEMM_EX = ("handle", "trans_a", "trans_b", "m", "n", "k", None, None, "a_type", None, None,
+           "b_type", None, None, None, "c_type", None, "compute", None)
+
+
+def work(*flags, way="linked"):
+    """The program and its LD_LIBRARY_PATH."""
+    versions = toolchain.OUT / "cublas.map"
+    toolchain.OUT.mkdir(parents=True, exist_ok=True)
+    versions.write_text("libcublas.so.12 { global: *; };\n", encoding="ascii")
+    cublas = toolchain.build("cublas_double.c", "-shared", "-fPIC", *toolchain.runtime(12),
+                             "-Wl,-soname,libcublas.so.12", f"-Wl,--version-script={versions}")
+    folder = toolchain.OUT / f"libraries-{cublas.stem}"
+    folder.mkdir(exist_ok=True)
+    link = toolchain.linked(folder / "libcublas.so.12", cublas)
+    if way == "dlsym":
+        flags += (f'-DBY_DLSYM="{link}"',)
+    else:
+        flags += (link,)
+    if way == "plugin":
+        flags += ("-shared", "-fPIC")
+    return toolchain.build("library_work.c", *toolchain.runtime(12)[:1], *flags,
+                           "-Wl,--allow-shlib-undefined"), f"{toolchain.SIM}:{folder}"
+
+
+def run(library, folder, *arguments, way="linked", status=3, **settings):
+    """What the double wrote down, and the recordings."""
+    program, path = work(way=way)
+    env = toolchain.environment(folder / "out", library, LD_LIBRARY_PATH=path, **settings)
+    read, write = os.pipe()
+    try:
+        done = toolchain.run([program, *arguments], {**env, "BLAS_LOG": str(write)}, status=status,
+                             pass_fds=[write])
+    finally:
+        os.close(write)
+        with os.fdopen(read, encoding="ascii") as pipe:
+            log = [line.split() for line in pipe]
+    assert done.stderr == ""
+    return log, stream_reader.read_folder(folder / "out") if (folder / "out").exists() else []
+
+
+def arguments(process, record):
+    return dict(zip((label for _, label in process.functions[record.code].args), record.args))
+
+
+def told(log):
+    """The double's lines as the records' arguments should be."""
+    return [(name, {label: int(word, 0) for label, word in zip(GEMM_EX, words) if label})
+            for name, *words in log]
+
+
+def begins(process):
+    return [(process.functions[r.code].symbol, arguments(process, r))
+            for r in process.of_type(LIBRARY_BEGIN)]
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym"])
+def test_arguments(library, tmp_path, way):
+    log, [process] = run(library, tmp_path, "calls", way=way)
+    assert len(log) == 21 and begins(process) == told(log)
+    ends = process.of_type(LIBRARY_END)
+    assert [e.result for e in ends] == 20 * [0] + [13] and not process.losses
+    # What the library calls is tied to its call by time, and nothing else is in between.
+    for begin, end in zip(process.of_type(LIBRARY_BEGIN), ends):
+        inside = [c for c in process.of_type(CALL) if begin.begin <= c.begin <= end.begin]
+        assert "cudaMemsetAsync" in {process.functions[c.code].symbol for c in inside}
+        assert all(c.begin + c.duration <= end.begin for c in inside)
+
+
+def test_the_outermost_call_is_the_event(library, tmp_path):
+    log, [process] = run(library, tmp_path, "nested")
+    assert len(log) == 15
+    assert begins(process) == told(log)[::3] and len(process.of_type(LIBRARY_END)) == 5
+
+
+def test_calls_that_are_left(library, tmp_path):
+    """By longjmp: they have no end, and hide none of the calls after them."""
+    log, [process] = run(library, tmp_path, "left")
+    assert len(log) == 6 and begins(process) == told(log)
+    assert len(process.of_type(LIBRARY_END)) == 3
+
+
+def test_threads(library, tmp_path):
+    log, [process] = run(library, tmp_path, "threads")
+    outermost = [(name, values) for name, values in told(log) if values["m"] >= 1000]
+    assert len(log) == 4 * (25 + 3 * 25) and not process.losses
+    unique = {str(call) for call in outermost}
+    assert sorted(map(str, begins(process))) == sorted(unique) and len(unique) == 200
+    assert len(process.of_type(LIBRARY_END)) == 200
+
+
+def test_fork(library, tmp_path):
+    log, processes = run(library, tmp_path, "fork")
+    processes.sort(key=lambda p: -len(p.of_type(LIBRARY_BEGIN)))
+    calls = told(log)
+    assert [begins(p) for p in processes] == [[calls[0], calls[2]], [calls[1]]]
+
+
+def test_settings(library, tmp_path):
+    log, [process] = run(library, tmp_path / "names", "calls", GPUPROF_LIBRARIES="names")
+    assert begins(process) == [("cublasGemmEx", {})] * len(log)
+    assert [e.result for e in process.of_type(LIBRARY_END)] == 20 * [0] + [13]
+    log, [process] = run(library, tmp_path / "off", "calls", GPUPROF_LIBRARIES="off")
+    assert log and not begins(process) and process.of_type(CALL)
+    log, [process] = run(library, tmp_path / "paused", "calls", GPUPROF_START_PAUSED="1")
+    assert log and not begins(process)
+    log, [process] = run(library, tmp_path / "stacks", "calls", GPUPROF_BACKTRACE="library")
+    assert all(r.stack for r in process.of_type(LIBRARY_BEGIN))
+
+
+def test_bare(library, tmp_path):
+    """Without the library the wrapper says what the library says of itself; without us all is as
+    it was."""
+    program, path = work()
+    env = toolchain.environment(tmp_path / "out", LD_LIBRARY_PATH=path)
+    assert toolchain.run([program, "calls"], env, status=3).stderr == ""
+
+
+def test_dump_names_types(library, tmp_path, run_collector):
+    run(library, tmp_path, "calls")
+    lines = [line for line in run_collector("dump", tmp_path / "out").stdout.splitlines()
+             if line.startswith("library_begin")]
+    assert len(lines) == 21 and all(
+        " trans_a=t trans_b=n " in line and " a_type=bf16 b_type=f16 c_type=f32 "
+        "compute=f32-fast-tf32" in line for line in lines)
