@@ -30,6 +30,8 @@ const struct manual_row manual_rows[] = {
      "time of the GPU, for speedscope"},
     {"memory", PART_EXAMPLE, "gpuprof memory data --by=python-line",
      "which lines of Python held the memory at the peak of each device"},
+    {"memory", PART_EXAMPLE, "gpuprof memory data -o memory.svg",
+     "a picture: memory over time, and a flame graph of who held it at the peak"},
     {"memory", PART_EXAMPLE, "gpuprof memory data -o snapshot.pickle",
      "a snapshot that pytorch.org/memory_viz opens"},
     {"memory", PART_EXAMPLE, "gpuprof memory data --at=end --table=owners",

@@ -3,7 +3,6 @@
 
 #include "doctor/doctor.h"
 #include "flame/flame_verb.h"
-#include "memory/memory_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
 #include "run/launch.h"
@@ -30,7 +29,7 @@ const struct verb verbs[] = {
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
-    {"memory", memory_verb, NULL,
+    {"memory", memory_page_verb, NULL,
      OPTION_MEMORY_FILE | OPTION_TABLE_FORM | OPTION_MEMORY_BY | OPTION_AT | OPTION_MEMORY_TABLE |
          OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR | OPTION_STEP_RANGE |
          OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP |

@@ -98,44 +98,48 @@ char *flame_title(const struct flame *f, char *text)
     return text;
 }
 
-uint32_t flame_next(const struct flame *f, uint32_t from)
+uint32_t flame_next(const struct call_tree *tree, const struct flame_node *nodes, uint32_t from)
 {
-    if (f->nodes[from].first_child)
-        return f->nodes[from].first_child;
-    while (from && !f->nodes[from].sibling)
-        from = call_tree_node(&f->costs.tree, from)->parent;
-    return from ? f->nodes[from].sibling : 0;
+    if (nodes[from].first_child)
+        return nodes[from].first_child;
+    while (from && !nodes[from].sibling)
+        from = call_tree_node(tree, from)->parent;
+    return from ? nodes[from].sibling : 0;
 }
 
-/* Numbers of all nodes, children in order. 0 or GPUPROF_NO_MEMORY. */
-static int arrange(struct flame *f)
+int flame_arrange(const struct call_tree *tree, struct flame_node *nodes)
 {
-    const struct call_tree *tree = &f->costs.tree;
     struct sorted_node *sorted = calloc(tree->count + 1u, sizeof *sorted);
     uint32_t count = 0;
-    f->nodes = calloc(tree->count + 1u, sizeof *f->nodes);
-    if (!f->nodes || !sorted) {
-        free(sorted);
+    if (!sorted)
         return GPUPROF_NO_MEMORY;
-    }
     for (uint32_t n = tree->count; n > 0; n--) { /* parents have smaller numbers */
-        struct stack_cost cost = stack_cost_of(&f->costs, n);
         uint32_t parent = call_tree_node(tree, n)->parent;
-        f->nodes[n].own = flame_value(f->weight, &cost);
-        f->nodes[n].total += f->nodes[n].own;
-        f->nodes[parent].total += f->nodes[n].total;
-        if (f->nodes[n].total)
+        nodes[n].total += nodes[n].own;
+        nodes[parent].total += nodes[n].total;
+        if (nodes[n].total)
             sorted[count++] = (struct sorted_node){.parent = parent, .node = n};
     }
     if (count)
         qsort_r(sorted, count, sizeof *sorted, compare_nodes, (void *)tree);
     for (uint32_t i = count; i > 0; i--) {
         const struct sorted_node *s = &sorted[i - 1];
-        f->nodes[s->node].sibling = f->nodes[s->parent].first_child;
-        f->nodes[s->parent].first_child = s->node;
+        nodes[s->node].sibling = nodes[s->parent].first_child;
+        nodes[s->parent].first_child = s->node;
     }
     free(sorted);
     return 0;
+}
+
+static int arrange(struct flame *f)
+{
+    const struct call_tree *tree = &f->costs.tree;
+    f->nodes = calloc(tree->count + 1u, sizeof *f->nodes);
+    for (uint32_t n = tree->count; f->nodes && n > 0; n--) {
+        struct stack_cost cost = stack_cost_of(&f->costs, n);
+        f->nodes[n].own = flame_value(f->weight, &cost);
+    }
+    return f->nodes ? flame_arrange(tree, f->nodes) : GPUPROF_NO_MEMORY;
 }
 
 int flame_gather(struct flame *f, const char *symbol_folder)

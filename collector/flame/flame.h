@@ -39,7 +39,11 @@ int flame_gather(struct flame *f, const char *symbol_folder);
 void flame_say(const struct flame *f, const struct recording *rec);
 
 /* The node that comes next when all are visited, parents first; `from` 0 begins, 0 ends. */
-uint32_t flame_next(const struct flame *f, uint32_t from);
+uint32_t flame_next(const struct call_tree *tree, const struct flame_node *nodes, uint32_t from);
+
+/* Of nodes that know their own numbers: their totals, and their children in order. 0 or
+ * GPUPROF_NO_MEMORY. */
+int flame_arrange(const struct call_tree *tree, struct flame_node *nodes);
 
 /* The number of a cost that the graph shows. */
 uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost);
@@ -58,6 +62,27 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
 int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
+
+/* What an SVG file shows: a graph, and what its owner draws above it. (flame_svg.c) */
+struct flame_picture {
+    const struct call_tree *tree;
+    const struct flame_node *nodes;
+    enum flame_weight weight;
+    const char *title;
+    const char *note;
+    const char *style; /* CSS of what is drawn above */
+    unsigned above;    /* so many px high */
+    void (*put_above)(const void *context, unsigned y, struct output *out); /* NULL: nothing */
+    const void *context;
+};
+
+/* 0 or GPUPROF_NO_MEMORY. */
+int flame_draw(const struct flame_picture *p, struct output *out);
+
+/* Writes like printf, at most 1023 bytes. */
+__attribute__((format(printf, 2, 3))) void flame_put(struct output *out, const char *format, ...);
+/* At most SHOWN_LABEL_BYTES of a text of an element or an attribute. */
+void flame_put_escaped(struct output *out, const char *text);
 
 extern const char flame_script[]; /* of the SVG (flame_script.c) */
 

@@ -41,7 +41,8 @@ int flame_write_folded(const struct flame *f, struct output *out)
     uint32_t *path = calloc(f->costs.tree.count + 1u, sizeof *path);
     if (!path)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
+    for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
+         n = flame_next(&f->costs.tree, f->nodes, n)) {
         if (!f->nodes[n].own)
             continue;
         for (uint32_t i = path_from(f, n, path); i > 0; i--) {

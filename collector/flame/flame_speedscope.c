@@ -35,7 +35,8 @@ static void put_number(struct output *out, uint64_t number)
 static void put_frames(const struct flame *f, struct output *out, uint32_t *places)
 {
     uint32_t count = 0;
-    for (uint32_t n = flame_next(f, 0); n && !out->error; n = flame_next(f, n)) {
+    for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
+         n = flame_next(&f->costs.tree, f->nodes, n)) {
         uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
         const struct shown_frame *frame = flame_frame(f, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
@@ -67,7 +68,7 @@ static uint32_t way_from(const struct flame *f, uint32_t root, uint32_t node, ui
 /* The next node of the profile, 0 at its end. */
 static uint32_t next_below(const struct flame *f, uint32_t root, uint32_t node)
 {
-    uint32_t next = flame_next(f, node);
+    uint32_t next = flame_next(&f->costs.tree, f->nodes, node);
     return next == f->nodes[root].sibling ? 0 : next;
 }
 

@@ -17,7 +17,7 @@
 #define WIDTH        1200
 #define MARGIN       10
 #define ROW          17
-#define HEAD         64 /* above the graph */
+#define HEAD         64 /* above all else */
 #define FOOT         12
 #define CHARACTER    7    /* width of one, in 12 px of a monospaced font */
 #define ROWS_MAX     1200 /* drawn; deeper frames are counted in a line of text */
@@ -29,12 +29,15 @@
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
 
 struct drawing {
-    const struct flame *flame;
+    const struct flame_picture *picture;
+    const struct call_tree *tree; /* the picture's, and so the next */
+    const struct flame_node *nodes;
     struct output *out;
     double *left;    /* owned, by node: where it begins, 0 to 1 */
     double *filled;  /* owned, by node: where its next child begins */
     uint32_t *depth; /* owned, by node */
     uint32_t rows;
+    unsigned head; /* px above the graph */
     uint64_t total;
     uint32_t narrow; /* not drawn as themselves */
     uint32_t deep;   /* left out */
@@ -67,7 +70,13 @@ static char *put_escaped(char *out, const char *text, size_t length)
     return out;
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct output *out, const char *format, ...)
+void flame_put_escaped(struct output *out, const char *text)
+{
+    char *to = output_room(out, ELEMENT_ROOM);
+    output_advance(out, put_escaped(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
+}
+
+void flame_put(struct output *out, const char *format, ...)
 {
     char *to = output_room(out, 1024);
     va_list list;
@@ -80,10 +89,9 @@ __attribute__((format(printf, 2, 3))) static void put(struct output *out, const 
 static void put_text_element(struct output *out, unsigned x, unsigned y, const char *id,
                              const char *text)
 {
-    put(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
-    char *to = output_room(out, ELEMENT_ROOM);
-    output_advance(out, put_escaped(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
-    put(out, "</text>\n");
+    flame_put(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
+    flame_put_escaped(out, text);
+    flame_put(out, "</text>\n");
 }
 
 static uint32_t hash_of(const char *text)
@@ -133,22 +141,23 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     char value[UNIT_TEXT_BYTES];
     double share = d->total ? (double)total / (double)d->total : 0;
     double x = MARGIN + left * (WIDTH - 2 * MARGIN);
-    unsigned y = HEAD + (d->rows - 1 - depth) * ROW;
-    put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
-        width / (WIDTH - 2 * MARGIN), depth);
+    unsigned y = d->head + (d->rows - 1 - depth) * ROW;
+    flame_put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
+              width / (WIDTH - 2 * MARGIN), depth);
     char *to = output_room(d->out, ELEMENT_ROOM);
     size_t length = strlen(label);
     output_advance(d->out, put_escaped(to, label, length));
-    put(d->out, ": %s, %.2f %%</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
-        flame_value_text(d->flame->weight, value, total), 100 * share, x, y, width, ROW - 1);
-    put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
+    flame_put(
+        d->out, ": %s, %.2f %%</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
+        flame_value_text(d->picture->weight, value, total), 100 * share, x, y, width, ROW - 1);
+    flame_put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
     size_t shown = fitting(label, width);
     if (shown < length)
         shown = fitting(label, width - 2 * CHARACTER);
     to = output_room(d->out, ELEMENT_ROOM);
     to = put_escaped(to, label, shown);
     output_advance(d->out, shown && shown < length ? stpcpy(to, "..") : to);
-    put(d->out, "</text></g>\n");
+    flame_put(d->out, "</text></g>\n");
 }
 
 static double width_of(const struct drawing *d, uint64_t total)
@@ -159,37 +168,35 @@ static double width_of(const struct drawing *d, uint64_t total)
 /* Where each node stands; the number of rows. */
 static void place(struct drawing *d)
 {
-    const struct flame *f = d->flame;
     d->rows = 1;
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
-        uint32_t parent = call_tree_node(&f->costs.tree, n)->parent;
+    for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
+        uint32_t parent = call_tree_node(d->tree, n)->parent;
         d->depth[n] = d->depth[parent] + 1;
-        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
-        bool drawn = !narrow || !parent || width_of(d, f->nodes[parent].total) >= NARROWEST;
+        bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
+        bool drawn = !narrow || !parent || width_of(d, d->nodes[parent].total) >= NARROWEST;
         d->narrow += narrow;
         d->deep += !narrow && d->depth[n] >= ROWS_MAX;
         if (drawn && d->depth[n] < ROWS_MAX && d->depth[n] >= d->rows)
             d->rows = d->depth[n] + 1;
         d->left[n] = d->filled[n] = d->filled[parent];
-        d->filled[parent] += (double)f->nodes[n].total / (double)d->total;
+        d->filled[parent] += (double)d->nodes[n].total / (double)d->total;
     }
 }
 
 /* What is too narrow of those that `parent` called: neighbours as one. */
 static void draw_narrow(struct drawing *d, uint32_t parent)
 {
-    const struct flame *f = d->flame;
     char label[64], number[UNIT_TEXT_BYTES];
     double left = 0;
     uint64_t total = 0;
     uint32_t count = 0;
-    for (uint32_t n = f->nodes[parent].first_child; n; n = f->nodes[n].sibling) {
-        bool narrow = width_of(d, f->nodes[n].total) < NARROWEST;
+    for (uint32_t n = d->nodes[parent].first_child; n; n = d->nodes[n].sibling) {
+        bool narrow = width_of(d, d->nodes[n].total) < NARROWEST;
         if (narrow && !count)
             left = d->left[n];
         count += narrow;
-        total += narrow ? f->nodes[n].total : 0;
-        if (narrow && f->nodes[n].sibling)
+        total += narrow ? d->nodes[n].total : 0;
+        if (narrow && d->nodes[n].sibling)
             continue;
         snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
                  count == 1 ? "" : "s");
@@ -201,16 +208,15 @@ static void draw_narrow(struct drawing *d, uint32_t parent)
 
 static void draw(struct drawing *d)
 {
-    const struct flame *f = d->flame;
     put_frame(d, 0, WIDTH - 2 * MARGIN, 0, "all", 0xd0d0d0, d->total);
     draw_narrow(d, 0);
-    for (uint32_t n = flame_next(f, 0); n; n = flame_next(f, n)) {
-        double width = width_of(d, f->nodes[n].total);
+    for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
+        double width = width_of(d, d->nodes[n].total);
         if (width < NARROWEST || d->depth[n] >= ROWS_MAX)
             continue;
-        const struct shown_frame *frame = flame_frame(f, n);
+        const struct shown_frame *frame = call_tree_frame(d->tree, n);
         put_frame(d, d->left[n], width, d->depth[n], frame->label, colour_of(frame),
-                  f->nodes[n].total);
+                  d->nodes[n].total);
         draw_narrow(d, n);
     }
 }
@@ -238,51 +244,71 @@ static const char *details(const struct drawing *d, char *line, size_t bytes)
 
 static void put_head(struct drawing *d)
 {
-    char line[FLAME_TITLE_BYTES], note[FLAME_NOTE_BYTES];
-    struct stack_cost without = stack_costs_without(&d->flame->costs);
-    unsigned height = HEAD + d->rows * ROW + FOOT;
-    put(d->out,
+    char line[FLAME_TITLE_BYTES];
+    unsigned height = d->head + d->rows * ROW + FOOT;
+    flame_put(
+        d->out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
         "width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
         "preserveAspectRatio=\"xMinYMin\">\n<title>",
         height, WIDTH, height);
-    char *to = output_room(d->out, ELEMENT_ROOM);
-    flame_title(d->flame, line);
-    output_advance(d->out, put_escaped(to, line, strlen(line)));
-    put(d->out, "</title>\n");
-    put(d->out, "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
-                ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
-                ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
-                ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
-                "#reset.off{display:none}@media print{#search,#reset{display:none}}</style>\n"
-                "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
-    put_text_element(d->out, MARGIN, 16, "title", line);
-    put_text_element(d->out, MARGIN, 32, "note", flame_note(d->flame, &without, note));
+    flame_put_escaped(d->out, d->picture->title);
+    flame_put(d->out, "</title>\n");
+    flame_put(d->out,
+              "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
+              ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
+              ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
+              ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
+              "#reset.off{display:none}@media print{#search,#reset{display:none}}%s</style>\n"
+              "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+              d->picture->style ? d->picture->style : "");
+    put_text_element(d->out, MARGIN, 16, "title", d->picture->title);
+    put_text_element(d->out, MARGIN, 32, "note", d->picture->note);
     put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
-    put(d->out,
+    flame_put(
+        d->out,
         "<text x=\"%d\" y=\"16\" id=\"search\" text-anchor=\"end\">search</text>\n"
         "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\" text-anchor=\"end\">zoom out</text>\n"
         "<text x=\"%d\" y=\"48\" id=\"found\" text-anchor=\"end\"></text>\n",
         WIDTH - MARGIN, WIDTH - MARGIN, WIDTH - MARGIN);
+    if (d->picture->put_above)
+        d->picture->put_above(d->picture->context, HEAD, d->out);
 }
 
-int flame_write_svg(const struct flame *f, struct output *out)
+int flame_draw(const struct flame_picture *p, struct output *out)
 {
-    struct drawing d = {.flame = f, .out = out, .total = f->nodes[0].total};
-    d.left = calloc(f->costs.tree.count + 1u, sizeof *d.left);
-    d.depth = calloc(f->costs.tree.count + 1u, sizeof *d.depth);
-    d.filled = calloc(f->costs.tree.count + 1u, sizeof *d.filled);
+    struct drawing d = {.picture = p,
+                        .tree = p->tree,
+                        .nodes = p->nodes,
+                        .out = out,
+                        .head = HEAD + p->above,
+                        .total = p->nodes[0].total};
+    d.left = calloc(p->tree->count + 1u, sizeof *d.left);
+    d.depth = calloc(p->tree->count + 1u, sizeof *d.depth);
+    d.filled = calloc(p->tree->count + 1u, sizeof *d.filled);
     int error = d.left && d.filled && d.depth ? 0 : GPUPROF_NO_MEMORY;
     if (error == 0) {
         place(&d);
         put_head(&d);
         draw(&d);
-        put(out, "<script><![CDATA[\n");
+        flame_put(out, "<script><![CDATA[\n");
         output_write(out, flame_script, strlen(flame_script));
-        put(out, "]]></script>\n</svg>\n");
+        flame_put(out, "]]></script>\n</svg>\n");
     }
     free(d.left);
     free(d.filled);
     free(d.depth);
     return error;
+}
+
+int flame_write_svg(const struct flame *f, struct output *out)
+{
+    char title[FLAME_TITLE_BYTES], note[FLAME_NOTE_BYTES];
+    struct stack_cost without = stack_costs_without(&f->costs);
+    const struct flame_picture picture = {.tree = &f->costs.tree,
+                                          .nodes = f->nodes,
+                                          .weight = f->weight,
+                                          .title = flame_title(f, title),
+                                          .note = flame_note(f, &without, note)};
+    return flame_draw(&picture, out);
 }

@@ -51,6 +51,14 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
     row->grown += o->growth.last > o->growth.first ? o->growth.last - o->growth.first : 0;
 }
 
+struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
+                                  const struct memory_owner *o)
+{
+    return r->at == MEMORY_AT_PEAK  ? memory_at_peak(p, &o->level)
+           : r->at == MEMORY_AT_END ? o->level.live
+                                    : o->asked;
+}
+
 /* What the rows are about. */
 static struct memory_amount shown(const struct memory_rows *r, const struct memory_row *row)
 {

@@ -40,6 +40,10 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
                      const char *symbols);
 void memory_rows_release(struct memory_rows *r);
 
+/* What an owner had in its place at that moment. */
+struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
+                                  const struct memory_owner *o);
+
 /* Of a struct memory_rows. (memory_tables.c) */
 #define MEMORY_TABLES 8
 extern const struct table_info memory_tables[MEMORY_TABLES];

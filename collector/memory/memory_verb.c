@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "memory/memory_print.h"
+#include "memory/memory_svg.h"
 #include "memory/snapshot.h"
 #include "output/verb_output.h"
 #include "table/text_width.h"
@@ -26,6 +27,18 @@ static enum report_format format_of(const struct options *options)
     return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
 }
 
+static bool is_picture(const struct options *options)
+{
+    return options->format == FORMAT_BY_NAME && verb_output_is(options->output, "svg");
+}
+
+static int put_tables(const struct memory_rows *rows, const struct memory_view *view,
+                      enum report_format format, struct output *out)
+{
+    FILE *text = output_stream(out);
+    return text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
+}
+
 static enum exit_code write_out(struct memory_rows *rows, const struct memory_view *view,
                                 const struct options *options, enum report_format format)
 {
@@ -34,8 +47,8 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    FILE *text = output_stream(&out);
-    int error = text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
+    int error = is_picture(options) ? memory_svg_write(rows, options->symbols, &out)
+                                    : put_tables(rows, view, format, &out);
     if (error < 0)
         message("memory: %s", gpuprof_error_text(error));
     return verb_output_close(&out, options->output, error);
@@ -51,6 +64,9 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
                                    options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1,
                                .step_by = options->step_by,
                                .step_pattern = options->step_range};
+    /* A flame graph is of stacks, where there are any. */
+    if (is_picture(options) && wish.by == MEMORY_BY_BEST && recording_has_stacks(rec))
+        wish.by = MEMORY_BY_STACK;
     int error = memory_report_make(&report, rec, &wish);
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK)
@@ -75,11 +91,18 @@ static bool is_snapshot(const struct options *options)
            (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
 }
 
-/* What is said of tables says nothing of a snapshot, which has all that happened. */
-static enum exit_code check_snapshot(const struct options *options)
+/* What is said of tables says nothing of a picture, or of a snapshot, which has all that happened.
+ */
+static enum exit_code check_kind(const struct options *options)
 {
-    if (options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full ||
-        options->memory_at != MEMORY_AT_PEAK || options->memory_by != MEMORY_BY_BEST)
+    bool asks =
+        options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full;
+    if (is_picture(options) && asks)
+        return usage_error("memory: %s: a picture has no tables: leave --table, --sort, --limit "
+                           "and --full out",
+                           options->output);
+    if (is_snapshot(options) &&
+        (asks || options->memory_at != MEMORY_AT_PEAK || options->memory_by != MEMORY_BY_BEST))
         return usage_error("memory: %s: a snapshot has no tables, and all that happened: leave "
                            "--table, --sort, --limit, --full, --by and --at out",
                            options->output);
@@ -103,12 +126,12 @@ enum exit_code memory_verb(const struct options *options)
                 .has_colour = options->colour == COLOUR_ALWAYS ||
                               (options->colour == COLOUR_AUTO && !is_file &&
                                terminal_has_colour(STDOUT_FILENO))}};
-    if (format == FORMAT_BY_NAME && !is_snapshot(options))
-        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json "
-                           "or .pickle, or say --format",
+    bool has_tables = format != FORMAT_BY_NAME;
+    if (!has_tables && !is_snapshot(options) && !is_picture(options))
+        return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json, "
+                           ".svg, .html or .pickle, or say --format",
                            options->output);
-    enum exit_code code =
-        is_snapshot(options) ? check_snapshot(options) : memory_view_check(&view, format);
+    enum exit_code code = has_tables ? memory_view_check(&view, format) : check_kind(options);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);
