@@ -93,13 +93,19 @@ static bool is_known_library(const char *name)
     return false;
 }
 
+/* python, python3.13t and their libraries; an extension python_cuda.so is its user's. */
+static bool is_python(const char *name)
+{
+    return begins(name, "libpython") || begins(name, "pypy") ||
+           (begins(name, "python") && (!name[6] || is_digit(name[6]) || name[6] == '-'));
+}
+
 /* A program is its user's wherever it is installed, unless it is Python itself. */
 bool own_module(const char *path)
 {
     const char *name = path_base(path);
-    bool is_python = begins(name, "python") || begins(name, "libpython") || begins(name, "pypy");
     bool is_library = strstr(name, ".so") != NULL;
-    return !is_python && path[0] != '[' &&
+    return !is_python(name) && path[0] != '[' &&
            !(is_library && (is_of_system(path) || is_known_library(name)));
 }
 

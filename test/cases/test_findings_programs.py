@@ -14,7 +14,9 @@ pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs nativ
 
 OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launch,copy"],
            "pageable-copies": ["--backtrace=launch,copy"],
-           "repeated-upload": ["--backtrace=launch,copy"]}
+           "repeated-upload": ["--backtrace=launch,copy"],
+           "rotated-uploads": ["--backtrace=launch,copy"],
+           "two-faults": ["--backtrace=launch,copy,sync"]}
 TOLERANCE = 0.05
 TINY_NS = 5000
 TICK_NS = 20_000_000  # the kernel tells when a process began in steps of half of it
@@ -159,7 +161,55 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     assert idle[0] in places
 
 
-@pytest.mark.parametrize("scene", [*FAULTS, "hang"])
+def line_of(run, place):
+    return re.fullmatch(r".* \((faults.py:\d+)\)", place)[1] in run.lines
+
+
+def test_contents_that_rotate(run_collector, tmp_path):
+    """Each of the four is new once."""
+    run, told = recorded(run_collector, tmp_path, "rotated-uploads")
+    check_time(run, told)
+    process, = run.processes
+    again = process.copies()[4:]
+    first = told["findings"][0]
+    assert first["id"] == "repeated-upload"
+    assert first["ns"] == pytest.approx(fault.alone(again, process.kernels()), rel=TOLERANCE)
+    evidence, = first["evidence"]
+    assert evidence["count"] == len(again) == 36
+    assert line_of(run, first["where"]) and line_of(run, evidence["where"])
+
+
+def test_uploads_of_a_graph(run_collector, tmp_path):
+    """What its nodes upload is not looked at (GUIDE): it is no finding, and the time is told."""
+    run, told = recorded(run_collector, tmp_path, "graph-upload")
+    check_time(run, told)
+    process, = run.processes
+    assert len(process.copies()) == 40
+    assert [row["id"] for row in told["findings"]] == ["one-stream"]
+    assert told["findings"][0]["ns"] == pytest.approx(fault.copies_alone(process), rel=TOLERANCE)
+
+
+def test_two_faults(run_collector, tmp_path):
+    """Each has its line and its time; together they have no more than the kernels left."""
+    run, told = recorded(run_collector, tmp_path, "two-faults")
+    check_time(run, told)
+    process, = run.processes
+    time, = told["gpu_time"]
+    rows = {row["id"]: row for row in told["findings"]}
+    assert {"sync-in-loop", "pageable-copies"} <= set(rows)  # a busy machine may add its own
+    copied, waited = run.lines
+    assert rows["pageable-copies"]["where"].endswith(f"({copied})")
+    assert rows["sync-in-loop"]["where"].endswith(f"({waited})")
+    assert sum(row["ns"] for row in rows.values()) <= time["idle_ns"] + time["copies_ns"]
+    assert rows["sync-in-loop"]["ns"] == pytest.approx(fault.waited(process, "Synchronize"),
+                                                       rel=TOLERANCE)
+    alone = fault.copies_alone(process)
+    assert alone * (1 - TOLERANCE) < rows["pageable-copies"]["ns"]
+    staged = fault.within(process, "cuMemcpy")
+    assert rows["pageable-copies"]["ns"] < (alone + staged) * (1 + TOLERANCE)
+
+
+@pytest.mark.parametrize("scene", [*FAULTS, "hang", "loading-thread"])
 def test_what_is_done_right_has_no_finding(run_collector, tmp_path, scene):
     for attempt in range(ATTEMPTS):  # until the machine has let it be
         run, told = recorded(run_collector, tmp_path / str(attempt), scene, "healthy")

@@ -12,6 +12,7 @@ import launched
 import pytest
 import stream_reader
 import toolchain
+from test_python import python_flags
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
@@ -85,6 +86,38 @@ def test_where_python_hangs(library, collector, tmp_path, scene, number):
         [call] = opened
         assert call.startswith("call cudaStreamSynchronize ")
         assert frames_of(lines, re.search(r" stack=(\d+)", call)[1]) == hung.said
+
+
+@pytest.fixture(name="extensions", scope="module")
+def fixture_extensions(tmp_path_factory):
+    """The folder of the module python_cuda."""
+    folder = tmp_path_factory.mktemp("extensions")
+    module = toolchain.build("python_cuda.c", *python_flags(), *toolchain.runtime(12))
+    (folder / "python_cuda.abi3.so").symlink_to(module)
+    return folder
+
+
+@pytest.mark.parametrize("scene", ["wait_for", "wait_held"])
+@pytest.mark.parametrize("backtrace", ["", "sync"])
+def test_where_an_extension_hangs(library, collector, extensions, tmp_path, scene, backtrace):
+    """With the GIL or without: the line of Python that called it; where stacks of such calls are
+    taken, the extension's own line, and that one behind it."""
+    with Hung([PYTHON, SCRIPT, scene, "endless"], library, tmp_path, PYTHONPATH=extensions,
+              GPUPROF_BACKTRACE=backtrace) as hung:
+        def is_told():
+            call = report(collector, hung.data)[1]
+            return call and call.get("line") and call["lasted_ns"] > 1_200_000_000
+        launched.wait_until(is_told, 120)
+        hung.program.kill()
+        hung.program.wait()
+        found, call = report(collector, hung.data)
+    _, function, line = hung.said[0]
+    python = f"{function} ({SCRIPT.name}:{line})"
+    source = (toolchain.SOURCES / "python_cuda.c").read_text().splitlines()
+    [number] = [number for number, text in enumerate(source, 1) if text.endswith("// waits here")]
+    where = f"synchronize (python_cuda.c:{number})" if backtrace else python
+    assert call["line"] == call["stack"][0] == where and python in call["stack"]
+    assert found["findings"][0]["id"] == "hang" and found["findings"][0]["where"] == where
 
 
 def hang_work():

@@ -11,7 +11,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from queue import SimpleQueue
 
 STEPS = 40
 MS = 1000  # blocks
@@ -281,6 +283,81 @@ def repeated_upload(healthy):
     for _ in range(STEPS):
         cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault repeated-upload
         gemm(4 * MS, *here)
+    wait()
+
+
+def rotated_uploads(healthy):
+    """A data set that would fit the device, uploaded batch by batch in each epoch."""
+    if healthy:
+        return overlapped()
+    gemm, here, target = kernel(GEMM), on(main), memory()
+    sources = [pinned() for _ in range(4)]
+    for number, source in enumerate(sources):
+        fill(source, number)
+    for step in range(STEPS):
+        source = sources[step % len(sources)]
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault rotated-uploads
+        gemm(4 * MS, *here)
+    wait()
+
+
+def graph_upload(_):
+    """The same bytes in each replay, of which nobody is told."""
+    gemm, here, source, target = kernel(GEMM), on(main), pinned(), memory()
+    fill(source, 1)
+
+    def step():
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)
+        gemm(4 * MS, *here)
+    replay = graph(step)
+    for _ in range(STEPS):
+        replay()
+    wait()
+
+
+def two_faults(_):
+    """A wait in the loop, and a copy of pageable memory: both leave the device idle."""
+    gemm, here, target = kernel(GEMM), on(main), memory()
+    source = ctypes.create_string_buffer(COPY_BYTES)
+    for step in range(STEPS // 2):
+        for number in range(4):
+            fill(source, 4 * step + number)
+            cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, main)  # fault two-faults
+        gemm(16 * MS, *here)
+        cuda.cuStreamSynchronize(main)  # fault two-faults
+        time.sleep(0.008)
+    wait()
+
+
+def loading_thread(_):
+    """A training as it should be: batches are loaded by a thread, copied beside the kernels, and
+    the loss is looked at now and then."""
+    gemm, here, copies = kernel(GEMM), on(main), stream()
+    free, loaded = SimpleQueue(), SimpleQueue()
+    for _ in range(4):
+        free.put((pinned(), memory(), event(), event()))
+
+    def load():
+        for step in range(STEPS):
+            batch = free.get()
+            fill(batch[0], step)
+            time.sleep(0.001)
+            loaded.put(batch)
+    loader = threading.Thread(target=load)
+    loader.start()
+    for step in range(STEPS):
+        batch = source, target, copied, used = loaded.get()
+        if step > 3:
+            cuda.cuStreamWaitEvent(copies, used, 0)
+        cuda.cuMemcpyHtoDAsync_v2(target, source, COPY_BYTES, copies)
+        cuda.cuEventRecord(copied, copies)
+        cuda.cuStreamWaitEvent(main, copied, 0)
+        gemm(6 * MS, *here)
+        cuda.cuEventRecord(used, main)
+        free.put(batch)
+        if step % 16 == 15:
+            wait()
+    loader.join()
     wait()
 
 

@@ -78,11 +78,38 @@ static PyObject *work_on(PyObject *self, PyObject *count)
     Py_RETURN_NONE;
 }
 
+/* A frame whose line the test looks up: the call is no jump. */
+static __attribute__((noinline)) void synchronize(cudaStream_t stream)
+{
+    cudaStreamSynchronize(stream); // waits here
+    __asm__ volatile("");
+}
+
+static PyObject *wait_for(PyObject *self, PyObject *stream)
+{
+    cudaStream_t waited_for = PyLong_AsVoidPtr(stream);
+    (void)self;
+    Py_BEGIN_ALLOW_THREADS;
+    synchronize(waited_for);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+/* As careless extensions do it: no thread of Python's can run meanwhile. */
+static PyObject *wait_held(PyObject *self, PyObject *stream)
+{
+    (void)self;
+    synchronize(PyLong_AsVoidPtr(stream));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"work", work, METH_NOARGS, NULL},
     {"work_held", work_held, METH_NOARGS, NULL},
     {"work_on", work_on, METH_O, NULL},
     {"call_python", call_python, METH_O, NULL},
+    {"wait_for", wait_for, METH_O, NULL},
+    {"wait_held", wait_held, METH_O, NULL},
     {"run_backward", run_backward, METH_NOARGS, NULL},
     {0},
 };
