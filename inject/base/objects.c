@@ -403,11 +403,23 @@ static size_t hash_bytes(const char *text)
     return 1 + HASH_DIGITS;
 }
 
+/* Behind what they have in common, up to the stem's dot. */
+static const char *behind_common(const char *soname, const char **stem)
+{
+    for (; **stem && **stem != '.' && *soname == **stem; soname++, ++*stem)
+        ;
+    return soname;
+}
+
+bool object_is_part(const struct object *o, const char *stem)
+{
+    const char *end = stem, *soname = behind_common(object_soname(o), &end);
+    return object_is(o, stem) || (*end == '.' && *soname == '_');
+}
+
 bool object_is(const struct object *o, const char *stem)
 {
-    const char *soname = object_soname(o);
-    for (; *stem && *stem != '.' && *soname == *stem; soname++, stem++)
-        ;
+    const char *soname = behind_common(object_soname(o), &stem);
     if (*stem == '.')
         soname += hash_bytes(soname);
     for (; *stem; soname++, stem++)

@@ -113,4 +113,7 @@ const char *object_soname(const struct object *object);
  */
 bool object_is(const struct object *object, const char *stem);
 
+/* The same, or a part of that library, which are named after it ("libcudnn_ops.so.9"). */
+bool object_is_part(const struct object *object, const char *stem);
+
 #endif

@@ -219,7 +219,10 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         /* Another preload after us hooks dlsym, too, and takes our hook for its own. */
         real = resolve_definition(name, caller);
     }
-    if (!real || l.by_driver || !resolve_asked(l.hook, asker(&l), real))
+    /* A library that asks for its own parts means them. */
+    if (!real || l.by_driver ||
+        (l.known && resolve_is_part(&l.from, (enum api_domain)l.hook->domain)) ||
+        !resolve_asked(l.hook, asker(&l), real))
         return answer(real);
     return answer(l.hook->wrapper);
 }

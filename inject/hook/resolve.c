@@ -104,6 +104,7 @@ struct target {
     void *real;
     enum api_domain domain;
     uint32_t major; /* of its library, where that may be loaded more than once */
+    bool is_own;    /* see struct binding */
 };
 
 static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct target *to)
@@ -112,6 +113,7 @@ static void fill(struct binding *b, uintptr_t low, uintptr_t bytes, const struct
     b->real = to->real;
     b->major = to->major;
     b->is_owners = is_owners(to->domain);
+    b->is_own = to->is_own;
     atomic_store(&b->is_asked, false);
     atomic_store(&b->bytes, bytes);
 }
@@ -154,6 +156,24 @@ static const char *stem_of(const char *symbol)
 {
     enum api_domain domain = api_domain_of(symbol);
     return domain < API_DOMAIN_COUNT ? api_libraries[domain].soname : "";
+}
+
+bool resolve_is_part(const struct object *o, enum api_domain domain)
+{
+    for (unsigned i = 0; i < API_DOMAIN_COUNT; i++)
+        if (api_libraries[i].within == api_libraries[domain].within &&
+            object_is_part(o, api_libraries[i].soname))
+            return true;
+    return false;
+}
+
+/*
+ * Is what this object calls of a library part of what it was called for? A library of the same
+ * family; a stub, or a hook, whose own function of that name calls on; or ourselves, by a jump.
+ */
+static bool calls_own(const struct object *from, enum api_domain domain, const char *symbol)
+{
+    return is_self(from) || object_symbol(from, symbol) || resolve_is_part(from, domain);
 }
 
 /* Is there one of it in a process, whoever calls? */
@@ -367,7 +387,8 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
     }
     search(&s, symbol, known ? &from : NULL);
     void *real = lasting(&s);
-    struct target to = {real, domain, s.needed ? s.needed_major : s.first_major};
+    struct target to = {real, domain, s.needed ? s.needed_major : s.first_major,
+                        known && calls_own(&from, domain, symbol)};
     struct chain chain = {.symbol = symbol};
     const struct binding *asked =
         !is_one(domain) && real && real == s.first && !s.needed ? only_asked(slot, real) : NULL;
@@ -379,7 +400,8 @@ const struct binding *resolve_slow(unsigned slot, enum api_domain domain, const 
         b = bind_for(slot, is_one(domain) && objects_each(visit_chain, &chain) != 1,
                      known ? &from : NULL, caller, &to);
     if (!b && (real || passing(&s))) {
-        *unbound = (struct binding){.real = real ? real : passing(&s), .major = to.major};
+        *unbound = (struct binding){
+            .real = real ? real : passing(&s), .major = to.major, .is_own = to.is_own};
         this_thread.stand_in = real ? this_thread.stand_in : (uintptr_t)unbound->real;
         b = unbound;
     }
@@ -404,7 +426,8 @@ bool resolve_asked(const struct hook *hook, uintptr_t caller, void *real)
         return true;
     struct target target = {real, (enum api_domain)hook->domain,
                             object_at((uintptr_t)real, &to) ? major_of(&to, stem_of(hook->symbol))
-                                                            : 0};
+                                                            : 0,
+                            known && calls_own(&from, (enum api_domain)hook->domain, hook->symbol)};
     struct binding *b = bind_for(hook->slot, for_all, known ? &from : NULL, caller, &target);
     if (!b || (!for_all && b->real != real)) /* its calls go elsewhere: another's is itself */
         return false;

@@ -19,12 +19,15 @@
 #include "hook/hook_table.h"
 #include "record/state.h"
 
+struct object;
+
 struct binding {
     uintptr_t low;           /* callers in [low, low + bytes) */
     _Atomic uintptr_t bytes; /* 0: not valid yet, or no longer: an object was unloaded */
     void *real;
     uint32_t major;        /* of the library that `real` belongs to; 0: unknown */
     bool is_owners;        /* that library's calls own what it calls of owners: API_OWNER */
+    bool is_own;           /* the callers are such a library, one that it is within, or a stub */
     _Atomic bool is_asked; /* `real` was asked for by its handle */
     _Atomic(struct binding *) next;
 };
@@ -72,6 +75,9 @@ bool resolve_is_stub(const char *symbol, uintptr_t address);
 
 /* Does the object that the code at `caller` lies in define the symbol itself? */
 bool resolve_defines(const char *symbol, uintptr_t caller);
+
+/* Is the object that library, a part of it, or one whose calls may be within its own? */
+bool resolve_is_part(const struct object *o, enum api_domain domain);
 
 /* Is the code at `caller` CUDA's own, or another object's that hooked calls go to? */
 bool resolve_is_cuda(uintptr_t caller);

@@ -10,15 +10,21 @@
 #include "record/wake.h"
 #include "stack/stack.h"
 
-/* The open call of each family. */
+/* The newest open call of each family. */
 static __thread struct call *open_calls[API_DOMAIN_COUNT];
 
 /* Between call_enter_own and call_leave. False: none of it is recorded. The settings are read when
  * a recording begins. */
 static bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
 {
-    if ((recorded_off() & OFF_CALLS && begins) || !call_attach(t, caller) ||
-        gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_OFF)
+    if (recorded_off() & OFF_CALLS && begins)
+        return false;
+    if (atomic_load(&fork_page.phase) == START_FAILED) {
+        if (atomic_load(&gp.counters[COUNTER_ENDED]))
+            counter_add(COUNTER_UNRECORDED, 1);
+        return false;
+    }
+    if (!call_attach(t, caller) || gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_OFF)
         return false;
     if (thread_is_asked(t))
         thread_follow(t);
@@ -64,17 +70,18 @@ static void leave(struct thread *t, uint64_t begin)
 }
 
 void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
-                   uintptr_t caller)
+                   uintptr_t caller, bool is_own)
 {
     struct thread *t = &this_thread;
     struct call own;
     struct call **open = &open_calls[site->family];
+    c->outer = *open;
     c->epoch = EPOCH_NONE;
     c->is_open = false;
     if (!call_enter_own(t, &own))
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
-    if (!*open || !call_is_live(*open, &c->call)) {
+    if (!is_own || !c->outer || !call_is_live(c->outer, &c->call)) {
         c->call.mark = call_mark(&c->call, CALL_OWNER);
         c->is_open = true;
         *open = &c->call;
@@ -93,7 +100,7 @@ void library_end(struct library_call *c, const struct library_site *site, int re
     struct call own;
     if (!c->is_open)
         return;
-    open_calls[site->family] = NULL;
+    open_calls[site->family] = c->outer;
     c->call.mark = 0;
     if (c->epoch == EPOCH_NONE || !call_enter_own(t, &own))
         return;

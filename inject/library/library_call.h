@@ -2,8 +2,9 @@
 /*
  * Calls of libraries that use CUDA (cuBLAS, cuDNN, NCCL): a record where one begins, and one where
  * it ends, so that CUDA's calls in between stay events of their own. Of a library that calls itself
- * the outermost call is the event. It is known by where its struct lies on the stack, so that one
- * that was left by longjmp or an exception hides no later one.
+ * the outermost call is the event. An inner one is known by two witnesses: who calls it is the
+ * library, and the outer one's struct still lies on the stack; either alone is wrong of a call that
+ * was left by longjmp or an exception, or which a signal handler has interrupted.
  */
 #ifndef GPUPROF_INJECT_LIBRARY_CALL_H
 #define GPUPROF_INJECT_LIBRARY_CALL_H
@@ -22,17 +23,18 @@ struct library_site {
 };
 
 struct library_call {
-    struct call call; /* where it is, as of CUDA's calls */
-    uint64_t epoch;   /* of the recording that its begin is in; EPOCH_NONE: in none */
-    bool is_open;     /* no other of its family is */
+    struct call call;   /* where it is, as of CUDA's calls */
+    struct call *outer; /* of its family; one that this call is no part of */
+    uint64_t epoch;     /* of the recording that its begin is in; EPOCH_NONE: in none */
+    bool is_open;       /* it is no part of another */
 };
 
 /*
  * Before the real function and after it; `words`: all arguments, those that are not known yet, or
- * any more, are 0 in the record. errno is kept.
+ * any more, are 0 in the record. `is_own`: the caller is the library itself. errno is kept.
  */
 void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
-                   uintptr_t caller);
+                   uintptr_t caller, bool is_own);
 void library_end(struct library_call *c, const struct library_site *site, int result,
                  const uint64_t *words);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrappers of every LIBRARY row. */
 #include "cuda/cuda_abi.h"
-#include "hook/hook_real.h"
+#include "hook/resolve.h"
 #include "library/library_call.h"
 
 /* What a wrapper returns where nothing that is loaded defines its function. */
@@ -25,29 +25,42 @@ enum hook_missing {
 #undef I
 #undef O
 
-#define I(kind, label, expression) (uint64_t)(uintptr_t)(expression),
+/* Where the calls of a LIBRARY row's function go; NULL: nowhere. */
+static inline const struct binding *binding_of(unsigned code, enum api_domain domain,
+                                               const char *symbol, uintptr_t caller,
+                                               struct binding *unbound)
+{
+    uintptr_t stand_in = this_thread.stand_in;
+    const struct binding *b = resolve(code, domain, symbol, caller, unbound);
+    this_thread.stand_in = stand_in; /* that is for calls of CUDA's */
+    return b;
+}
+
+/* Expressions of the second kind alone are looked at when the call has returned. */
+#define I(kind, label, expression) (gp_is_over ? 0 : (uint64_t)(uintptr_t)(expression)),
 #define O(kind, label, pointer, expression)                                                        \
-    (gp_after && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
+    (gp_is_over && gp_result == 0 && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
     EXPORT returns symbol params;                                                                  \
     EXPORT returns symbol params                                                                   \
     {                                                                                              \
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
-        __typeof__(&symbol) gp_real =                                                              \
-            (__typeof__(&symbol))hook_real(API_CODE_##symbol, API_##domain, #symbol, gp_caller);   \
+        struct binding gp_unbound;                                                                 \
+        const struct binding *gp_binding =                                                         \
+            binding_of(API_CODE_##symbol, API_##domain, #symbol, gp_caller, &gp_unbound);          \
         struct library_call gp_call;                                                               \
-        if (unlikely(!gp_real))                                                                    \
-            return (returns)HOOK_MISSING_##domain;                                                 \
+        returns gp_result = (returns)HOOK_MISSING_##domain;                                        \
+        if (unlikely(!gp_binding))                                                                 \
+            return gp_result;                                                                      \
         {                                                                                          \
-            enum { gp_after = 0 };                                                                 \
+            enum { gp_is_over = 0 };                                                               \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
-            library_begin(&gp_call, &site_##symbol, gp_words, gp_caller);                          \
+            library_begin(&gp_call, &site_##symbol, gp_words, gp_caller, gp_binding->is_own);      \
         }                                                                                          \
-        returns gp_result = gp_real names;                                                         \
+        gp_result = ((__typeof__(&symbol))gp_binding->real)names;                                  \
         {                                                                                          \
-            const int gp_after = (int)gp_result == 0;                                              \
+            enum { gp_is_over = 1 };                                                               \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
-            (void)gp_after;                                                                        \
             library_end(&gp_call, &site_##symbol, (int)gp_result, gp_words);                       \
         }                                                                                          \
         return gp_result;                                                                          \

@@ -82,9 +82,11 @@ def test_the_outermost_call_is_the_event(library, tmp_path):
     assert begins(process) == told(log)[::3] and len(process.of_type(LIBRARY_END)) == 5
 
 
-def test_calls_that_are_left(library, tmp_path):
-    """By longjmp: they have no end, and hide none of the calls after them."""
-    log, [process] = run(library, tmp_path, "left")
+@pytest.mark.parametrize("scene", ["left", "deeper"])
+def test_calls_that_are_left(library, tmp_path, scene):
+    """By longjmp: they have no end, and hide none of the calls after them, though these lie deeper
+    on a stack that was not written to since."""
+    log, [process] = run(library, tmp_path, scene)
     assert len(log) == 6 and begins(process) == told(log)
     assert len(process.of_type(LIBRARY_END)) == 3
 

@@ -103,6 +103,11 @@ bool object_is(const struct object *o, const char *stem)
     return strncmp(o->path, stem, strlen(stem)) == 0;
 }
 
+bool object_is_part(const struct object *o, const char *stem)
+{
+    return object_is(o, stem);
+}
+
 bool leader_has_ended(uint32_t *thread_count)
 {
     (void)thread_count;

@@ -49,6 +49,15 @@ static int multiply(int size, int algo)
                 size + 3, H(0x51), H(0x61), 0, size + 4, 77, algo);
 }
 
+/* The stack between here and the call stays as it was, and so does what an earlier call left there.
+ */
+static __attribute__((noinline)) void multiply_deeper(int size)
+{
+    volatile char untouched[6000];
+    untouched[0] = 0;
+    multiply(size + untouched[0], 0);
+}
+
 static void *thread(void *number)
 {
     for (int i = 0; i < 50; i++)
@@ -77,6 +86,14 @@ int main(int count, char **arguments)
                 multiply(i, i % 2 ? 98 : 0);
         return 3;
     }
+    if (strcmp(scene, "deeper") == 0) {
+        for (volatile int i = 1; i <= 6; i++)
+            if (i % 2 == 0)
+                multiply_deeper(i);
+            else if (setjmp(*leave) == 0)
+                multiply(i, 98);
+        return 3;
+    }
     if (strcmp(scene, "threads") == 0) {
         pthread_t threads[4];
         for (intptr_t i = 0; i < 4; i++)
@@ -94,6 +111,6 @@ int main(int count, char **arguments)
         }
         return wait(&status) > 0 && status == 0 && multiply(3, 0) == 0 ? 3 : 1;
     }
-    fprintf(stderr, "library_work: calls|nested|left|threads|fork\n");
+    fprintf(stderr, "library_work: calls|nested|left|deeper|threads|fork\n");
     return 2;
 }
