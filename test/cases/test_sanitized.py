@@ -102,7 +102,7 @@ def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, mo
 def test_stress_over_budget(stress, tmp_path, kind):
     """Threads time calls and pass calls by, while the writer reads and counts them."""
     passed = 0
-    for count in (20000, 100000):  # a machine that is busy may end the first before a step is taken
+    for count in (20000, 50000):  # a machine that is busy may end the first before a step is taken
         out = tmp_path / str(count)
         done = subprocess.run([stress(kind), "8", str(count)], capture_output=True, text=True,
                               check=False,
