@@ -149,9 +149,10 @@ COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
 COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
 # Each event goes through some forty short functions of many files, so the whole is optimised as one
-# (a tenth less time). Objects have their ordinary code as well, which is what unit tests link.
+# (a tenth less time). Objects have their ordinary code as well, which is what tests link, quickly.
 WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFLAGS)),,\
 	-O3 -flto=auto -ffat-lto-objects)
+PLAIN := $(if $(WHOLE),-fno-lto)
 
 $(BUILD)/obj/%.c.o: %.c
 	@mkdir -p $(@D)

@@ -55,7 +55,7 @@ $(BUILD)/obj/test/fuzz/%.c.o: test/fuzz/%.c
 
 $(BUILD)/fuzz_replay: $(BUILD)/obj/test/fuzz/fuzz_replay.c.o $(FUZZ_OWN_SRC:%=$(BUILD)/obj/%.o) \
 		$(COLLECTOR_A)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(PLAIN) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 unit-programs: $(BUILD)/fuzz_replay
 

@@ -21,12 +21,12 @@ $(BUILD)/libunit.a: $(UNIT_HELP_SRC:%=$(BUILD)/obj/%.o)
 
 $(UNIT_BIN): $(BUILD)/unit/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $(with_inject) $(UNIT_LIBS) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(PLAIN) $(SAN) $(with_inject) $(UNIT_LIBS) -o $@
 
 # Makers of stream files and archives, for tests and for measuring.
 UNIT_MAKERS := $(UNIT_MAKER_SRC:test/unit/%.c=$(BUILD)/%)
 $(UNIT_MAKERS): $(BUILD)/%: $(BUILD)/obj/test/unit/%.c.o $(UNIT_A)
-	$(call say,LD,$@) $(CC) $(CFLAGS) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(PLAIN) $(SAN) $^ $(COLLECTOR_LIBS) -o $@
 
 unit-programs: $(UNIT_BIN) $(UNIT_MAKERS)
 .PHONY: unit-programs
