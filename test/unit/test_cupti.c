@@ -292,7 +292,9 @@ static void every_row_gives_its_words(void **state)
     static const uint64_t nothing[64];
     (void)state;
     for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
-        for (int succeeded = 0; succeeded < 2; succeeded++) {
+        for (int succeeded = 0; api_libraries[api_functions[i].domain].layer == API_OWNER &&
+                                succeeded < 2; /* of the others CUPTI does not tell */
+             succeeded++) {
             uint64_t words[API_ARGS_MAX + 1];
             memset(words, 0xab, sizeof words);
             unsigned count = cupti_params_words((enum api_code)i, nothing, succeeded, words);
