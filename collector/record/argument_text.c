@@ -75,6 +75,8 @@ PRINTER_OF_WORDS(label_kind)
 PRINTER_OF_WORDS(cuda_type)
 PRINTER_OF_WORDS(compute_type)
 PRINTER_OF_WORDS(transpose)
+PRINTER_OF_WORDS(nccl_type)
+PRINTER_OF_WORDS(nccl_op)
 
 void argument_print(unsigned kind, uint64_t value, FILE *out)
 {

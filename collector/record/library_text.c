@@ -18,6 +18,20 @@ static const char *const compute_types[] = {
     [75] = "f32-fast-bf16", [77] = "f32-fast-tf32", [78] = "f32-emulated-bf16x9"};
 static const char *const operations[] = {"n", "t", "c", "conjugate"};
 
+static const char *const nccl_types[] = {"i8",  "u8",  "i32", "u32",  "i64",  "u64",
+                                         "f16", "f32", "f64", "bf16", "e4m3", "e5m2"};
+static const char *const nccl_ops[] = {"sum", "prod", "max", "min", "avg"};
+
+const char *nccl_type_text(uint64_t type)
+{
+    return type < ENTRIES(nccl_types) ? nccl_types[type] : NULL;
+}
+
+const char *nccl_op_text(uint64_t op)
+{
+    return op < ENTRIES(nccl_ops) ? nccl_ops[op] : NULL;
+}
+
 const char *cuda_type_text(uint64_t type)
 {
     return type < ENTRIES(cuda_types) ? cuda_types[type] : NULL;

@@ -5,6 +5,7 @@
 
 #include "base/ticks.h"
 #include "hook/call.h"
+#include "library/communicators.h"
 #include "record/recorded.h"
 #include "record/thread.h"
 #include "record/wake.h"
@@ -69,12 +70,54 @@ static void leave(struct thread *t, uint64_t begin)
     call_leave(t);
 }
 
+static bool is_counted(const struct library_site *site)
+{
+    return site->role == API_DOES_COLLECTIVE || site->role == API_DOES_P2P ||
+           site->role == API_DOES_P2P_RECEIVE;
+}
+
+static bool makes_communicators(const struct library_site *site)
+{
+    return site->role == API_DOES_COMM_MAKE || site->role == API_DOES_COMM_MAKE_ALL ||
+           site->role == API_DOES_COMM_SPLIT;
+}
+
+/* What is kept of communicators, whether it is recorded or not: by the rows of api_nccl.def.
+ * Returns the words that are recorded, perhaps `own`. */
+static const uint64_t *note_begin(struct library_call *c, const struct library_site *site,
+                                  const uint64_t *words, uint64_t own[static LIBRARY_ARGS_MAX])
+{
+    if (site->role == API_DOES_COMM_END)
+        communicator_ends(words[0]);
+    if (makes_communicators(site))
+        memcpy(c->made, words, (site->count < 4 ? site->count : 4) * sizeof *words);
+    if (!is_counted(site))
+        return words;
+    memcpy(own, words, site->count * sizeof *words);
+    own[1] = communicator_next(words[1]);
+    return own;
+}
+
+static void note_end(const struct library_call *c, const struct library_site *site, int result,
+                     uint64_t handle)
+{
+    const uint64_t *made = c->made;
+    if (site->role == API_DOES_COMM_MAKE && handle)
+        communicator_made(handle, made[1], (uint32_t)made[2], (uint32_t)made[3]);
+    else if (site->role == API_DOES_COMM_MAKE_ALL && result == 0)
+        communicators_made((const uint64_t *)(uintptr_t)made[0], (uint32_t)made[1],
+                           (const int *)(uintptr_t)made[2]);
+    else if (site->role == API_DOES_COMM_SPLIT && (result == 0 || handle))
+        communicator_split(made[1], handle, made[2]);
+}
+
 void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
                    uintptr_t caller, bool is_own)
 {
     struct thread *t = &this_thread;
     struct call own;
     struct call **open = &open_calls[site->family];
+    uint64_t noted[LIBRARY_ARGS_MAX];
     c->outer = *open;
     c->epoch = EPOCH_NONE;
     c->is_open = false;
@@ -85,7 +128,10 @@ void library_begin(struct library_call *c, const struct library_site *site, cons
         c->call.mark = call_mark(&c->call, CALL_OWNER);
         c->is_open = true;
         *open = &c->call;
+        words = note_begin(c, site, words, noted);
         if (is_recorded(t, caller, true)) {
+            if (is_counted(site) && gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON)
+                communicator_told(t, words[0], caller);
             append(t, RECORD_LIBRARY_BEGIN, site, 0, words);
             c->epoch = t->epoch & EPOCH_MASK;
         }
@@ -102,10 +148,15 @@ void library_end(struct library_call *c, const struct library_site *site, int re
         return;
     open_calls[site->family] = c->outer;
     c->call.mark = 0;
+    if (unlikely(makes_communicators(site)))
+        note_end(c, site, result, words[0]);
     if (c->epoch == EPOCH_NONE || !call_enter_own(t, &own))
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (c->epoch == epoch_now() && is_recorded(t, 0, false))
         append(t, RECORD_LIBRARY_END, site, result, words);
+    if (site->role == API_DOES_COMM_MAKE && c->epoch == epoch_now() && words[0] &&
+        gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON)
+        communicator_told(t, words[0], 0);
     leave(t, begin);
 }

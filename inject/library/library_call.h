@@ -17,6 +17,7 @@
 
 struct library_site {
     uint16_t code;       /* enum api_code */
+    uint8_t role;        /* enum api_role */
     uint8_t count;       /* of argument words */
     uint8_t family;      /* enum api_domain: whose calls inside of it are part of it */
     const uint8_t *late; /* 1: the argument is known only when the call has returned */
@@ -27,6 +28,7 @@ struct library_call {
     struct call *outer; /* of its family; one that this call is no part of */
     uint64_t epoch;     /* of the recording that its begin is in; EPOCH_NONE: in none */
     bool is_open;       /* it is no part of another */
+    uint64_t made[4];   /* the first words of what makes communicators */
 };
 
 /*

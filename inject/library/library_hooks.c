@@ -2,6 +2,7 @@
 /* The wrappers of every LIBRARY row. */
 #include "cuda/cuda_abi.h"
 #include "hook/resolve.h"
+#include "library/communicators.h"
 #include "library/library_call.h"
 
 /* What a wrapper returns where nothing that is loaded defines its function. */
@@ -18,6 +19,7 @@ enum hook_missing {
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
     static const uint8_t late_##symbol[] = {__VA_ARGS__ 0};                                        \
     static const struct library_site site_##symbol = {.code = API_CODE_##symbol,                   \
+                                                      .role = API_DOES_##does,                     \
                                                       .count = sizeof late_##symbol - 1,           \
                                                       .family = FAMILY_OF_##domain,                \
                                                       .late = late_##symbol};
@@ -39,7 +41,9 @@ static inline const struct binding *binding_of(unsigned code, enum api_domain do
 /* Expressions of the second kind alone are looked at when the call has returned. */
 #define I(kind, label, expression) (gp_is_over ? 0 : (uint64_t)(uintptr_t)(expression)),
 #define O(kind, label, pointer, expression)                                                        \
-    (gp_is_over && gp_result == 0 && (pointer) ? (uint64_t)(uintptr_t)(expression) : 0),
+    (gp_is_over && (gp_result == 0 || (int)gp_result == gp_pending) && (pointer)                   \
+         ? (uint64_t)(uintptr_t)(expression)                                                       \
+         : 0),
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
     EXPORT returns symbol params;                                                                  \
     EXPORT returns symbol params                                                                   \
@@ -53,13 +57,13 @@ static inline const struct binding *binding_of(unsigned code, enum api_domain do
         if (unlikely(!gp_binding))                                                                 \
             return gp_result;                                                                      \
         {                                                                                          \
-            enum { gp_is_over = 0 };                                                               \
+            enum { gp_is_over = 0, gp_pending = 0 };                                               \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
             library_begin(&gp_call, &site_##symbol, gp_words, gp_caller, gp_binding->is_own);      \
         }                                                                                          \
         gp_result = ((__typeof__(&symbol))gp_binding->real)names;                                  \
         {                                                                                          \
-            enum { gp_is_over = 1 };                                                               \
+            enum { gp_is_over = 1, gp_pending = API_PENDING_OF_##domain };                         \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
             library_end(&gp_call, &site_##symbol, (int)gp_result, gp_words);                       \
         }                                                                                          \

@@ -94,10 +94,6 @@ OPERATION(Broadcast,
           (const void *send, void *receive, size_t count, ncclDataType_t type, int root,
            ncclComm_t comm, cudaStream_t stream),
           COLLECTIVE("_Broadcast", 6), NO_OP, .peer = root)
-OPERATION(Bcast,
-          (void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-           cudaStream_t stream),
-          COLLECTIVE("_Broadcast", 6), NO_OP, .peer = root)
 OPERATION(Reduce,
           (const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
            int root, ncclComm_t comm, cudaStream_t stream),
@@ -124,3 +120,13 @@ OPERATION(Recv,
            cudaStream_t stream),
           .kernel = "SendRecv", .schema = 10, .kind = OP_RECEIVE, .count = count, .type = type,
           NO_OP, .peer = peer, .comm = comm, .stream = stream)
+
+/* By the name that may be replaced, as the real one does it. */
+NCCL_EXPORT ncclResult_t pncclBcast(void *buffer, size_t count, ncclDataType_t type, int root,
+                                    ncclComm_t comm, cudaStream_t stream)
+{
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+NCCL_EXPORT __attribute__((weak, alias("pncclBcast"))) ncclResult_t
+ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+          cudaStream_t stream);

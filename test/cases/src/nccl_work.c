@@ -4,6 +4,7 @@
  * starts (RANK set: it is one of them). They get their first communicator by an id that rank 0
  * leaves in the folder MEET.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -130,6 +131,21 @@ static void mismatch(void)
     MUST(ncclAllReduce(memory, memory, rank == 2 ? 128 : 64, ncclFloat32, ncclSum, comm, stream));
     MUST(cudaStreamSynchronize(stream));
     MUST(ncclCommAbort(comm));
+}
+
+/* Nothing is recorded but the fourth collective. */
+static void paused(void)
+{
+    void (*stop)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_stop");
+    void (*go_on)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_start");
+    start();
+    stop();
+    ncclComm_t comm = world_comm();
+    for (int i = 0; i < 3; i++)
+        MUST(ncclAllReduce(memory, memory, 64, ncclFloat32, ncclSum, comm, stream));
+    go_on();
+    MUST(ncclAllReduce(memory, memory, 64, ncclFloat32, ncclSum, comm, stream));
+    MUST(cudaStreamSynchronize(stream));
 }
 
 static void wait_for(ncclComm_t comm)
@@ -262,7 +278,11 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"train", train}, {"mismatch", mismatch}, {"all", all}, {"clique", clique}};
+    } scenes[] = {{"train", train},
+                  {"mismatch", mismatch},
+                  {"all", all},
+                  {"paused", paused},
+                  {"clique", clique}};
     const char *text = getenv("WORLD_SIZE"), *own = getenv("RANK");
     world = text ? atoi(text) : 1;
     rank = own ? atoi(own) : 0;
