@@ -34,6 +34,9 @@ const struct option_info option_infos[] = {
     {OPTION_NO_COUNTERS, 0, "no-counters", NULL,
      "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
      "speed of copies, memory, launches"},
+    {OPTION_MEMORY_EVENTS, 0, "memory-events", NULL,
+     "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
+     "TensorBoard's memory view is made of these"},
     {OPTION_TABLES, 'o', "output", "FILE",
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
     {OPTION_MEMORY_FILE, 'o', "output", "FILE",
@@ -240,6 +243,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_NO_COUNTERS: o->no_counters = true; break;
+    case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_STEP_BY: o->step_by = value; break;

@@ -14,51 +14,52 @@
 
 /* What a verb accepts: a set of these. (More of them than an enumerator has bits.) */
 typedef uint64_t option_set;
-#define OPTION_OUTPUT       (UINT64_C(1) << 0)  /* -o, --output FILE */
-#define OPTION_FORMAT       (UINT64_C(1) << 1)  /* --format text|json|csv|html */
-#define OPTION_BLOCKS       (UINT64_C(1) << 2)  /* --blocks */
-#define OPTION_STRICT       (UINT64_C(1) << 3)  /* --strict */
-#define OPTION_KEEP_LIVE    (UINT64_C(1) << 4)  /* --keep-live */
-#define OPTION_OUT          (UINT64_C(1) << 5)  /* -o DIR */
-#define OPTION_QUIET        (UINT64_C(1) << 6)  /* --quiet */
-#define OPTION_EXEC         (UINT64_C(1) << 7)  /* --exec */
-#define OPTION_HELP         (UINT64_C(1) << 8)  /* -h, --help */
-#define OPTION_SETTINGS     (UINT64_C(1) << 9)  /* no row: the options of settings.def */
-#define OPTION_RECORDINGS   (UINT64_C(1) << 10) /* no row: at least one folder or file */
-#define OPTION_PER_RANK     (UINT64_C(1) << 11) /* --per-rank */
-#define OPTION_STEP_RANGE   (UINT64_C(1) << 12) /* --step-range PATTERN */
-#define OPTION_BY           (UINT64_C(1) << 13) /* --by name|grid|shape|range|stack|python-line */
-#define OPTION_GRAPH        (UINT64_C(1) << 14) /* -o, --output FILE of a flame graph */
-#define OPTION_FORM         (UINT64_C(1) << 15) /* --format of one */
-#define OPTION_WEIGHT       (UINT64_C(1) << 16) /* --weight */
-#define OPTION_THREADS      (UINT64_C(1) << 17) /* --threads */
-#define OPTION_SYMBOLS      (UINT64_C(1) << 18) /* --symbols DIR|none */
-#define OPTION_SYNC_STREAMS (UINT64_C(1) << 19) /* --sync-streams */
-#define OPTION_TABLE        (UINT64_C(1) << 20) /* --table NAME,... */
-#define OPTION_SORT         (UINT64_C(1) << 21) /* --sort COLUMN */
-#define OPTION_LIMIT        (UINT64_C(1) << 22) /* --limit N */
-#define OPTION_FULL         (UINT64_C(1) << 23) /* --full */
-#define OPTION_TABLES       (UINT64_C(1) << 24) /* -o, --output FILE of a report */
-#define OPTION_TRACE        (UINT64_C(1) << 25) /* --format of a trace */
-#define OPTION_STEP_BY      (UINT64_C(1) << 26) /* --step-by range|...|NAME */
-#define OPTION_SAMPLES      (UINT64_C(1) << 27) /* --samples-per-step N */
-#define OPTION_GROUP        (UINT64_C(1) << 28) /* --group */
-#define OPTION_NO_GROUP     (UINT64_C(1) << 29) /* --no-group */
-#define OPTION_JSON         (UINT64_C(1) << 30) /* --json */
-#define OPTION_MINE         (UINT64_C(1) << 31) /* --mine of a report */
-#define OPTION_OWN_FRAMES   (UINT64_C(1) << 32) /* --mine of a flame graph */
-#define OPTION_FOLD         (UINT64_C(1) << 33) /* --fold-unnamed */
-#define OPTION_MERGE_RANKS  (UINT64_C(1) << 34) /* --merge-ranks */
-#define OPTION_SOURCE       (UINT64_C(1) << 35) /* --source DIR */
-#define OPTION_NO_COUNTERS  (UINT64_C(1) << 36) /* --no-counters */
-#define OPTION_PORT         (UINT64_C(1) << 37) /* --port N */
-#define OPTION_OPEN         (UINT64_C(1) << 38) /* --open */
-#define OPTION_COLOUR       (UINT64_C(1) << 39) /* --color auto|always|never */
-#define OPTION_MEMORY_BY    (UINT64_C(1) << 40) /* --by python-line|... of memory */
-#define OPTION_AT           (UINT64_C(1) << 41) /* --at peak|end|SECONDS */
-#define OPTION_MEMORY_TABLE (UINT64_C(1) << 42) /* --table of memory */
-#define OPTION_TABLE_FORM   (UINT64_C(1) << 43) /* --format text|json|csv */
-#define OPTION_MEMORY_FILE  (UINT64_C(1) << 44) /* -o, --output FILE of memory */
+#define OPTION_OUTPUT        (UINT64_C(1) << 0)  /* -o, --output FILE */
+#define OPTION_FORMAT        (UINT64_C(1) << 1)  /* --format text|json|csv|html */
+#define OPTION_BLOCKS        (UINT64_C(1) << 2)  /* --blocks */
+#define OPTION_STRICT        (UINT64_C(1) << 3)  /* --strict */
+#define OPTION_KEEP_LIVE     (UINT64_C(1) << 4)  /* --keep-live */
+#define OPTION_OUT           (UINT64_C(1) << 5)  /* -o DIR */
+#define OPTION_QUIET         (UINT64_C(1) << 6)  /* --quiet */
+#define OPTION_EXEC          (UINT64_C(1) << 7)  /* --exec */
+#define OPTION_HELP          (UINT64_C(1) << 8)  /* -h, --help */
+#define OPTION_SETTINGS      (UINT64_C(1) << 9)  /* no row: the options of settings.def */
+#define OPTION_RECORDINGS    (UINT64_C(1) << 10) /* no row: at least one folder or file */
+#define OPTION_PER_RANK      (UINT64_C(1) << 11) /* --per-rank */
+#define OPTION_STEP_RANGE    (UINT64_C(1) << 12) /* --step-range PATTERN */
+#define OPTION_BY            (UINT64_C(1) << 13) /* --by name|grid|shape|range|stack|python-line */
+#define OPTION_GRAPH         (UINT64_C(1) << 14) /* -o, --output FILE of a flame graph */
+#define OPTION_FORM          (UINT64_C(1) << 15) /* --format of one */
+#define OPTION_WEIGHT        (UINT64_C(1) << 16) /* --weight */
+#define OPTION_THREADS       (UINT64_C(1) << 17) /* --threads */
+#define OPTION_SYMBOLS       (UINT64_C(1) << 18) /* --symbols DIR|none */
+#define OPTION_SYNC_STREAMS  (UINT64_C(1) << 19) /* --sync-streams */
+#define OPTION_TABLE         (UINT64_C(1) << 20) /* --table NAME,... */
+#define OPTION_SORT          (UINT64_C(1) << 21) /* --sort COLUMN */
+#define OPTION_LIMIT         (UINT64_C(1) << 22) /* --limit N */
+#define OPTION_FULL          (UINT64_C(1) << 23) /* --full */
+#define OPTION_TABLES        (UINT64_C(1) << 24) /* -o, --output FILE of a report */
+#define OPTION_TRACE         (UINT64_C(1) << 25) /* --format of a trace */
+#define OPTION_STEP_BY       (UINT64_C(1) << 26) /* --step-by range|...|NAME */
+#define OPTION_SAMPLES       (UINT64_C(1) << 27) /* --samples-per-step N */
+#define OPTION_GROUP         (UINT64_C(1) << 28) /* --group */
+#define OPTION_NO_GROUP      (UINT64_C(1) << 29) /* --no-group */
+#define OPTION_JSON          (UINT64_C(1) << 30) /* --json */
+#define OPTION_MINE          (UINT64_C(1) << 31) /* --mine of a report */
+#define OPTION_OWN_FRAMES    (UINT64_C(1) << 32) /* --mine of a flame graph */
+#define OPTION_FOLD          (UINT64_C(1) << 33) /* --fold-unnamed */
+#define OPTION_MERGE_RANKS   (UINT64_C(1) << 34) /* --merge-ranks */
+#define OPTION_SOURCE        (UINT64_C(1) << 35) /* --source DIR */
+#define OPTION_NO_COUNTERS   (UINT64_C(1) << 36) /* --no-counters */
+#define OPTION_PORT          (UINT64_C(1) << 37) /* --port N */
+#define OPTION_OPEN          (UINT64_C(1) << 38) /* --open */
+#define OPTION_COLOUR        (UINT64_C(1) << 39) /* --color auto|always|never */
+#define OPTION_MEMORY_BY     (UINT64_C(1) << 40) /* --by python-line|... of memory */
+#define OPTION_AT            (UINT64_C(1) << 41) /* --at peak|end|SECONDS */
+#define OPTION_MEMORY_TABLE  (UINT64_C(1) << 42) /* --table of memory */
+#define OPTION_TABLE_FORM    (UINT64_C(1) << 43) /* --format text|json|csv */
+#define OPTION_MEMORY_FILE   (UINT64_C(1) << 44) /* -o, --output FILE of memory */
+#define OPTION_MEMORY_EVENTS (UINT64_C(1) << 45) /* --memory-events */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -133,6 +134,7 @@ struct options {
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     bool no_counters;
+    bool memory_events;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;
     enum memory_by memory_by;

@@ -99,12 +99,12 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
     return error < 0 && error != GPUPROF_LIMIT ? error : 1;
 }
 
-/* What CUPTI alone tells of has no call: it is a variable, and its name stands in the record. */
-static int variable_origin(struct memory_report *m, const struct record *r, struct memory_origin *o,
-                           uint32_t *number)
+/* What CUPTI alone tells of has no call; of a variable the name stands in the record. */
+static int variable_origin(struct memory_report *m, const struct record *r, unsigned kind,
+                           struct memory_origin *o, uint32_t *number)
 {
     o->by = MEMORY_BY_KIND;
-    o->kind = LEDGER_STATIC;
+    o->kind = kind;
     int error = r->bytes && m->by != MEMORY_BY_KIND
                     ? kernel_name_intern(&m->walk.texts, r->bytes, r->byte_count, &o->name)
                     : 0;
@@ -118,7 +118,7 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
     struct memory_origin o;
     memset(&o, 0, sizeof o);
     if (r->type == RECORD_MEMORY)
-        return variable_origin(m, r, &o, number);
+        return variable_origin(m, r, kind, &o, number);
     if (m->by == MEMORY_BY_KIND) {
         o.by = MEMORY_BY_KIND;
         o.kind = kind;

@@ -59,7 +59,6 @@ int walk_init(struct walk *w, struct recording *rec)
     kernel_names_limit(&w->texts, recording_bytes(rec));
     spool_init(&w->pending, sizeof(struct pending_work));
     w->pending.usable = PENDING_SLOTS; /* it is written and read from one end to the other */
-    device_memory_init(&w->memory);
     w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
     w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
@@ -84,7 +83,6 @@ void walk_release(struct walk *w)
     survey_release(&w->survey);
     ranges_release(&w->ranges);
     ops_release(&w->ops);
-    device_memory_release(&w->memory);
     spool_release(&w->pending);
     free(w->losses);
     free(w->names);
@@ -250,11 +248,6 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
         return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
-    case RECORD_MEMORY:
-    case RECORD_POOL:
-        if (p->needs & WALK_MEMORY)
-            error = device_memory_take(&w->memory, e, &s->memory);
-        break;
     default:
         if (p->surveys)
             error = survey_take(&w->survey, e);
@@ -394,8 +387,6 @@ static int begin(struct walk *w, const struct process *only)
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         w->first_ns[i] = w->last_ns[i] = 0;
     }
-    device_memory_release(&w->memory);
-    device_memory_init(&w->memory);
     ranges_release(&w->ranges);
     ops_release(&w->ops);
     int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);

@@ -2,8 +2,7 @@
 /*
  * One walk through all events of a recording in the order of time, for any number of consumers.
  * Each event is assembled to a slice once: a call with the ranges around it, work of a device with
- * the call that made it, a range with its begin, an allocation with what its device has then. What
- * no consumer needs is not assembled.
+ * the call that made it, a range with its begin. What no consumer needs is not assembled.
  *
  * Usually one walk is enough: what stands behind its first use (names of kernels, stacks) is asked
  * for at the end, and work whose call is not certain yet is told again when it is (`tied`). Who
@@ -19,14 +18,12 @@
 #define GPUPROF_COLLECTOR_EVENT_WALK_H
 
 #include "base/exit_code.h"
-#include "model/device_memory.h"
 #include "model/range_stack.h"
 #include "model/survey.h"
 
 enum walk_need {
     WALK_RANGES = 1, /* `change` and `range`; walk_range */
     WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
-    WALK_MEMORY = 4, /* `memory` */
     WALK_STACKS = 8, /* survey.stacks, at the end */
     WALK_LOSSES =
         16,        /* with WALK_WORK: work without a call and launches without work are counted */
@@ -56,7 +53,6 @@ struct slice {
     struct op *op;
     const struct op *replaced; /* that was open, and whose end is missing; NULL: none */
     struct correlated_call call;
-    struct memory_totals memory; /* of the device of a MEMORY or POOL record, after it */
 };
 
 #define WALK_STOP          1
@@ -100,7 +96,6 @@ struct walk {
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */
-    struct device_memory memory;
     struct spool pending; /* work whose call is not known yet */
 };
 

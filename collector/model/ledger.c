@@ -10,7 +10,8 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
-#define OUT_OF_MEMORY 2 /* of the runtime and of the driver alike */
+#define POOLED        (1ull << 32) /* in `told` */
+#define OUT_OF_MEMORY 2            /* of the runtime and of the driver alike */
 
 /* CUPTI's kinds of memory: variables of modules. */
 #define KIND_STATIC         6
@@ -40,8 +41,9 @@ int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *u
     l->pools.count_max = l->told.count_max = LEDGER_POOLS_MAX;
     l->form_count = walk->rec->reader.functions.count;
     l->forms = calloc(l->form_count + 1u, sizeof *l->forms);
+    l->has_calls = calloc(walk->rec->count + 1u, sizeof *l->has_calls);
     int error = books_init(&l->books, walk->rec->count, &told);
-    return l->forms ? error : GPUPROF_NO_MEMORY;
+    return l->forms && l->has_calls ? error : GPUPROF_NO_MEMORY;
 }
 
 void ledger_release(struct ledger *l)
@@ -51,6 +53,7 @@ void ledger_release(struct ledger *l)
     key_map_release(&l->told);
     free(l->late);
     free(l->forms);
+    free(l->has_calls);
     *l = (struct ledger){0};
 }
 
@@ -80,7 +83,8 @@ static int settle(struct ledger *l, const struct ledger_late *late)
     struct key key = {block.process->index, block.address, 0};
     uint64_t told = block.space == SPACE_ADDRESS ? key_map_get(&l->told, key) : 0;
     if (told) {
-        block.device = (uint32_t)(told - 1);
+        block.device = (uint32_t)((told & (POOLED - 1)) - 1);
+        block.is_pooled = told & POOLED;
         key_map_remove(&l->told, key);
     }
     return books_put_in(&l->books, &block, late->at_ns);
@@ -218,6 +222,7 @@ static int take_get(struct ledger *l, const struct slice *s, const struct ledger
         return 0; /* nothing was wanted */
     if (gets && !late.has_failed && !b->address)
         return 0; /* it is opened, and mapped by another call */
+    l->has_calls[e->process->index] |= gets;
     int error = gets && b->kind != LEDGER_NOT_OWN && l->user.owner
                     ? l->user.owner(l->user.context, s, b->kind, &b->owner)
                     : 0;
@@ -282,42 +287,98 @@ static int take_call(struct ledger *l, const struct slice *s)
 
 /* ---- CUPTI's records ------------------------------------------------------------------------- */
 
-/* Variables of modules are known from it alone; of other memory, on which device it is. */
-static int take_memory(struct ledger *l, const struct slice *s)
+static int tell_pool(const struct ledger *l, const struct event *e, struct ledger_pool pool)
 {
-    const struct event *e = &s->event;
+    pool.process = e->process;
+    return l->user.pooled ? l->user.pooled(l->user.context, &pool, e->begin_ns) : 0;
+}
+
+static uint32_t device_told(uint64_t device)
+{
+    return device < LEDGER_NO_DEVICE ? (uint32_t)device : LEDGER_NO_DEVICE;
+}
+
+static int take_pool(const struct ledger *l, const struct event *e)
+{
     const struct record *r = e->record;
-    uint64_t kind = record_arg(r, MEMORY_KIND), address = record_arg(r, MEMORY_ADDRESS);
-    bool is_static = kind == KIND_STATIC || kind == KIND_MANAGED_STATIC;
-    bool comes = record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE;
-    struct key key = {e->process->index, address, 0};
-    struct ledger_block block = {.process = e->process,
-                                 .kind = LEDGER_STATIC,
-                                 .space = SPACE_STATIC,
-                                 .address = address,
-                                 .bytes = record_arg(r, MEMORY_BYTES),
-                                 .device = LEDGER_NO_DEVICE};
-    if (record_arg(r, MEMORY_DEVICE) < LEDGER_NO_DEVICE)
-        block.device = (uint32_t)record_arg(r, MEMORY_DEVICE);
-    if (is_static && !comes)
-        return books_release(&l->books, e->process, SPACE_STATIC, address, e->begin_ns);
-    if (is_static) {
-        int error = l->user.owner ? l->user.owner(l->user.context, s, block.kind, &block.owner) : 0;
-        return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
-    }
-    if (!memory_is_device(kind) || block.device == LEDGER_NO_DEVICE)
+    bool is_gone = record_arg(r, POOL_OPERATION) == POOL_DESTROYED;
+    struct ledger_pool pool = {.number = record_arg(r, POOL_POOL),
+                               .bytes = is_gone ? 0 : record_arg(r, POOL_BYTES),
+                               .device = device_told(record_arg(r, POOL_DEVICE))};
+    return record_arg(r, POOL_KIND) == POOL_LOCAL ? tell_pool(l, e, pool) : 0;
+}
+
+/* What the record says of its memory; false: it is none of a program's own. */
+static bool describe_told(const struct record *r, struct ledger_block *b)
+{
+    static const struct {
+        bool is_there;
+        uint8_t kind;
+        uint8_t space;
+        bool is_host;
+    } kinds[] = {[2] = {true, LEDGER_PINNED, SPACE_HOST, true},
+                 [3] = {true, LEDGER_LINEAR, SPACE_ADDRESS, false},
+                 [4] = {true, LEDGER_ARRAY, SPACE_ARRAY, false},
+                 [5] = {true, LEDGER_MANAGED, SPACE_ADDRESS, false},
+                 [KIND_STATIC] = {true, LEDGER_STATIC, SPACE_STATIC, false},
+                 [KIND_MANAGED_STATIC] = {true, LEDGER_STATIC, SPACE_STATIC, false}};
+    uint64_t kind = record_arg(r, MEMORY_KIND);
+    if (kind >= sizeof kinds / sizeof kinds[0] || !kinds[kind].is_there)
+        return false;
+    b->kind = kinds[kind].kind;
+    b->space = kinds[kind].space;
+    b->is_host = kinds[kind].is_host;
+    if (b->kind == LEDGER_LINEAR && record_arg(r, MEMORY_POOL))
+        b->kind = LEDGER_POOLED;
+    b->address = record_arg(r, MEMORY_ADDRESS);
+    b->bytes = record_arg(r, MEMORY_BYTES);
+    b->device = device_told(record_arg(r, MEMORY_DEVICE));
+    b->is_pooled = record_arg(r, MEMORY_POOL) && record_arg(r, MEMORY_POOL_BYTES);
+    return true;
+}
+
+/* Of a block that a call gets, on which device it is. */
+static int take_device(struct ledger *l, const struct event *e, const struct ledger_block *told,
+                       bool comes)
+{
+    struct key key = {e->process->index, told->address, 0};
+    if (told->space != SPACE_ADDRESS || told->device == LEDGER_NO_DEVICE)
         return 0;
     if (!comes) {
         key_map_remove(&l->told, key);
         return 0;
     }
-    uint32_t place = books_find(&l->books, e->process, SPACE_ADDRESS, address);
-    if (place && l->books.blocks[place].kind != LEDGER_NOT_OWN)
-        return l->books.blocks[place].device == block.device
+    uint32_t place = books_find(&l->books, e->process, SPACE_ADDRESS, told->address);
+    const struct ledger_block *b = place ? &l->books.blocks[place] : NULL;
+    if (b && b->kind != LEDGER_NOT_OWN)
+        return b->device == told->device && b->is_pooled == told->is_pooled
                    ? 0
-                   : books_move(&l->books, place, block.device, e->begin_ns);
-    int error = key_map_set(&l->told, key, block.device + 1ull);
+                   : books_move(&l->books, place, told->device, told->is_pooled, e->begin_ns);
+    int error = key_map_set(&l->told, key, (told->device + 1ull) | (told->is_pooled ? POOLED : 0));
     return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* Variables of modules are known from it alone, and all that is got by nobody knows what. */
+static int take_memory(struct ledger *l, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    bool comes = record_arg(r, MEMORY_OPERATION) == MEMORY_ALLOCATE;
+    struct ledger_block block = {.process = e->process};
+    if (!describe_told(r, &block))
+        return 0;
+    struct ledger_pool pool = {.number = record_arg(r, MEMORY_POOL),
+                               .bytes = record_arg(r, MEMORY_POOL_BYTES) - 1,
+                               .device = block.device};
+    int error = block.is_pooled ? tell_pool(l, e, pool) : 0;
+    if (error < 0)
+        return error;
+    if (l->has_calls[e->process->index] && block.kind != LEDGER_STATIC)
+        return take_device(l, e, &block, comes);
+    if (!comes)
+        return books_release(&l->books, e->process, block.space, block.address, e->begin_ns);
+    error = l->user.owner ? l->user.owner(l->user.context, s, block.kind, &block.owner) : 0;
+    return error < 0 ? error : books_put_in(&l->books, &block, e->begin_ns);
 }
 
 /* ---- PyTorch's allocator --------------------------------------------------------------------- */
@@ -355,6 +416,7 @@ static int take(void *context, const struct slice *s)
     switch (e->record->type) {
     case RECORD_CALL: return take_call(l, s);
     case RECORD_MEMORY: return take_memory(l, s);
+    case RECORD_POOL: return take_pool(l, e);
     case RECORD_TENSOR:
     case RECORD_TENSOR_OOM: return take_tensor(l, s);
     default: return 0;

@@ -13,6 +13,7 @@
  * Blocks of PyTorch's allocator lie within those of CUDA: a user keeps them apart.
  *
  * The device is what CUPTI says of the address, else that of the pool, else what the call says.
+ * Where no call that gets memory is recorded, the blocks are those that CUPTI tells of.
  */
 #ifndef GPUPROF_COLLECTOR_LEDGER_H
 #define GPUPROF_COLLECTOR_LEDGER_H
@@ -32,6 +33,13 @@ struct ledger_free {
     uint32_t device;
 };
 
+struct ledger_pool {
+    const struct process *process;
+    uint64_t number;
+    uint64_t bytes;
+    uint32_t device;
+};
+
 /* Each returns 0 or an error, which ends the walk. Those behind `gone` may be NULL. */
 struct ledger_user {
     void *context;
@@ -45,6 +53,8 @@ struct ledger_user {
     /* There was not enough memory for it, at its begin_ns. */
     int (*failed)(void *context, const struct ledger_block *wanted);
     int (*left)(void *context, const struct ledger_free *left);
+    /* CUPTI tells the size of a pool, freed memory that stays in it included; 0: it is gone. */
+    int (*pooled)(void *context, const struct ledger_pool *pool, uint64_t at_ns);
 };
 
 struct ledger_form;
@@ -54,8 +64,10 @@ struct ledger {
     struct walk *walk;
     struct ledger_user user;
     struct ledger_books books;
-    struct key_map pools; /* (process, pool) -> device + 1 */
-    struct key_map told;  /* (process, address) -> device + 1: by CUPTI, before the call's end */
+    struct key_map pools;     /* (process, pool) -> device + 1 */
+    struct key_map told;      /* (process, address) -> device + 1 and POOLED: by CUPTI, before the
+                               * call's end */
+    bool *has_calls;          /* owned, by process index: one that gets memory has said where */
     struct ledger_late *late; /* owned: a heap, the earliest first */
     uint32_t late_count;
     uint32_t late_capacity;

@@ -169,8 +169,8 @@ int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint
     return error == 0 && b->kind != LEDGER_NOT_OWN ? l->told.got(l->told.context, b, at_ns) : error;
 }
 
-/* It is on another device than was thought. */
-int books_move(struct ledger_books *l, uint32_t place, uint32_t device, uint64_t at_ns)
+int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_pooled,
+               uint64_t at_ns)
 {
     struct ledger_block *b = &l->blocks[place];
     b->is_moved = true;
@@ -178,6 +178,7 @@ int books_move(struct ledger_books *l, uint32_t place, uint32_t device, uint64_t
     if (error == 0)
         error = l->told.gone(l->told.context, b, at_ns);
     b->device = device;
+    b->is_pooled = is_pooled;
     if (error == 0)
         error = chain(l, place);
     if (error == 0)

@@ -65,6 +65,7 @@ struct ledger_block {
     uint8_t kind;  /* enum ledger_kind */
     uint8_t space; /* enum ledger_space: where its address is one */
     bool is_host;
+    bool is_pooled; /* in a pool whose size is told */
     bool is_moved;  /* it comes from, or goes to, another device: it is the same block */
     bool is_driver; /* a function of the driver has got it */
     bool is_named;  /* its address leads to it */
@@ -119,8 +120,9 @@ uint32_t books_find(const struct ledger_books *l, const struct process *p, unsig
 /* From now on it is there. This and all below return 0 or an error. */
 int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns);
 
-/* It is on another device than was thought. */
-int books_move(struct ledger_books *l, uint32_t place, uint32_t device, uint64_t at_ns);
+/* It is on another device than was thought, or in a pool. */
+int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_pooled,
+               uint64_t at_ns);
 
 /* What is at that place goes; whatever lives at that address, or nothing, which is counted; all
  * that the process has on the device, or that the driver's functions got there (`is_context`). */

@@ -209,6 +209,7 @@ int survey_take(struct survey *s, const struct event *e)
                                 (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
     case RECORD_PAUSE: return take_pause(s, e);
     case RECORD_CONTENT: return contents_take(&s->contents, e);
+    case RECORD_TENSOR: s->has_tensors[e->process->index] = true; return 0;
     default: return 0;
     }
 }
@@ -238,7 +239,8 @@ int survey_init(struct survey *s, struct recording *rec)
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
-    return s->untied && s->is_hung ? 0 : GPUPROF_NO_MEMORY;
+    s->has_tensors = calloc(rec->count + 1u, sizeof *s->has_tensors);
+    return s->untied && s->is_hung && s->has_tensors ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void survey_release(struct survey *s)
@@ -254,6 +256,7 @@ void survey_release(struct survey *s)
     free(s->pauses);
     free(s->untied);
     free(s->is_hung);
+    free(s->has_tensors);
 }
 
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,

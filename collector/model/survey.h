@@ -78,6 +78,7 @@ struct survey {
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
     uint32_t pause_capacity;
+    bool *has_tensors;  /* owned, by process index: PyTorch's allocator told of blocks */
     bool has_hung;      /* any thread */
     bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */
     uint64_t *untied;   /* owned, likewise: launches that have no correlation id */

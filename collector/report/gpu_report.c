@@ -10,6 +10,7 @@
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "report/host_rows.h"
+#include "report/memory_peaks.h"
 #include "report/range_rows.h"
 
 #define UNNAMED      (1ull << 55)
@@ -33,8 +34,6 @@ struct device_use {
     struct covered busy;
     struct covered kernels;
     struct covered copies;
-    uint64_t allocated_peak;
-    uint64_t reserved_peak; /* 0: no pools */
 };
 
 struct gpu_report {
@@ -51,6 +50,7 @@ struct gpu_report {
     struct device_use *devices;   /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
+    struct memory_peaks memory;
     uint32_t last_use;                 /* place of the device that was asked for last */
     uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
     uint64_t last_ns;
@@ -80,8 +80,9 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    if (!(g->is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host))) {
-        free(g);
+    g->is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host);
+    if (memory_peaks_init(&g->memory, walk) < 0 || !g->is_host) {
+        gpu_report_free(g);
         return NULL;
     }
     for (uint32_t i = 0; i < walk->rec->count; i++)
@@ -102,6 +103,7 @@ void gpu_report_free(struct gpu_report *g)
     gpu_stats_release(&g->stats);
     range_rows_release(&g->ranges);
     free(g->devices);
+    memory_peaks_release(&g->memory);
     free(g->is_host);
     key_map_release(&g->unnamed);
     key_map_release(&g->device_places);
@@ -303,23 +305,6 @@ static int tied(void *context, const struct slice *s)
     return error < 0 ? error : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
 }
 
-static int take_memory(struct gpu_report *g, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    const struct memory_totals totals = s->memory;
-    if (r->type == RECORD_POOL || !memory_is_device(record_arg(r, MEMORY_KIND)))
-        return 0;
-    struct device_use *use = use_of(g, e->process, record_arg(r, MEMORY_DEVICE));
-    if (!use)
-        return GPUPROF_NO_MEMORY;
-    if (totals.allocated > use->allocated_peak)
-        use->allocated_peak = totals.allocated;
-    if (totals.has_pool && memory_reserved(&totals) > use->reserved_peak)
-        use->reserved_peak = memory_reserved(&totals);
-    return 0;
-}
-
 static int take_range(struct gpu_report *g, const struct slice *s)
 {
     const struct range *range = s->range;
@@ -357,7 +342,7 @@ static int take_slice(void *context, const struct slice *s)
                                named_row(g, TABLE_OVERHEADS, kind, overhead_kind_text(kind)),
                                duration_ns, 0);
     case RECORD_MEMORY:
-    case RECORD_POOL: return take_memory(g, s);
+    case RECORD_POOL: return 0;
     default: return take_range(g, s);
     }
 }
@@ -403,11 +388,25 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
         for (size_t i = 0; error == 0 && i < sizeof rows / sizeof rows[0]; i++)
             error = add_number(g, TABLE_DEVICES, use, rows[i].what, rows[i].ns, i ? span_ns : 0, 0);
     }
-    if (error == 0 && use->allocated_peak)
-        error = add_number(g, TABLE_MEMORY, use, "most allocated", 0, 0, use->allocated_peak);
-    if (error == 0 && use->reserved_peak)
-        error = add_number(g, TABLE_MEMORY, use, "most reserved, pools included", 0, 0,
-                           use->reserved_peak);
+    return error;
+}
+
+static int add_memory(struct gpu_report *g)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < g->memory.totals.count; i++) {
+        const struct place_totals *place = &g->memory.totals.list[i];
+        const struct memory_peak *peak = &g->memory.list[i];
+        const struct device_use use = {.process = g->rec->processes[place->process->index],
+                                       .device = place->device};
+        if (i >= g->memory.capacity || place->is_host || place->device == LEDGER_NO_DEVICE)
+            continue;
+        if (peak->allocated)
+            error = add_number(g, TABLE_MEMORY, &use, "most allocated", 0, 0, peak->allocated);
+        if (error == 0 && peak->reserved)
+            error = add_number(g, TABLE_MEMORY, &use, "most reserved, pools included", 0, 0,
+                               peak->reserved);
+    }
     return error;
 }
 
@@ -450,16 +449,23 @@ static int end(void *context)
             error = name_row(g, i);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = add_device(g, &g->devices[i]);
+    if (error == 0)
+        error = add_memory(g);
     if (g->stats.count)
         qsort(g->stats.rows, g->stats.count, sizeof *g->stats.rows, compare_stats);
     return error;
+}
+
+struct consumer gpu_report_books(struct gpu_report *g)
+{
+    return memory_peaks_consumer(&g->memory);
 }
 
 struct consumer gpu_report_consumer(struct gpu_report *g)
 {
     unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
     return (struct consumer){.context = g,
-                             .needs = WALK_RANGES | WALK_MEMORY | work,
+                             .needs = WALK_RANGES | work,
                              .skips = g->has_host ? 0 : WALK_SKIPS_CALLS,
                              .take = take_slice,
                              .tied = tied,

@@ -23,7 +23,9 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
                                      bool has_work, uint64_t *histogram_rows);
 void gpu_report_free(struct gpu_report *g);
 
-/* Of all slices but calls. Its `end` leaves the rows complete. */
+/* To be handed to the walk one behind the other; the `end` of the second leaves the rows complete.
+ */
+struct consumer gpu_report_books(struct gpu_report *g);
 struct consumer gpu_report_consumer(struct gpu_report *g);
 
 /* The rows, table after table, the longest time first; *count of them. */

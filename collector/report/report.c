@@ -224,8 +224,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error == 0) {
         struct consumer consumers[WALK_CONSUMERS_MAX] = {
             {.context = r, .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS, .take = take_slice},
+            gpu_report_books(r->gpu),
             gpu_report_consumer(r->gpu)};
-        unsigned count = 2;
+        unsigned count = 3;
         if (r->idle)
             consumers[count++] = idle_consumer(r->idle);
         if (r->findings)

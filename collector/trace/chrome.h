@@ -3,7 +3,7 @@
  * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
  * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_stacks.c
- * stacks, chrome_counters.c counter tracks.
+ * stacks, chrome_memory.c what is got and released, chrome_counters.c counter tracks.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -46,6 +46,8 @@ struct forward_ids {
     char text[48]; /* struct trace_row */
 };
 
+struct chrome_memory;
+
 struct trace_writer {
     struct output *out;
     struct walk *walk;
@@ -76,6 +78,7 @@ struct trace_writer {
     uint32_t counted_count;
     uint32_t counted_capacity;
     struct key_map counted_places; /* (process, device) -> place + 1 */
+    struct chrome_memory *memory;  /* owned */
     uint64_t gpu_events;
     bool *stacks_used; /* owned, by node of the call tree - 1 */
     uint32_t stacks_room;
@@ -139,18 +142,27 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 
 /* ---- chrome_gpu.c ---- */
 
-/* A KERNEL, COPY, SET, SYNC, GRAPH, OVERHEAD, MEMORY or POOL record. 0 or an error. */
+/* A KERNEL, COPY, SET, SYNC, GRAPH or OVERHEAD record. 0 or an error. */
 int chrome_gpu(struct trace_writer *w, const struct slice *s);
 
 /* Another id of an arrow, the same for both its ends. */
 uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p);
 
+/* ---- chrome_memory.c ---- */
+
+/* Each slice, before anything is written of it; then the end. 0 or an error. */
+int chrome_memory_create(struct trace_writer *w);
+int chrome_memory_take(struct trace_writer *w, const struct slice *s);
+int chrome_memory_end(struct trace_writer *w);
+void chrome_memory_free(struct chrome_memory *m);
+
 /* ---- chrome_counters.c ---- */
 
-/* Work that is shown in that row; an allocation on a device; the first launch of a process. 0 or
+/* Work that is shown in that row; what a device has now; the first launch of a process. 0 or
  * GPUPROF_NO_MEMORY. */
 int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row);
-int chrome_count_memory(struct trace_writer *w, const struct slice *s, uint64_t device);
+struct place_totals;
+int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 int chrome_launches_make(struct trace_writer *w, const struct process *p);
 
 /* All of them, behind the last event. */

@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
+#include "model/ledger_totals.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -17,7 +18,15 @@
 #define VALUE_MAX    1e15 /* of what a file makes up */
 #define KEYS_MAX     3
 
-enum counter { COUNT_BUSY, COUNT_FLYING, COUNT_COPIES, COUNT_MEMORY, COUNT_LAUNCHES, COUNTERS };
+enum counter {
+    COUNT_BUSY,
+    COUNT_FLYING,
+    COUNT_COPIES,
+    COUNT_MEMORY,
+    COUNT_TENSORS,
+    COUNT_LAUNCHES,
+    COUNTERS
+};
 
 /* Some viewers show a key behind the counter's name, others in a legend. */
 static const struct track_info {
@@ -31,6 +40,7 @@ static const struct track_info {
     [COUNT_FLYING] = {"kernels launched, not finished", {"mean"}, 1, 10, false},
     [COUNT_COPIES] = {"copies (GB/s)", {"HtoD", "DtoH", "other"}, 1, 1, false},
     [COUNT_MEMORY] = {"GPU memory", {"MiB"}, 1024 * 1024, 100, true},
+    [COUNT_TENSORS] = {"PyTorch's memory (MiB)", {"allocated", "reserved"}, 1024 * 1024, 100, true},
     [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
 };
 
@@ -136,13 +146,21 @@ int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_
     return 0;
 }
 
-int chrome_count_memory(struct trace_writer *w, const struct slice *s, uint64_t device)
+int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
-    struct counted *c = w->scope.counters ? counted_device(w, s->event.process, device) : NULL;
-    if (c)
-        counters_instant(&w->counters, series_of(w, c, COUNT_MEMORY, 0),
-                         chrome_time(w, s->event.begin_ns), (double)s->memory.allocated);
-    return c || !w->scope.counters ? 0 : GPUPROF_NO_MEMORY;
+    uint64_t ns = chrome_time(w, at_ns);
+    if (!w->scope.counters || now->is_host || now->device == LEDGER_NO_DEVICE)
+        return 0;
+    struct counted *c = counted_device(w, w->rec->processes[now->process->index], now->device);
+    if (!c)
+        return GPUPROF_NO_MEMORY;
+    counters_instant(&w->counters, series_of(w, c, COUNT_MEMORY, 0), ns, (double)now->allocated);
+    if (!now->has_tensors)
+        return 0;
+    counters_instant(&w->counters, series_of(w, c, COUNT_TENSORS, 0), ns, (double)now->tensors);
+    counters_instant(&w->counters, series_of(w, c, COUNT_TENSORS, 1), ns,
+                     (double)totals_tensors_reserved(now));
+    return 0;
 }
 
 int chrome_launches_make(struct trace_writer *w, const struct process *p)

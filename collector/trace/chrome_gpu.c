@@ -437,52 +437,6 @@ static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
     return finish(w, &s, out, false);
 }
 
-/* An instant, as PyTorch's allocator reports them. What a pool says of itself changes totals only.
- */
-static int put_memory(struct trace_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    bool on_device = memory_is_device(record_arg(r, MEMORY_KIND));
-    uint64_t device = record_arg(r, MEMORY_DEVICE);
-    if (r->type == RECORD_POOL)
-        return 0;
-    uint64_t at_ns = chrome_time(w, e->begin_ns);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out =
-        PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
-                 "\"pid\":");
-    if (s->is_called && s->call.thread - w->first_thread < w->thread_count) {
-        const struct trace_row *row = chrome_row(w, s->call.thread);
-        out = chrome_put(out, row->ids, row->ids_bytes);
-    } else {
-        out = json_decimal(out, e->process->shown_pid);
-        out = json_decimal(PUT(out, ",\"tid\":"), e->process->shown_pid);
-        out = PUT(out, ",\"ts\":");
-    }
-    out = json_microseconds(out, at_ns);
-    out = PUT(out, ",\"args\":{\"Device Type\":");
-    *out++ = on_device ? '1' : '0';
-    if (on_device)
-        out = PUT_FIELD(out, "Device Id", device);
-    else
-        out = PUT(out, ",\"Device Id\":-1");
-    out = PUT_FIELD(out, "Addr", record_arg(r, MEMORY_ADDRESS));
-    out = PUT(out, ",\"Bytes\":");
-    if (record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE && record_arg(r, MEMORY_BYTES))
-        *out++ = '-';
-    uint64_t bytes = record_arg(r, MEMORY_BYTES);
-    out = json_decimal(out, bytes < VALUE_EXACT_MAX ? bytes : VALUE_EXACT_MAX);
-    out = PUT_FIELD(out, "Total Allocated", s->memory.allocated);
-    out = PUT_FIELD(out, "Total Reserved", memory_reserved(&s->memory));
-    out = put_text(PUT(out, ",\"kind\":"), memory_kind_text(record_arg(r, MEMORY_KIND)));
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
-    chrome_reach(w, e->process, at_ns, at_ns);
-    w->gpu_events++;
-    return on_device ? chrome_count_memory(w, s, device) : 0;
-}
-
 int chrome_gpu(struct trace_writer *w, const struct slice *s)
 {
     switch (s->event.record->type) {
@@ -491,7 +445,6 @@ int chrome_gpu(struct trace_writer *w, const struct slice *s)
     case RECORD_SET: return put_set_slice(w, s);
     case RECORD_GRAPH: return put_graph_slice(w, s);
     case RECORD_SYNC: return put_sync_slice(w, s);
-    case RECORD_OVERHEAD: return put_overhead_slice(w, s);
-    default: return put_memory(w, s);
+    default: return put_overhead_slice(w, s);
     }
 }

@@ -93,7 +93,7 @@ int chrome_name_device(struct trace_writer *w, struct process *p, uint64_t devic
 
     char title[1024 + DEVICE_NAME_BYTES + 64];
     char rank[RANK_TITLE_BYTES], command[1024];
-    const struct surveyed_device *d = survey_device(w->scope.survey, p, device);
+    const struct surveyed_device *d = survey_device(&w->walk->survey, p, device);
     /* What tells it from the others first: viewers cut the end off. */
     snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
              (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",

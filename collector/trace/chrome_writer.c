@@ -58,6 +58,7 @@ static void chrome_free(struct trace_writer *w)
     free(w->rows);
     free(w->spans);
     free(w->stacks_used);
+    chrome_memory_free(w->memory);
     chrome_counters_release(w);
     op_pairs_release(&w->op_pairs);
     free(w->forward_ids);
@@ -88,7 +89,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     counters_init(&w->counters);
     gpu_rows_init(&w->gpu_rows, w->processes, w->process_count);
-    if (!w->rows || !w->spans) {
+    if (!w->rows || !w->spans || chrome_memory_create(w) < 0) {
         chrome_free(w);
         return NULL;
     }
@@ -326,6 +327,9 @@ static int take_call(struct trace_writer *w, const struct slice *s)
 
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
+    int error = chrome_memory_take(w, s);
+    if (error < 0)
+        return error;
     if (s->op_change != OP_SAME)
         return chrome_op(w, s);
     switch (s->event.record->type) {
@@ -335,16 +339,16 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     case RECORD_SET:
     case RECORD_GRAPH:
     case RECORD_SYNC:
-    case RECORD_OVERHEAD:
-    case RECORD_MEMORY:
-    case RECORD_POOL: return w->scope.survey ? chrome_gpu(w, s) : 0;
+    case RECORD_OVERHEAD: return w->scope.survey ? chrome_gpu(w, s) : 0;
     default: return chrome_range(w, s);
     }
 }
 
 static int chrome_end(struct trace_writer *w)
 {
-    int error = chrome_ranges_end(w);
+    int error = chrome_memory_end(w);
+    if (error == 0)
+        error = chrome_ranges_end(w);
     chrome_put_counters(w);
     return error < 0 ? error : chrome_tail(w);
 }
@@ -354,7 +358,7 @@ const struct trace_format chrome_format = {
     .ending = "json",
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
     .for_perfetto = true,
-    .needs = WALK_RANGES | WALK_OPS | WALK_WORK | WALK_MEMORY | WALK_LOSSES,
+    .needs = WALK_RANGES | WALK_OPS | WALK_WORK | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,
     .take = chrome_take,

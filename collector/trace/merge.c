@@ -33,6 +33,7 @@ struct merge {
     bool has_steps;
     bool sync_streams;
     bool counters;
+    bool memory_events;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
@@ -75,6 +76,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     scope->steps = m->has_steps ? &m->steps : NULL;
     scope->sync_streams = m->sync_streams;
     scope->counters = m->counters;
+    scope->memory_events = m->memory_events;
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
     m->out = out;
@@ -240,7 +242,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
-    bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec);
+    bool learns =
+        stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) || m->memory_events;
     m->rec.progress = progress_begin(&m->progress, "merge");
     m->progress.total =
         recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
@@ -283,7 +286,8 @@ enum exit_code merge_verb(const struct options *options)
     char names[TRACE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
                       .sync_streams = options->sync_streams,
-                      .counters = !options->no_counters};
+                      .counters = !options->no_counters,
+                      .memory_events = options->memory_events};
     if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))

@@ -19,6 +19,7 @@ struct trace_scope {
     struct call_tree *tree;     /* NULL: no stacks are shown */
     const struct process *only; /* NULL: all of the recording */
     bool counters;              /* with counter tracks */
+    bool memory_events;         /* with an instant for each block of PyTorch's allocator */
     bool sync_streams;          /* synchronisations have the stream that they waited for */
     const struct steps *steps;  /* of the program; NULL: those of gpuprof_step() as they come */
     const char *name;           /* of the trace, NULL: none */

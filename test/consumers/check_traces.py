@@ -18,6 +18,10 @@ import zipfile
 from check_operators import check_operators
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "cases")]
+
+import made_memory  # pylint: disable=wrong-import-position
+
 # HTA 0.5 fails with pandas 3.
 READERS = {
     "hta": ("read_hta.py", ["HolisticTraceAnalysis==0.5.0", "pandas<3"]),
@@ -251,11 +255,35 @@ def check_recording(check, name, data, options, made):
     check_perfetto(check, f"{name}, one trace", one, [json.loads(one.read_text())])
 
 
+def check_memory(check):
+    """TensorBoard's memory view of PyTorch's blocks, and, without these, of CUDA's: the most that
+    there is, and what is left, are the books' own."""
+    work = fresh(check.folder / "memory")
+    (work / "data").mkdir(parents=True)
+    for rank, kinds in enumerate((("tensor",), ("linear", "managed", "pooled", "array",
+                                                "physical"))):
+        process = made_memory.at_random(rank, rank)
+        if rank:
+            process.lines = [line for line in process.lines
+                             if line.split()[1] != str(made_memory.TYPES["tensor"])]
+        process.write(check.build / "make_raw", work / "data")
+        check.collect("merge", "--per-rank", "--memory-events", "-o", work / "traces",
+                      work / "data")
+        found = check.read("tensorboard", "TensorBoard on memory", work / "traces", "--memory")
+        for device in range(2) if found else ():
+            own = made_memory.Books([b for b in process.blocks if b.kind in kinds and
+                                     b.device == device])
+            values = [row[1] for row in found[f"rank_{rank}"][f"GPU{device}"]]
+            check.equal(f"TensorBoard on memory: GPU {device} of rank {rank}",
+                        (max(values), values[-1]), (own.peak, own.end))
+
+
 def main():
     build, torch = map(pathlib.Path, sys.argv[1:])
     check = Check(build)
     fresh(check.folder / "operators")
     check_operators(check, torch)
+    check_memory(check)
     made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
     fresh(check.folder / "made")
     fresh(check.folder / "demo")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """read_tensorboard.py FOLDER: what TensorBoard's profiler plugin makes of a run, as JSON; with
---operators its operator view and that of kernels by operator; with --calls it takes "cuda_runtime"
+--operators its operator view and that of kernels by operator, with --memory its memory view's
+curves; with --calls it takes "cuda_runtime"
 and "cuda_driver" for calls, too: it knows "runtime" alone, which no PyTorch of today writes, and
 without calls no kernel is an operator's."""
 
@@ -25,6 +26,10 @@ def operators(profile):
     return {"name": profile.operation_table_by_name["data"],
             "shape": profile.operation_table_by_name_input["data"],
             "kernels": kernels["data"]["rows"] if kernels else []}
+
+
+def memory(profile):
+    return profile.get_memory_curve(time_metric="ms", memory_metric="B")["rows"]
 
 
 def whole(profile):
@@ -59,4 +64,5 @@ def main(folder, describe):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], operators if "--operators" in sys.argv else whole)
+    main(sys.argv[1], operators if "--operators" in sys.argv else
+         memory if "--memory" in sys.argv else whole)

@@ -161,12 +161,13 @@ static void begin_single(struct stream_builder *b)
     describe(b, 0);
 }
 
-/* What MEMORY says: of `pool` (0: none) with `size` bytes after it (UINT64_MAX: not known). */
+/* What MEMORY says of block `number`: of `pool` (0: none) with `size` bytes after it (UINT64_MAX:
+ * not known). */
 static void memory(struct stream_builder *b, uint64_t begin, uint64_t operation, uint64_t kind,
-                   uint64_t bytes, uint64_t pool, uint64_t size)
+                   uint64_t number, uint64_t bytes, uint64_t pool, uint64_t size)
 {
-    ADD(b, DEVICE, RECORD_MEMORY, begin, 0, 0, NULL, operation, kind, 0x7f0000000000u + begin,
-        bytes, 0, 1, 7, 0, pool != 0, pool, size + 1);
+    ADD(b, DEVICE, RECORD_MEMORY, begin, 0, 0, NULL, operation, kind,
+        0x7f0000000000u + (number << 16), bytes, 0, 1, 7, 0, pool != 0, pool, size + 1);
 }
 
 static void pool(struct stream_builder *b, uint64_t begin, uint64_t operation, uint64_t kind,
@@ -179,21 +180,21 @@ static void add_pools(const char *folder)
 {
     struct stream_builder b;
     begin_single(&b);
-    memory(&b, 1000, 1, 3, 1000, 0, UINT64_MAX);
-    memory(&b, 1100, 1, 2, 64, 0, UINT64_MAX); /* the host's */
+    memory(&b, 1000, 1, 3, 1, 1000, 0, UINT64_MAX);
+    memory(&b, 1100, 1, 2, 2, 64, 0, UINT64_MAX); /* the host's */
     pool(&b, 1200, 1, 1, 0xa0, 0);
-    memory(&b, 1300, 1, 3, 4096, 0xa0, 8192);
-    memory(&b, 1400, 1, 3, 4096, 0xa0, 8192);
-    memory(&b, 1500, 1, 3, 300, 0xb0, 2048);  /* a pool that was there before */
-    memory(&b, 1600, 2, 3, 4096, 0xa0, 8192); /* stays with the pool */
+    memory(&b, 1300, 1, 3, 3, 4096, 0xa0, 8192);
+    memory(&b, 1400, 1, 3, 4, 4096, 0xa0, 8192);
+    memory(&b, 1500, 1, 3, 5, 300, 0xb0, 2048);  /* a pool that was there before */
+    memory(&b, 1600, 2, 3, 3, 4096, 0xa0, 8192); /* stays with the pool */
     pool(&b, 1700, 3, 1, 0xa0, 5000);
     pool(&b, 1750, 3, 2, 0xc0, 123456); /* another process's: no size */
-    memory(&b, 1800, 1, 3, 10, 0xc0, UINT64_MAX);
-    memory(&b, 1900, 2, 3, 4096, 0xa0, 5000);
+    memory(&b, 1800, 1, 3, 6, 10, 0xc0, UINT64_MAX);
+    memory(&b, 1900, 2, 3, 4, 4096, 0xa0, 5000);
     pool(&b, 2000, 2, 1, 0xa0, 5000);
-    memory(&b, 2100, 2, 3, 1000, 0, UINT64_MAX);
-    memory(&b, 2200, 2, 3, 300, 0xb0, 0);              /* a size of 0 is one */
-    memory(&b, 2300, 2, 3, 1ull << 62, 0, UINT64_MAX); /* nobody allocated that */
+    memory(&b, 2100, 2, 3, 1, 1000, 0, UINT64_MAX);
+    memory(&b, 2200, 2, 3, 5, 300, 0xb0, 0);              /* a size of 0 is one */
+    memory(&b, 2300, 2, 3, 7, 1ull << 62, 0, UINT64_MAX); /* nobody allocated that */
     builder_finish(&b, "%s/pools.gpuprof", folder);
 }
 

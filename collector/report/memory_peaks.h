@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The most memory that each process had on each device, by the ledger's books. */
+#ifndef GPUPROF_COLLECTOR_MEMORY_PEAKS_H
+#define GPUPROF_COLLECTOR_MEMORY_PEAKS_H
+
+#include "model/ledger_totals.h"
+
+struct memory_peak {
+    uint64_t allocated;
+    uint64_t reserved; /* 0: no pools */
+};
+
+struct memory_peaks {
+    struct ledger ledger;
+    struct ledger_totals totals;
+    struct memory_peak *list; /* owned, as totals.list */
+    uint32_t capacity;
+};
+
+/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; memory_peaks_release in both cases. */
+int memory_peaks_init(struct memory_peaks *m, struct walk *walk);
+void memory_peaks_release(struct memory_peaks *m);
+
+/* To be handed to a walk; `m` must stay where it is. */
+struct consumer memory_peaks_consumer(struct memory_peaks *m);
+
+#endif

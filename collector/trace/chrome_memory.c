@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory in a Chrome trace, from the ledger's books of it: the counters of each device, and
+ * instants as PyTorch's allocator reports them to torch.profiler, of which TensorBoard makes its
+ * memory view.
+ */
+#include <stdlib.h>
+
+#include "error.h"
+#include "model/ledger_totals.h"
+#include "record/gpu_record.h"
+#include "trace/chrome.h"
+
+#define NO_THREAD UINT32_MAX
+
+struct chrome_memory {
+    struct trace_writer *writer;
+    struct ledger ledger;
+    struct consumer books; /* the ledger's */
+    struct ledger_totals totals;
+    const struct slice *slice; /* that is being taken; NULL: none */
+};
+
+/* On which thread; a block has it as its owner. */
+static uint32_t thread_of(const struct slice *s)
+{
+    if (s->event.record->type != RECORD_MEMORY)
+        return s->event.thread->index;
+    return s->is_called ? s->call.thread : NO_THREAD;
+}
+
+static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
+{
+    (void)context;
+    (void)kind;
+    *number = thread_of(s);
+    return 0;
+}
+
+/* PyTorch's blocks, where they are asked for, stand for CUDA's on the device, in which they lie. */
+static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
+{
+    bool is_tensor = b->kind == LEDGER_TENSOR;
+    if (b->is_moved || (b->device == LEDGER_NO_DEVICE && !b->is_host))
+        return false;
+    if (!w->scope.memory_events)
+        return !is_tensor && w->scope.survey;
+    return b->is_host || is_tensor == w->walk->survey.has_tensors[b->process->index];
+}
+
+#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
+
+static void put_instant(struct chrome_memory *m, const struct ledger_block *b, uint64_t ns,
+                        uint32_t thread, bool comes, const struct place_totals *now)
+{
+    struct trace_writer *w = m->writer;
+    bool is_tensor = b->kind == LEDGER_TENSOR;
+    uint64_t at_ns = chrome_time(w, ns);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES);
+    out =
+        PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
+                 "\"pid\":");
+    if (thread - w->first_thread < w->thread_count) {
+        const struct trace_row *row = chrome_row(w, thread);
+        out = chrome_put(out, row->ids, row->ids_bytes);
+    } else {
+        out = json_decimal(out, b->process->shown_pid);
+        out = json_decimal(PUT(out, ",\"tid\":"), b->process->shown_pid);
+        out = PUT(out, ",\"ts\":");
+    }
+    out = json_microseconds(out, at_ns);
+    out = PUT(out, ",\"args\":{\"Device Type\":");
+    *out++ = b->is_host ? '0' : '1';
+    if (b->is_host)
+        out = PUT(out, ",\"Device Id\":-1");
+    else
+        out = PUT_FIELD(out, "Device Id", b->device);
+    out = PUT_FIELD(out, "Addr", b->address);
+    out = PUT(out, ",\"Bytes\":");
+    if (!comes && b->bytes)
+        *out++ = '-';
+    out = json_decimal(out, b->bytes);
+    out = PUT_FIELD(out, "Total Allocated", is_tensor ? now->tensors : now->allocated);
+    out = PUT_FIELD(out, "Total Reserved",
+                    is_tensor ? totals_tensors_reserved(now) : totals_reserved(now));
+    const char *kind = ledger_kind_name(b->kind);
+    out = chrome_put(PUT(out, ",\"kind\":\""), kind, strlen(kind));
+    out = PUT(out, "\"}}");
+    output_advance(w->out, out);
+    chrome_reach(w, b->process, at_ns, at_ns);
+    w->gpu_events++;
+}
+
+static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_t at_ns,
+                  uint32_t thread, bool comes)
+{
+    struct trace_writer *w = m->writer;
+    struct place_totals *now;
+    int error = ledger_totals_block(&m->totals, b, comes, &now);
+    if (!now)
+        return error;
+    if (is_shown(w, b))
+        put_instant(m, b, at_ns, thread, comes, now);
+    return chrome_count_memory(w, now, at_ns);
+}
+
+static int got(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    return change(context, b, at_ns, b->owner, true);
+}
+
+static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
+{
+    struct chrome_memory *m = context;
+    return change(m, b, at_ns, m->slice ? thread_of(m->slice) : b->owner, false);
+}
+
+static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
+{
+    struct chrome_memory *m = context;
+    struct place_totals *now;
+    (void)at_ns;
+    return ledger_totals_pool(&m->totals, pool, &now);
+}
+
+int chrome_memory_create(struct trace_writer *w)
+{
+    struct chrome_memory *m = w->memory = calloc(1, sizeof *m);
+    const struct ledger_user user = {
+        .context = m, .got = got, .gone = gone, .owner = owner, .pooled = pooled};
+    if (!m)
+        return GPUPROF_NO_MEMORY;
+    m->writer = w;
+    ledger_totals_init(&m->totals);
+    m->books = ledger_consumer(&m->ledger);
+    return ledger_init(&m->ledger, w->walk, &user);
+}
+
+void chrome_memory_free(struct chrome_memory *m)
+{
+    if (!m)
+        return;
+    ledger_release(&m->ledger);
+    ledger_totals_release(&m->totals);
+    free(m);
+}
+
+int chrome_memory_take(struct trace_writer *w, const struct slice *s)
+{
+    w->memory->slice = s;
+    int error = w->memory->books.take(w->memory->books.context, s);
+    w->memory->slice = NULL;
+    return error;
+}
+
+int chrome_memory_end(struct trace_writer *w)
+{
+    return w->memory->books.end(w->memory->books.context);
+}
