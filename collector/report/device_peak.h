@@ -5,6 +5,16 @@
 
 #include <stdint.h>
 
+/* Of dense products, GFLOP/s or GOP/s, and of its memory, GB/s; 0: not known. */
+struct device_peaks {
+    const char *name;
+    uint32_t double_, single, tf32, half, bfloat16, float8, int8;
+    uint32_t bandwidth;
+};
+
+/* NULL: of a device of that name nothing is known. */
+const struct device_peaks *device_peaks_of(const char *name);
+
 /* GFLOP/s of dense products of a c10::ScalarType; 0: not known. */
 uint32_t device_peak(const char *name, uint8_t type);
 
