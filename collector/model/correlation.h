@@ -40,10 +40,10 @@ struct correlated_call {
     uint64_t begin_ns;
     uint64_t end_ns;
     uint32_t thread;   /* struct thread index */
-    uint32_t function; /* struct function index */
     uint32_t range;    /* innermost range at its begin (survey.h); 0 = none */
+    uint32_t library;  /* likewise: innermost call of a library */
+    uint16_t function; /* struct function index */
     uint16_t flags;    /* enum correlation_flag */
-    uint16_t reserved;
     union {
         uint32_t target; /* of a link */
         uint32_t op;     /* of a call: innermost operator or label at its begin, likewise */

@@ -62,7 +62,9 @@ int walk_init(struct walk *w, struct recording *rec)
     w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
     w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
-    int error = survey_init(&w->survey, rec);
+    int error = library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
+    if (error == 0)
+        error = survey_init(&w->survey, rec);
     if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
@@ -78,6 +80,8 @@ void walk_release(struct walk *w)
         kernel_handles_release(&w->texts, &w->names[i].ops.names);
         kernel_handles_release(&w->texts, &w->names[i].ops.inputs);
     }
+    library_kinds_release(&w->kinds);
+    library_calls_release(&w->libraries);
     kernel_names_release(&w->kernels);
     kernel_names_release(&w->texts);
     survey_release(&w->survey);
@@ -111,6 +115,8 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
 {
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
 }
+
+static int tell(const struct pass *p, const struct slice *s);
 
 /* ---- assembling ------------------------------------------------------------------------------ */
 
@@ -212,6 +218,47 @@ static int take_op(const struct pass *p, struct slice *s)
     return p->surveys && s->op_change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : error;
 }
 
+/* A record may say that some calls were left before it says its own: each is a slice. */
+static int take_library(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    for (;;) {
+        int change = library_calls_take(&w->libraries, &s->event, &s->library);
+        if (change < 0)
+            return change;
+        s->library_change = (enum library_change)change;
+        int done = change == LIBRARY_LEFT ? tell(p, s) : 0;
+        if (done || change != LIBRARY_LEFT)
+            return done;
+    }
+}
+
+/* Calls of libraries do not outlive the operator or the nested range that they were made in. */
+static int leave_libraries(const struct pass *p, const struct slice *s)
+{
+    struct slice left = *s;
+    bool is_op = s->op_change == OP_CLOSED && !s->op->is_moved;
+    bool is_range = s->change == RANGE_CLOSED && s->range->nested;
+    uint64_t begin_ns = is_op ? s->op->begin_ns : is_range ? s->range->begin_ns : UINT64_MAX;
+    int done = 0;
+    left.op_change = OP_SAME;
+    left.change = RANGE_NONE;
+    left.library_change = LIBRARY_LEFT;
+    while (done == 0 && (is_op || is_range) && p->needs & WALK_LIBRARIES &&
+           (left.library = library_calls_leave(&p->walk->libraries, s->event.thread, begin_ns)))
+        done = tell(p, &left);
+    return done;
+}
+
+static int take_call(const struct pass *p, const struct slice *s)
+{
+    struct walk *w = p->walk;
+    if (p->needs & WALK_LIBRARIES)
+        library_calls_see(&w->libraries, &s->event);
+    return p->surveys ? survey_take_call(&w->survey, &w->ranges, &w->ops, &w->libraries, &s->event)
+                      : 0;
+}
+
 /* The text of a record is the name of the number that stands in its argument `which`. */
 static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
                     unsigned which)
@@ -229,7 +276,12 @@ static int assemble(const struct pass *p, struct slice *s)
     struct named_numbers *names = &w->names[e->process->index];
     int error = 0;
     switch (r->type) {
-    case RECORD_CALL: return p->surveys ? survey_take_call(&w->survey, &w->ranges, &w->ops, e) : 0;
+    case RECORD_CALL: return take_call(p, s);
+    case RECORD_LIBRARY_BEGIN:
+    case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
+    case RECORD_LIBRARY_PLAN:
+    case RECORD_COMMUNICATOR:
+        return p->needs & WALK_LIBRARIES ? library_kinds_learn(&w->kinds, e) : 0;
     case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
     case RECORD_KERNEL_NAME:
         return p->surveys ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
@@ -340,8 +392,16 @@ static int tell_left(const struct pass *p)
 {
     struct walk *w = p->walk;
     static const struct record nothing;
-    struct slice s = {.walk = w, .event.record = &nothing, .op_change = OP_LEFT};
+    struct slice s = {.walk = w, .event.record = &nothing, .library_change = LIBRARY_OPEN};
     int error = 0;
+    while (error == 0 && p->needs & WALK_LIBRARIES &&
+           (s.library = library_calls_drain(&w->libraries, w->last_ns))) {
+        s.event.process = s.library->process;
+        s.event.thread = s.library->thread;
+        error = tell(p, &s);
+    }
+    s.library_change = LIBRARY_SAME;
+    s.op_change = OP_LEFT;
     while (error == 0 && p->needs & WALK_OPS && (s.op = ops_drain(&w->ops, w->last_ns))) {
         s.event.process = s.op->process;
         s.event.thread = s.op->thread;
@@ -389,7 +449,10 @@ static int begin(struct walk *w, const struct process *only)
     }
     ranges_release(&w->ranges);
     ops_release(&w->ops);
+    library_calls_release(&w->libraries);
     int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
+    if (error == 0)
+        error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
     return error < 0 ? error : ranges_init(&w->ranges, w->rec, only, &w->texts, w->losses);
 }
 
@@ -415,9 +478,12 @@ static int walk(const struct pass *p)
             see(w, &s.event);
         s.change = RANGE_NONE;
         s.op_change = OP_SAME;
+        s.library_change = LIBRARY_SAME;
         s.replaced = NULL;
         s.is_called = s.is_pending = s.is_tied = false;
         int done = assemble(p, &s);
+        if (done == 0)
+            done = leave_libraries(p, &s);
         if (done == 0)
             done = tell(p, &s);
         if (done == 0 && s.is_tied)
@@ -454,7 +520,7 @@ static int run(struct pass *p, const struct process *only)
 int walk_survey(struct walk *w)
 {
     struct pass p = {.walk = w,
-                     .needs = WALK_RANGES | WALK_STACKS | WALK_OPS,
+                     .needs = WALK_RANGES | WALK_STACKS | WALK_OPS | WALK_LIBRARIES,
                      .surveys = true,
                      .learns_ops = true};
     w->is_surveyed = w->survey.calls.is_late = true;
@@ -471,6 +537,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     add_listeners(&p);
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
+    p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     int more = run(&p, only);

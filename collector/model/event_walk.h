@@ -9,8 +9,8 @@
  * writes as it goes cannot wait, and has the recording surveyed first: then all is known at each
  * slice. Reading changes no recording: losses, names and what was learnt belong to the walk.
  *
- * Memory: timeline.h, survey.h, range_stack.h, op_stack.h and kernel_names.h say what bounds
- * theirs; work that waits for its call lies in a spool (spool.h).
+ * Memory: timeline.h, survey.h, range_stack.h, op_stack.h, library_calls.h and kernel_names.h say
+ * what bounds theirs; work that waits for its call lies in a spool (spool.h).
  *
  * Ranges of PyTorch's emit_nvtx are operators, and no ranges, for those who need operators or not.
  */
@@ -28,6 +28,7 @@ enum walk_need {
     WALK_LOSSES =
         16,        /* with WALK_WORK: work without a call and launches without work are counted */
     WALK_OPS = 32, /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
+    WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
 };
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
@@ -51,7 +52,9 @@ struct slice {
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
-    const struct op *replaced; /* that was open, and whose end is missing; NULL: none */
+    const struct op *replaced;          /* that was open, and whose end is missing; NULL: none */
+    enum library_change library_change; /* likewise of `library` */
+    struct library_call *library;
     struct correlated_call call;
 };
 
@@ -93,6 +96,8 @@ struct walk {
     uint64_t open_bytes_max;
     struct ranges ranges;
     struct ops ops;
+    struct library_kinds kinds;
+    struct library_calls libraries;
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */
@@ -131,6 +136,12 @@ static inline struct range *walk_range(const struct slice *s, bool nested)
 static inline const struct op *walk_op(const struct slice *s)
 {
     return ops_innermost(&s->walk->ops, s->event.thread);
+}
+
+/* The innermost call of a library that is open around a call. */
+static inline const struct library_call *walk_library(const struct slice *s)
+{
+    return library_innermost(&s->walk->libraries, s->event.thread);
 }
 
 /* What an operator is called and, as it is recorded (op_record.h), what it was called with; NULL:

@@ -9,6 +9,8 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
+_Static_assert(FUNCTIONS_MAX - 1 <= UINT16_MAX, "a call keeps its function's index");
+
 /*
  * Of a range that ends: what is around it and ends later. Free ranges that follow each other and
  * overlap, as requests do, are each around the next, and each work would go back to the first else.
@@ -107,10 +109,31 @@ int survey_take_op_end(struct survey *s, const struct op *op)
     return error;
 }
 
-int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
-                     const struct event *e)
+/* As operators: those in which no call is made need no number. */
+static int take_libraries(struct survey *s, struct library_calls *libraries,
+                          const struct thread *thread, uint32_t *innermost)
 {
-    uint32_t op;
+    struct library_stack *stack = library_stack(libraries, thread->index);
+    int error = 0;
+    *innermost = 0;
+    for (uint32_t i = 0; error == 0 && i < stack->count; i++) {
+        struct library_call *call = &stack->open[i];
+        if (!call->node && s->libraries.count < UINT32_MAX - 1) {
+            struct library_node node = {.parent = *innermost};
+            int64_t kind = library_call_kind(libraries, call, &node.message);
+            node.kind = (uint32_t)kind & INT32_MAX;
+            error = kind < 0 ? (int)kind : spool_append(&s->libraries, &node);
+            call->node = (uint32_t)s->libraries.count;
+        }
+        *innermost = call->node;
+    }
+    return error;
+}
+
+int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
+                     struct library_calls *libraries, const struct event *e)
+{
+    uint32_t op, library = 0;
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
@@ -123,6 +146,8 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
     }
     const struct range *range = ranges_innermost(ranges, e->thread, false);
     int error = take_ops(s, ops_stack(ops, e->thread->index), &op);
+    if (error == 0)
+        error = take_libraries(s, libraries, e->thread, &library);
     if (error < 0)
         return error;
     struct correlated_call call = {
@@ -131,7 +156,8 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         .begin_ns = e->begin_ns,
         .end_ns = e->end_ns,
         .thread = e->thread->index,
-        .function = e->function->index,
+        .function = (uint16_t)e->function->index,
+        .library = library,
         .range = range ? range->node : 0,
         .op = op,
         .stack = r->stack_id,
@@ -236,6 +262,7 @@ int survey_init(struct survey *s, struct recording *rec)
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
     spool_init(&s->ops, sizeof(struct op_node));
+    spool_init(&s->libraries, sizeof(struct library_node));
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
@@ -249,6 +276,7 @@ void survey_release(struct survey *s)
     contents_release(&s->contents);
     spool_release(&s->nodes);
     spool_release(&s->ops);
+    spool_release(&s->libraries);
     stack_table_release(&s->stacks);
     key_map_release(&s->contexts);
     key_map_release(&s->indexes);
@@ -275,6 +303,11 @@ uint64_t survey_context_device(const struct survey *s, const struct process *p, 
 const struct range_node *survey_range(struct survey *s, uint32_t number, int *error)
 {
     return spool_at(&s->nodes, number - 1u, false, error);
+}
+
+struct library_node *survey_library(struct survey *s, uint32_t number, int *error)
+{
+    return spool_at(&s->libraries, number - 1u, true, error);
 }
 
 const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,

@@ -11,6 +11,7 @@
 #include "base/spool.h"
 #include "model/contents.h"
 #include "model/correlation.h"
+#include "model/library_calls.h"
 #include "model/occupancy.h"
 #include "model/op_stack.h"
 #include "model/range_stack.h"
@@ -63,6 +64,14 @@ struct op_node {
     bool is_label;
 };
 
+/* A call of a library that calls of CUDA were made in, likewise. */
+struct library_node {
+    uint32_t kind : 31;    /* library_kinds.h */
+    uint32_t has_work : 1; /* for its user, as of op_node */
+    uint32_t parent;       /* number of the one around it; 0 = none */
+    struct library_message message;
+};
+
 struct survey {
     struct recording *rec;
     struct correlation calls;
@@ -70,6 +79,7 @@ struct survey {
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
     struct spool ops;                /* struct op_node; likewise */
+    struct spool libraries;          /* struct library_node; likewise */
     struct key_map contexts;         /* (process, context) -> device + 1 */
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
@@ -90,11 +100,12 @@ int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
 /*
- * A call, with the ranges and operators that are open then; what became of a range, where `parent`
- * is the number of the one around it; any other record. In the order of time. 0 or an error.
+ * A call, with the ranges, operators and calls of libraries that are open then; what became of a
+ * range, where `parent` is the number of the one around it; any other record. In the order of time.
+ * 0 or an error.
  */
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
-                     const struct event *e);
+                     struct library_calls *libraries, const struct event *e);
 int survey_take_range(struct survey *s, enum range_change change, struct range *range,
                       uint32_t parent);
 int survey_take_op_end(struct survey *s, const struct op *op);
@@ -136,6 +147,10 @@ struct op_place {
  */
 const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
                                 struct op_place *place, int *error);
+
+/* The call of a library of that number (not 0); a view until the next call. NULL: an error in
+ * *error. */
+struct library_node *survey_library(struct survey *s, uint32_t number, int *error);
 
 /*
  * The device did work that `call` launched: it counts for all ranges that the call was in, whatever

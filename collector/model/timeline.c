@@ -477,7 +477,7 @@ int timeline_next(struct timeline *t, struct event *event)
     event->thread = b->thread;
     event->function = NULL;
     struct process *p = b->process;
-    if (b->record.type == RECORD_CALL) {
+    if (record_has_function(b->record.type)) {
         t->has_calls = true;
         event->function = function_of(&t->rec->reader.functions, &p->codes, b->record.code);
         if (!event->function)

@@ -25,7 +25,7 @@ struct event {
     uint64_t end_ns;
     struct process *process;
     struct thread *thread;
-    const struct function *function; /* of a CALL; never NULL there */
+    const struct function *function; /* of a CALL or of a library's call; never NULL there */
 };
 
 struct timeline;
