@@ -10,6 +10,7 @@
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "report/host_rows.h"
+#include "report/library_report.h"
 #include "report/memory_peaks.h"
 #include "report/range_rows.h"
 
@@ -54,6 +55,7 @@ struct gpu_report {
     uint32_t last_use;                 /* place of the device that was asked for last */
     uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
     uint64_t last_ns;
+    const struct library_report *libraries; /* a view; NULL: not told */
 };
 
 static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
@@ -140,6 +142,15 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
     return last && last->process == p && last->device == device ? last : find_use(g, p, device);
 }
 
+static struct gpu_stat *named_kernel_row(struct gpu_report *g, struct key key, const char *name,
+                                         const struct kernel_name *known)
+{
+    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, name);
+    if (row && !row->kernel && !row->count)
+        row->kernel = known;
+    return row;
+}
+
 /* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
 static __attribute__((noinline)) struct gpu_stat *
 make_kernel_row(struct gpu_report *g, struct key key, const struct kernel_name *known,
@@ -149,12 +160,12 @@ make_kernel_row(struct gpu_report *g, struct key key, const struct kernel_name *
     snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
     const char *name = known ? known->shown : unnamed;
     if (g->by != BY_GRID)
-        return gpu_stats_row(&g->stats, TABLE_KERNELS, key, name);
+        return named_kernel_row(g, key, name, known);
     if (asprintf(&text, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
                  (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
                  (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48)) < 0)
         return NULL;
-    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, text);
+    struct gpu_stat *row = named_kernel_row(g, key, text, known);
     free(text);
     return row;
 }
@@ -470,6 +481,16 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
                              .take = take_slice,
                              .tied = tied,
                              .end = end};
+}
+
+void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries)
+{
+    g->libraries = libraries;
+}
+
+const char *gpu_report_maker(const struct gpu_report *g, const struct gpu_stat *row)
+{
+    return g->libraries ? library_report_maker(g->libraries, row->kernel) : NULL;
 }
 
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count)

@@ -16,6 +16,7 @@
 #include "table/table.h"
 
 struct gpu_report;
+struct library_report;
 
 /* NULL: no memory. `walk` must stay, and *histogram_rows, of which histograms take theirs.
  * `groups`: as of ranges (range_rows.h); `has_work`: the recording should have work of devices. */
@@ -30,6 +31,10 @@ struct consumer gpu_report_consumer(struct gpu_report *g);
 
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
+
+/* Which calls of libraries made the kernels; to be told after the walk, and to stay. */
+void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries);
+const char *gpu_report_maker(const struct gpu_report *g, const struct gpu_stat *row);
 
 /* The work of all devices together, in one line's numbers. */
 struct gpu_totals {

@@ -37,6 +37,7 @@ enum {
     PART,  /* in the place of the share, where a row is a single number */
     BLANK, /* where rows add up to nothing */
     RANGE_DOMAIN,
+    LAUNCHED_BY,
     COLUMNS
 };
 
@@ -60,7 +61,7 @@ enum {
                                                                             false,                 \
                                                                             2},                    \
         [PART] = {part, part, COLUMN_SHARE, 7}, [BLANK] = {NULL, "", COLUMN_TEXT, 7},              \
-        [RANGE_DOMAIN] = {domain},                                                                 \
+        [RANGE_DOMAIN] = {domain}, [LAUNCHED_BY] = {"launched_by"},                                \
     }
 static const struct column times[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL, NULL);
 static const struct column ranges[COLUMNS] = GPU_COLUMNS("ns", COLUMN_NS, "share", NULL, "domain");
@@ -102,12 +103,14 @@ static void fill_single(const struct table *t, const struct gpu_stat *row,
         cells[PART] = cell_share(row->total_ns, row->of_ns);
 }
 
-/* The text has a range's domain in its name, as nsys has it. */
-static struct cell name_of(const struct gpu_stat *row, enum report_format format)
+/* The text has a range's domain in its name, as nsys has it; and a kernel's library behind it. */
+static struct cell name_of(const struct gpu_stat *row, const char *maker, enum report_format format)
 {
     char *text = NULL;
-    if (!row->domain || format != FORMAT_TEXT)
+    if (format != FORMAT_TEXT || (!row->domain && !maker))
         return cell_text(row->name);
+    if (maker)
+        return cell_owned(asprintf(&text, "%s (by %s)", row->name, maker) < 0 ? NULL : text);
     return cell_owned(asprintf(&text, "%s:%s", row->domain, row->name) < 0 ? NULL : text);
 }
 
@@ -116,7 +119,10 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 {
     uint32_t count;
     const struct gpu_stat *row = &gpu_report_rows(t->source, &count)[t->first + index];
-    cells[NAME] = name_of(row, format);
+    const char *maker = gpu_report_maker(t->source, row);
+    cells[NAME] = name_of(row, maker, format);
+    if (maker)
+        cells[LAUNCHED_BY] = cell_text(maker);
     cells[RANGE_DOMAIN] = cell_text(row->domain);
     if (is_single(t) && format != FORMAT_CSV) {
         fill_single(t, row, format, cells);

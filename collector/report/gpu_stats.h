@@ -12,6 +12,7 @@
 #include "base/histogram.h"
 #include "base/key_map.h"
 #include "read/process.h"
+#include "symbol/kernel_names.h"
 
 #define GPU_STATS_MAX 65536 /* rows: one for all others is the last of each table */
 
@@ -49,11 +50,12 @@ struct gpu_stat {
     uint64_t of_ns; /* of TABLE_DEVICES: what total_ns is a part of; 0: of nothing */
     const struct process
         *unnamed; /* of a kernel whose name is not known yet; NULL: it is, or none */
-    uint64_t number, grid, block; /* of that kernel */
-    const char *domain;           /* a view; of a range in a domain of NVTX, or NULL */
-    bool is_group;                /* of ranges: '*' in its name stands for numbers */
-    uint32_t next[2];             /* of range_rows.c: another row of its group + 1 */
-    uint32_t into;                /* likewise: the row that has what it had + 1; 0: itself */
+    uint64_t number, grid, block;     /* of that kernel */
+    const struct kernel_name *kernel; /* a view; of a kernel whose name is known, or NULL */
+    const char *domain;               /* a view; of a range in a domain of NVTX, or NULL */
+    bool is_group;                    /* of ranges: '*' in its name stands for numbers */
+    uint32_t next[2];                 /* of range_rows.c: another row of its group + 1 */
+    uint32_t into;                    /* likewise: the row that has what it had + 1; 0: itself */
     struct histogram durations;
 };
 

@@ -12,6 +12,7 @@
 #include "find/idle.h"
 #include "model/steps.h"
 #include "report/gpu_report.h"
+#include "report/library_report.h"
 #include "report/op_report.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
@@ -141,6 +142,7 @@ static int make_source(struct report *r, const struct report_wish *wish)
 static int complete(struct report *r, const struct report_wish *wish)
 {
     r->failures.begin_ns = r->begin_ns;
+    gpu_report_set_libraries(r->gpu, r->libraries);
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
@@ -187,9 +189,10 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
+    r->libraries = has_ops ? calloc(1, sizeof *r->libraries) : NULL;
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
-        has_ops != (r->ops != NULL))
+        has_ops != (r->ops != NULL) || has_ops != (r->libraries != NULL))
         return GPUPROF_NO_MEMORY;
     if (start_parts(r, wish, recording_expects_gpu(rec)) < 0)
         return GPUPROF_NO_MEMORY;
@@ -198,6 +201,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
         return GPUPROF_NO_MEMORY;
+    if (r->libraries)
+        library_report_init(r->libraries, &r->walk);
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }
 
@@ -238,6 +243,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         if (r->ops)
             consumers[count++] =
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
+        if (r->libraries)
+            consumers[count++] = library_report_consumer(r->libraries, recording_expects_gpu(rec));
         if (r->stacks)
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
         if (unfinished_may_be(&r->hang.unfinished))
@@ -287,6 +294,9 @@ void report_release(struct report *r)
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);
+    if (r->libraries)
+        library_report_release(r->libraries);
+    free(r->libraries);
     if (r->steps)
         step_report_release(r->steps);
     free(r->steps);

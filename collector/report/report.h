@@ -33,6 +33,7 @@ struct report_row {
 struct gpu_report;
 struct findings;
 struct idle;
+struct library_report;
 struct op_report;
 struct stack_report;
 struct source_report;
@@ -56,23 +57,24 @@ struct report {
     uint64_t total_ns;   /* of calls that are not nested in another */
     uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
     uint64_t copy_bytes;
-    uint64_t begin_ns;             /* of the first call; 0 if there is none */
-    uint64_t end_ns;               /* of the last */
-    uint64_t whole_ns;             /* 0: all was read; otherwise how long all took */
-    uint64_t *process_calls;       /* owned, by process index */
-    struct losses losses;          /* of all processes together */
-    uint64_t histogram_rows;       /* that may still be made, in all tables */
-    struct hang hang;              /* calls that had not returned, work that had not finished */
-    struct failures failures;      /* calls that returned an error */
-    struct cost_report cost;       /* of gpuprof itself */
-    struct gpu_report *gpu;        /* owned; what the devices did, and ranges */
-    struct findings *findings;     /* owned; what is worth fixing. NULL: likewise */
-    struct idle *idle;             /* owned; why they did nothing. NULL: they have no rows */
-    struct op_report *ops;         /* owned; PyTorch's operators. NULL: not asked for */
-    struct steps *marks;           /* owned; the program's steps. NULL: `steps` has them */
-    struct stack_report *stacks;   /* owned; NULL: not asked for */
-    struct thread_report *threads; /* likewise */
-    struct step_report *steps;     /* likewise */
+    uint64_t begin_ns;                /* of the first call; 0 if there is none */
+    uint64_t end_ns;                  /* of the last */
+    uint64_t whole_ns;                /* 0: all was read; otherwise how long all took */
+    uint64_t *process_calls;          /* owned, by process index */
+    struct losses losses;             /* of all processes together */
+    uint64_t histogram_rows;          /* that may still be made, in all tables */
+    struct hang hang;                 /* calls that had not returned, work that had not finished */
+    struct failures failures;         /* calls that returned an error */
+    struct cost_report cost;          /* of gpuprof itself */
+    struct gpu_report *gpu;           /* owned; what the devices did, and ranges */
+    struct findings *findings;        /* owned; what is worth fixing. NULL: likewise */
+    struct idle *idle;                /* owned; why they did nothing. NULL: they have no rows */
+    struct op_report *ops;            /* owned; PyTorch's operators. NULL: not asked for */
+    struct library_report *libraries; /* likewise; calls of libraries */
+    struct steps *marks;              /* owned; the program's steps. NULL: `steps` has them */
+    struct stack_report *stacks;      /* owned; NULL: not asked for */
+    struct thread_report *threads;    /* likewise */
+    struct step_report *steps;        /* likewise */
     /* Owned; lines beside what they cost. NULL: not asked for. */
     struct source_report *source;
 };

@@ -11,6 +11,7 @@
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
+#include "report/library_report.h"
 #include "report/op_report.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
@@ -35,6 +36,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
         {op_tables, OP_TABLES, r->ops},
+        {&library_table, 1, r->libraries},
         {cost_tables, 2, &r->cost},
         {step_tables, STEP_TABLES, r->steps},
     };

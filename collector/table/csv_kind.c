@@ -29,6 +29,14 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                                 "that was"},
     [CSV_LABEL] = {"label", "each of PyTorch's labels: time on the host"},
     [CSV_LABEL_GPU] = {"label_gpu", "each label: time of the work on the GPU that was begun in it"},
+    [CSV_LIBRARY] = {"library",
+                     "each function and shape that cuBLAS, cuDNN or NCCL was called with: "
+                     "time on the host"},
+    [CSV_LIBRARY_GPU] = {"library_gpu",
+                         "the same: the work on the GPU that was begun in it, and the "
+                         "bytes of one call"},
+    [CSV_LIBRARY_FLOPS] = {"library_flops", "the same, where they are known: count is the floating "
+                                            "point operations of one call"},
     [CSV_STEP_STAT] = {"step_stat", "the mean, median, p95 and p99 of the steps, and the slowest "
                                     "ones: how long they took"},
     [CSV_STEP_PART] = {"step_part", "each part that the time of all steps is split into"},

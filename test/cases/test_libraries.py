@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of libraries that use CUDA, beside the doubles' own books."""
 
+import collections
+import json
+import math
 import os
 
 import pytest
@@ -134,3 +137,18 @@ def test_dump_names_types(library, tmp_path, run_collector):
     assert len(lines) == 21 and all(
         " trans_a=t trans_b=n " in line and " a_type=bf16 b_type=f16 c_type=f32 "
         "compute=f32-fast-tf32" in line for line in lines)
+
+
+def test_report(library, tmp_path, run_verb):
+    """What the report says of them is what the double wrote down."""
+    log, _ = run(library, tmp_path, "calls")
+    expected = collections.Counter((args["m"], args["n"], args["k"]) for _, args in told(log))
+    made = json.loads(run_verb("report", "--format=json", tmp_path / "out").stdout)
+    rows = made["library"]
+    assert all(row["function"] == "cublasGemmEx" and row["library"] == "cublas" for row in rows)
+    found = collections.Counter()
+    for row in rows:
+        shape = tuple(row.get(label, 0) for label in "mnk")
+        found[shape] += row["calls"]
+        assert row["flops"] == 2 * math.prod(shape)
+    assert found == expected and sum(row["errors"] for row in rows) == 1

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of calls of libraries only behind the walk: names, FLOPs, tensor cores
+ * (library_report.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "report/device_peak.h"
+#include "report/library_report.h"
+
+/* Beside the kinds in `makers`. */
+#define MADE_BY_NONE    UINT64_MAX       /* some or all were launched in no call */
+#define MADE_BY_SEVERAL (UINT64_MAX - 1) /* functions */
+#define OF_SEVERAL      (1ull << 32)     /* shapes of the kind's function */
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
+                     uint64_t kernel, uint64_t ns)
+{
+    struct key key = {(uint64_t)kind << 32 | process->index, kernel, 0};
+    uint64_t place = key_map_get(&l->pair_places, key);
+    if (place) {
+        l->pairs[place - 1].ns += ns;
+        return 0;
+    }
+    int error = key_map_set(&l->pair_places, key, l->pair_count + 1ull);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    struct library_pair *pairs =
+        array_room(l->pairs, l->pair_count, &l->pair_capacity, sizeof *pairs, 64);
+    if (!pairs)
+        return GPUPROF_NO_MEMORY;
+    l->pairs = pairs;
+    pairs[l->pair_count++] =
+        (struct library_pair){.kind = kind, .process = process, .kernel = kernel, .ns = ns};
+    return 0;
+}
+
+/* The function of a kind may have another description in another process. */
+static bool is_same_function(const struct library_kinds *k, uint32_t a, uint32_t b)
+{
+    const struct function *x = library_kind(k, a)->function, *y = library_kind(k, b)->function;
+    return x == y || (x->domain == y->domain && strcmp(x->name, y->name) == 0);
+}
+
+static uint64_t made_by(const struct library_report *l, uint64_t before, uint32_t kind)
+{
+    const struct library_kinds *k = &l->walk->kinds;
+    if (!kind || before == MADE_BY_NONE)
+        return MADE_BY_NONE;
+    if (!before)
+        return kind;
+    if (before == MADE_BY_SEVERAL || !is_same_function(k, (uint32_t)before, kind))
+        return MADE_BY_SEVERAL;
+    if (library_kind(k, (uint32_t)before)->text == library_kind(k, kind)->text)
+        return before;
+    return before | OF_SEVERAL;
+}
+
+static int find_makers(struct library_report *l)
+{
+    for (uint32_t i = 0; i < l->pair_count; i++) {
+        const struct library_pair *pair = &l->pairs[i];
+        const struct kernel_name *name = walk_kernel(l->walk, pair->process, pair->kernel);
+        enum tensor_use use = name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN;
+        if (pair->kind)
+            l->rows[pair->kind - 1].tensor_ns[use] += pair->ns;
+        if (!name)
+            continue;
+        struct key key = {(uintptr_t)name, 0, 0};
+        uint64_t maker = made_by(l, key_map_get(&l->makers, key), pair->kind);
+        if (key_map_set(&l->makers, key, maker) < 0)
+            return GPUPROF_NO_MEMORY; /* there are fewer than a map has room for */
+    }
+    return 0;
+}
+
+const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel)
+{
+    uint64_t maker = kernel ? key_map_get(&l->makers, (struct key){(uintptr_t)kernel, 0, 0}) : 0;
+    if (!maker || maker == MADE_BY_NONE || maker == MADE_BY_SEVERAL ||
+        l->pair_count == LIBRARY_PAIRS_MAX)
+        return NULL;
+    const struct library_kind *kind = library_kind(&l->walk->kinds, (uint32_t)maker);
+    return maker & OF_SEVERAL || !kind->text ? kind->function->name : kind->text->shown;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+enum { F32, F64, F16, I8, BF16 = 14, E4M3 = 28, E5M2 };
+enum { FAST_F16 = 74, FAST_BF16 = 75 };
+
+/* Of a product of f32 the kernel's name says which cores did it, where the call allows both. */
+static uint32_t peak_of(const struct device_peaks *peaks, const struct library_row *row,
+                        uint16_t compute)
+{
+    switch (row->work.type) {
+    case F64: return peaks->double_;
+    case F16: return peaks->half;
+    case BF16: return peaks->bfloat16;
+    case E4M3:
+    case E5M2: return peaks->float8;
+    case I8: return peaks->int8;
+    case F32: break;
+    default: return 0;
+    }
+    uint64_t used_ns = row->tensor_ns[TENSOR_USED];
+    if (compute == FAST_F16 || compute == FAST_BF16)
+        return compute == FAST_F16 ? peaks->half : peaks->bfloat16;
+    if (compute == LIBRARY_COMPUTE_TF32 || used_ns)
+        return peaks->tf32;
+    return row->tensor_ns[TENSOR_UNUSED] || !peaks->tf32 ? peaks->single : 0;
+}
+
+/* f64 is multiplied on tensor cores by GA100, GH100 and GB100. */
+static bool has_double_cores(const struct surveyed_device *d)
+{
+    return d && d->limits.minor == 0 && d->limits.major >= 8 && d->limits.major <= 10;
+}
+
+static void rate(struct library_report *l, struct library_row *row)
+{
+    const struct library_kind *kind = library_kind(&l->walk->kinds, row->kind);
+    row->work = library_kind_work(&l->walk->kinds, row->kind);
+    const struct surveyed_device *d =
+        row->process ? survey_device(&l->walk->survey, row->process, row->device) : NULL;
+    const struct device_peaks *peaks = d && !row->is_mixed ? device_peaks_of(d->name) : NULL;
+    row->is_eligible = row->work.has_flops &&
+                       tensor_is_eligible(row->work.type, kind->shape.compute, has_double_cores(d));
+    if (row->work.has_flops)
+        l->flops_ns += row->gpu_ns;
+    if (!peaks)
+        return;
+    row->bandwidth = peaks->bandwidth;
+    row->peak = row->work.has_flops ? peak_of(peaks, row, kind->shape.compute) : 0;
+}
+
+static void join(struct library_row *into, const struct library_row *row)
+{
+    into->calls += row->calls;
+    into->errors += row->errors;
+    into->host_ns += row->host_ns;
+    into->gpu_ns += row->gpu_ns;
+    into->works += row->works;
+    into->executed += row->executed;
+    for (unsigned i = 0; i < TENSOR_USES; i++)
+        into->tensor_ns[i] += row->tensor_ns[i];
+    into->bus_calls += row->bus_calls;
+    into->bus_ns += row->bus_ns;
+    into->is_mixed |=
+        row->is_mixed || (into->process && row->process &&
+                          (into->peak != row->peak || into->bandwidth != row->bandwidth));
+    if (!into->process) {
+        into->process = row->process;
+        into->device = row->device;
+        into->peak = row->peak;
+        into->bandwidth = row->bandwidth;
+    }
+}
+
+/* Processes have kinds of their own where functions are described in another way, or plans have
+ * other numbers: what is called the same is one row. */
+static int join_rows(struct library_report *l)
+{
+    struct key_map places = {0};
+    uint32_t count = l->count;
+    int error = 0;
+    l->count = 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct library_row row = l->rows[i];
+        struct key key = {(uintptr_t)row.text, row.text ? 0 : row.kind, 0};
+        uint64_t place = key_map_get(&places, key);
+        if (!row.is_seen)
+            continue;
+        if (place) {
+            join(&l->rows[place - 1], &row);
+            continue;
+        }
+        l->rows[l->count] = row;
+        error = key_map_set(&places, key, ++l->count) < 0 ? GPUPROF_NO_MEMORY : 0;
+    }
+    key_map_release(&places);
+    return error;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct library_row *a = left, *b = right;
+    if (a->gpu_ns != b->gpu_ns)
+        return a->gpu_ns > b->gpu_ns ? -1 : 1;
+    if (a->host_ns != b->host_ns)
+        return a->host_ns > b->host_ns ? -1 : 1;
+    int order = strcmp(a->text ? a->text->shown : "", b->text ? b->text->shown : "");
+    return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+int library_report_complete(struct library_report *l)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < l->count; i++)
+        if (l->rows[i].is_seen)
+            l->rows[i].text = library_kind_text(&l->walk->kinds, i + 1, &error);
+    if (error == 0)
+        error = find_makers(l);
+    for (uint32_t i = 0; error == 0 && i < l->count; i++)
+        if (l->rows[i].is_seen)
+            rate(l, &l->rows[i]);
+    if (error == 0)
+        error = join_rows(l);
+    if (error == 0 && l->count)
+        qsort(l->rows, l->count, sizeof *l->rows, compare_rows);
+    return error;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+double library_row_intensity(const struct library_row *row)
+{
+    const struct library_work *w = &row->work;
+    return w->has_flops && w->has_bytes && w->bytes ? (double)w->flops / (double)w->bytes : 0;
+}
+
+double library_row_tflops(const struct library_row *row)
+{
+    return row->work.has_flops && row->gpu_ns
+               ? (double)row->work.flops * (double)row->executed / (double)row->gpu_ns / 1e3
+               : 0;
+}
+
+/* What of a collective each of n ranks sends and receives: nccl-tests' doc/PERFORMANCE.md. */
+double library_row_bus(const struct library_report *l, const struct library_row *row)
+{
+    enum { ONCE, REST, TWICE_REST };
+    static const struct {
+        const char *name;
+        bool is_part; /* its count is that of one rank */
+        uint8_t factor;
+    } collectives[] = {
+#define COLLECTIVE(name, is_part, factor) {name, is_part, factor},
+#include "report/collectives.def"
+    };
+    const struct library_kind *kind = library_kind(&l->walk->kinds, row->kind);
+    double ranks = kind->shape.ranks;
+    for (unsigned i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
+        if (strcmp(collectives[i].name, kind->function->name) != 0)
+            continue;
+        double bytes = (double)kind->shape.bytes * (collectives[i].is_part ? ranks : 1);
+        double rest = (ranks - 1) / ranks;
+        double factor = collectives[i].factor == ONCE   ? 1
+                        : collectives[i].factor == REST ? rest
+                                                        : 2 * rest;
+        return row->bus_ns ? bytes * (double)row->bus_calls * factor / (double)row->bus_ns : 0;
+    }
+    return 0;
+}
