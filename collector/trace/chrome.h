@@ -2,8 +2,9 @@
 /*
  * What the files of the Chrome trace writer share (chrome.c): chrome_writer.c the calls,
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
- * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_stacks.c
- * stacks, chrome_memory.c what is got and released, chrome_counters.c counter tracks.
+ * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_libraries.c
+ * calls of libraries, chrome_stacks.c stacks, chrome_memory.c what is got and released,
+ * chrome_counters.c counter tracks.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -177,6 +178,16 @@ int chrome_op(struct trace_writer *w, const struct slice *s);
 /* The External id of the operator that a piece of work belongs to; 0: there is none. 0 or an error.
  */
 int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *external_id);
+
+/* ---- chrome_libraries.c ---- */
+
+/* What became of a call of a library. 0 or an error. */
+int chrome_library(struct trace_writer *w, const struct slice *s);
+
+/* The call that a piece of work was launched in, "cublasGemmEx 4096x4096x4096 bf16"; NULL in *text:
+ * in none. 0 or an error. */
+int chrome_launched_by(struct trace_writer *w, const struct slice *s,
+                       const struct kernel_name **text);
 
 /* ---- chrome_stacks.c ---- */
 

@@ -294,11 +294,19 @@ static int put_kernel_slice(struct trace_writer *w, const struct slice *of)
     if (!name)
         snprintf(number, sizeof number, "\"kernel %llu\"",
                  (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0));
+    const struct kernel_name *by = NULL;
+    if ((error = chrome_launched_by(w, of, &by)) < 0)
+        return error;
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
+                                        (by ? by->json_bytes : 0));
     out = put_head(&s, out, "kernel", name ? name->json : number,
                    name ? name->json_bytes : strlen(number));
-    error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out);
-    return error < 0 ? error : finish(w, &s, put_launch(w, &s, out), true);
+    if ((error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out)) < 0)
+        return error;
+    out = put_launch(w, &s, out);
+    if (by)
+        out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
+    return finish(w, &s, out, true);
 }
 
 /* One more than the number, as copies between devices have it. */

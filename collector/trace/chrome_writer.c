@@ -332,6 +332,8 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
         return error;
     if (s->op_change != OP_SAME)
         return chrome_op(w, s);
+    if (s->library_change != LIBRARY_SAME)
+        return chrome_library(w, s);
     switch (s->event.record->type) {
     case RECORD_CALL: return take_call(w, s);
     case RECORD_KERNEL:
@@ -358,7 +360,7 @@ const struct trace_format chrome_format = {
     .ending = "json",
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
     .for_perfetto = true,
-    .needs = WALK_RANGES | WALK_OPS | WALK_WORK | WALK_LOSSES,
+    .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,
     .take = chrome_take,

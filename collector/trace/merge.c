@@ -67,7 +67,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
 {
     bool has_work = m->split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
-                                .needs = WALK_RANGES | WALK_OPS,
+                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .take = take_slice,
                                 .tied = NULL,
                                 .end = end};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of libraries as slices of their threads, around the calls of CUDA that they make, with
+ * their arguments; and what work was launched in which. One that something crosses which began
+ * inside of it stands beside, as ranges do.
+ */
+#include <string.h>
+
+#include "api/api.h"
+#include "api/api_error.h"
+#include "base/json_text.h"
+#include "error.h"
+#include "trace/chrome.h"
+
+#define ARGS_BYTES (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 48)
+_Static_assert(CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
+                       6 * KERNEL_NAME_BYTES_MAX + CHROME_STACK_BYTES <
+                   OUTPUT_BUFFER_BYTES,
+               "a call fits into the buffer");
+
+int chrome_launched_by(struct trace_writer *w, const struct slice *s,
+                       const struct kernel_name **text)
+{
+    int error = 0;
+    const struct library_node *node = s->is_called && s->call.library
+                                          ? survey_library(w->scope.survey, s->call.library, &error)
+                                          : NULL;
+    *text = node ? library_kind_text(&w->walk->kinds, node->kind, &error) : NULL;
+    return error;
+}
+
+static char *put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
+{
+    switch (kind) {
+    case ARG_ADDRESS:
+    case ARG_HANDLE:
+    case ARG_STREAM:
+    case ARG_EVENT:
+    case ARG_FLAGS: *out++ = '"'; return value_handle(&w->values, out, value);
+    case ARG_DEVICE: return value_signed(out, value);
+    default: return value_number(out, value);
+    }
+}
+
+static char *put_args(struct trace_writer *w, char *out, const struct library_call *call)
+{
+    const struct function *f = call->function;
+    for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
+        const char *label = f->args[i].label;
+        /* HTA takes what has args.stream for GPU work. */
+        label = strcmp(label, "stream") == 0 ? "cuda_stream" : label;
+        *out++ = ',';
+        out = json_escape(out, label, strlen(label));
+        *out++ = ':';
+        out = put_value(w, out, f->args[i].kind, call->args[i]);
+    }
+    return out;
+}
+
+static char *put_end(char *out, const struct library_call *call, enum library_change change)
+{
+    if (change == LIBRARY_OPEN)
+        return PUT(out, ",\"open\":true");
+    if (change == LIBRARY_LEFT)
+        return PUT(out, ",\"stale\":true");
+    if (!call->result)
+        return out;
+    const char *name = api_error_name(call->function->domain, call->result);
+    out = value_signed(PUT(out, ",\"result\":"), (uint32_t)call->result);
+    if (name) {
+        out = chrome_put(PUT(out, ",\"error\":\""), name, strlen(name));
+        *out++ = '"';
+    }
+    return out;
+}
+
+/* Its begin and end are as they are shown. */
+static int put_call(struct trace_writer *w, const struct library_call *call,
+                    const struct trace_row *row, enum library_change change)
+{
+    const struct function *f = call->function;
+    uint32_t stack = 0;
+    int error = 0;
+    const struct kernel_name *text =
+        w->walk->is_surveyed ? library_kind_text(&w->walk->kinds, call->kind, &error) : NULL;
+    if (error == 0 && w->scope.tree && call->stack)
+        error = chrome_stack(w, call->process, call->stack, NULL, &stack);
+    if (error < 0)
+        return error;
+    char *out =
+        output_room(w->out, CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
+                                (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
+    out = chrome_put_start(out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category
+                                                             : "library");
+    out = json_escape(out, f->name, strlen(f->name));
+    out = chrome_put_place(out, row->ids, row->ids_bytes, call->begin_ns, call->end_ns);
+    char *comma = out; /* every member begins with one; the first one's goes */
+    if (text)
+        out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
+    out = put_end(put_args(w, out, call), call, change);
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
+    if (out > comma) {
+        memmove(comma, comma + 1, (size_t)(out - comma) - 1);
+        out--;
+    }
+    *out++ = '}';
+    if (stack)
+        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+    *out++ = '}';
+    output_advance(w->out, out);
+    return 0;
+}
+
+/* Nothing that is open on its thread, operator or nested range, began later. */
+static bool is_innermost(struct trace_writer *w, const struct library_call *call)
+{
+    const struct op_stack *ops = ops_stack(&w->walk->ops, call->thread->index);
+    const struct range *range = ranges_innermost(&w->walk->ranges, call->thread, true);
+    return (!ops->count || ops->open[ops->count - 1].begin_ns <= call->begin_ns) &&
+           (!range || range->begin_ns <= call->begin_ns);
+}
+
+static int close_call(struct trace_writer *w, const struct library_call *closed,
+                      enum library_change change)
+{
+    struct library_call shown = *closed, *call = &shown;
+    struct trace_row *row = chrome_row(w, call->thread->index);
+    call->begin_ns = chrome_time(w, call->begin_ns);
+    call->end_ns = chrome_time(w, call->end_ns);
+    if (is_innermost(w, closed) && trace_row_close(row, &call->end_ns)) {
+        call->begin_ns += call->row; /* how far its begin had to move */
+        call->end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns;
+    } else {
+        trace_row_forget(row);
+        struct gpu_row *beside =
+            gpu_rows_get(&w->gpu_rows, call->process, ROW_RANGE, 0, 0, call->begin_ns);
+        if (!beside || (!beside->named && chrome_name_row(w, beside) < 0))
+            return GPUPROF_NO_MEMORY;
+        gpu_row_fit(beside, &call->begin_ns, &call->end_ns);
+        row = &beside->row;
+    }
+    chrome_reach(w, call->process, call->begin_ns, call->end_ns);
+    return put_call(w, call, row, change);
+}
+
+int chrome_library(struct trace_writer *w, const struct slice *s)
+{
+    struct library_call *call = s->library;
+    if (s->library_change != LIBRARY_OPENED)
+        return close_call(w, call, s->library_change);
+    uint64_t begin_ns = chrome_time(w, call->begin_ns);
+    uint64_t moved = trace_row_open(chrome_row(w, call->thread->index), begin_ns) - begin_ns;
+    call->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
+    return 0;
+}
