@@ -37,6 +37,7 @@ typedef int page_put_fn(const struct page *p, struct page_data *d);
 page_put_fn page_put_nothing; /* for a section that draws what others have */
 page_put_fn page_put_use, page_put_steps, page_put_flame;
 page_put_fn page_put_kernels;                     /* page_kernels.c */
+page_put_fn page_put_libraries;                   /* page_libraries.c */
 page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
 page_put_fn page_put_tables;                      /* page_tables.c */
 page_put_fn page_put_source;                      /* page_source.c */

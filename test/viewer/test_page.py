@@ -3,24 +3,31 @@
 and keys, says nothing on the console and asks nobody for anything."""
 
 import json
+import math
 import os
+import pathlib
 import re
 import resource
 import signal
+import sys
 import time
 
 import pytest
 
+import conftest
 import trace_viewer
 from browser import DRAWN, browser
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cases"))
+from made_libraries import F32, Libraries # pylint: disable=wrong-import-position
 
 pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
                                 reason="not run: no chromium; ./scripts/check installs it")
 
 STEP_NS, SLOW, MORE_NS = 100_000, (1, 3), 50_000  # of rank 1 step 3 takes more
 GEMM_NS, REDUCE_NS, COPY_NS = 40_000, 10_000, 8_000
-SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "flame", "source",
-            "tables", "cost", "settings")
+SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "libraries",
+            "flame", "source", "tables", "cost", "settings")
 MEGABYTES_MAX = 20
 
 
@@ -123,8 +130,8 @@ def data_of(path):
 def check_sections_are_there_with_what_was_recorded(page, chromium):
     drawn = page.run("Object.fromEntries(Array.from(document.querySelectorAll('section'), "
                      "(s) => [s.id, s.dataset.drawn]))")
-    assert drawn == dict.fromkeys(SECTIONS, "yes") | dict.fromkeys(("hang", "operators", "source"),
-                                                             "none")
+    assert drawn == dict.fromkeys(SECTIONS, "yes") | dict.fromkeys(
+        ("hang", "operators", "libraries", "source"), "none")
     assert "report --source=DIR" in page.text("#source .none")
     assert page.texts("nav a") == page.texts("section > h2")
     parts = gpu_time(data_of_page(page))
@@ -386,8 +393,70 @@ def test_recording_without_gpu_and_steps(chromium, page_of):
     assert page.text(".hero") == "No work of a GPU was recorded"
     none = page.run("Array.from(document.querySelectorAll('section[data-drawn=none]'), "
                     "(s) => s.id)")
-    assert none == ["hang", "steps", "use", "ranks", "kernels", "operators", "flame",
+    assert none == ["hang", "steps", "use", "ranks", "kernels", "operators", "libraries", "flame",
                     "source"]
+    page.check_quiet()
+
+
+def products(device, kernel="ampere_bf16_s16816gemm"):
+    """Four shapes of bf16 and one of f32, of which the first take most time."""
+    recording = Libraries()
+    if device:
+        recording.device(device)
+    for size in (2048, 1024, 512, 256):
+        recording.gemm(size, size, size, ns=size * 100, trans=(1, 0), kernel=kernel)
+    recording.gemm(64, 64, 64, kind=F32, ns=900, kernel="ampere_sgemm_64x64")
+    return recording
+
+
+def logarithmic(page):
+    """Where each point of the roofline is, and how large, by the place of the axes' numbers."""
+    return page.run("""Array.from(document.querySelectorAll('#roofline circle'), (c) =>
+      [c.cx.baseVal.value, c.cy.baseVal.value, c.r.baseVal.value])""")
+
+
+@pytest.mark.parametrize("device", ["NVIDIA A100-SXM4-80GB", "NVIDIA X1", None])
+def test_libraries(chromium, run_verb, tmp_path, device):
+    """Points by intensity and speed; roofs of a known device only."""
+    folder = products(device).write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    run_verb("report", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    points = logarithmic(page)
+    assert len(points) == 5
+    # FLOP for each byte: size / 3 of bf16; four times as many TFLOP/s for twice the size.
+    intensities = [2 * n**3 / (3 * n * n * 2) for n in (2048, 1024, 512, 256)]
+    xs = [math.log10(value) for value in intensities]
+    scale = (points[0][0] - points[3][0]) / (xs[0] - xs[3])
+    for (x, _, _), value in zip(points, xs):
+        assert abs(x - points[0][0] - (value - xs[0]) * scale) < .5
+    drops = [lower[1] - upper[1] for upper, lower in zip(points, points[1:4])]
+    assert drops[0] > 0 and max(drops) - min(drops) < .5
+    assert points[0][2] == 10 and sorted((r for *_, r in points), reverse=True) == [
+        r for *_, r in points]
+    roofs = page.texts("#roofline path + text")
+    known = device == "NVIDIA A100-SXM4-80GB"
+    assert roofs == (["bf16 312", "f32 19.5", "tf32 156"] if known else [])
+    assert ("is not known" in page.text("#libraries .legend")) is not known
+    said = page.run("document.querySelector('#roofline').ariaLabel")
+    assert ("can do 312 TFLOP/s of bf16" in said) is known
+    assert page.rows("#libraries table")[0][0] == "cublasGemmEx 2048x2048x2048 bf16 tn"
+    page.focus("#libraries tbody tr:nth-child(2)")
+    chromium.press("Enter")
+    assert page.run("Array.from(document.querySelectorAll('#roofline circle'), "
+                    "(c) => c.matches('.chosen'))") == [False, True, False, False, False]
+    page.check_quiet()
+
+
+def test_libraries_of_hostile_names(chromium, run_verb, tmp_path):
+    recording = products(HOSTILE[0], kernel=HOSTILE[1])
+    recording.plan(HOSTILE[2])
+    with recording.library("cudnn" + HOSTILE[1], "cudnn", plan=1):
+        recording.launch(1000, HOSTILE[3])
+    folder = recording.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    run_verb("report", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    assert page.run("document.querySelectorAll('img, main script').length") == 0
+    assert f"cudnn{HOSTILE[1]} {HOSTILE[2]}" in page.text("#libraries")
     page.check_quiet()
 
 
