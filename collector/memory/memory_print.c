@@ -8,10 +8,10 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/unit_text.h"
+#include "memory/memory_overview.h"
 #include "read/process_title.h"
 
 #define NAMES_BYTES 300
-#define LARGE_SHARE 2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
 
 /* Is `name` one of the words of `list`, a,b,c? */
 static bool is_in(const char *list, const char *name)
@@ -65,60 +65,6 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
 }
 
 /* ---- what stands around the tables ----------------------------------------------------------- */
-
-static void print_head(const struct memory_report *m, FILE *out)
-{
-    char time[UNIT_TEXT_BYTES];
-    fprintf(out, "memory of %u process%s, recorded for %s\n", m->rec->count,
-            m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns));
-    if (!m->place_count)
-        fputs("no call that gets memory was recorded\n", out);
-}
-
-/* One block of half of the device: what is in it is hidden from this ledger. */
-static void print_preallocations(const struct memory_rows *r, FILE *out)
-{
-    const struct memory_report *m = r->report;
-    char bytes[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct memory_place *p = &m->places[i];
-        if (!p->total || p->largest < p->total / LARGE_SHARE)
-            continue;
-        char *owner = memory_origin_text(m, p->largest_origin,
-                                         r->has_tree ? (struct call_tree *)&r->tree : NULL);
-        char *clean = owner ? json_line(owner) : NULL;
-        fprintf(out,
-                "\ndevice %u: one block of %s (%.0f%% of it) is a preallocation, by %s: what is "
-                "in it, its owner knows alone\n",
-                p->device, bytes_text(bytes, p->largest),
-                100.0 * (double)p->largest / (double)p->total, clean ? clean : "?");
-        free(owner);
-        free(clean);
-    }
-}
-
-/* PyTorch's allocator had enough, but no piece of it was large enough, or not for this one. */
-static void print_advice(const struct memory_report *m, FILE *out)
-{
-    char idle[UNIT_TEXT_BYTES], wanted[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < m->oom_count; i++) {
-        const struct memory_oom *oom = &m->ooms[i];
-        if (oom->where != MEMORY_OF_TENSORS || oom->reserved < oom->live ||
-            oom->reserved - oom->live < oom->wanted)
-            continue;
-        bytes_text(hole, oom->hole);
-        fprintf(out, "\n%s of what PyTorch's allocator had reserved were free when %s were wanted",
-                bytes_text(idle, oom->reserved - oom->live), bytes_text(wanted, oom->wanted));
-        if (oom->hole >= oom->wanted)
-            fprintf(out, ", %s in one piece, but kept for another stream, pool or size\n", hole);
-        else
-            fprintf(out,
-                    ", but in pieces, the largest of %s: try "
-                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n",
-                    hole);
-        return;
-    }
-}
 
 struct doubt {
     uint64_t count;
@@ -199,7 +145,7 @@ int memory_print(const struct memory_rows *r, const struct memory_view *v,
     else if (format == FORMAT_CSV)
         csv_print_heading(out);
     else if (!v->tables)
-        print_head(r->report, out);
+        memory_overview_print(r, &v->how, out);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
         struct table table = {.info = &memory_tables[i], .source = r};
         if (is_wanted(v, &memory_tables[i], format))
@@ -209,8 +155,6 @@ int memory_print(const struct memory_rows *r, const struct memory_view *v,
         fputs("\n}\n", out);
     if (format != FORMAT_TEXT)
         return error;
-    print_advice(r->report, out);
-    print_preallocations(r, out);
     print_doubts(r->report, out);
     return error;
 }

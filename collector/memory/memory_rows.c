@@ -59,8 +59,7 @@ struct memory_amount memory_shown(const struct memory_rows *r, const struct memo
                                     : o->asked;
 }
 
-/* What the rows are about. */
-static struct memory_amount shown(const struct memory_rows *r, const struct memory_row *row)
+struct memory_amount memory_row_shown(const struct memory_rows *r, const struct memory_row *row)
 {
     return r->at == MEMORY_AT_PEAK ? row->at_peak : r->at == MEMORY_AT_END ? row->end : row->asked;
 }
@@ -68,7 +67,7 @@ static struct memory_amount shown(const struct memory_rows *r, const struct memo
 static int compare(const void *left, const void *right, void *context)
 {
     const struct memory_row *a = left, *b = right;
-    uint64_t x = shown(context, a).bytes, y = shown(context, b).bytes;
+    uint64_t x = memory_row_shown(context, a).bytes, y = memory_row_shown(context, b).bytes;
     if (a->where != b->where)
         return a->where < b->where ? -1 : 1;
     if (x != y)
@@ -132,7 +131,7 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
     if (r->count)
         qsort_r(r->list, r->count, sizeof *r->list, compare, r);
     for (uint32_t i = 0; i < r->count; i++) {
-        r->at_all[r->list[i].where] += shown(r, &r->list[i]).bytes;
+        r->at_all[r->list[i].where] += memory_row_shown(r, &r->list[i]).bytes;
         if (r->list[i].leaks)
             r->leaks[r->leak_count++] = i;
     }

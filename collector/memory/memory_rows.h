@@ -44,6 +44,9 @@ void memory_rows_release(struct memory_rows *r);
 struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
                                   const struct memory_owner *o);
 
+/* What a row is about: at that moment. */
+struct memory_amount memory_row_shown(const struct memory_rows *r, const struct memory_row *row);
+
 /* Of a struct memory_rows. (memory_tables.c) */
 #define MEMORY_TABLES 8
 extern const struct table_info memory_tables[MEMORY_TABLES];

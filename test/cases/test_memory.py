@@ -13,6 +13,8 @@ import pytest
 import toolchain
 import truth
 
+from test_tables import on_terminal
+
 from made_memory import HOST, KINDS, NESTED, TYPES, Process, at_random, by_place
 
 
@@ -218,7 +220,7 @@ def test_a_preallocation_is_named(memory, run_verb, tmp_path):
     process.call("cudaMemGetInfo", [1 << 30, 1 << 30, 0])
     process.get("linear", 0x1000, 3 << 28)
     memory([process])
-    assert "one block of 768.0 MiB (75% of it) is a preallocation, by cudaMalloc" in \
+    assert "one block  of 768.0 MiB (75% of device 0): a preallocation by cudaMalloc" in \
         run_verb("memory", tmp_path / "data").stdout
 
 
@@ -302,11 +304,10 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
     assert (row["in_holes_bytes"], row["largest_hole_bytes"]) == (12 << 20, 8 << 20)
     assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
         [("train (/home/me/train.py:4)", 8 << 20)]
-    assert "in pieces" not in run_verb("memory", tmp_path / "data").stdout
+    assert "were free" not in run_verb("memory", tmp_path / "data").stdout
     process.raw(1, TYPES["tensor_oom"], [12 << 20, kept.bytes, 20 << 20, 0, 1])
     memory([process])
-    assert "12.0 MiB of what PyTorch's allocator had reserved were free when 12.0 MiB were " \
-        "wanted, but in pieces, the largest of 8.0 MiB: try" in \
+    assert "12.0 MiB were free, but in pieces, the largest of 8.0 MiB: try\n" in \
         run_verb("memory", tmp_path / "data").stdout
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
@@ -327,7 +328,7 @@ def test_tries_of_the_allocator(memory, run_verb, tmp_path):
     found = memory([process])["out_of_memory"]
     assert [(row["wanted_bytes"], row.get("largest_hole_bytes")) for row in found] == \
         [(5 << 20, None), (6 << 20, None), (10 << 20, 12 << 20)]
-    assert "12.0 MiB in one piece, but kept for another stream" in \
+    assert "12.0 MiB in one piece were free, but for another stream, pool or size" in \
         run_verb("memory", tmp_path / "data").stdout
 
 
@@ -406,12 +407,47 @@ def test_memory_does_not_grow(events, collector, tmp_path):
     assert (tmp_path / "x.pickle").stat().st_size < 100 * events
 
 
-def test_first_screen(memory, run_verb, tmp_path):
-    memory([leaking(20, 2000)])
-    text = run_verb("memory", tmp_path / "data", env={"COLUMNS": "80"}).stdout
-    lines = text.splitlines()
-    assert len(lines) <= 40 and "what grows from step to step" in text
-    assert "train (/home/me/train.py:17)" in text
+def with_everything(process):
+    """Beside leaks: tensors, what is hidden, a preallocation, and PyTorch's failure with advice."""
+    total, mib = 80 << 30, 1 << 20
+    for device in range(4):
+        process.get("linear", (1 << 41) + (device << 32), 20 * mib, device, line=3)
+    kept = process.tensor((1 << 41) + 4 * mib, 8 * mib, reserved=20 * mib, line=4)
+    for number in range(3):
+        process.tensor((1 << 44) + (number << 20), 512, line=20 + number)
+    process.get("pinned", 1 << 20, mib, line=3)
+    process.call("cudaMemGetInfo", [total - 500 * mib, total, 0])
+    process.get("linear", 1 << 42, total // 2, line=5)
+    process.raw(1, TYPES["tensor_oom"], [1 << 50, kept.bytes, 20 * mib, 0, 1],
+                code=process.stack(6))
+    process.raw(1, TYPES["tensor_oom"], [11 * mib, kept.bytes, 20 * mib, 0, 1],
+                code=process.stack(6))
+    return process
+
+
+@pytest.mark.parametrize("columns", [80, 60, 200])
+def test_first_screen(columns, memory, collector, run_verb, tmp_path):
+    """With all that there can be it is 24 lines, none wider than the terminal."""
+    memory([with_everything(leaking(20, 2000))])
+    text = on_terminal([collector, "memory", tmp_path / "data"], columns)
+    lines = text.partition("\n\n")[0].splitlines()
+    assert len(lines) == 24, text
+    assert max(map(len, lines)) <= columns
+    labels = [line[2:13].strip() for line in lines]
+    assert [label for label in labels if label] == \
+        ["memory", "not enough", "peak", "held by", "grows", "hidden", "one block"]
+    if columns >= 80:
+        assert lines[1].split() == "not enough 11.0 MiB wanted by train " \
+            "(/home/me/train.py:6)".split()
+        assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in "\n".join(lines)
+        at = labels.index("grows")
+        assert lines[at].split()[1:] == "38.0 KiB, 2.0 KiB a step: train " \
+            "(/home/me/train.py:17)".split()
+        assert lines[at + 3].split()[-1] == "--table=leaks"
+        peaks = lines[labels.index("peak"):labels.index("held by")]
+        assert [line.split(": ")[1].split(";")[0] for line in peaks[:4]] == \
+            ["device 0", "device 1", "device 2", "device 3"]
+        assert peaks[4].split() == "... and 2 more: --table=places".split()
     table = run_verb("memory", tmp_path / "data", "--format=csv").stdout
     kinds = {row["kind"] for row in csv.DictReader(io.StringIO(table))}
     assert kinds >= {"memory_peak", "memory_end", "memory_owner", "memory_leak", "memory_kind",

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_overview.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+#include "table/text_width.h"
+
+#define PLACES_SHOWN 4
+#define OWNERS_SHOWN 3
+#define LARGE_SHARE  2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
+#define LABEL_WIDTH  11
+#define PLACE_BYTES  96
+
+struct screen {
+    const struct memory_rows *rows;
+    const struct table_view *how;
+    FILE *out;
+};
+
+/* A line, cut in its middle where the terminal ends; of a label NULL it goes on. */
+static void __attribute__((format(printf, 3, 4)))
+line(struct screen *s, const char *label, const char *format, ...)
+{
+    char *text = NULL, *cut = NULL;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    if (length < 0)
+        return;
+    size_t before = LABEL_WIDTH + 2, width = s->how->width;
+    if (width)
+        cut = text_cut(text, (size_t)length,
+                       width > before + TEXT_WIDTH_MIN ? width - before : TEXT_WIDTH_MIN);
+    bool is_alarm = label && strcmp(label, "not enough") == 0;
+    const char *colour = !s->how->has_colour || !label ? ""
+                         : is_alarm                    ? COLOUR_ALARM
+                                                       : COLOUR_STRONG;
+    fprintf(s->out, "%s  %-*s%s%s\n", colour, LABEL_WIDTH, label ? label : "",
+            *colour ? COLOUR_END : "", cut ? cut : text);
+    free(cut);
+    free(text);
+}
+
+/* In new memory, as any text in a line. */
+static char *owner_text(const struct screen *s, uint32_t origin)
+{
+    const struct memory_rows *r = s->rows;
+    /* The tree only learns the names that are asked for. */
+    char *text =
+        memory_origin_text(r->report, origin, r->has_tree ? (struct call_tree *)&r->tree : NULL);
+    char *clean = text ? json_line(text) : NULL;
+    free(text);
+    return clean;
+}
+
+/* "device 0 of rank 3"; returns `text`. */
+static char *place_text(const struct screen *s, const struct process *p, uint32_t device,
+                        enum memory_where where, char text[static PLACE_BYTES])
+{
+    const char *rank = process_rank(p);
+    int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "host memory")
+                 : device == LEDGER_NO_DEVICE
+                     ? snprintf(text, PLACE_BYTES, "a device that is not known")
+                     : snprintf(text, PLACE_BYTES, "%sdevice %u",
+                                where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
+    if (s->rows->report->rec->count > 1 && rank)
+        snprintf(text + length, PLACE_BYTES - (size_t)length, " of rank %.16s", rank);
+    else if (s->rows->report->rec->count > 1)
+        snprintf(text + length, PLACE_BYTES - (size_t)length, " of process %u", p->shown_pid);
+    return text;
+}
+
+/* ---- not enough ------------------------------------------------------------------------------ */
+
+/* What can be done where PyTorch's allocator had enough, but no piece that was large enough, or not
+ * for this. */
+static void print_advice(struct screen *s, const struct memory_oom *oom)
+{
+    char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
+    if (oom->where != MEMORY_OF_TENSORS || oom->reserved < oom->live ||
+        oom->reserved - oom->live < oom->wanted)
+        return;
+    bytes_text(idle, oom->reserved - oom->live);
+    bytes_text(hole, oom->hole);
+    if (oom->hole >= oom->wanted) {
+        line(s, NULL, "%s in one piece were free, but for another stream, pool or size", hole);
+        return;
+    }
+    line(s, NULL, "%s were free, but in pieces, the largest of %s: try", idle, hole);
+    line(s, NULL, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+static void print_failure(struct screen *s)
+{
+    const struct memory_report *m = s->rows->report;
+    char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], more[UNIT_TEXT_BYTES], at[UNIT_TEXT_BYTES];
+    if (!m->oom_count)
+        return;
+    const struct memory_oom *oom = &m->ooms[m->oom_count - 1]; /* most often the program's end */
+    char *by = owner_text(s, oom->origin);
+    char where[PLACE_BYTES];
+    uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
+    line(s, "not enough", "%s wanted by %s", bytes_text(wanted, oom->wanted), by ? by : "?");
+    line(s, NULL, "after %s, of %s", time_text(at, ns),
+         place_text(s, oom->process, oom->device, oom->where, where));
+    bytes_text(held, oom->live);
+    if (oom->where == MEMORY_OF_TENSORS)
+        line(s, NULL, "%s held of %s reserved; by", held, bytes_text(more, oom->reserved));
+    else if (oom->free != UINT64_MAX)
+        line(s, NULL, "%s held, %s free when it asked last; by", held, bytes_text(more, oom->free));
+    else
+        line(s, NULL, "%s held, by", held);
+    free(by);
+    for (uint32_t i = 0; i < oom->owner_count && i < OWNERS_SHOWN; i++) {
+        by = owner_text(s, oom->owners[i].origin);
+        line(s, NULL, "%10s  %s", bytes_text(held, oom->owners[i].live.bytes), by ? by : "?");
+        free(by);
+    }
+    print_advice(s, oom);
+    if (m->ooms_all > 1)
+        line(s, NULL, "... and %" PRIu64 " more before: --table=out_of_memory", m->ooms_all - 1);
+}
+
+/* ---- what there was -------------------------------------------------------------------------- */
+
+/* The largest peaks first; how many there are to show. */
+static uint32_t largest_places(const struct memory_report *m, uint32_t places[static PLACES_SHOWN])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        uint32_t at = count < PLACES_SHOWN ? count++ : PLACES_SHOWN;
+        for (; at && m->places[places[at - 1]].peak.bytes < m->places[i].peak.bytes; at--)
+            if (at < PLACES_SHOWN)
+                places[at] = places[at - 1];
+        if (at < PLACES_SHOWN)
+            places[at] = i;
+    }
+    return count;
+}
+
+static void print_places(struct screen *s)
+{
+    const struct memory_report *m = s->rows->report;
+    char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
+    uint32_t places[PLACES_SHOWN], count = largest_places(m, places);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct memory_place *p = &m->places[places[i]];
+        char share[32] = "";
+        if (p->total)
+            snprintf(share, sizeof share, " (%.0f%%)",
+                     100.0 * (double)p->peak.bytes / (double)p->total);
+        line(s, i ? NULL : "peak", "%10s%s: %s; %s at the end", bytes_text(peak, p->peak.bytes),
+             share, place_text(s, p->process, p->device, p->where, name),
+             bytes_text(end, p->live.bytes));
+    }
+    if (m->place_count > count)
+        line(s, NULL, "... and %u more: --table=places", m->place_count - count);
+    if (!count)
+        line(s, "peak", "no call that gets memory was recorded");
+}
+
+/* Of PyTorch's tensors where there are some, else of devices, else of the host. */
+static void print_owners(struct screen *s)
+{
+    const struct memory_rows *r = s->rows;
+    static const char *const labels[] = {
+        [MEMORY_AT_PEAK] = "held by", [MEMORY_AT_END] = "left by", [MEMORY_AT_TIME] = "held then"};
+    char bytes[UNIT_TEXT_BYTES];
+    for (uint32_t i = 0; i < r->count && i < OWNERS_SHOWN; i++) {
+        const struct memory_row *row = &r->list[i];
+        uint64_t held = memory_row_shown(r, row).bytes, all = r->at_all[row->where];
+        if (row->where != r->list[0].where || !held)
+            break;
+        char *name = owner_text(s, row->origin);
+        line(s, i ? NULL : labels[r->at], "%10s %5.1f%%  %s", bytes_text(bytes, held),
+             100.0 * (double)held / (double)all, name ? name : "?");
+        free(name);
+    }
+}
+
+static void print_leaks(struct screen *s)
+{
+    const struct memory_rows *r = s->rows;
+    char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
+    for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
+        const struct memory_row *row = &r->list[r->leaks[i]];
+        char *name = owner_text(s, row->origin);
+        double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
+        line(s, i ? NULL : "grows", "%10s, %s a step: %s", bytes_text(grown, row->grown),
+             bytes_text(step, (uint64_t)(slope + 0.5)), name ? name : "?");
+        free(name);
+    }
+    if (r->leak_count > OWNERS_SHOWN)
+        line(s, NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
+}
+
+/* What the books do not say: all that the device uses beyond them, and what lies within one block
+ * of half of it. */
+static void print_hidden(struct screen *s)
+{
+    const struct memory_report *m = s->rows->report;
+    char bytes[UNIT_TEXT_BYTES];
+    const struct memory_jump *most = NULL;
+    for (uint32_t i = 0; i < m->jump_count; i++)
+        if (!most || m->jumps[i].hidden > most->hidden)
+            most = &m->jumps[i];
+    if (most)
+        line(s, "hidden", "%s of device %u used beyond that: --table=hidden",
+             bytes_text(bytes, most->hidden), most->device);
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        const struct memory_place *p = &m->places[i];
+        if (!p->total || p->largest < p->total / LARGE_SHARE)
+            continue;
+        char *by = owner_text(s, p->largest_origin);
+        line(s, "one block", "of %s (%.0f%% of device %u): a preallocation by %s",
+             bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
+             p->device, by ? by : "?");
+        free(by);
+        return;
+    }
+}
+
+void memory_overview_print(const struct memory_rows *r, const struct table_view *how, FILE *out)
+{
+    const struct memory_report *m = r->report;
+    struct screen s = {r, how, out};
+    char time[UNIT_TEXT_BYTES];
+    line(&s, "memory", "of %u process%s, recorded for %s", m->rec->count,
+         m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns));
+    print_failure(&s);
+    print_places(&s);
+    print_owners(&s);
+    print_leaks(&s);
+    print_hidden(&s);
+}
