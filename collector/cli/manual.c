@@ -114,7 +114,7 @@ static void each_option(const struct verb *verb, item_fn *item)
 static void each_setting(item_fn *item)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
-        char name[64];
+        char name[128];
         char text[256];
         option_name(&setting_infos[i], name, sizeof name);
         setting_text(i, text, sizeof text);
