@@ -104,12 +104,13 @@ struct words {
     const char *end;
 };
 
-/* A tensor of an operation: x=8,64,56,56:f16. */
+/* A tensor of an operation: x=8,64,56,56:f16, perhaps :channels_last, :virtual. */
 struct tensor {
     struct words name;
     uint64_t sizes[SIZES_MAX];
     uint32_t count;
-    uint8_t type;
+    uint8_t type;    /* LIBRARY_TYPE_NONE: not known */
+    bool is_virtual; /* it is never in memory */
 };
 
 struct operation {
@@ -158,11 +159,15 @@ static void read_tensor(struct words word, struct operation *o)
     struct tensor *t = &o->tensors[o->count];
     *t = (struct tensor){.name = cut(&word, '=')};
     struct words sizes = cut(&word, ':');
-    t->type = type_named(word);
+    if (word.at == word.end)
+        return;
+    t->type = type_named(cut(&word, ':'));
+    while (word.at < word.end)
+        t->is_virtual |= is_word(cut(&word, ':'), "virtual");
     while (sizes.at < sizes.end && t->count < SIZES_MAX)
         if (!read_number(cut(&sizes, ','), &t->sizes[t->count++]))
             return;
-    o->count += t->type != LIBRARY_TYPE_NONE && sizes.at == sizes.end && t->count;
+    o->count += sizes.at == sizes.end && t->count;
 }
 
 static void read_operation(struct words text, struct operation *o)
@@ -192,72 +197,114 @@ static bool times_sizes(uint64_t *product, const struct tensor *t, uint32_t from
     return true;
 }
 
-static bool add_tensor(uint64_t *bytes, const struct tensor *t)
+/* Those that are not there have no bytes. */
+static bool add_tensors(uint64_t *bytes, const struct tensor *const *tensors, unsigned count,
+                        bool all)
 {
-    uint64_t count = 1;
-    return times_sizes(&count, t, 0) && add_bytes(bytes, t->type, count, 1, 1);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t numbers = 1;
+        if (all || !tensors[i]->is_virtual)
+            if (!times_sizes(&numbers, tensors[i], 0) ||
+                !add_bytes(bytes, tensors[i]->type, numbers, 1, 1))
+                return false;
+    }
+    return true;
 }
+
+/* What an operation computes with which tensors. */
+struct counted {
+    uint64_t flops;
+    const struct tensor *tensors[4]; /* the first two are multiplied */
+    unsigned count;
+};
 
 /*
  * Forward, or one of the two gradients: the filter is laid on as often as its output has points,
  * and has for each of them the channels of its group, in all of the three. A filter of k outputs,
  * c/groups, r, s: 2 * (n * k * p * q) * (c/groups * r * s).
  */
-static bool convolution(const struct operation *o, struct library_work *work)
+static bool convolution(const struct operation *o, struct counted *c)
 {
     const struct tensor *x = tensor_of(o, "x", "dx"), *w = tensor_of(o, "w", "dw");
     const struct tensor *y = tensor_of(o, "y", "dy");
     if (!x || !w || !y || w->count < 3 || x->count != w->count || y->count != w->count)
         return false;
-    work->flops = 2;
-    work->type = x->type == w->type ? x->type : LIBRARY_TYPE_NONE;
-    work->has_bytes =
-        add_tensor(&work->bytes, x) && add_tensor(&work->bytes, w) && add_tensor(&work->bytes, y);
-    return times_sizes(&work->flops, y, 0) && times_sizes(&work->flops, w, 1);
+    *c = (struct counted){2, {x, w, y}, 3};
+    return times_sizes(&c->flops, y, 0) && times_sizes(&c->flops, w, 1);
 }
 
-static bool matrices(const struct operation *o, struct library_work *work)
+static bool matrices(const struct operation *o, struct counted *c)
 {
-    const struct tensor *a = tensor_of(o, "a", "a"), *b = tensor_of(o, "b", "b");
-    const struct tensor *c = tensor_of(o, "c", "c");
-    if (!a || !b || !c || a->count < 2 || c->count < 2)
+    const struct tensor *left = tensor_of(o, "a", "a"), *right = tensor_of(o, "b", "b");
+    const struct tensor *out = tensor_of(o, "c", "c");
+    if (!left || !right || !out || left->count < 2 || out->count < 2)
         return false;
-    work->flops = 2;
-    work->type = a->type == b->type ? a->type : LIBRARY_TYPE_NONE;
-    work->has_bytes =
-        add_tensor(&work->bytes, a) && add_tensor(&work->bytes, b) && add_tensor(&work->bytes, c);
-    return times_sizes(&work->flops, c, 0) && times(&work->flops, a->sizes[a->count - 1]);
+    *c = (struct counted){2, {left, right, out}, 3};
+    return times_sizes(&c->flops, out, 0) && times(&c->flops, left->sizes[left->count - 1]);
 }
 
-static bool is_counted(const struct operation *o, bool *is_convolution)
+/* Products of queries and keys, and of that and the values: one of each, or, for the gradients,
+ * three and two. */
+static bool attention(const struct operation *o, unsigned keys, unsigned values, struct counted *c)
 {
-    *is_convolution = is_word(o->name, "convolution_forward") ||
-                      is_word(o->name, "convolution_backward_data") ||
-                      is_word(o->name, "convolution_backward_filter");
-    return *is_convolution || is_word(o->name, "matmul");
+    const struct tensor *q = tensor_of(o, "q", "q"), *k = tensor_of(o, "k", "k");
+    const struct tensor *v = tensor_of(o, "v", "v"), *out = tensor_of(o, "o", "o");
+    if (!q || !k || !v || !out || q->count != 4 || k->count != 4 || v->count != 4 ||
+        out->count != 4 || q->sizes[3] > NUMBER_MAX || v->sizes[3] > NUMBER_MAX)
+        return false;
+    *c = (struct counted){2, {q, k, v, out}, 4};
+    return times(&c->flops, q->sizes[0]) && times(&c->flops, q->sizes[1]) &&
+           times(&c->flops, q->sizes[2]) && times(&c->flops, k->sizes[2]) &&
+           times(&c->flops, keys * q->sizes[3] + values * v->sizes[3]);
 }
 
-/* What is neither a convolution nor a product is little beside them, and none of a plan without. */
+enum counts { COUNTS_NOT, COUNTS, COUNTS_UNKNOWN };
+
+/* What is none of these is little beside them. */
+static enum counts count_operation(const struct operation *o, struct counted *c)
+{
+    bool is_known;
+    if (is_word(o->name, "convolution_forward") || is_word(o->name, "convolution_backward_data") ||
+        is_word(o->name, "convolution_backward_filter"))
+        is_known = convolution(o, c);
+    else if (is_word(o->name, "matmul"))
+        is_known = matrices(o, c);
+    else if (is_word(o->name, "sdpa_fwd"))
+        is_known = attention(o, 1, 1, c);
+    else if (is_word(o->name, "sdpa_bwd"))
+        is_known = attention(o, 3, 2, c);
+    else
+        return is_word(o->name, "...") ? COUNTS_UNKNOWN : COUNTS_NOT;
+    return is_known ? COUNTS : COUNTS_UNKNOWN;
+}
+
 struct library_work library_plan_work(const char *text, size_t bytes)
 {
-    struct library_work all = {.type = LIBRARY_TYPE_NONE};
+    static const struct library_work unknown = {.type = LIBRARY_TYPE_NONE};
+    struct library_work all = unknown;
     struct words rest = {text, text + bytes};
-    bool is_convolution;
-    for (unsigned found = 0; rest.at < rest.end;) {
+    uint64_t alone = 0;
+    unsigned found = 0;
+    bool has_alone = true, has_bytes = true;
+    while (rest.at < rest.end) {
         struct operation o;
-        struct library_work one = {.has_bytes = false};
+        struct counted c;
         read_operation(cut(&rest, ';'), &o);
-        if (!is_counted(&o, &is_convolution))
+        enum counts counts = count_operation(&o, &c);
+        if (counts == COUNTS_UNKNOWN ||
+            (counts == COUNTS && __builtin_add_overflow(all.flops, c.flops, &all.flops)))
+            return unknown;
+        if (counts == COUNTS_NOT)
             continue;
-        bool is_known = is_convolution ? convolution(&o, &one) : matrices(&o, &one);
-        if (!is_known || __builtin_add_overflow(all.flops, one.flops, &all.flops))
-            return (struct library_work){.type = LIBRARY_TYPE_NONE};
-        all.type = found && all.type != one.type ? LIBRARY_TYPE_NONE : one.type;
-        /* Of several, what one hands to the next need not leave the chip. */
-        all.has_bytes = !found && one.has_bytes;
-        all.bytes = one.bytes;
-        all.has_flops = true;
-        found++;
+        uint8_t type =
+            c.tensors[0]->type == c.tensors[1]->type ? c.tensors[0]->type : LIBRARY_TYPE_NONE;
+        all.type = found++ && all.type != type ? LIBRARY_TYPE_NONE : type;
+        has_alone = has_alone && add_tensors(&alone, c.tensors, c.count, true);
+        has_bytes = has_bytes && add_tensors(&all.bytes, c.tensors, c.count, false);
     }
+    all.has_flops = found;
+    all.has_bytes = found && (found == 1 ? has_alone : has_bytes);
+    /* What the only one hands to others in its kernel comes out of them as large as it was. */
+    all.bytes = found == 1 ? alone : all.bytes;
     return all;
 }
