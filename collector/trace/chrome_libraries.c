@@ -10,6 +10,7 @@
 #include "api/api_error.h"
 #include "base/json_text.h"
 #include "error.h"
+#include "record/library_text.h"
 #include "trace/chrome.h"
 
 #define ARGS_BYTES (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 48)
@@ -29,15 +30,32 @@ int chrome_launched_by(struct trace_writer *w, const struct slice *s,
     return error;
 }
 
+/* NULL: numbers of that kind have no names, or this one has none. */
+static const char *word_of(unsigned kind, uint64_t value)
+{
+    switch (kind) {
+    case ARG_CUDA_TYPE: return cuda_type_text(value);
+    case ARG_COMPUTE_TYPE: return compute_type_text(value);
+    case ARG_TRANSPOSE: return transpose_text(value);
+    case ARG_NCCL_TYPE: return nccl_type_text(value);
+    case ARG_NCCL_OP: return nccl_op_text(value);
+    default: return NULL;
+    }
+}
+
 static char *put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
 {
+    const char *word = word_of(kind, value);
+    if (word)
+        return json_escape(out, word, strlen(word));
     switch (kind) {
     case ARG_ADDRESS:
     case ARG_HANDLE:
     case ARG_STREAM:
     case ARG_EVENT:
     case ARG_FLAGS: *out++ = '"'; return value_handle(&w->values, out, value);
-    case ARG_DEVICE: return value_signed(out, value);
+    case ARG_DEVICE:
+    case ARG_SIGNED: return value_signed(out, value);
     default: return value_number(out, value);
     }
 }

@@ -217,6 +217,41 @@ def test_left_and_open(report, run_verb, tmp_path):
     assert calls[0]["ts"] + calls[0]["dur"] <= left_at / 1000
 
 
+def test_trace(run_verb, tmp_path):
+    """Calls of libraries stand between operators and CUDA's calls, with their arguments."""
+    recording = Libraries()
+    kinds = {"a_type": "cudaDataType", "compute": "cublasComputeType_t",
+             "trans_a": "cublasOperation_t", "stream": "stream", "key": "signed"}
+    labels = ("m", "n", "k", "a_type", "b_type", "compute", "trans_a", "stream", "key")
+    recording.codes["cublasGemmEx"] = made.FIRST_CODE, labels
+    text = ",".join(f"{kinds.get(label, 'count')}:{label}" for label in labels)
+    recording.add(0, TYPES["api"], (), f"cublasGemmEx|cublas|library|{text}", begin=0,
+                  code=made.FIRST_CODE)
+    with recording.op("aten::mm"):
+        with recording.library("cublasGemmEx", m=5, n=6, k=7, a_type=BF16, b_type=BF16,
+                               compute=COMPUTE_TF32, trans_a=1, stream=0x700, key=2**64 - 3):
+            recording.launch(2000, "gemm")
+        recording.launch(3000, "relu")
+    with recording.library("ncclAllReduce", "nccl", result=2, count=3, type=made.NCCL_F16):
+        pass
+    folder = recording.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    run_verb("merge", folder, "-o", tmp_path / "t.json")
+    events = {(e["cat"], e["name"]): e for e in json.loads((tmp_path / "t.json").read_text())
+              ["traceEvents"] if e["ph"] == "X"}
+    op, call = events["cpu_op", "aten::mm"], events["library", "cublasGemmEx"]
+    launch = events["cuda_runtime", "cudaLaunchKernel"] # the last, which is in no call
+    assert op["tid"] == call["tid"] == launch["tid"]
+    assert op["ts"] < call["ts"] and call["ts"] + call["dur"] < launch["ts"]
+    assert call["args"] == {
+        "call": "cublasGemmEx 5x6x7 bf16 t", "m": 5, "n": 6, "k": 7, "a_type": "bf16",
+        "b_type": BF16, "compute": "f32-fast-tf32", "trans_a": "t", "cuda_stream": "0x700",
+        "key": -3}
+    gemm, relu = events["kernel", "gemm"]["args"], events["kernel", "relu"]["args"]
+    assert gemm["launched by"] == "cublasGemmEx 5x6x7 bf16 t" and "launched by" not in relu
+    failed = events["library", "ncclAllReduce"]["args"]
+    assert (failed["result"], failed["error"]) == (2, "ncclSystemError")
+
+
 def test_graph(report):
     """Replays of a graph belong to the calls that were captured."""
     recording = Libraries()
@@ -281,8 +316,18 @@ PLANS = [
     convolution_plan("convolution_backward_filter", 2, 4, (5, 6, 7), 6, (1, 2, 3), 2),
     ("matmul a=4,32,16:bf16 b=4,16,8:bf16 c=4,32,8:bf16 compute=f32", 2 * 4 * 32 * 16 * 8,
      2 * 4 * (32 * 16 + 16 * 8 + 32 * 8)),
-    ("matmul a=2,8,16:f16 b=2,16,8:f16 c=2,8,8:f16; pointwise relu x=2,8,8:f16; "
-     "matmul a=2,8,8:f16 b=2,8,16:f16 c=2,8,16:f16", 2 * 2 * 2 * 8 * 16 * 8, None),
+    # What is virtual is never in memory; of a single one it comes out of what follows.
+    ("matmul a=2,8,16:f16 b=2,16,8:f16 c=2,8,8:f16:virtual; pointwise x=2,8,8:f16:virtual "
+     "y=2,8,8:f16:virtual mode=exp; matmul a=2,8,8:f16:virtual b=2,8,16:f16 "
+     "c=2,8,16:f16:channels_last", 2 * 2 * 2 * 8 * 16 * 8, 2 * 4 * 2 * 16 * 8),
+    ("matmul a=8,16:f16 b=16,8:f16 c=8,8:f16:channels_last:virtual; pointwise x=8,8:f16:virtual "
+     "y=8,8:f16 mode=relu", 2 * 8 * 16 * 8, 2 * (2 * 16 * 8 + 64)),
+    ("sdpa_fwd q=2,3,10,16:f16 k=2,3,12,16:f16 v=2,3,12,8:f16 o=2,3,10,8:f16",
+     2 * 6 * 10 * 12 * (16 + 8), 2 * 6 * (10 * 16 + 12 * 16 + 12 * 8 + 10 * 8)),
+    ("sdpa_bwd q=2,3,10,16:f16 k=2,3,12,16:f16 v=2,3,12,8:f16 o=2,3,10,8:f16 do=2,3,10,8:f16",
+     2 * 6 * 10 * 12 * (3 * 16 + 2 * 8), 2 * 6 * (10 * 16 + 12 * 16 + 12 * 8 + 10 * 8)),
+    ("matmul a=8,16:f16 b=16,8:? c=8,8:f16", 2 * 8 * 16 * 8, None),
+    ("matmul a=8,16:f16 b=16,8:f16 c=8,8:f16; ...", None, None),
     ("pointwise relu x=2,8,8:f16 y=2,8,8:f16", None, None),
     ("convolution_forward x=2,4,7:f16 w=6,4,3,3:f16 y=2,6,5,5:f16", None, None),
     ("convolution_forward x=2,4,7,7:f16 w=6,4,3,3:f16", None, None),
