@@ -461,7 +461,14 @@ static int compare(const void *left, const void *right)
         return hangs ? -1 : 1;
     if (a->ns != b->ns)
         return a->ns > b->ns ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
     return a->kind < b->kind ? -1 : a->kind > b->kind;
+}
+
+void findings_sort(struct findings *f)
+{
+    qsort(f->list, f->count, sizeof *f->list, compare);
 }
 
 /* Lines are looked up of what is shown alone: of the devices that findings are about. */
@@ -524,6 +531,6 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
             f->list[f->count] = found[id];
             error = add_rows(f, &f->list[f->count++], worst[id]);
         }
-    qsort(f->list, f->count, sizeof *f->list, compare);
+    findings_sort(f);
     return error;
 }

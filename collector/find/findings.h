@@ -3,6 +3,8 @@
  * What of a recording is worth fixing: each finding with what it costs, where, the evidence, what
  * to do and what to run next. GUIDE.md, "Findings", has what each measures and when it is said.
  *
+ * Of memory they are found by finding_memory.h, and cost bytes instead of time.
+ *
  * A finding is of one device of one process, the one that it costs most; of how many others there
  * is the same is said with it. Each nanosecond of a device is charged to one finding at most: what
  * the device did by finding_gpu.h, the rest by idle.h.
@@ -27,6 +29,7 @@ struct finding_row {
     uint64_t ns;
     uint64_t longest_ns;         /* of one of them, ... */
     uint64_t at_ns;              /* ... which began then; as struct event has it */
+    uint64_t bytes;              /* of memory, instead of times */
     const struct thread *thread; /* NULL: not known, or of no thread */
 };
 
@@ -35,6 +38,8 @@ struct finding {
     const char *next;              /* to run, rather than what its kind has; NULL: that */
     uint64_t ns;                   /* that it costs the device */
     uint64_t window_ns;            /* of all that the device had (idle.h) */
+    uint64_t bytes;                /* of memory: how many are at stake; of time 0 */
+    uint64_t of_bytes;             /* of so many */
     const struct process *process; /* whose device it is */
     uint64_t device;               /* UINT64_MAX: of none */
     uint64_t devices;              /* that have it, this one included */
@@ -63,7 +68,8 @@ struct findings {
     uint32_t count;
 };
 
-/* `walk` and `idle` must stay. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
+/* `walk` and `idle` must stay; it may be NULL: then there is no consumer to be handed over, and no
+ * findings_finish. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle);
 void findings_release(struct findings *f);
 
@@ -72,6 +78,9 @@ struct consumer findings_consumer(struct findings *f);
 /* After the walk, idle_finish and hang_finish, instead of idle_name: makes the list, and names the
  * places of both, so that each file is searched for names once. 0 or an error. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
+
+/* The gravest first. */
+void findings_sort(struct findings *f);
 
 /* Of a struct findings, which may be NULL. (findings_print.c) */
 extern const struct table_info findings_table;

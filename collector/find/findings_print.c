@@ -26,6 +26,7 @@ enum {
     EVIDENCE,
     ADVICE,
     NEXT,
+    BYTES,
     COLUMNS
 };
 
@@ -45,6 +46,7 @@ static const struct column columns[COLUMNS] = {
     [EVIDENCE] = {"evidence", .type = COLUMN_LIST},
     [ADVICE] = {"advice"},
     [NEXT] = {"next"},
+    [BYTES] = {"bytes", .type = COLUMN_NUMBER},
 };
 
 static void table_begins(struct table *t, enum report_format format)
@@ -81,6 +83,8 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
         fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
                 (unsigned long long)row->count, (unsigned long long)row->ns,
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
+        if (row->bytes)
+            fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
         fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
     }
     fputc(']', out);
@@ -120,12 +124,16 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         fprintf(out, "\n%s: ", clean ? clean : "?");
         if (row->where && strcmp(row->where, row->name) != 0)
             fprintf(out, "%s: ", row->where);
-        fprintf(out, "%s, ", time_text(a, row->ns));
-        if (row->count == 1)
+        fprintf(out, "%s, ", row->bytes ? bytes_text(a, row->bytes) : time_text(a, row->ns));
+        if (row->bytes)
+            fprintf(out, "%s block%s left, ", count_text(b, row->count),
+                    row->count == 1 ? "" : "s");
+        else if (row->count == 1)
             fputs("once, ", out);
         else
             fprintf(out, "%s times, the longest ", count_text(b, row->count));
-        fprintf(out, "after %s", time_text(c, since(f, row->at_ns)));
+        fprintf(out, "%s %s", row->bytes ? "the peak after" : "after",
+                time_text(c, since(f, row->at_ns)));
         free(clean);
     }
     put_wrapped(found->kind->advice, out);
@@ -149,11 +157,17 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 {
     const struct findings *f = t->source;
     const struct finding *found = &f->list[index];
+    char text[UNIT_TEXT_BYTES];
     cells[TITLE] = cell_text(found->kind->title);
     cells[ID] = cell_text(found->kind->id);
     cells[WHERE] = cell_text(found->where);
     cells[NS] = cell_number(found->ns);
-    cells[SHARE] = cell_share(found->ns, found->window_ns);
+    cells[SHARE] = found->bytes ? cell_share(found->bytes, found->of_bytes)
+                                : cell_share(found->ns, found->window_ns);
+    if (found->bytes)
+        cells[BYTES] = cell_number(found->bytes);
+    if (found->bytes && format == FORMAT_TEXT)
+        cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
     cells[WINDOW] = cell_number(found->window_ns);
     cells[TOTAL] = cell_number(found->total_ns);
     cells[DEVICES] = cell_number(found->devices);

@@ -8,14 +8,18 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
+#include "memory/memory_advice.h"
 #include "read/process_title.h"
 #include "table/text_width.h"
 
-#define PLACES_SHOWN 4
-#define OWNERS_SHOWN 3
-#define LARGE_SHARE  2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
-#define LABEL_WIDTH  11
-#define PLACE_BYTES  96
+#define PLACES_SHOWN  4
+#define OWNERS_SHOWN  3
+#define LARGE_SHARE   2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
+#define LABEL_WIDTH   11
+#define ADVICE_WIDTH  66
+#define ADVICE_LINES  3 /* about: words are not cut */
+#define HOLDERS_SHOWN 2
+#define PLACE_BYTES   96
 
 struct screen {
     const struct memory_rows *rows;
@@ -51,10 +55,7 @@ line(struct screen *s, const char *label, const char *format, ...)
 /* In new memory, as any text in a line. */
 static char *owner_text(const struct screen *s, uint32_t origin)
 {
-    const struct memory_rows *r = s->rows;
-    /* The tree only learns the names that are asked for. */
-    char *text =
-        memory_origin_text(r->report, origin, r->has_tree ? (struct call_tree *)&r->tree : NULL);
+    char *text = memory_owner_text(s->rows, origin);
     char *clean = text ? json_line(text) : NULL;
     free(text);
     return clean;
@@ -79,22 +80,28 @@ static char *place_text(const struct screen *s, const struct process *p, uint32_
 
 /* ---- not enough ------------------------------------------------------------------------------ */
 
-/* What can be done where PyTorch's allocator had enough, but no piece that was large enough, or not
- * for this. */
+/* What can be done about it, in lines that need not be cut. */
 static void print_advice(struct screen *s, const struct memory_oom *oom)
 {
-    char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
-    if (oom->where != MEMORY_OF_TENSORS || oom->reserved < oom->live ||
-        oom->reserved - oom->live < oom->wanted)
-        return;
-    bytes_text(idle, oom->reserved - oom->live);
-    bytes_text(hole, oom->hole);
-    if (oom->hole >= oom->wanted) {
-        line(s, NULL, "%s in one piece were free, but for another stream, pool or size", hole);
-        return;
+    struct memory_advice advice = memory_advise(s->rows, oom);
+    size_t room = s->how->width > TEXT_WIDTH_MIN + LABEL_WIDTH + 2 &&
+                          s->how->width < ADVICE_WIDTH + LABEL_WIDTH + 2
+                      ? s->how->width - LABEL_WIDTH - 2
+                      : ADVICE_WIDTH;
+    char *clean = advice.text ? json_line(advice.text) : NULL;
+    char *cut = clean ? text_cut(clean, strlen(clean), ADVICE_LINES * room - room / 2) : NULL;
+    const char *label = "try";
+    for (const char *text = cut ? cut : "?"; *text; label = NULL) {
+        size_t length = strlen(text), last = 0;
+        for (size_t i = 0; length > room && i <= room; i++)
+            last = text[i] == ' ' ? i : last;
+        length = last ? last : length;
+        line(s, label, "%.*s", (int)length, text);
+        text += length + (text[length] == ' ');
     }
-    line(s, NULL, "%s were free, but in pieces, the largest of %s: try", idle, hole);
-    line(s, NULL, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    free(cut);
+    free(clean);
+    free(advice.text);
 }
 
 static void print_failure(struct screen *s)
@@ -118,7 +125,7 @@ static void print_failure(struct screen *s)
     else
         line(s, NULL, "%s held, by", held);
     free(by);
-    for (uint32_t i = 0; i < oom->owner_count && i < OWNERS_SHOWN; i++) {
+    for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++) {
         by = owner_text(s, oom->owners[i].origin);
         line(s, NULL, "%10s  %s", bytes_text(held, oom->owners[i].live.bytes), by ? by : "?");
         free(by);
@@ -219,9 +226,10 @@ static void print_hidden(struct screen *s)
         if (!p->total || p->largest < p->total / LARGE_SHARE)
             continue;
         char *by = owner_text(s, p->largest_origin);
-        line(s, "one block", "of %s (%.0f%% of device %u): a preallocation by %s",
+        const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
+        line(s, "one block", "of %s (%.0f%% of device %u): a preallocation by %s%s%s",
              bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
-             p->device, by ? by : "?");
+             p->device, framework ? framework : "", framework ? ": " : "", by ? by : "?");
         free(by);
         return;
     }

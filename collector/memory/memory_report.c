@@ -237,17 +237,19 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
     level_changes(*place, &(*place)->kinds[b->kind], m->change);
 }
 
-static void grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
+/* Is that its peak? */
+static bool grow(struct memory_report *m, struct memory_place *p, uint64_t at_ns)
 {
     if (p->live.bytes > p->mark_peak)
         p->mark_peak = p->live.bytes;
     if (p->live.bytes > p->curve_max[p->curve_at])
         p->curve_max[p->curve_at] = p->live.bytes;
     if (p->live.bytes <= p->peak.bytes)
-        return;
+        return false;
     p->peak = p->live;
     p->peak_ns = at_ns;
     p->peak_change = m->change;
+    return true;
 }
 
 static int got(void *context, struct ledger_block *b, uint64_t at_ns)
@@ -282,7 +284,8 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
         p->largest = b->bytes;
         p->largest_origin = b->owner;
     }
-    grow(m, p, at_ns);
+    if (grow(m, p, at_ns))
+        p->reserved_at_peak = b->reserved;
     return 0;
 }
 
@@ -364,12 +367,23 @@ static int find_holes(const struct memory_report *m, struct memory_oom *oom)
     return error;
 }
 
+/* What the program was told, or CUPTI says. */
+static uint64_t total_of(const struct memory_report *m, const struct process *p, uint32_t device,
+                         uint32_t place)
+{
+    const struct surveyed_device *about = survey_device(&m->walk.survey, p, device);
+    return place && m->places[place - 1].total ? m->places[place - 1].total
+           : about                             ? about->limits.memory
+                                               : 0;
+}
+
 static int failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_report *m = context;
     const struct process *p = wanted->process;
     uint32_t number = place_number(m, p, wanted->device, where_of(wanted));
     uint32_t tensors = place_number(m, p, wanted->device, MEMORY_OF_TENSORS);
+    uint32_t device = place_number(m, p, wanted->device, MEMORY_OF_DEVICE);
     uint64_t left = key_map_get(&m->last_free, (struct key){p->index, wanted->device, 0});
     struct memory_oom oom = {.place = number - 1,
                              .process = p,
@@ -382,6 +396,8 @@ static int failed(void *context, const struct ledger_block *wanted)
                              .free = left ? left - 1 : UINT64_MAX,
                              .in_holes = UINT64_MAX,
                              .tensors = tensors ? m->places[tensors - 1].got.blocks : 0,
+                             .total = total_of(m, p, wanted->device, device),
+                             .on_device = device ? m->places[device - 1].live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
     if (m->ooms_all++ >= MEMORY_OOMS_MAX)
@@ -465,7 +481,7 @@ static int end(void *context)
     return 0;
 }
 
-static enum memory_by best_of(const struct recording *rec)
+enum memory_by memory_best_by(const struct recording *rec)
 {
     bool has_stacks = recording_has_stacks(rec);
     for (uint32_t i = 0; has_stacks && i < rec->count; i++)
@@ -544,7 +560,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
                         const struct memory_wish *wish)
 {
     *m = (struct memory_report){.rec = rec,
-                                .by = wish->by == MEMORY_BY_BEST ? best_of(rec) : wish->by,
+                                .by = wish->by == MEMORY_BY_BEST ? memory_best_by(rec) : wish->by,
                                 .asked_ns = UINT64_MAX,
                                 .marks_left = MEMORY_MARKS_MAX,
                                 .origin_count = 1,

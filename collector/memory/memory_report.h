@@ -97,8 +97,9 @@ struct memory_place {
     struct memory_amount kinds_got[LEDGER_KINDS];
     uint64_t largest; /* bytes of one block, and whose */
     uint32_t largest_origin;
-    uint64_t reserved; /* of tensors: the most that their allocator had */
-    uint64_t total;    /* bytes that the device has; 0: not known */
+    uint64_t reserved;         /* of tensors: the most that their allocator had */
+    uint64_t reserved_at_peak; /* likewise: when they had most */
+    uint64_t total;            /* bytes that the device has; 0: not known */
     uint64_t curve_max[MEMORY_CURVE];
     uint64_t curve_end[MEMORY_CURVE];
     uint32_t curve_at;
@@ -118,11 +119,13 @@ struct memory_oom {
     uint64_t at_ns;
     uint64_t wanted;
     uint64_t live;
-    uint64_t reserved; /* by the allocator of tensors */
-    uint64_t free;     /* of the device, when the program last asked; UINT64_MAX: it did not */
-    uint64_t in_holes; /* of `reserved`, what is free between blocks; UINT64_MAX: not asked for */
-    uint64_t hole;     /* the largest piece of that */
-    uint64_t tensors;  /* blocks that PyTorch's allocator had got there so far */
+    uint64_t reserved;  /* by the allocator of tensors */
+    uint64_t free;      /* of the device, when the program last asked; UINT64_MAX: it did not */
+    uint64_t in_holes;  /* of `reserved`, what is free between blocks; UINT64_MAX: not asked for */
+    uint64_t hole;      /* the largest piece of that */
+    uint64_t tensors;   /* blocks that PyTorch's allocator had got there so far */
+    uint64_t total;     /* bytes that the device has; 0: not known */
+    uint64_t on_device; /* that the process had there, by CUDA */
     uint32_t origin;
     uint32_t owner_count;
     struct {
@@ -198,6 +201,9 @@ struct memory_wish {
     const char *step_by;
     const char *step_pattern;
 };
+
+/* What MEMORY_BY_BEST is. */
+enum memory_by memory_best_by(const struct recording *rec);
 
 /*
  * Reads all events of `rec`, which must stay. 0, or an error after one line on stderr;

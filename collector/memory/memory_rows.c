@@ -51,6 +51,13 @@ static void add_owner(struct memory_row *row, const struct memory_place *p,
     row->grown += o->growth.last > o->growth.first ? o->growth.last - o->growth.first : 0;
 }
 
+/* The tree only learns the names that are asked for. */
+char *memory_owner_text(const struct memory_rows *r, uint32_t origin)
+{
+    struct call_tree *tree = r->has_tree ? (struct call_tree *)&r->tree : NULL;
+    return memory_origin_text(r->report, origin, tree);
+}
+
 struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
                                   const struct memory_owner *o)
 {

@@ -40,6 +40,9 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
                      const char *symbols);
 void memory_rows_release(struct memory_rows *r);
 
+/* memory_origin_text, as the rows have it; malloc'ed, NULL: no memory. */
+char *memory_owner_text(const struct memory_rows *r, uint32_t origin);
+
 /* What an owner had in its place at that moment. */
 struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
                                   const struct memory_owner *o);

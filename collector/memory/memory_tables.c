@@ -52,6 +52,7 @@ enum {
     P_SHARE,
     P_TOTAL,
     P_RESERVED,
+    P_RESERVED_THEN,
     P_END,
     P_ASKED,
     P_GROWTH,
@@ -79,6 +80,7 @@ static const struct column place_columns[P_COLUMNS] = {
     [P_SHARE] = {"share", "of it", COLUMN_SHARE, 6, .is_filled = true, .spare = 1},
     [P_TOTAL] = {"device_bytes", NULL, COLUMN_BYTES},
     [P_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
+    [P_RESERVED_THEN] = {"reserved_at_peak_bytes", NULL, COLUMN_BYTES},
     [P_END] = {"end_bytes", "at end", COLUMN_BYTES, 10},
     [P_ASKED] = {"asked_bytes", NULL, COLUMN_BYTES},
     [P_GROWTH] = {"growth_bytes", "a step", COLUMN_BYTES, 11, .is_filled = true},
@@ -133,8 +135,10 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
         cells[P_SHARE] = cell_share(p->peak.bytes, p->total);
         cells[P_TOTAL] = cell_number(p->total);
     }
-    if (p->where == MEMORY_OF_TENSORS)
+    if (p->where == MEMORY_OF_TENSORS) {
         cells[P_RESERVED] = cell_number(p->reserved);
+        cells[P_RESERVED_THEN] = cell_number(p->reserved_at_peak);
+    }
     cells[P_END] = cell_number(p->live.bytes);
     cells[P_ASKED] = cell_number(p->asked.bytes);
     fill_growth(m, p, format, cells);

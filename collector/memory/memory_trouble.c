@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
+#include "memory/memory_advice.h"
 #include "read/process_title.h"
 
 #define TITLE_BYTES    1100
@@ -24,10 +25,7 @@ const struct memory_report *memory_of_table(const struct table *t)
 
 struct cell memory_owner_cell(const struct table *t, uint32_t origin)
 {
-    const struct memory_rows *r = t->source;
-    /* The tree only learns the names that are asked for. */
-    struct call_tree *tree = r->has_tree ? (struct call_tree *)&r->tree : NULL;
-    char *text = memory_origin_text(r->report, origin, tree);
+    char *text = memory_owner_text(t->source, origin);
     char *clean = text ? json_line(text) : NULL;
     free(text);
     return cell_owned(clean);
@@ -66,7 +64,11 @@ const struct column memory_oom_columns[E_COLUMNS] = {
     [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
     [E_IN_HOLES] = {"in_holes_bytes", NULL, COLUMN_BYTES},
     [E_HOLE] = {"largest_hole_bytes", "hole", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
+    [E_TOTAL] = {"device_bytes", NULL, COLUMN_BYTES},
+    [E_ON_DEVICE] = {"on_device_bytes", NULL, COLUMN_BYTES},
     [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
+    [E_ADVICE_ID] = {"advice_id"},
+    [E_ADVICE] = {"advice"},
 };
 
 void memory_ooms_begin(struct table *t, enum report_format format)
@@ -130,6 +132,13 @@ void memory_fill_oom(const struct table *t, uint32_t index, enum report_format f
         cells[E_HOLE] = cell_number(oom->hole);
     }
     cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
+    if (oom->total)
+        cells[E_TOTAL] = cell_number(oom->total);
+    if (oom->where != MEMORY_OF_HOST)
+        cells[E_ON_DEVICE] = cell_number(oom->on_device);
+    struct memory_advice advice = memory_advise(t->source, oom);
+    cells[E_ADVICE_ID] = cell_text(advice.id);
+    cells[E_ADVICE] = cell_owned(advice.text);
 }
 
 /* ---- what is in no book ---------------------------------------------------------------------- */

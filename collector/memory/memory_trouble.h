@@ -25,7 +25,11 @@ enum {
     E_FREE,
     E_IN_HOLES,
     E_HOLE,
+    E_TOTAL,
+    E_ON_DEVICE,
     E_OWNERS,
+    E_ADVICE_ID,
+    E_ADVICE,
     E_COLUMNS
 };
 

@@ -46,7 +46,9 @@ function drawEvidence(rows) {
       el("tbody", {},
         rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},
                      row.name + (row.where && row.where !== row.name ? ": " + row.where : "")),
-                   [time(row.ns), count(row.count), time(row.at_ns)].map(
+                   [
+                     row.bytes ? bytes(row.bytes) : time(row.ns), count(row.count), time(row.at_ns)
+                   ].map(
                      (text) => el("td", {class: "number"}, text)))))));
 }
 
@@ -61,7 +63,7 @@ function drawFindings(box) {
   add(box,
     el("ol", {class: "findings"},
       found.map((f) => el("li", {id: "finding-" + f.id},
-                  el("div", {class: "cost"}, el("b", {}, time(f.ns)),
+                  el("div", {class: "cost"}, el("b", {}, f.bytes ? bytes(f.bytes) : time(f.ns)),
                     el("small", {}, f.share === null ? "" : percent(f.share))),
                   el("div", {}, el("h3", {}, f.title),
                     el("p", {class: "small"},

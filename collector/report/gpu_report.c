@@ -467,6 +467,11 @@ static int end(void *context)
     return error;
 }
 
+void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user)
+{
+    g->memory.also = *user;
+}
+
 struct consumer gpu_report_books(struct gpu_report *g)
 {
     return memory_peaks_consumer(&g->memory);

@@ -16,6 +16,7 @@
 #include "table/table.h"
 
 struct gpu_report;
+struct ledger_user;
 struct library_report;
 
 /* NULL: no memory. `walk` must stay, and *histogram_rows, of which histograms take theirs.
@@ -23,6 +24,9 @@ struct library_report;
 struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool groups,
                                      bool has_work, uint64_t *histogram_rows);
 void gpu_report_free(struct gpu_report *g);
+
+/* The books of memory tell `user` as well. */
+void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user);
 
 /* To be handed to the walk one behind the other; the `end` of the second leaves the rows complete.
  */

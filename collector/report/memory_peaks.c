@@ -34,14 +34,28 @@ static int change(struct memory_peaks *m, const struct ledger_block *b, bool com
 
 static int got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
-    (void)at_ns;
-    return change(context, b, true);
+    struct memory_peaks *m = context;
+    int error = m->also.got ? m->also.got(m->also.context, b, at_ns) : 0;
+    return error < 0 ? error : change(m, b, true);
 }
 
 static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
-    (void)at_ns;
-    return change(context, b, false);
+    struct memory_peaks *m = context;
+    int error = m->also.gone ? m->also.gone(m->also.context, b, at_ns) : 0;
+    return error < 0 ? error : change(m, b, false);
+}
+
+static int failed(void *context, const struct ledger_block *wanted)
+{
+    struct memory_peaks *m = context;
+    return m->also.failed ? m->also.failed(m->also.context, wanted) : 0;
+}
+
+static int left(void *context, const struct ledger_free *f)
+{
+    struct memory_peaks *m = context;
+    return m->also.left ? m->also.left(m->also.context, f) : 0;
 }
 
 /* What a pool says with a block is about both: the block is told next. */
@@ -55,7 +69,8 @@ static int pooled(void *context, const struct ledger_pool *pool, uint64_t at_ns)
 
 int memory_peaks_init(struct memory_peaks *m, struct walk *walk)
 {
-    const struct ledger_user user = {.context = m, .got = got, .gone = gone, .pooled = pooled};
+    const struct ledger_user user = {
+        .context = m, .got = got, .gone = gone, .failed = failed, .left = left, .pooled = pooled};
     *m = (struct memory_peaks){0};
     ledger_totals_init(&m->totals);
     return ledger_init(&m->ledger, walk, &user);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most memory that each process had on each device, by the ledger's books. */
+/* The most memory that each process had on each device, by the ledger's books: a walk keeps these
+ * once, for others, too. */
 #ifndef GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 #define GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 
@@ -15,6 +16,7 @@ struct memory_peaks {
     struct ledger_totals totals;
     struct memory_peak *list; /* owned, as totals.list */
     uint32_t capacity;
+    struct ledger_user also; /* is told of all that the ledger tells; its functions may be NULL */
 };
 
 /* `walk` must stay. 0 or GPUPROF_NO_MEMORY; memory_peaks_release in both cases. */

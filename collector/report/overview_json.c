@@ -7,6 +7,8 @@
 #include "base/json_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
+#include "memory/memory_advice.h"
+#include "memory/memory_look.h"
 #include "report/overview.h"
 
 static void print_string(const char *text, FILE *out)
@@ -53,9 +55,50 @@ static void print_findings(const struct findings *f, FILE *out)
 {
     fprintf(out, "\"findings\": [");
     for (uint32_t i = 0; f && i < f->count; i++)
-        fprintf(out, "%s{\"id\": \"%s\", \"ns\": %" PRIu64 "}", i ? ", " : "", f->list[i].kind->id,
-                f->list[i].ns);
+        fprintf(out, "%s{\"id\": \"%s\", \"ns\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+                i ? ", " : "", f->list[i].kind->id, f->list[i].ns, f->list[i].bytes);
     fputc(']', out);
+}
+
+static void print_owner(const struct report *r, uint32_t origin, FILE *out)
+{
+    char *name = memory_owner_text(&r->memory->rows, origin);
+    print_string(name, out);
+    free(name);
+}
+
+/* The last allocation that failed, as it stood. */
+static void print_shortage(const struct report *r, FILE *out)
+{
+    const struct memory_report *m = r->memory ? &r->memory->report : NULL;
+    const struct memory_oom *oom = m && m->oom_count ? &m->ooms[m->oom_count - 1] : NULL;
+    fprintf(out, ",\n\"out_of_memory\": ");
+    if (!oom) {
+        fprintf(out, r->signs.ooms ? "{\"count\": %" PRIu64 "}" : "null", r->signs.ooms);
+        return;
+    }
+    struct memory_advice advice = memory_advise(&r->memory->rows, oom);
+    uint64_t origin_ns = r->walk.survey.origin_ns;
+    fprintf(out,
+            "{\"count\": %" PRIu64
+            ", \"where\": {\"pid\": %u, \"device\": %lld, \"at_ns\": %" PRIu64
+            "}, \"wanted_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64 ", \"device_bytes\": ",
+            m->ooms_all, oom->process->header.pid,
+            oom->device == LEDGER_NO_DEVICE ? -1ll : (long long)oom->device,
+            oom->at_ns > origin_ns ? oom->at_ns - origin_ns : 0, oom->wanted, oom->live);
+    fprintf(out, oom->total ? "%" PRIu64 : "null", oom->total);
+    fprintf(out, ", \"owner\": ");
+    print_owner(r, oom->origin, out);
+    fprintf(out, ", \"owners\": [");
+    for (uint32_t i = 0; i < oom->owner_count; i++) {
+        fprintf(out, "%s{\"name\": ", i ? ", " : "");
+        print_owner(r, oom->owners[i].origin, out);
+        fprintf(out, ", \"bytes\": %" PRIu64 "}", oom->owners[i].live.bytes);
+    }
+    fprintf(out, "], \"advice\": {\"id\": \"%s\", \"text\": ", advice.id);
+    print_string(advice.text, out);
+    fprintf(out, "}}");
+    free(advice.text);
 }
 
 void overview_print_json(const struct overview *o, FILE *out)
@@ -75,6 +118,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     print_time(r->idle, out);
     fprintf(out, ",\n");
     print_findings(r->findings, out);
+    print_shortage(r, out);
     if (r->cost.is_blind || !r->cost.wall_ns)
         fprintf(out, ",\n\"own_cost_share\": null}");
     else

@@ -8,6 +8,8 @@
 #include "base/unit_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
+#include "memory/memory_advice.h"
+#include "memory/memory_look.h"
 #include "model/absence.h"
 #include "read/process_title.h"
 #include "report/overview.h"
@@ -21,6 +23,9 @@
 #define BAR_WIDTH       40
 #define LINE_BYTES      2048
 #define LABEL_WIDTH     12
+#define WRAP_WIDTH      100 /* where there is no width */
+#define FRAMES_SHOWN    3
+#define HOLDERS_SHOWN   2 /* of what there was when there was not enough */
 
 struct screen {
     FILE *out;
@@ -46,7 +51,7 @@ static char *fit(struct screen *s, const char *text, const char *name)
 /* With its label in colour, if there is to be any. */
 static void print_line(struct screen *s, const char *text)
 {
-    static const char *const alarms[] = {"  open", "  unfinished", "  error"};
+    static const char *const alarms[] = {"  open", "  unfinished", "  no memory", "  error"};
     s->lines++;
     size_t label = strlen(text) < LABEL_WIDTH ? strlen(text) : LABEL_WIDTH;
     const char *colour = COLOUR_STRONG;
@@ -81,6 +86,20 @@ line(struct screen *s, const char *label, const char *name, const char *format, 
     free(clean);
 }
 
+/* A text of several lines, each as wide as the screen, or as a page is. */
+static void print_wrapped(struct screen *s, const char *label, const char *text)
+{
+    size_t room = (s->width ? s->width : WRAP_WIDTH) - LABEL_WIDTH - 1;
+    for (size_t rest = strlen(text); rest; rest = strlen(text)) {
+        size_t length = rest;
+        for (size_t i = 0; rest > room && i <= room; i++)
+            length = text[i] == ' ' ? i : length;
+        line(s, label, NULL, "%.*s", (int)length, text);
+        text += length + (text[length] == ' ');
+        label = "";
+    }
+}
+
 /* ---- what went wrong ---- */
 
 static void print_failures(struct screen *s, const struct report *r)
@@ -108,6 +127,49 @@ static void print_hang(struct screen *s, const struct report *r)
             line(s, one + 2, NULL, "%s", one + 3 + label + strspn(one + 3 + label, " "));
         }
     free(text);
+}
+
+/* Of a stack the call and who called it. */
+static char *short_owner(const struct report *r, uint32_t origin)
+{
+    char *owner = memory_owner_text(&r->memory->rows, origin), *end = owner;
+    for (unsigned i = 0; end && i < FRAMES_SHOWN; i++)
+        end = *end ? strstr(end + 1, " | ") : NULL;
+    if (end)
+        *end = '\0';
+    return owner;
+}
+
+/* The last allocation that failed, which most often is the end of the program: who wanted how much,
+ * who had most, what to do. */
+static void print_shortage(struct screen *s, const struct report *r)
+{
+    char wanted[UNIT_TEXT_BYTES], held[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES + 8] = "";
+    char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
+    const struct memory_report *m = r->memory ? &r->memory->report : NULL;
+    if (!m || !m->oom_count) {
+        if (r->signs.ooms)
+            line(s, "no memory", NULL, "%s allocations failed: gpuprof memory DATA",
+                 count_text(count, r->signs.ooms));
+        return;
+    }
+    const struct memory_oom *oom = &m->ooms[m->oom_count - 1];
+    char *owner = short_owner(r, oom->origin);
+    struct memory_advice advice = memory_advise(&r->memory->rows, oom);
+    bytes_text(wanted, oom->wanted);
+    if (oom->total)
+        snprintf(of, sizeof of, " of %s", bytes_text(held, oom->total));
+    line(s, "no memory", owner ? owner : "?", "%s wanted, %s%s held%s, at ", wanted,
+         bytes_text(live, oom->live), of, oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
+    free(owner);
+    for (uint32_t i = 0; i < oom->owner_count && i < (s->is_short ? 1 : HOLDERS_SHOWN); i++) {
+        owner = short_owner(r, oom->owners[i].origin);
+        line(s, i ? "" : "held by", owner ? owner : "?", "%10s  ",
+             bytes_text(held, oom->owners[i].live.bytes));
+        free(owner);
+    }
+    print_wrapped(s, "try", advice.text ? advice.text : "?");
+    free(advice.text);
 }
 
 /* ---- what it was ---- */
@@ -267,7 +329,7 @@ static void print_place(struct screen *s, const struct findings *f, const struct
     const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
     bool is_before = !found->where && found->kind == &finding_kinds[FINDING_HOST_BOUND];
     snprintf(pid, sizeof pid, "%u", found->process->header.pid);
-    if (f->idle->device_count > 1 && found->device != UINT64_MAX)
+    if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s %.16s, GPU %llu%s", rank ? "rank" : "process",
                  rank ? rank : pid, (unsigned long long)found->device, place ? ", " : "");
     if (place || on[0])
@@ -291,8 +353,11 @@ static void print_findings(struct screen *s, const struct findings *f)
         count = room / each;
     for (unsigned i = 0; i < count; i++) {
         const struct finding *found = &f->list[i];
-        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s", percent(found->ns, found->window_ns),
-             time_text(time, found->ns), found->kind->title);
+        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s",
+             found->bytes ? percent(found->bytes, found->of_bytes)
+                          : percent(found->ns, found->window_ns),
+             found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
+             found->kind->title);
         if (each > 2)
             print_place(s, f, found);
         if (each > 1)
@@ -355,6 +420,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
 {
     const struct report *r = o->report;
     print_hang(s, r);
+    print_shortage(s, r);
     print_failures(s, r);
     print_program(s, o);
     print_steps(s, o);

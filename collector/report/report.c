@@ -8,8 +8,10 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "find/finding_memory.h"
 #include "find/findings.h"
 #include "find/idle.h"
+#include "memory/memory_look.h"
 #include "model/steps.h"
 #include "report/gpu_report.h"
 #include "report/library_report.h"
@@ -155,7 +157,7 @@ static int complete(struct report *r, const struct report_wish *wish)
     const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
     if (error == 0)
         error = hang_finish(&r->hang, symbols);
-    if (error == 0 && r->findings)
+    if (error == 0 && r->idle)
         error = findings_finish(r->findings, &r->hang, symbols);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
@@ -196,9 +198,12 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (start_parts(r, wish, recording_expects_gpu(rec)) < 0)
         return GPUPROF_NO_MEMORY;
-    if (r->idle && (!(r->findings = calloc(1, sizeof *r->findings)) ||
-                    findings_init(r->findings, &r->walk, r->idle) < 0))
+    if (!(r->findings = calloc(1, sizeof *r->findings)) ||
+        findings_init(r->findings, &r->walk, r->idle) < 0 ||
+        memory_signs_init(&r->signs, &r->walk) < 0)
         return GPUPROF_NO_MEMORY;
+    const struct ledger_user signs = memory_signs_user(&r->signs);
+    gpu_report_tell(r->gpu, &signs);
     if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->libraries)
@@ -221,6 +226,26 @@ static int mark_again(struct report *r)
     return error;
 }
 
+/* Where something seems to be wrong with the memory: its books, and what is to be said of them. The
+ * summary, which is to be there soon, looks at failures alone, and where it has read all. */
+static int look_at_memory(struct report *r, struct recording *rec, const struct report_wish *wish)
+{
+    const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
+    bool is_summary = wish->walk_ns_max > 0;
+    struct memory_wish memory = {.by = MEMORY_BY_BEST,
+                                 .at_seconds = -1,
+                                 .step_by = wish->steps ? wish->steps->by : NULL,
+                                 .step_pattern = wish->steps ? wish->steps->pattern : NULL};
+    int error = 0;
+    if (r->walk.is_cut ||
+        !(r->signs.ooms || (!is_summary && memory_signs_of_fault(&r->signs, steps))))
+        return 0;
+    if (is_summary && memory_best_by(rec) == MEMORY_BY_STACK)
+        memory.by = MEMORY_BY_OPERATOR; /* without symbols stacks are addresses */
+    r->memory = memory_look_create(rec, &memory, is_summary ? SYMBOLS_OFF : wish->symbols, &error);
+    return r->memory ? findings_add_memory(r->findings, r->memory) : error;
+}
+
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     bool has_steps = wish->steps && wish->steps->is_wanted;
@@ -232,10 +257,10 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             gpu_report_books(r->gpu),
             gpu_report_consumer(r->gpu)};
         unsigned count = 3;
-        if (r->idle)
+        if (r->idle) {
             consumers[count++] = idle_consumer(r->idle);
-        if (r->findings)
             consumers[count++] = findings_consumer(r->findings);
+        }
         if (r->marks)
             consumers[count++] = steps_consumer(r->marks);
         if (r->threads)
@@ -260,7 +285,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
-    return error == 0 && has_steps ? step_report_make(r->steps, &r->walk, wish->steps) : error;
+    if (error == 0 && has_steps)
+        error = step_report_make(r->steps, &r->walk, wish->steps);
+    return error == 0 ? look_at_memory(r, rec, wish) : error;
 }
 
 void report_release(struct report *r)
@@ -285,6 +312,8 @@ void report_release(struct report *r)
     if (r->findings)
         findings_release(r->findings);
     free(r->findings);
+    memory_signs_release(&r->signs);
+    memory_look_free(r->memory);
     if (r->marks)
         steps_release(r->marks);
     free(r->marks);

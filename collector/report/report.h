@@ -12,6 +12,7 @@
 #include "base/number_set.h"
 #include "base/options.h"
 #include "find/hang.h"
+#include "memory/memory_signs.h"
 #include "model/event_walk.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
@@ -34,6 +35,7 @@ struct gpu_report;
 struct findings;
 struct idle;
 struct library_report;
+struct memory_look;
 struct op_report;
 struct stack_report;
 struct source_report;
@@ -67,7 +69,9 @@ struct report {
     struct failures failures;         /* calls that returned an error */
     struct cost_report cost;          /* of gpuprof itself */
     struct gpu_report *gpu;           /* owned; what the devices did, and ranges */
-    struct findings *findings;        /* owned; what is worth fixing. NULL: likewise */
+    struct findings *findings;        /* owned; what is worth fixing */
+    struct memory_signs signs;        /* of what is wrong with the memory */
+    struct memory_look *memory;       /* owned; its books. NULL: nothing is */
     struct idle *idle;                /* owned; why they did nothing. NULL: they have no rows */
     struct op_report *ops;            /* owned; PyTorch's operators. NULL: not asked for */
     struct library_report *libraries; /* likewise; calls of libraries */

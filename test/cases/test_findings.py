@@ -437,12 +437,13 @@ def test_what_to_run_next_is_taken(run_verb, run_collector, make_records, tmp_pa
     job.kernel(GEMM, MS)
     data = make_records(job.lines())
     kinds = KIND.findall((ROOT / "collector/find/finding_kinds.def").read_text())
-    assert {kind[0] for kind in kinds} == set(THRESHOLDS)
+    assert {kind[0] for kind in kinds if not kind[0].startswith("memory-")} == set(THRESHOLDS)
     for name, title, command in kinds:
         assert len(title) <= 80 - 33, title
         words = command.replace("PROGRAM", "true").replace("DATA", str(data)).split()
         words = words[words.index("gpuprof") + 1:]
-        if words[0] == "merge":
-            words[words.index("-o") + 1] = str(tmp_path / "trace.json")
+        if "-o" in words:
+            place = words.index("-o") + 1
+            words[place] = str(tmp_path / words[place])
         done = run_collector(*words) if words[0] == "run" else run_verb(*words)
         assert done.returncode == 0, (name, command, done.stderr)

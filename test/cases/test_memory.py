@@ -304,10 +304,10 @@ def test_tensors_are_no_more_memory(memory, run_verb, tmp_path):
     assert (row["in_holes_bytes"], row["largest_hole_bytes"]) == (12 << 20, 8 << 20)
     assert [(o["name"], o["bytes"]) for o in row["owners"]] == \
         [("train (/home/me/train.py:4)", 8 << 20)]
-    assert "were free" not in run_verb("memory", tmp_path / "data").stdout
+    assert "reserved and free" not in run_verb("memory", tmp_path / "data").stdout
     process.raw(1, TYPES["tensor_oom"], [12 << 20, kept.bytes, 20 << 20, 0, 1])
     memory([process])
-    assert "12.0 MiB were free, but in pieces, the largest of 8.0 MiB: try\n" in \
+    assert "PyTorch had 12.0 MiB reserved and free, but in pieces, the largest\n" in \
         run_verb("memory", tmp_path / "data").stdout
     by_stack = run_verb("memory", tmp_path / "data", "--by=stack", "--symbols=none").stdout
     assert "tensor | forward (nn.py:7) | train (train.py:4)" in by_stack
@@ -328,8 +328,8 @@ def test_tries_of_the_allocator(memory, run_verb, tmp_path):
     found = memory([process])["out_of_memory"]
     assert [(row["wanted_bytes"], row.get("largest_hole_bytes")) for row in found] == \
         [(5 << 20, None), (6 << 20, None), (10 << 20, 12 << 20)]
-    assert "12.0 MiB in one piece were free, but for another stream, pool or size" in \
-        run_verb("memory", tmp_path / "data").stdout
+    assert "12.0 MiB in one piece, but kept for another stream, pool or size" in \
+        " ".join(run_verb("memory", tmp_path / "data").stdout.split())
 
 
 WORDS = ("cudaMalloc", "cudaFree", "cudaMallocAsync", "cuMemCreate", "cuMemRelease", "cuMemMap",
@@ -427,15 +427,15 @@ def with_everything(process):
 
 @pytest.mark.parametrize("columns", [80, 60, 200])
 def test_first_screen(columns, memory, collector, run_verb, tmp_path):
-    """With all that there can be it is 24 lines, none wider than the terminal."""
+    """With all that there can be it is 24 lines at most, none wider than the terminal."""
     memory([with_everything(leaking(20, 2000))])
     text = on_terminal([collector, "memory", tmp_path / "data"], columns)
     lines = text.partition("\n\n")[0].splitlines()
-    assert len(lines) == 24, text
+    assert 20 <= len(lines) <= 24, text
     assert max(map(len, lines)) <= columns
     labels = [line[2:13].strip() for line in lines]
     assert [label for label in labels if label] == \
-        ["memory", "not enough", "peak", "held by", "grows", "hidden", "one block"]
+        ["memory", "not enough", "try", "peak", "held by", "grows", "hidden", "one block"]
     if columns >= 80:
         assert lines[1].split() == "not enough 11.0 MiB wanted by train " \
             "(/home/me/train.py:6)".split()

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_advice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/unit_text.h"
+
+#define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of what is held is worth saying first */
+#define OWNER_SHARE 2
+#define BLOCK_SHARE 2
+
+/* Frameworks are known by what their frames' files, or their libraries, are called. */
+static const struct framework {
+    const char *part;
+    const char *name;
+    const char *remedy;
+} frameworks[] = {
+    {"/vllm/", "vLLM", "a lower gpu_memory_utilization"},
+    {"/jax/", "JAX",
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+    {"jaxlib", "JAX",
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+    {"xla_extension", "JAX",
+     "XLA_PYTHON_CLIENT_PREALLOCATE=false, or less by XLA_PYTHON_CLIENT_MEM_FRACTION"},
+    {"tensorflow", "TensorFlow", "TF_FORCE_GPU_ALLOW_GROWTH=true"},
+};
+#define FRAMEWORKS (sizeof frameworks / sizeof frameworks[0])
+
+static void look_for(const struct kernel_name *path, bool *found)
+{
+    for (unsigned i = 0; path && i < FRAMEWORKS; i++)
+        found[i] |= strstr(path->raw, frameworks[i].part) != NULL;
+}
+
+const char *memory_preallocator(const struct memory_report *m, const struct process *p,
+                                const char **remedy)
+{
+    const struct stack_table *t = &m->walk.survey.stacks;
+    bool found[FRAMEWORKS] = {false};
+    for (uint32_t i = 0; i < t->frame_count; i++) {
+        const struct stack_frame *f = &t->frames[i];
+        const struct stack_place *place =
+            f->process == p->index && frame_kind(f->word) == FRAME_PYTHON
+                ? stack_table_place(t, p->index, frame_python(f->word))
+                : NULL;
+        look_for(place ? place->file : NULL, found);
+    }
+    for (uint32_t i = 0; i < t->module_count; i++)
+        if (t->modules[i].process == p->index)
+            look_for(t->modules[i].path, found);
+    for (unsigned i = 0; i < FRAMEWORKS; i++) {
+        if (!found[i])
+            continue;
+        *remedy = frameworks[i].remedy;
+        return frameworks[i].name;
+    }
+    return NULL;
+}
+
+/* Of those that grow in that place the one that had most; 0 as the number: none. */
+static const struct memory_owner *leak_of(const struct memory_report *m,
+                                          const struct memory_oom *oom, uint64_t *held)
+{
+    const struct memory_owner *most = NULL;
+    *held = 0;
+    for (uint32_t i = 0; i < m->owner_count; i++) {
+        const struct memory_owner *o = &m->owners[i];
+        uint64_t had = 0;
+        for (uint32_t k = 0; o->place == oom->place && k < oom->owner_count; k++)
+            if (oom->owners[k].origin == o->origin)
+                had = oom->owners[k].live.bytes;
+        if (had <= *held || !memory_leaks(&o->growth))
+            continue;
+        *held = had;
+        most = o;
+    }
+    return *held >= oom->live / LEAK_SHARE || *held >= oom->wanted ? most : NULL;
+}
+
+/* The block that is half of the device or more, whoever has got it; not what PyTorch's allocator
+ * has, whose blocks are known one by one. */
+static const struct memory_place *preallocated(const struct memory_report *m,
+                                               const struct memory_oom *oom)
+{
+    for (uint32_t i = 0; i < m->place_count && oom->where != MEMORY_OF_TENSORS; i++) {
+        const struct memory_place *p = &m->places[i];
+        if (p->process == oom->process && p->device == oom->device &&
+            p->where == MEMORY_OF_DEVICE && p->total && p->largest >= p->total / BLOCK_SHARE)
+            return p;
+    }
+    return NULL;
+}
+
+static char *fragmented_text(const struct memory_oom *oom)
+{
+    char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES], *text = NULL;
+    bool fits = oom->hole >= oom->wanted;
+    int length = asprintf(&text, "PyTorch had %s reserved and free, %s%s%s",
+                          bytes_text(idle, oom->reserved - oom->live),
+                          fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->hole),
+                          fits ? " in one piece, but kept for another stream, pool or size"
+                               : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    return length < 0 ? NULL : text;
+}
+
+static char *leak_text(const struct memory_rows *r, const struct memory_owner *leak, uint64_t held)
+{
+    char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES], *text = NULL;
+    struct memory_slope slope = {0};
+    char *owner = memory_owner_text(r, leak->origin);
+    const struct process *p = r->report->places[leak->place].process;
+    memory_slope(&leak->growth, &slope);
+    bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
+    int length = asprintf(&text,
+                          "%s had %s and grows by %s each %s: release what is kept there (in "
+                          "PyTorch keep loss.item() or x.detach(), not the tensor)",
+                          owner ? owner : "?", bytes_text(all, held), each,
+                          memory_has_steps(r->report, p) ? "step" : "slice of the time");
+    free(owner);
+    return length < 0 ? NULL : text;
+}
+
+static char *preallocation_text(const struct memory_rows *r, const struct memory_place *p)
+{
+    char bytes[UNIT_TEXT_BYTES], *text = NULL;
+    const char *remedy = NULL, *by = memory_preallocator(r->report, p->process, &remedy);
+    char *owner = memory_owner_text(r, p->largest_origin);
+    int length = asprintf(
+        &text,
+        "one block of %s (%.0f%% of the device) was got in advance by %s%s%s%s: what is in "
+        "it, its owner alone knows%s%s",
+        bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
+        by      ? by
+        : owner ? owner
+                : "?",
+        by ? " (" : "", by && owner ? owner : "", by ? ")" : "", by ? "; less by " : "",
+        by ? remedy : "");
+    free(owner);
+    return length < 0 ? NULL : text;
+}
+
+static char *hidden_text(const struct memory_oom *oom)
+{
+    char own[UNIT_TEXT_BYTES], total[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES], *text = NULL;
+    int length = asprintf(&text,
+                          "the process itself had %s of the device's %s: more than %s of the rest "
+                          "were taken by other processes, contexts, modules or libraries; "
+                          "nvidia-smi names the processes",
+                          bytes_text(own, oom->on_device), bytes_text(total, oom->total),
+                          bytes_text(rest, oom->total - oom->on_device - oom->wanted));
+    return length < 0 ? NULL : text;
+}
+
+static char *owner_share_text(const struct memory_rows *r, const struct memory_oom *oom)
+{
+    char bytes[UNIT_TEXT_BYTES], *text = NULL;
+    char *owner = memory_owner_text(r, oom->owners[0].origin);
+    int length = asprintf(&text, "%s had %s of it (%.0f%%): that is what to make smaller first",
+                          owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
+                          100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
+    free(owner);
+    return length < 0 ? NULL : text;
+}
+
+struct memory_advice memory_advise(const struct memory_rows *r, const struct memory_oom *oom)
+{
+    uint64_t held;
+    const struct memory_owner *leak = leak_of(r->report, oom, &held);
+    const struct memory_place *block = preallocated(r->report, oom);
+    bool is_of_device = oom->where != MEMORY_OF_HOST && oom->total;
+    if (is_of_device && oom->wanted > oom->total)
+        return (struct memory_advice){"larger-than-device",
+                                      strdup("no device of that size has room for it: smaller "
+                                             "batches, a smaller model, or several devices")};
+    if (oom->where == MEMORY_OF_TENSORS && oom->reserved >= oom->live &&
+        oom->reserved - oom->live >= oom->wanted)
+        return (struct memory_advice){oom->hole >= oom->wanted ? "kept-apart" : "fragmented",
+                                      fragmented_text(oom)};
+    if (leak)
+        return (struct memory_advice){"leak", leak_text(r, leak, held)};
+    if (block)
+        return (struct memory_advice){"preallocation", preallocation_text(r, block)};
+    if (is_of_device && oom->on_device < oom->total && oom->wanted < oom->total - oom->on_device)
+        return (struct memory_advice){"hidden", hidden_text(oom)};
+    if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
+        return (struct memory_advice){"one-owner", owner_share_text(r, oom)};
+    return (struct memory_advice){
+        "full", strdup("it was spread over many owners: smaller batches, gradient checkpointing, "
+                       "lower precision; 'gpuprof memory DATA' lists the owners")};
+}
