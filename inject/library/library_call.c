@@ -6,6 +6,7 @@
 #include "base/ticks.h"
 #include "hook/call.h"
 #include "library/communicators.h"
+#include "library/cublas_looks.h"
 #include "record/recorded.h"
 #include "record/thread.h"
 #include "record/wake.h"
@@ -32,6 +33,7 @@ static bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
     return true;
 }
 
+/* `words`: NULL: no arguments. */
 static void append(struct thread *t, uint8_t type, const struct library_site *site, int result,
                    const uint64_t *words)
 {
@@ -43,14 +45,12 @@ static void append(struct thread *t, uint8_t type, const struct library_site *si
     r.result = result;
     r.bytes = NULL;
     r.byte_count = 0;
-    if (gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON) {
-        for (unsigned i = 0; i < site->count; i++)
-            if (site->late[i] == is_end) {
-                memset(r.args + r.arg_count, 0, (i - r.arg_count) * sizeof *r.args);
-                r.args[i] = words[i];
-                r.arg_count = (uint8_t)(i + 1);
-            }
-    }
+    for (unsigned i = 0; words && i < site->count; i++)
+        if (site->late[i] == is_end) {
+            memset(r.args + r.arg_count, 0, (i - r.arg_count) * sizeof *r.args);
+            r.args[i] = words[i];
+            r.arg_count = (uint8_t)(i + 1);
+        }
     if (!is_end &&
         atomic_load_explicit(&fork_page.slow_ticks[API_LIBRARY], memory_order_relaxed) == 0)
         r.stack_id = stack_take(t);
@@ -82,20 +82,15 @@ static bool makes_communicators(const struct library_site *site)
            site->role == API_DOES_COMM_SPLIT;
 }
 
-/* What is kept of communicators, whether it is recorded or not: by the rows of api_nccl.def.
- * Returns the words that are recorded, perhaps `own`. */
-static const uint64_t *note_begin(struct library_call *c, const struct library_site *site,
-                                  const uint64_t *words, uint64_t own[static LIBRARY_ARGS_MAX])
+/* What is kept of communicators, whether it is recorded or not: by the rows of api_nccl.def. */
+static void note_begin(struct library_call *c, const struct library_site *site, uint64_t *words)
 {
     if (site->role == API_DOES_COMM_END)
         communicator_ends(words[0]);
     if (makes_communicators(site))
         memcpy(c->made, words, (site->count < 4 ? site->count : 4) * sizeof *words);
-    if (!is_counted(site))
-        return words;
-    memcpy(own, words, site->count * sizeof *words);
-    own[1] = communicator_next(words[1]);
-    return own;
+    if (is_counted(site))
+        words[1] = communicator_next(words[1]);
 }
 
 static void note_end(const struct library_call *c, const struct library_site *site, int result,
@@ -111,28 +106,34 @@ static void note_end(const struct library_call *c, const struct library_site *si
         communicator_split(made[1], handle, made[2]);
 }
 
-void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
-                   uintptr_t caller, bool is_own)
+static bool has_arguments(void)
+{
+    return gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON;
+}
+
+void library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
+                   uintptr_t caller, const struct binding *to)
 {
     struct thread *t = &this_thread;
     struct call own;
     struct call **open = &open_calls[site->family];
-    uint64_t noted[LIBRARY_ARGS_MAX];
     c->outer = *open;
     c->epoch = EPOCH_NONE;
     c->is_open = false;
     if (!call_enter_own(t, &own))
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
-    if (!is_own || !c->outer || !call_is_live(c->outer, &c->call)) {
+    if (!to->is_own || !c->outer || !call_is_live(c->outer, &c->call)) {
         c->call.mark = call_mark(&c->call, CALL_OWNER);
         c->is_open = true;
         *open = &c->call;
-        words = note_begin(c, site, words, noted);
+        note_begin(c, site, words);
         if (is_recorded(t, caller, true)) {
-            if (is_counted(site) && gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON)
+            if (is_counted(site) && has_arguments())
                 communicator_told(t, words[0], caller);
-            append(t, RECORD_LIBRARY_BEGIN, site, 0, words);
+            bool are_known =
+                has_arguments() && (!site->looks || cublas_look(site->code, words, to->real));
+            append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);
             c->epoch = t->epoch & EPOCH_MASK;
         }
     }
@@ -154,9 +155,8 @@ void library_end(struct library_call *c, const struct library_site *site, int re
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (c->epoch == epoch_now() && is_recorded(t, 0, false))
-        append(t, RECORD_LIBRARY_END, site, result, words);
-    if (site->role == API_DOES_COMM_MAKE && c->epoch == epoch_now() && words[0] &&
-        gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON)
+        append(t, RECORD_LIBRARY_END, site, result, has_arguments() ? words : NULL);
+    if (site->role == API_DOES_COMM_MAKE && c->epoch == epoch_now() && words[0] && has_arguments())
         communicator_told(t, words[0], 0);
     leave(t, begin);
 }

@@ -14,12 +14,14 @@
 
 #include "api/api.h"
 #include "hook/call_place.h"
+#include "hook/resolve.h"
 
 struct library_site {
     uint16_t code;       /* enum api_code */
     uint8_t role;        /* enum api_role */
     uint8_t count;       /* of argument words */
     uint8_t family;      /* enum api_domain: whose calls inside of it are part of it */
+    bool looks;          /* its words are to be looked for: cublas_looks.h */
     const uint8_t *late; /* 1: the argument is known only when the call has returned */
 };
 
@@ -32,11 +34,12 @@ struct library_call {
 };
 
 /*
- * Before the real function and after it; `words`: all arguments, those that are not known yet, or
- * any more, are 0 in the record. `is_own`: the caller is the library itself. errno is kept.
+ * Before the real function, to which the caller's calls of it go, and after it. `words`: all
+ * arguments, those that are not known yet, or any more, are 0 in the record; what looking for them
+ * finds is put in. errno is kept.
  */
-void library_begin(struct library_call *c, const struct library_site *site, const uint64_t *words,
-                   uintptr_t caller, bool is_own);
+void library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
+                   uintptr_t caller, const struct binding *to);
 void library_end(struct library_call *c, const struct library_site *site, int result,
                  const uint64_t *words);
 

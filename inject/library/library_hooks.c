@@ -3,6 +3,7 @@
 #include "cuda/cuda_abi.h"
 #include "hook/resolve.h"
 #include "library/communicators.h"
+#include "library/cublas_looks.h"
 #include "library/library_call.h"
 
 /* What a wrapper returns where nothing that is loaded defines its function. */
@@ -18,11 +19,13 @@ enum hook_missing {
 #define O(kind, label, pointer, expression) 1,
 #define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
     static const uint8_t late_##symbol[] = {__VA_ARGS__ 0};                                        \
-    static const struct library_site site_##symbol = {.code = API_CODE_##symbol,                   \
-                                                      .role = API_DOES_##does,                     \
-                                                      .count = sizeof late_##symbol - 1,           \
-                                                      .family = FAMILY_OF_##domain,                \
-                                                      .late = late_##symbol};
+    static const struct library_site site_##symbol = {                                             \
+        .code = API_CODE_##symbol,                                                                 \
+        .role = API_DOES_##does,                                                                   \
+        .count = sizeof late_##symbol - 1,                                                         \
+        .family = FAMILY_OF_##domain,                                                              \
+        .looks = CUBLAS_LOOKS(API_CODE_##symbol, API_DOES_##does),                                 \
+        .late = late_##symbol};
 #include "api/api.def"
 #undef I
 #undef O
@@ -58,8 +61,8 @@ static inline const struct binding *binding_of(unsigned code, enum api_domain do
             return gp_result;                                                                      \
         {                                                                                          \
             enum { gp_is_over = 0, gp_pending = 0 };                                               \
-            const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
-            library_begin(&gp_call, &site_##symbol, gp_words, gp_caller, gp_binding->is_own);      \
+            uint64_t gp_words[] = {__VA_ARGS__ 0};                                                 \
+            library_begin(&gp_call, &site_##symbol, gp_words, gp_caller, gp_binding);              \
         }                                                                                          \
         gp_result = ((__typeof__(&symbol))gp_binding->real)names;                                  \
         {                                                                                          \

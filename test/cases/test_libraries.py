@@ -5,43 +5,43 @@ import collections
 import json
 import math
 import os
+import pathlib
 
 import pytest
 import stream_reader
 import toolchain
 from stream_reader import CALL, LIBRARY_BEGIN, LIBRARY_END
 
-GEMM_EX = ("handle", "trans_a", "trans_b", "m", "n", "k", None, None, "a_type", None, None,
-           "b_type", None, None, None, "c_type", None, "compute", None)
-
-
-def work(*flags, way="linked"):
-    """The program and its LD_LIBRARY_PATH."""
-    versions = toolchain.OUT / "cublas.map"
+def double(name, version, *flags):
+    """The double of a library, with its version's node; the link that programs are made with."""
+    versions = toolchain.OUT / f"{name}.map"
     toolchain.OUT.mkdir(parents=True, exist_ok=True)
-    versions.write_text("libcublas.so.12 { global: *; };\n", encoding="ascii")
-    cublas = toolchain.build("cublas_double.c", "-shared", "-fPIC", *toolchain.runtime(12),
-                             "-Wl,-soname,libcublas.so.12", f"-Wl,--version-script={versions}")
-    folder = toolchain.OUT / f"libraries-{cublas.stem}"
+    versions.write_text(f"{name}.so.{version} {{ global: *; }};\n", encoding="ascii")
+    built = toolchain.build("cublas_double.c", "-shared", "-fPIC", *flags, *toolchain.runtime(12),
+                            f"-Wl,-soname,{name}.so.{version}", f"-Wl,--version-script={versions}")
+    folder = toolchain.OUT / f"libraries-{built.stem}"
     folder.mkdir(exist_ok=True)
-    link = toolchain.linked(folder / "libcublas.so.12", cublas)
-    if way == "dlsym":
-        flags += (f'-DBY_DLSYM="{link}"',)
-    else:
-        flags += (link,)
-    if way == "plugin":
-        flags += ("-shared", "-fPIC")
-    return toolchain.build("library_work.c", *toolchain.runtime(12)[:1], *flags,
-                           "-Wl,--allow-shlib-undefined"), f"{toolchain.SIM}:{folder}"
+    return pathlib.Path(toolchain.linked(folder / f"{name}.so.{version}", built))
 
 
-def run(library, folder, *arguments, way="linked", status=3, **settings):
-    """What the double wrote down, and the recordings."""
-    program, path = work(way=way)
+def work(source="library_work.c", way="linked"):
+    """The program and its LD_LIBRARY_PATH. cuBLAS is linked with cublasLt, as it is."""
+    lt = double("libcublasLt", 12, "-DLT")
+    cublas = double("libcublas", 12, str(lt))
+    flags = ([str(cublas), str(lt)] if way == "linked" else
+             [f'-DBY_DLSYM="{cublas}"', f'-DLT_BY_DLSYM="{lt}"'])
+    program = toolchain.build(source, *toolchain.runtime(12)[:1], *flags,
+                              "-Wl,--allow-shlib-undefined")
+    return program, f"{toolchain.SIM}:{cublas.parent}:{lt.parent}"
+
+
+def run(library, folder, *arguments, source="library_work.c", way="linked", **settings):
+    """What the doubles wrote down, and the recordings."""
+    program, path = work(source, way)
     env = toolchain.environment(folder / "out", library, LD_LIBRARY_PATH=path, **settings)
     read, write = os.pipe()
     try:
-        done = toolchain.run([program, *arguments], {**env, "BLAS_LOG": str(write)}, status=status,
+        done = toolchain.run([program, *arguments], {**env, "BLAS_LOG": str(write)}, status=3,
                              pass_fds=[write])
     finally:
         os.close(write)
@@ -56,8 +56,9 @@ def arguments(process, record):
 
 
 def told(log):
-    """The double's lines as the records' arguments should be."""
-    return [(name, {label: int(word, 0) for label, word in zip(GEMM_EX, words) if label})
+    """The doubles' lines as the records' arguments should be."""
+    return [(name, {label: 0 if value == "(nil)" else int(value, 0)
+                    for label, value in (word.split("=") for word in words)})
             for name, *words in log]
 
 
@@ -83,6 +84,29 @@ def test_the_outermost_call_is_the_event(library, tmp_path):
     log, [process] = run(library, tmp_path, "nested")
     assert len(log) == 15
     assert begins(process) == told(log)[::3] and len(process.of_type(LIBRARY_END)) == 5
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym"])
+def test_functions(library, tmp_path, way):
+    """One of each form, by its arguments; cublasLt's structures and arrays of sizes are looked at.
+    errno is as the library left it, which the program checks."""
+    log, [process] = run(library, tmp_path, source="library_rows.c", way=way)
+    assert len(log) == 17 and begins(process) == told(log)
+    assert [e.result for e in process.of_type(LIBRARY_END)] == 17 * [0] and not process.losses
+
+
+def test_a_library_inside_another_of_its_family(library, tmp_path):
+    log, [process] = run(library, tmp_path, "lt")
+    assert begins(process) == told(log) and len(log) == 5
+
+
+@pytest.mark.parametrize("variable", ["CUBLASLT_LOG_LEVEL", "CUBLASLT_LOG_MASK",
+                                      "CUBLASLT_NVTX_LEVEL"])
+def test_cublaslt_that_tells_of_calls(library, tmp_path, variable):
+    """Then it would tell of our looking: that is left out."""
+    log, [process] = run(library, tmp_path, source="library_rows.c", **{variable: "5"})
+    products = [(name, {} if name == "cublasLtMatmul" else words) for name, words in told(log)]
+    assert begins(process) == products
 
 
 @pytest.mark.parametrize("scene", ["left", "deeper"])

@@ -80,6 +80,12 @@ int main(int count, char **arguments)
             multiply(i, 99);
         return 3;
     }
+    if (strcmp(scene, "lt") == 0) {
+        for (int i = 1; i <= 5; i++)
+            if (multiply(i, 96) != 0)
+                return 1;
+        return 3;
+    }
     if (strcmp(scene, "left") == 0) {
         for (volatile int i = 1; i <= 6; i++)
             if (setjmp(*leave) == 0)
@@ -111,6 +117,6 @@ int main(int count, char **arguments)
         }
         return wait(&status) > 0 && status == 0 && multiply(3, 0) == 0 ? 3 : 1;
     }
-    fprintf(stderr, "library_work: calls|nested|left|deeper|threads|fork\n");
+    fprintf(stderr, "library_work: calls|nested|lt|left|deeper|threads|fork\n");
     return 2;
 }
