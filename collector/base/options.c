@@ -56,10 +56,10 @@ const struct option_info option_infos[] = {
     {OPTION_TABLE_FORM, 0, "format", "text|json|csv",
      "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
-    {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind",
+    {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind|library",
      "who an owner is: the innermost line of Python, the stack, or the operator around the call "
-     "that got the memory; the function called; the kind of memory; default: the first of these "
-     "that is recorded"},
+     "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
+     "NCCL ...) around it; default: the first of the first four that is recorded"},
     {OPTION_AT, 0, "at", "peak|end|SECONDS",
      "show who held how much at that moment: each device's own peak, the end, or so many seconds "
      "after the first event; default: peak"},

@@ -103,6 +103,7 @@ enum memory_by {
     MEMORY_BY_OPERATOR,
     MEMORY_BY_FUNCTION,
     MEMORY_BY_KIND,
+    MEMORY_BY_LIBRARY,
     MEMORY_BY_BEST
 };
 

@@ -134,7 +134,14 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
         o.function = kind == LEDGER_TENSOR ? NULL : s->event.function;
         return number_of(m, &o, number);
     }
-    const struct op *op = m->by == MEMORY_BY_FUNCTION ? NULL : walk_op(s);
+    const struct library_call *library = m->by == MEMORY_BY_LIBRARY ? walk_library(s) : NULL;
+    if (library) {
+        o.by = MEMORY_BY_LIBRARY;
+        o.function = library->function;
+        return number_of(m, &o, number);
+    }
+    bool has_op = m->by != MEMORY_BY_FUNCTION && m->by != MEMORY_BY_LIBRARY;
+    const struct op *op = has_op ? walk_op(s) : NULL;
     o.name = op ? walk_op_name(&m->walk, op) : NULL;
     o.by = o.name                  ? MEMORY_BY_OPERATOR
            : kind == LEDGER_TENSOR ? MEMORY_BY_KIND

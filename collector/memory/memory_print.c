@@ -72,7 +72,7 @@ struct doubt {
     const char *text;
 };
 
-#define DOUBTS 8
+#define DOUBTS 9
 
 static void doubts_of(const struct memory_report *m, struct doubt doubts[static DOUBTS])
 {
@@ -86,6 +86,7 @@ static void doubts_of(const struct memory_report *m, struct doubt doubts[static 
         {d->sampled, "sampled", "calls that stand for others, which are in no sum"},
         {m->placeless, "placeless", "blocks on devices beyond those that are followed"},
         {m->others, "others", "changes of owners beyond those that are followed"},
+        {m->ranges.beyond, "ranges_beyond", "ranges beyond those that are followed"},
         {m->ooms_all - m->oom_count, "more_out_of_memory",
          "further allocations for which there was not enough"},
     };
@@ -109,11 +110,10 @@ static void print_doubts(const struct memory_report *m, FILE *out)
 
 static void print_json_head(const struct memory_rows *r, FILE *out)
 {
-    static const char *const by[] = {[MEMORY_BY_LINE] = "python-line",
-                                     [MEMORY_BY_STACK] = "stack",
-                                     [MEMORY_BY_OPERATOR] = "operator",
-                                     [MEMORY_BY_FUNCTION] = "function",
-                                     [MEMORY_BY_KIND] = "kind"};
+    static const char *const by[] = {
+        [MEMORY_BY_LINE] = "python-line",  [MEMORY_BY_STACK] = "stack",
+        [MEMORY_BY_OPERATOR] = "operator", [MEMORY_BY_FUNCTION] = "function",
+        [MEMORY_BY_KIND] = "kind",         [MEMORY_BY_LIBRARY] = "library"};
     static const char *const at[] = {
         [MEMORY_AT_PEAK] = "peak", [MEMORY_AT_END] = "end", [MEMORY_AT_TIME] = "time"};
     const struct memory_report *m = r->report;

@@ -23,6 +23,7 @@ void memory_report_release(struct memory_report *m)
     free(m->jumps);
     free(m->longest);
     free(m->gets_memory);
+    memory_ranges_release(&m->ranges);
     free(m->wholes);
     free(m->whole_firsts);
     free(m->spans);
@@ -139,7 +140,9 @@ static int place_of(struct memory_report *m, const struct process *process, uint
     m->marks_left -= p->mark_count;
     *number = ++m->place_count;
     p->marks = calloc(p->mark_count + 1u, sizeof *p->marks);
-    return p->marks ? key_map_set(&m->places_of, key, *number) : GPUPROF_NO_MEMORY;
+    if (!p->marks || memory_ranges_add_place(&m->ranges, process->index) < 0)
+        return GPUPROF_NO_MEMORY;
+    return key_map_set(&m->places_of, key, *number);
 }
 
 static uint32_t owner_hash(const void *item)
@@ -271,6 +274,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
         return error;
     begin_change(m, b, at_ns, &p, &o);
     add(&p->live, b->bytes);
+    memory_ranges_change(&m->ranges, o->place, p->live.bytes);
     add(&p->kinds[b->kind].live, b->bytes);
     add(&o->level.live, b->bytes);
     if (!b->is_moved) {
@@ -306,6 +310,7 @@ static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
         return 0;
     begin_change(m, b, at_ns, &p, &o);
     subtract(&p->live, b->bytes);
+    memory_ranges_change(&m->ranges, o->place, p->live.bytes);
     subtract(&p->kinds[b->kind].live, b->bytes);
     subtract(&o->level.live, b->bytes);
     if (!b->is_moved && is_temporary(m, p, b)) {
@@ -461,12 +466,13 @@ static int take(void *context, const struct slice *s)
         !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
         e->function->memory != API_MEMORY_INFO)
         *longest = (struct memory_longest){e->function, ns};
-    return 0;
+    return memory_ranges_take(&m->ranges, s);
 }
 
 static int end(void *context)
 {
     struct memory_report *m = context;
+    memory_ranges_sort(&m->ranges);
     if (!m->is_past_asked)
         pass_asked(m);
     for (uint32_t i = 0; i < m->place_count; i++)
@@ -520,6 +526,11 @@ static int note_times(struct memory_report *m)
     return 0;
 }
 
+static unsigned needs_of(const struct memory_report *m)
+{
+    return m->by == MEMORY_BY_LIBRARY ? WALK_OPS | WALK_LIBRARIES : WALK_OPS;
+}
+
 static int note_memory(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
@@ -538,7 +549,7 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
         return error;
     struct consumer first[] = {steps_consumer(&m->steps),
                                {.context = m,
-                                .needs = WALK_STACKS | WALK_OPS,
+                                .needs = WALK_STACKS | needs_of(m),
                                 .skips = WALK_SKIPS_WORK,
                                 .take = note_memory}};
     error = walk_run(&m->walk, NULL, first, 2);
@@ -571,7 +582,8 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
     m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
     m->origins = calloc(1, sizeof *m->origins);
     int error = walk_init(&m->walk, rec);
-    if (!m->longest || !m->gets_memory || !m->origins)
+    if (!m->longest || !m->gets_memory || !m->origins ||
+        memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)
         return learn(m, wish);
@@ -594,8 +606,8 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
     }
     struct consumer consumers[] = {ledger_consumer(&m->ledger),
                                    {.context = m,
-                                    .needs = WALK_OPS,
-                                    .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS,
+                                    .needs = needs_of(m) | WALK_RANGES,
+                                    .skips = WALK_SKIPS_WORK,
                                     .take = take,
                                     .end = end}};
     return walk_run(&m->walk, NULL, consumers, 2);

@@ -13,12 +13,13 @@
 
 #include "base/number_set.h"
 #include "base/options.h"
+#include "memory/memory_ranges.h"
 #include "model/ledger.h"
 #include "model/steps.h"
 
 #define MEMORY_CURVE       240  /* pieces that the time of the recording is cut into */
 #define MEMORY_PLACES_MAX  4096 /* of more nothing is kept, and it is said */
-#define MEMORY_PLACE_BYTES 5000
+#define MEMORY_PLACE_BYTES 6000
 #define MEMORY_OWNERS_FREE (1u << 16)
 #define MEMORY_OWNERS_MAX  (1u << 21)
 #define MEMORY_FILE_BYTES  16         /* that bear out one more owner */
@@ -180,6 +181,7 @@ struct memory_report {
     struct memory_place *places; /* owned */
     uint32_t place_count;
     uint32_t place_capacity;
+    struct memory_ranges ranges;
     struct key_map places_of; /* (process, device, where) -> place + 1 */
     uint64_t placeless;       /* blocks for whose place there was no room */
     uint32_t marks_left;      /* that places may still have */

@@ -396,6 +396,41 @@ static void fill_curve(const struct table *t, uint32_t index, enum report_format
     cells[M_END] = cell_number(p->curve_end[piece]);
 }
 
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+enum { R_NAME, R_PLACE, R_WHERE, R_COUNT, R_PEAK, R_RISE, R_KEPT, R_COLUMNS };
+
+static const struct column range_columns[R_COLUMNS] = {
+    [R_NAME] = {"name", "range or label"},
+    [R_PLACE] = {"place"},
+    [R_WHERE] = {"where", "of", COLUMN_TEXT, 6},
+    [R_COUNT] = {"count", "times", COLUMN_COUNT, 9},
+    [R_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
+    [R_RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10},
+    [R_KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11},
+};
+
+static void ranges_begin(struct table *t, enum report_format format)
+{
+    t->count = memory_of_table(t)->ranges.count;
+    t->is_there = t->count || format != FORMAT_TEXT;
+}
+
+static void fill_range(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct memory_report *m = memory_of_table(t);
+    const struct memory_range_row *row = &m->ranges.rows[index];
+    const struct memory_place *p = &m->places[row->place];
+    cells[R_NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
+    cells[R_PLACE] = memory_place_cell(p->process, p->device, p->where);
+    cells[R_WHERE] = cell_text(where_text(p->where));
+    cells[R_COUNT] = cell_number(row->count);
+    cells[R_PEAK] = cell_number(row->peak);
+    cells[R_RISE] = cell_number(row->rise);
+    cells[R_KEPT] = change_text(row->kept, format);
+}
+
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
 const struct table_info memory_tables[MEMORY_TABLES] = {
@@ -509,6 +544,20 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .more = "... and %s more steps; --limit=N shows more of them",
      .begin = steps_begin,
      .row = fill_step},
+    {.name = "ranges",
+     .key = "ranges",
+     .title = "memory while ranges and labels were open",
+     .place = PLACE_ASKED,
+     .columns = range_columns,
+     .column_count = R_COLUMNS,
+     .text = {R_PEAK, R_RISE, R_KEPT, R_COUNT, R_WHERE},
+     .csv =
+         {{CSV_MEMORY_RANGE, NULL, R_PLACE, 0, {[FIELD_CALLS] = R_COUNT, [FIELD_BYTES] = R_PEAK}}},
+     .csv_count = 1,
+     .text_limit = 100,
+     .more = "... and %s more; --limit=N shows more of them",
+     .begin = ranges_begin,
+     .row = fill_range},
     {.name = "curve",
      .key = "curve",
      .title = "memory over time",

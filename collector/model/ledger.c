@@ -410,7 +410,9 @@ static int take(void *context, const struct slice *s)
 {
     struct ledger *l = context;
     const struct event *e = &s->event;
-    int error = catch_up(l, e->begin_ns);
+    bool is_left = s->change == RANGE_LEFT || s->op_change == OP_LEFT ||
+                   s->library_change == LIBRARY_OPEN; /* no event: all of them are past */
+    int error = catch_up(l, is_left ? UINT64_MAX : e->begin_ns);
     if (error < 0)
         return error;
     switch (e->record->type) {

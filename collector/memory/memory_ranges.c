@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/memory_ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+int memory_ranges_init(struct memory_ranges *r, uint32_t process_count)
+{
+    r->processes = calloc(process_count + 1u, sizeof *r->processes);
+    return r->processes ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void memory_ranges_release(struct memory_ranges *r)
+{
+    free(r->processes);
+    free(r->places);
+    free(r->rows);
+    number_set_release(&r->numbers);
+    *r = (struct memory_ranges){0};
+}
+
+int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
+{
+    struct memory_in_ranges *places =
+        array_room(r->places, r->place_count, &r->place_capacity, sizeof *places, 4);
+    if (!places)
+        return GPUPROF_NO_MEMORY;
+    r->places = places;
+    places[r->place_count] =
+        (struct memory_in_ranges){.process = process, .next = r->processes[process].first_place};
+    r->processes[process].first_place = ++r->place_count;
+    return 0;
+}
+
+static uint32_t hash_of(const void *item)
+{
+    const struct memory_range_row *row = item;
+    uint64_t hash = ((uintptr_t)row->name ^ (uint64_t)row->place << 40) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32);
+}
+
+static bool is_same(const void *a, const void *b)
+{
+    const struct memory_range_row *left = a, *right = b;
+    return left->name == right->name && left->place == right->place;
+}
+
+/* The row of a name in a place; NULL: no room (*error is 0), or no memory. */
+static struct memory_range_row *row_of(struct memory_ranges *r, const struct kernel_name *name,
+                                       uint32_t place, int *error)
+{
+    static const struct number_kind kind = {sizeof(struct memory_range_row), hash_of, is_same};
+    struct memory_range_row wanted = {.name = name, .place = place};
+    uint32_t *there = number_set_find(&r->numbers, &kind, r->rows, r->count, &wanted);
+    *error = there ? 0 : GPUPROF_NO_MEMORY;
+    if (!there || (!*there && r->count >= MEMORY_RANGE_ROWS_MAX)) {
+        r->beyond += there != NULL;
+        return NULL;
+    }
+    if (!*there) {
+        struct memory_range_row *rows =
+            array_room(r->rows, r->count, &r->capacity, sizeof *rows, 64);
+        if (!rows) {
+            *error = GPUPROF_NO_MEMORY;
+            return NULL;
+        }
+        r->rows = rows;
+        rows[r->count] = wanted;
+        *there = ++r->count;
+    }
+    return &r->rows[*there - 1];
+}
+
+/* From 1 on; 0: no room. */
+static uint32_t begin(struct memory_ranges *r, const struct process *p,
+                      const struct kernel_name *name)
+{
+    struct memory_open_ranges *process = &r->processes[p->index];
+    if (~process->open == 0) {
+        r->beyond++;
+        return 0;
+    }
+    unsigned slot = (unsigned)__builtin_ctzll(~process->open);
+    process->open |= 1ull << slot;
+    process->names[slot] = name;
+    for (uint32_t i = process->first_place; i; i = r->places[i - 1].next)
+        r->places[i - 1].begin[slot] = r->places[i - 1].peak[slot] = r->places[i - 1].live;
+    return slot + 1;
+}
+
+static int end(struct memory_ranges *r, const struct process *p, uint32_t number)
+{
+    struct memory_open_ranges *process = &r->processes[p->index];
+    unsigned slot = number - 1;
+    int error = 0;
+    if (!number || number > MEMORY_RANGES_OPEN || !(process->open >> slot & 1))
+        return 0;
+    process->open &= ~(1ull << slot);
+    for (uint32_t i = process->first_place; error == 0 && i; i = r->places[i - 1].next) {
+        struct memory_in_ranges *in = &r->places[i - 1];
+        uint64_t from = in->begin[slot], peak = in->peak[slot];
+        struct memory_range_row *row = row_of(r, process->names[slot], i - 1, &error);
+        in->begin[slot] = in->peak[slot] = 0;
+        if (!row)
+            continue;
+        row->count++;
+        row->peak = peak > row->peak ? peak : row->peak;
+        row->rise = peak - from > row->rise ? peak - from : row->rise;
+        row->kept += (double)in->live - (double)from;
+    }
+    return error;
+}
+
+int memory_ranges_take(struct memory_ranges *r, const struct slice *s)
+{
+    bool is_label = s->op_change != OP_SAME && op_is_label(s->op);
+    int error = 0;
+    if (s->replaced && op_is_label(s->replaced))
+        error = end(r, s->replaced->process, s->replaced->row);
+    if (error < 0)
+        return error;
+    if (is_label && s->op_change == OP_OPENED)
+        s->op->row = begin(r, s->op->process, walk_op_name(s->walk, s->op));
+    else if (is_label)
+        return end(r, s->op->process, s->op->row);
+    else if (s->op_change == OP_SAME && s->change == RANGE_OPENED)
+        s->range->row = begin(r, s->event.process, s->range->text);
+    else if (s->op_change == OP_SAME && (s->change == RANGE_CLOSED || s->change == RANGE_LEFT))
+        return end(r, s->range->process, s->range->row);
+    return 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct memory_range_row *a = left, *b = right;
+    if (a->peak != b->peak)
+        return a->peak > b->peak ? -1 : 1;
+    int order = strcmp(a->name ? a->name->raw : "", b->name ? b->name->raw : "");
+    return order ? order : a->place < b->place ? -1 : a->place > b->place;
+}
+
+void memory_ranges_sort(struct memory_ranges *r)
+{
+    if (r->count)
+        qsort(r->rows, r->count, sizeof *r->rows, compare);
+}
