@@ -268,11 +268,18 @@ def test_each_nanosecond_once(found, seed):
 
 @pytest.mark.parametrize("name", ["ampere_fp16_s16816gemm_fp16_128x128_tn",
                                   "cutlass_80_tensorop_s1688gemm_128x128",
+                                  "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16",
                                   "implicit_convolve_sgemm<__half, 128>", "ampere_dgemm_64x64"])
 def test_products_on_tensor_cores(found, name):
     job = Job()
     job.kernel(name, 900 * MS)
     assert found(job) == []
+
+
+def test_products_of_xmma_in_fp32(found):
+    job = Job()
+    job.kernel("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_ffma", 900 * MS)
+    assert [row["id"] for row in found(job)] == ["fp32-gemm"]
 
 
 def test_no_tensor_cores(found):
