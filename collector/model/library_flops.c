@@ -13,9 +13,8 @@
 enum library_formula {
     FLOPS_NONE,
     FLOPS_PRODUCT, /* of matrices: m x k, k x n */
-    FLOPS_VECTOR,  /* of an m x n matrix and a vector */
-    FLOPS_DOT,     /* of two vectors of n */
-    FLOPS_SOLVE    /* a triangular matrix, m x n right sides */
+    FLOPS_GROUPED, /* of many of them */
+    FLOPS_TRIANGLE /* a triangular matrix and an m x n one: their product, or what solves it */
 };
 
 static const uint8_t formulae[API_ROLE_COUNT] = {
@@ -51,47 +50,43 @@ static bool product(const struct library_shape *s, uint64_t batch, struct librar
            times(&work->flops, s->n) && times(&work->flops, s->k) && times(&work->flops, batch);
 }
 
-static bool vector(const struct library_shape *s, uint64_t batch, struct library_work *work)
-{
-    /* The vectors have m and n numbers, whichever of them is the result. */
-    work->flops = library_type_is_complex(s->a_type) ? 8 : 2;
-    work->has_bytes = add_bytes(&work->bytes, s->a_type, s->m, s->n, batch) &&
-                      add_bytes(&work->bytes, s->a_type, s->m, 1, batch) &&
-                      add_bytes(&work->bytes, s->a_type, s->n, 1, batch);
-    return s->has_m && s->has_n && times(&work->flops, s->m) && times(&work->flops, s->n) &&
-           times(&work->flops, batch);
-}
-
-static bool dot(const struct library_shape *s, uint64_t batch, struct library_work *work)
+/* Of several sizes: the sum of m * n * k is known, and the bytes are where all are of one. */
+static bool grouped(const struct library_shape *s, uint64_t batch, struct library_work *work)
 {
     work->flops = library_type_is_complex(s->a_type) ? 8 : 2;
-    work->has_bytes = add_bytes(&work->bytes, s->a_type, s->n, 2, batch);
-    return s->has_n && times(&work->flops, s->n) && times(&work->flops, batch);
+    bool is_one_size = s->m && s->n && s->k;
+    if (is_one_size) {
+        struct library_work same = {0};
+        product(s, batch, &same);
+        work->has_bytes = same.has_bytes;
+        work->bytes = same.bytes;
+    }
+    return s->mnk && times(&work->flops, s->mnk);
 }
 
 /* A triangle of m x m on the left, or n x n on the right, of which half is there; the right sides
  * are read and written. */
-static bool solve(const struct library_shape *s, uint64_t batch, struct library_work *work)
+static bool triangle(const struct library_shape *s, uint64_t batch, struct library_work *work)
 {
-    uint64_t size = s->side ? s->n : s->m, triangle = 0;
+    uint64_t size = s->side ? s->n : s->m, half = 0;
     work->flops = library_type_is_complex(s->a_type) ? 4 : 1;
-    work->has_bytes = size < NUMBER_MAX && add_bytes(&triangle, s->a_type, size, size + 1, batch) &&
+    work->has_bytes = size < NUMBER_MAX && add_bytes(&half, s->a_type, size, size + 1, batch) &&
                       add_bytes(&work->bytes, s->a_type, s->m, s->n, batch) &&
                       !__builtin_mul_overflow(work->bytes, 2, &work->bytes) &&
-                      !__builtin_add_overflow(work->bytes, triangle / 2, &work->bytes);
+                      !__builtin_add_overflow(work->bytes, half / 2, &work->bytes);
     return s->has_m && s->has_n && times(&work->flops, s->m) && times(&work->flops, s->n) &&
            times(&work->flops, size) && times(&work->flops, batch);
 }
 
 struct library_work library_work_of(unsigned does, const struct library_shape *s)
 {
-    struct library_work work = {.type = s->a_type == s->b_type ? s->a_type : LIBRARY_TYPE_NONE};
+    bool is_alike = s->a_type == s->b_type || s->b_type == LIBRARY_TYPE_NONE;
+    struct library_work work = {.type = is_alike ? s->a_type : LIBRARY_TYPE_NONE};
     uint64_t batch = s->batch ? s->batch : 1;
     switch (does < API_ROLE_COUNT ? formulae[does] : FLOPS_NONE) {
     case FLOPS_PRODUCT: work.has_flops = product(s, batch, &work); break;
-    case FLOPS_VECTOR: work.has_flops = vector(s, batch, &work); break;
-    case FLOPS_DOT: work.has_flops = dot(s, batch, &work); break;
-    case FLOPS_SOLVE: work.has_flops = solve(s, batch, &work); break;
+    case FLOPS_GROUPED: work.has_flops = grouped(s, batch, &work); break;
+    case FLOPS_TRIANGLE: work.has_flops = triangle(s, batch, &work); break;
     default: break;
     }
     return work;

@@ -20,6 +20,7 @@ enum label {
     LABEL_N,
     LABEL_K,
     LABEL_BATCH,
+    LABEL_MNK,
     LABEL_A_TYPE,
     LABEL_B_TYPE,
     LABEL_C_TYPE,
@@ -38,8 +39,26 @@ enum label {
 };
 
 static const char *const labels[LABELS] = {
-    "m",       "n",       "k",    "batch", "a_type", "b_type", "c_type", "d_type", "compute",
-    "trans_a", "trans_b", "side", "count", "type",   "bytes",  "plan",   "comm",   "sequence"};
+    [LABEL_M] = "m",
+    [LABEL_N] = "n",
+    [LABEL_K] = "k",
+    [LABEL_BATCH] = "batch",
+    [LABEL_MNK] = "mnk",
+    [LABEL_A_TYPE] = "a_type",
+    [LABEL_B_TYPE] = "b_type",
+    [LABEL_C_TYPE] = "c_type",
+    [LABEL_D_TYPE] = "d_type",
+    [LABEL_COMPUTE] = "compute",
+    [LABEL_TRANS_A] = "trans_a",
+    [LABEL_TRANS_B] = "trans_b",
+    [LABEL_SIDE] = "side",
+    [LABEL_COUNT] = "count",
+    [LABEL_TYPE] = "type",
+    [LABEL_BYTES] = "bytes",
+    [LABEL_PLAN] = "plan",
+    [LABEL_COMM] = "comm",
+    [LABEL_SEQUENCE] = "sequence",
+};
 
 /* Which argument of a function has which label: its place + 1; 0: none has. */
 struct library_form {
@@ -227,6 +246,7 @@ int64_t library_kind_of(struct library_kinds *k, const struct event *e,
                   .n = value_of(form, r, LABEL_N, 0),
                   .k = value_of(form, r, LABEL_K, 0),
                   .batch = value_of(form, r, LABEL_BATCH, 0),
+                  .mnk = value_of(form, r, LABEL_MNK, 0),
                   .bytes = value_of(form, r, LABEL_BYTES, 0),
                   .plan = value_of(form, r, LABEL_PLAN, 0),
                   .compute = (uint16_t)value_of(form, r, LABEL_COMPUTE, UINT16_MAX),

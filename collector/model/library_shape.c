@@ -6,7 +6,7 @@
 
 #include "record/library_text.h"
 
-_Static_assert(sizeof(struct library_shape) == 80, "no padding");
+_Static_assert(sizeof(struct library_shape) == 88, "no padding");
 
 /* Of each cudaDataType the bits of a number; complex ones have two. */
 static const uint8_t bits[] = {
@@ -49,6 +49,15 @@ static void put_types(const struct library_shape *s, FILE *out)
         fprintf(out, "->%s", text_of(s->d_type));
 }
 
+/* How exactly it is computed, where that is not what the type is as a rule. */
+static bool is_usual(const struct library_shape *s)
+{
+    enum { F32 = 68, F32_PEDANTIC, F64, F64_PEDANTIC, I32, I32_PEDANTIC };
+    return !compute_type_text(s->compute) ||
+           (s->compute == LIBRARY_COMPUTE_TF32 && s->a_type == 0) ||
+           (s->compute >= F32 && s->compute <= I32_PEDANTIC);
+}
+
 static char transposed(unsigned operation)
 {
     return operation < 3 ? "ntc"[operation] : '?';
@@ -63,6 +72,8 @@ void library_shape_put(const struct library_shape *s, FILE *out)
             fprintf(out, "%c%" PRIu64, separator, sizes[i]);
             separator = 'x';
         }
+    if (s->mnk && separator == ' ')
+        fprintf(out, " of several sizes, mnk %" PRIu64, s->mnk);
     if (s->batch > 1)
         fprintf(out, " batch %" PRIu64, s->batch);
     if (s->a_type != LIBRARY_TYPE_NONE)
@@ -71,6 +82,10 @@ void library_shape_put(const struct library_shape *s, FILE *out)
         fprintf(out, " %c", transposed(s->trans_a));
     if (s->trans_b != LIBRARY_TYPE_NONE)
         fputc(transposed(s->trans_b), out);
+    if (s->side)
+        fputs(" right", out);
+    if (!is_usual(s))
+        fprintf(out, " compute %s", compute_type_text(s->compute));
     if (s->count)
         fprintf(out, " %" PRIu64 " %s", s->count, text_of(s->count_type));
     else if (s->bytes)

@@ -14,6 +14,7 @@
 struct library_shape {
     uint64_t m, n, k;
     uint64_t batch;   /* products in all; 0: one */
+    uint64_t mnk;     /* of products of several sizes the sum of m * n * k */
     uint64_t count;   /* of a message, as the call has it */
     uint64_t bytes;   /* that these are */
     uint64_t plan;    /* number of a LIBRARY_PLAN record ... */

@@ -128,8 +128,12 @@ static void rate(struct library_report *l, struct library_row *row)
     const struct surveyed_device *d =
         row->process ? survey_device(&l->walk->survey, row->process, row->device) : NULL;
     const struct device_peaks *peaks = d && !row->is_mixed ? device_peaks_of(d->name) : NULL;
-    row->is_eligible = row->work.has_flops &&
-                       tensor_is_eligible(row->work.type, kind->shape.compute, has_double_cores(d));
+    /* Vectors gain nothing by them. */
+    const struct library_shape *shape = &kind->shape;
+    bool is_vector = (shape->has_m && shape->m == 1) || (shape->has_n && shape->n == 1) ||
+                     (shape->has_k && shape->k == 1);
+    row->is_eligible = row->work.has_flops && !is_vector &&
+                       tensor_is_eligible(row->work.type, shape->compute, has_double_cores(d));
     if (row->work.has_flops)
         l->flops_ns += row->gpu_ns;
     if (!peaks)
@@ -171,7 +175,7 @@ static int join_rows(struct library_report *l)
     l->count = 0;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         struct library_row row = l->rows[i];
-        struct key key = {(uintptr_t)row.text, row.text ? 0 : row.kind, 0};
+        struct key key = {(uintptr_t)row.text, row.text ? 0 : row.kind, row.work.flops};
         uint64_t place = key_map_get(&places, key);
         if (!row.is_seen)
             continue;

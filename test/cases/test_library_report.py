@@ -4,8 +4,10 @@ they launched, in the report and in the trace. Recordings written record by reco
 numbers that are computed here."""
 
 import json
+import os
 import random
 import subprocess
+import sys
 from math import prod
 
 import conftest
@@ -78,6 +80,46 @@ def test_products(report):
         assert (row["flops"], row["bytes"]) == (flops, size), name
         assert row["flops_per_byte"] == pytest.approx(flops / size, abs=1e-6)
         assert row["type"] == TYPE_TEXTS[kind]
+
+
+def test_vectors(report):
+    """A vector is a matrix of one column: tensor cores are of no use to it."""
+    recording = Libraries()
+    recording.gemm(512, 1, 256, kind=F16, kernel="gemvNSP_kernel<__half>")
+    recording.gemm(1, 1, 999, kind=F16, kernel="dot_kernel<__half>", symbol="cublasDotEx")
+    _, rows = report(recording)
+    found = {name: (row["flops"], row["bytes"], row["tensor_cores"]) for name, row in rows.items()}
+    assert found == {"cublasGemmEx 512x1x256 f16 nn": (2 * 512 * 256, 2 * (512 * 256 + 256 + 512),
+                                                       "no"),
+                     "cublasDotEx 1x1x999 f16 nn": (2 * 999, 2 * (2 * 999 + 1), "no")}
+
+
+@pytest.mark.parametrize("kind", [F32, F64, C32])
+def test_triangles(report, kind):
+    """A triangle of the side that it is on, n (n + 1) / 2 numbers, with m x n numbers that are read
+    and written: each of these is half as many multiplications and additions as the side is long."""
+    recording = Libraries()
+    for side in (0, 1):
+        with recording.library("cublasStrsm_v2", side=side, trans_a=0, m=30, n=7, batch=3,
+                               a_type=kind):
+            pass
+    found, _ = report(recording)
+    real, size = (4 if kind == C32 else 1), BITS[kind] // 8
+    assert sorted((row["flops"], row["bytes"]) for row in found["library"]) == sorted(
+        (3 * real * 30 * 7 * side, 3 * size * (2 * 30 * 7 + side * (side + 1) // 2))
+        for side in (30, 7))
+
+
+def test_groups_of_products(report):
+    recording = Libraries()
+    for sizes, mnk in (((8, 8, 8), 5 * 8**3), ((0, 0, 0), 8**3 + 2 * 16**3), ((0, 0, 0), 0)):
+        with recording.library("cublasSgemmGroupedBatched", groups=2, batch=5, m=sizes[0],
+                               n=sizes[1], k=sizes[2], mnk=mnk, a_type=F32, b_type=F32, c_type=F32):
+            pass
+    found, _ = report(recording)
+    assert sorted((row.get("flops", 0), row.get("bytes")) for row in found["library"]) == sorted(
+        [(2 * 5 * 8**3, 5 * 3 * 8 * 8 * 4), (2 * (8**3 + 2 * 16**3), None), (0, None)],
+        key=lambda pair: pair[0])
 
 
 U64 = 2**64
@@ -229,7 +271,7 @@ def test_trace(run_verb, tmp_path):
                   code=made.FIRST_CODE)
     with recording.op("aten::mm"):
         with recording.library("cublasGemmEx", m=5, n=6, k=7, a_type=BF16, b_type=BF16,
-                               compute=COMPUTE_TF32, trans_a=1, stream=0x700, key=2**64 - 3):
+                               compute=COMPUTE_F32, trans_a=1, stream=0x700, key=2**64 - 3):
             recording.launch(2000, "gemm")
         recording.launch(3000, "relu")
     with recording.library("ncclAllReduce", "nccl", result=2, count=3, type=made.NCCL_F16):
@@ -244,7 +286,7 @@ def test_trace(run_verb, tmp_path):
     assert op["ts"] < call["ts"] and call["ts"] + call["dur"] < launch["ts"]
     assert call["args"] == {
         "call": "cublasGemmEx 5x6x7 bf16 t", "m": 5, "n": 6, "k": 7, "a_type": "bf16",
-        "b_type": BF16, "compute": "f32-fast-tf32", "trans_a": "t", "cuda_stream": "0x700",
+        "b_type": BF16, "compute": "f32", "trans_a": "t", "cuda_stream": "0x700",
         "key": -3}
     gemm, relu = events["kernel", "gemm"]["args"], events["kernel", "relu"]["args"]
     assert gemm["launched by"] == "cublasGemmEx 5x6x7 bf16 t" and "launched by" not in relu
@@ -444,3 +486,66 @@ def test_group_of_several(report):
     assert (together["calls"], together["gpu_ns"], together["bytes"]) == (0, 7000, 4000)
     assert rows["ncclGroupEnd"]["calls"] == 2 and rows["ncclGroupEnd"]["gpu_ns"] == 100
     assert rows["ncclSend 500 f32 over 2 ranks"]["gpu_ns"] == 0
+
+
+# ---- what anybody may have written into a file ---------------------------------------------------
+
+def peak_mib(collector, *arguments):
+    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+              "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    done = subprocess.run([sys.executable, "-c", script, collector, *map(str, arguments)],
+                          check=True, capture_output=True, text=True, timeout=200)
+    return int(done.stdout) / 1024
+
+
+def many(kind, count):
+    """A recording with so many of something that a program has few of."""
+    recording = Libraries()
+    for i in range(count):
+        if kind == "shapes":
+            recording.gemm(i, 1, 1, ns=None)
+        elif kind == "open":
+            recording.begin("cublasGemmEx" if i % 2 else "cublasSgemm_v2", m=i)
+        elif kind == "ends":
+            recording.begin("cublasGemmEx", m=1) if i == 0 else recording.end("cublasGemmEx")
+        elif kind == "plans":
+            plan = recording.plan(f"matmul a={i},2:f16 b=2,3:f16 c={i},3:f16")
+            with recording.library("cudnnBackendExecute", "cudnn", plan=plan):
+                pass
+        else:
+            recording.communicator(i, i, 0, 2)
+            collective(recording, "ncclAllReduce", i + 1, 1000, comm=i, count=i)
+    return recording
+
+
+@pytest.mark.parametrize("kind", ["shapes", "open", "ends", "plans", "communicators"])
+def test_memory_of_a_hostile_file(collector, tmp_path, kind):
+    maker = conftest.built(conftest.BUILD / "make_raw")
+    folder = many(kind, 20_000).write(maker, tmp_path / "data")
+    assert peak_mib(collector, "report", folder) < 60
+    assert peak_mib(collector, "merge", "-o", os.devnull, folder) < 60
+
+
+@pytest.mark.long
+def test_memory_of_many_calls(collector, tmp_path):
+    """Ten million events of a program's usual calls take no more memory than a few."""
+    sizes = {}
+    for count in (25_000, 2_500_000):
+        recording = Libraries()
+        recording.gemm(64, 64, 64)
+        code, _ = recording.codes["cublasGemmEx"]
+        lines = list(recording.lines)
+        for i in range(count):
+            at, call = recording.now + 4000 * (i + 1), i + 100
+            lines.append(
+                f"1 {TYPES['library_begin']} 0 {code} {at} 0 0 0 {i % 50},6,7,1,14,14,14,68,0,0 -\n"
+                f"1 cudaLaunchKernel 0 0 {at + 100} 500 0 {call} 0 -\n"
+                f"1 {TYPES['library_end']} 0 {code} {at + 1000} 0 0 0 - -\n"
+                f"2 {TYPES['kernel']} 0 0 {at + 900} 1000 0 {call} 0,1,7,1,1,1 -")
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), folder / "0.gpuprof"],
+                       input="\n".join(lines), text=True, check=True, timeout=600)
+        sizes[count] = peak_mib(collector, "report", folder)
+    assert sizes[2_500_000] < sizes[25_000] + 20
