@@ -4,10 +4,10 @@
 #include "base/ticks.h"
 #include "hook/call.h"
 #include "range/user_ranges.h"
+#include "record/text_table.h"
 #include "record/thread.h"
 #include "stack/stack.h"
 #include "torch/op_layout.h"
-#include "torch/op_table.h"
 #include "torch/op_values.h"
 #include "torch/torch_abi.h"
 #include "torch/torch_library.h"
@@ -52,11 +52,11 @@ static uint32_t mark_name(const uint8_t *bytes, uint32_t byte_count)
     return traces ? MARK_TRACES : strstr(text, "conv") ? MARK_NUMBERED : 0;
 }
 
-static struct op_table names = {.record_type = RECORD_OP_NAME,
-                                .entries_max = NAMES_MAX,
-                                .text_max = NAME_TEXT_BYTES,
-                                .mark = mark_name};
-static struct op_table inputs = {
+static struct text_table names = {.record_type = RECORD_OP_NAME,
+                                  .entries_max = NAMES_MAX,
+                                  .text_max = NAME_TEXT_BYTES,
+                                  .mark = mark_name};
+static struct text_table inputs = {
     .record_type = RECORD_OP_INPUTS, .entries_max = INPUTS_MAX, .text_max = INPUTS_TEXT_BYTES};
 static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be compared, then */
 
@@ -206,10 +206,10 @@ static __attribute__((noinline)) uint32_t meet_name(struct thread *t, const char
                                                     uint32_t slot)
 {
     uint32_t byte_count = range_text_bytes(name);
-    uint64_t hash = op_hash((const uint8_t *)name, byte_count);
-    uint32_t number = op_table_find(&names, (const uint8_t *)name, byte_count, hash);
+    uint64_t hash = text_hash((const uint8_t *)name, byte_count);
+    uint32_t number = text_table_find(&names, (const uint8_t *)name, byte_count, hash);
     if (!number)
-        number = op_table_add(&names, t, (const uint8_t *)name, byte_count, hash);
+        number = text_table_add(&names, t, (const uint8_t *)name, byte_count, hash);
     if (number)
         atomic_store_explicit(&hints[slot], number, memory_order_release);
     return number;
@@ -221,7 +221,7 @@ static inline uint32_t name_number(struct thread *t, const char *name)
     uint32_t slot = (uint32_t)((uintptr_t)name * 0x9E3779B97F4A7C15u >> 51) % HINTS;
     uint32_t number = atomic_load_explicit(&hints[slot], memory_order_acquire);
     if (likely(number)) {
-        const struct op_pages *p = atomic_load_explicit(&names.pages, memory_order_relaxed);
+        const struct text_pages *p = atomic_load_explicit(&names.pages, memory_order_relaxed);
         if (likely(strcmp((const char *)p->text + p->entries[number].text_at, name) == 0))
             return number;
     }
@@ -232,9 +232,9 @@ static inline uint32_t name_number(struct thread *t, const char *name)
  * sizes only. */
 static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const uint8_t *bytes,
                                                       uint32_t byte_count, uint64_t hash,
-                                                      struct op_entry *of)
+                                                      struct text_entry *of)
 {
-    uint32_t number = op_table_add(&inputs, t, bytes, byte_count, hash);
+    uint32_t number = text_table_add(&inputs, t, bytes, byte_count, hash);
     if (!number)
         counter_add(COUNTER_OP_INPUTS_DROPPED, 1);
     else if (of)
@@ -243,15 +243,15 @@ static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const ui
 }
 
 static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const void *values,
-                                                        uint64_t count, struct op_entry *of)
+                                                        uint64_t count, struct text_entry *of)
 {
     uint8_t bytes[OP_VALUES_BYTES_MAX];
     bool has_numbers =
         of && (atomic_load_explicit(&of->variants, memory_order_relaxed) < VARIANTS_MAX ||
                of->mark & MARK_NUMBERED);
     uint32_t byte_count = op_values_write(bytes, values, count, has_numbers);
-    uint64_t hash = op_hash(bytes, byte_count);
-    uint32_t number = op_table_find(&inputs, bytes, byte_count, hash);
+    uint64_t hash = text_hash(bytes, byte_count);
+    uint32_t number = text_table_find(&inputs, bytes, byte_count, hash);
     return likely(number) ? number : meet_inputs(t, bytes, byte_count, hash, of);
 }
 
@@ -290,7 +290,7 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
 {
     b->text = torch_library.name(b->function);
     b->name = name_number(t, b->text);
-    struct op_entry *entry = b->name ? op_table_entry(&names, b->name) : NULL;
+    struct text_entry *entry = b->name ? text_table_entry(&names, b->name) : NULL;
     bool begins_trace = entry && entry->mark & MARK_TRACES;
     b->is_traced = own.tracing || begins_trace;
     const struct op_layout *l = has_layout ? op_layout_of(b->function, b->text, has_inputs) : NULL;
@@ -413,6 +413,6 @@ void op_events_reset(void)
 {
     for (unsigned i = 0; i < HINTS; i++)
         atomic_store_explicit(&hints[i], 0, memory_order_relaxed);
-    op_table_reset(&names);
-    op_table_reset(&inputs);
+    text_table_reset(&names);
+    text_table_reset(&inputs);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "torch/op_table.h"
+#include "record/text_table.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -12,25 +12,25 @@
 #define TABLE_LOCK_NS                                                                              \
     10000000u /* held for less than a microsecond, unless its holder has no turn */
 
-static size_t slot_bytes(const struct op_table *table)
+static size_t slot_bytes(const struct text_table *table)
 {
-    return sizeof(struct op_pages) + 2 * (size_t)table->entries_max * sizeof(uint32_t);
+    return sizeof(struct text_pages) + 2 * (size_t)table->entries_max * sizeof(uint32_t);
 }
 
-static size_t page_bytes(const struct op_table *table)
+static size_t page_bytes(const struct text_table *table)
 {
-    return slot_bytes(table) + table->entries_max * sizeof(struct op_entry) + table->text_max;
+    return slot_bytes(table) + table->entries_max * sizeof(struct text_entry) + table->text_max;
 }
 
 /* With the lock held, as below. */
-static struct op_pages *prepare(struct op_table *table)
+static struct text_pages *prepare(struct text_table *table)
 {
-    struct op_pages *p = atomic_load(&table->pages);
+    struct text_pages *p = atomic_load(&table->pages);
     if (p)
         return p;
     p = pages_map(page_bytes(table));
     if (p) {
-        p->entries = (struct op_entry *)(void *)((uint8_t *)p + slot_bytes(table));
+        p->entries = (struct text_entry *)(void *)((uint8_t *)p + slot_bytes(table));
         p->text = (uint8_t *)(p->entries + table->entries_max);
         atomic_store(&table->pages, p);
     }
@@ -38,7 +38,7 @@ static struct op_pages *prepare(struct op_table *table)
 }
 
 /* 0: no room. Number 0 is nobody's. */
-static uint32_t find_or_make(struct op_table *table, struct op_pages *p, const uint8_t *bytes,
+static uint32_t find_or_make(struct text_table *table, struct text_pages *p, const uint8_t *bytes,
                              uint32_t byte_count, uint64_t hash)
 {
     uint32_t mask = 2 * table->entries_max - 1, i = (uint32_t)hash & mask, number;
@@ -50,8 +50,8 @@ static uint32_t find_or_make(struct op_table *table, struct op_pages *p, const u
         byte_count + 1 > table->text_max - table->text_bytes)
         return 0;
     number = ++table->count;
-    struct op_entry *e = &p->entries[number];
-    *e = (struct op_entry){.hash = hash, .text_at = table->text_bytes, .byte_count = byte_count};
+    struct text_entry *e = &p->entries[number];
+    *e = (struct text_entry){.hash = hash, .text_at = table->text_bytes, .byte_count = byte_count};
     memcpy(p->text + e->text_at, bytes, byte_count);
     table->text_bytes += byte_count + 1;
     e->mark = table->mark ? table->mark(p->text + e->text_at, byte_count) : 0;
@@ -60,14 +60,14 @@ static uint32_t find_or_make(struct op_table *table, struct op_pages *p, const u
 }
 
 /* Not under the lock while it appends: that may wait for room, and others would wait for us. */
-static uint32_t add(struct op_table *table, struct thread *t, const uint8_t *bytes,
+static uint32_t add(struct text_table *table, struct thread *t, const uint8_t *bytes,
                     uint32_t byte_count, uint64_t hash)
 {
     if (!lock_take(&table->lock, TABLE_LOCK_NS))
         return 0;
-    struct op_pages *p = prepare(table);
+    struct text_pages *p = prepare(table);
     uint32_t number = p ? find_or_make(table, p, bytes, byte_count, hash) : 0;
-    struct op_entry *e = number ? &p->entries[number] : NULL;
+    struct text_entry *e = number ? &p->entries[number] : NULL;
     bool due = e && !atomic_exchange_explicit(&e->is_written, 1, memory_order_relaxed);
     lock_drop(&table->lock);
     if (!due)
@@ -84,8 +84,8 @@ static uint32_t add(struct op_table *table, struct thread *t, const uint8_t *byt
     return 0;
 }
 
-uint32_t op_table_add(struct op_table *table, struct thread *t, const uint8_t *bytes,
-                      uint32_t byte_count, uint64_t hash)
+uint32_t text_table_add(struct text_table *table, struct thread *t, const uint8_t *bytes,
+                        uint32_t byte_count, uint64_t hash)
 {
     int saved = errno;
     uint64_t signals = block_signals(); /* it counts as written before it is */
@@ -95,9 +95,9 @@ uint32_t op_table_add(struct op_table *table, struct thread *t, const uint8_t *b
     return number;
 }
 
-void op_table_reset(struct op_table *table)
+void text_table_reset(struct text_table *table)
 {
-    struct op_pages *p = atomic_exchange(&table->pages, NULL);
+    struct text_pages *p = atomic_exchange(&table->pages, NULL);
     atomic_store(&table->lock.holder, 0);
     table->count = table->text_bytes = 0;
     if (p)
