@@ -131,6 +131,10 @@ void library_begin(struct library_call *c, const struct library_site *site, uint
         if (is_recorded(t, caller, true)) {
             if (is_counted(site) && has_arguments())
                 communicator_told(t, words[0], caller);
+            if (site->role == API_DOES_LIBRARY_PLAN && has_arguments()) {
+                const struct library_plan *plan = (const struct library_plan *)(uintptr_t)words[0];
+                words[0] = plan->number(plan, t);
+            }
             bool are_known =
                 has_arguments() && (!site->looks || cublas_look(site->code, words, to->real));
             append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);

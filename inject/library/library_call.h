@@ -25,6 +25,12 @@ struct library_site {
     const uint8_t *late; /* 1: the argument is known only when the call has returned */
 };
 
+/* What the first argument of a function of the role LIBRARY_PLAN points to: the record has the
+ * number of a LIBRARY_PLAN record in its place. */
+struct library_plan {
+    uint64_t (*number)(const struct library_plan *plan, struct thread *t); /* 0: not known */
+};
+
 struct library_call {
     struct call call;   /* where it is, as of CUDA's calls */
     struct call *outer; /* of its family; one that this call is no part of */

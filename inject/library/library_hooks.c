@@ -4,6 +4,7 @@
 #include "hook/resolve.h"
 #include "library/communicators.h"
 #include "library/cublas_looks.h"
+#include "library/dnn_plans.h"
 #include "library/library_call.h"
 
 /* What a wrapper returns where nothing that is loaded defines its function. */

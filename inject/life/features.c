@@ -10,6 +10,7 @@
 #include "hook/content.h"
 #include "hook/getproc.h"
 #include "hook/resolve.h"
+#include "library/dnn_plans.h"
 #include "life/finish.h"
 #include "life/forked.h"
 #include "python/python.h"
@@ -61,6 +62,7 @@ const struct feature features[] = {
     {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
      .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.unloaded = tensor_memory_unloaded},
+    {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

@@ -37,6 +37,12 @@ static struct text_pages *prepare(struct text_table *table)
     return p;
 }
 
+static bool has_room(const struct text_table *table, uint32_t byte_count)
+{
+    return table->count + 1 < table->entries_max &&
+           byte_count + 1 <= table->text_max - table->text_bytes;
+}
+
 /* 0: no room. Number 0 is nobody's. */
 static uint32_t find_or_make(struct text_table *table, struct text_pages *p, const uint8_t *bytes,
                              uint32_t byte_count, uint64_t hash)
@@ -46,8 +52,7 @@ static uint32_t find_or_make(struct text_table *table, struct text_pages *p, con
         if (p->entries[number].hash == hash && p->entries[number].byte_count == byte_count &&
             memcmp(p->text + p->entries[number].text_at, bytes, byte_count) == 0)
             return number;
-    if (table->count + 1 >= table->entries_max ||
-        byte_count + 1 > table->text_max - table->text_bytes)
+    if (!has_room(table, byte_count))
         return 0;
     number = ++table->count;
     struct text_entry *e = &p->entries[number];
@@ -93,6 +98,17 @@ uint32_t text_table_add(struct text_table *table, struct thread *t, const uint8_
     restore_signals(signals);
     errno = saved;
     return number;
+}
+
+bool text_table_is_full(struct text_table *table, uint32_t byte_count)
+{
+    uint64_t signals = block_signals();
+    bool locked = lock_take(&table->lock, TABLE_LOCK_NS);
+    bool is_full = locked && !has_room(table, byte_count);
+    if (locked)
+        lock_drop(&table->lock);
+    restore_signals(signals);
+    return is_full;
 }
 
 void text_table_reset(struct text_table *table)

@@ -92,6 +92,9 @@ static inline uint32_t text_table_find(const struct text_table *table, const uin
 uint32_t text_table_add(struct text_table *table, struct thread *t, const uint8_t *bytes,
                         uint32_t byte_count, uint64_t hash);
 
+/* Is there no room for such a text, now and later? False, if that cannot be told. */
+bool text_table_is_full(struct text_table *table, uint32_t byte_count);
+
 /* In the child of a fork: its file has no records of them yet. */
 void text_table_reset(struct text_table *table);
 

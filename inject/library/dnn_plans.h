@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What calls of cuDNN work on: the number of a LIBRARY_PLAN record that says it. An execution plan
+ * is asked once, and is that plan until it is destroyed; the descriptors that an older function is
+ * called with are read at each call. What cuDNN does not tell is not known: number 0.
+ */
+#ifndef GPUPROF_INJECT_DNN_PLANS_H
+#define GPUPROF_INJECT_DNN_PLANS_H
+
+#include <stdint.h>
+
+#include "library/dnn_read.h"
+#include "library/library_call.h"
+
+struct dnn_call {
+    struct library_plan plan;
+    uintptr_t real; /* the function that is called: in the library that can be asked */
+    const void *execution_plan;
+    const char *name; /* of the operation, if it has no execution plan */
+    struct dnn_item items[DNN_ITEMS_MAX];
+};
+
+uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t);
+
+/* The first argument of a row of api_cudnn.def, in its wrapper. */
+#define DNN_PLAN(descriptor)                                                                       \
+    (&(const struct dnn_call){.plan = {dnn_plan_number},                                           \
+                              .real = (uintptr_t)gp_binding->real,                                 \
+                              .execution_plan = (descriptor)})
+#define DNN_OPERATION(its_name, ...)                                                               \
+    (&(const struct dnn_call){.plan = {dnn_plan_number},                                           \
+                              .real = (uintptr_t)gp_binding->real,                                 \
+                              .name = (its_name),                                                  \
+                              .items = {__VA_ARGS__}})
+#define DNN_TENSOR(its_key, its_descriptor)                                                        \
+    {                                                                                              \
+        DNN_IS_TENSOR, its_key, its_descriptor                                                     \
+    }
+#define DNN_FILTER(its_key, its_descriptor)                                                        \
+    {                                                                                              \
+        DNN_IS_FILTER, its_key, its_descriptor                                                     \
+    }
+#define DNN_CONVOLUTION(its_descriptor)                                                            \
+    {                                                                                              \
+        DNN_IS_CONVOLUTION, "", its_descriptor                                                     \
+    }
+
+/* In the child of a fork: its file knows no plan yet. */
+void dnn_reset(void);
+
+#endif
