@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define NAME_BYTES_MAX 128
-#define SLOTS          2048 /* power of two; it stays sparse */
+#define SLOTS          4096 /* power of two; it stays sparse */
 
 _Static_assert(2 * API_FUNCTION_COUNT < SLOTS, "a search ends at an empty slot");
 

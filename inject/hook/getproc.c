@@ -11,7 +11,7 @@
 #include "hook/resolve.h"
 #include "store/meta.h"
 
-#define ADDRESS_SLOTS   2048 /* power of two */
+#define ADDRESS_SLOTS   4096 /* power of two */
 #define PROC_PER_THREAD 2u   /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 
 /* A search ends at an empty slot: without one, never. */
@@ -29,7 +29,7 @@ static _Atomic uint32_t version_asked; /* the largest so far; by whoever asks */
 
 static unsigned slot_of(uintptr_t address)
 {
-    return (unsigned)((address * 0x9E3779B97F4A7C15u) >> 53);
+    return (unsigned)((address * 0x9E3779B97F4A7C15u) >> 52);
 }
 
 static int visit_driver(const struct object *o, void *data)
