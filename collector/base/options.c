@@ -77,8 +77,8 @@ const struct option_info option_infos[] = {
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
-     "show these tables only, by their names in the JSON: functions, findings, open_calls, "
-     "unfinished, failures, calls_by_stack, calls_by_python_line, calls_by_thread, "
+     "show these tables only, by their names in the JSON: functions, findings, collectives, "
+     "open_calls, unfinished, failures, calls_by_stack, calls_by_python_line, calls_by_thread, "
      "source_lines, cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
      "cuda_gpu_graph_sum, cuda_sync_sum, cuda_kern_exec_sum, nvtx_sum, nvtx_gpu_proj_sum, "
      "overhead_sum, gpu_time_util, gpu_memory_peak, host_kernel_sum, host_mem_sum, gpu_time, "

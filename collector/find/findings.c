@@ -231,6 +231,8 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
 /* Without its stack there is nothing in the recording to look at. */
 static const char hang_stackless_next[] = "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
 
+static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
+
 /* The call that hangs is all there is of it. */
 static int add_hang(struct findings *f)
 {
@@ -240,7 +242,9 @@ static int add_hang(struct findings *f)
     if (h->ns <= finding_kinds[FINDING_HANG].floor_ns)
         return 0;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
-                           .next = h->place.stack ? NULL : hang_stackless_next,
+                           .next = h->is_collective ? hang_collective_next
+                                   : h->place.stack ? NULL
+                                                    : hang_stackless_next,
                            .ns = h->ns,
                            .process = h->process,
                            .device = UINT64_MAX,
@@ -498,7 +502,8 @@ static void know_hang(struct findings *f, const struct hang *hang)
                                   .thread = c->thread,
                                   .place = {.stack = c->stack, .function = c->function->index},
                                   .begin_ns = c->begin_ns,
-                                  .ns = c->duration_ns};
+                                  .ns = c->duration_ns,
+                                  .is_collective = hang->collectives.pending_count != 0};
 }
 
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)

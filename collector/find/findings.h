@@ -56,6 +56,7 @@ struct finding_hang {
     struct idle_place place;
     uint64_t begin_ns;
     uint64_t ns;
+    bool is_collective; /* and a collective does not come to its end */
 };
 
 struct findings {

@@ -11,23 +11,34 @@ int hang_init(struct hang *h, struct walk *walk)
     *h = (struct hang){0};
     told_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
     h->open.stacks = &h->stacks;
-    return unfinished_init(&h->unfinished, walk, &h->stacks);
+    int error = collectives_init(&h->collectives, walk, &h->stacks);
+    return error < 0 ? error : unfinished_init(&h->unfinished, walk, &h->stacks);
 }
 
 void hang_release(struct hang *h)
 {
     for (uint32_t i = 0; i < h->open.count; i++)
         free(h->open.calls[i].line);
+    if (h->collectives.walk)
+        collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
     told_stacks_release(&h->stacks);
+}
+
+/* Where the others are is where they wait. */
+static bool is_told(const struct pending_row *row)
+{
+    return row->place &&
+           (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT);
 }
 
 int hang_finish(struct hang *h, const char *symbol_folder)
 {
     struct unfinished *u = &h->unfinished;
-    int error = 0;
-    if (!unfinished_may_be(u)) /* nobody has gathered stacks for it */
-        return 0;
+    struct collectives *all_ranks = &h->collectives;
+    int error = collectives_judge(all_ranks, u);
+    if (error < 0 || !unfinished_may_be(u)) /* nobody has gathered stacks for it */
+        return error;
     const struct stack_table *all = &u->walk->survey.stacks;
     for (uint32_t i = 0; error == 0 && i < h->open.count; i++)
         error = told_stacks_add(&h->stacks, all, h->open.calls[i].process->index,
@@ -35,6 +46,10 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     for (uint32_t i = 0; error == 0 && i < u->row_count; i++)
         error = told_stacks_add(&h->stacks, all, u->rows[i].launch.process->index,
                                 u->rows[i].launch.stack);
+    for (uint32_t i = 0; error == 0 && i < all_ranks->row_count; i++)
+        if (is_told(&all_ranks->rows[i]))
+            error = told_stacks_add(&h->stacks, all, all_ranks->rows[i].process->index,
+                                    all_ranks->rows[i].place->stack);
     if (error == 0)
         error = told_stacks_finish(&h->stacks, symbol_folder);
     for (uint32_t i = 0; error == 0 && i < h->open.count; i++) {
@@ -45,6 +60,12 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     for (uint32_t i = 0; error == 0 && i < u->row_count; i++)
         u->rows[i].node =
             told_stack_node(&h->stacks, u->rows[i].launch.process->index, u->rows[i].launch.stack);
+    for (uint32_t i = 0; error == 0 && i < all_ranks->row_count; i++) {
+        struct pending_row *row = &all_ranks->rows[i];
+        if (is_told(row))
+            row->node = told_stack_node(&h->stacks, row->process->index, row->place->stack);
+        row->line = told_stack_line(&h->stacks, row->node);
+    }
     return error;
 }
 
@@ -67,6 +88,7 @@ void hang_print_summary(const struct hang *h, FILE *out)
 {
     struct hang_told told;
     char text[UNIT_TEXT_BYTES];
+    collectives_print_summary(&h->collectives, out);
     open_calls_print_summary(&h->open, out);
     if (!hang_first(h, &told) || !told.unfinished)
         return;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hang, explained: the call that does not return and from where it was made, and the work of the
- * device that does not end. Of recordings in which nothing hangs there is nothing.
+ * A hang, explained: the call that does not return and from where it was made, the work of the
+ * device that does not end, and the collective that not all ranks have come to. Of recordings in
+ * which nothing hangs there is nothing.
  */
 #ifndef GPUPROF_COLLECTOR_HANG_H
 #define GPUPROF_COLLECTOR_HANG_H
 
+#include "find/collectives.h"
 #include "find/open_calls.h"
 #include "find/unfinished.h"
 
 struct hang {
     struct open_calls open;
     struct unfinished unfinished;
+    struct collectives collectives;
     struct told_stacks stacks;
 };
 
@@ -21,7 +24,7 @@ void hang_release(struct hang *h);
 
 /*
  * Calls are told by hang_take, in the order of time; the rest needs the consumer of `unfinished`,
- * if unfinished_may_be.
+ * if unfinished_may_be, and that of `collectives`.
  */
 static inline void hang_take(struct hang *h, const struct slice *s)
 {

@@ -67,9 +67,14 @@ static bool stream_of(const struct event *e, uint64_t *handle)
 }
 
 /* Default streams belong to the device that the thread has chosen, or to the thread. */
+static struct key key_of(const struct process *p, const struct thread *t, uint64_t handle)
+{
+    return (struct key){p->index, handle, handle <= 2 ? t->index + 1ull : 0};
+}
+
 static struct key stream_key(const struct event *e, uint64_t handle)
 {
-    return (struct key){e->process->index, handle, handle <= 2 ? e->thread->index + 1ull : 0};
+    return key_of(e->process, e->thread, handle);
 }
 
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
@@ -238,8 +243,8 @@ static void count(const struct unfinished *u, struct unfinished_row *row,
     row->count++;
 }
 
-static bool is_waited(const struct unfinished *u, const struct process *p, uint64_t handle,
-                      bool *any)
+static bool is_waited_for(const struct unfinished *u, const struct process *p, uint64_t handle,
+                          bool *any)
 {
     bool is = false;
     *any = false;
@@ -255,7 +260,7 @@ static bool is_waited(const struct unfinished *u, const struct process *p, uint6
 static bool judge(const struct unfinished *u, struct unfinished_row *row)
 {
     const struct process *p = row->launch.process;
-    bool any, waited = is_waited(u, p, row->stream->handle, &any);
+    bool any, waited = is_waited_for(u, p, row->stream->handle, &any);
     bool has_gpu = process_expects_gpu(p) && process_wants_kernels(p);
     uint64_t last_ns = u->walk->last_ns[p->index];
     row->age_ns = last_ns > row->launch.begin_ns ? last_ns - row->launch.begin_ns : 0;
@@ -322,6 +327,15 @@ static int end(void *context)
     u->total = rows;
     u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
     return 0;
+}
+
+uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
+                            const struct thread *t, uint64_t handle, bool *is_waited)
+{
+    bool any;
+    uint64_t known = key_map_get(&u->streams_of, key_of(p, t, handle));
+    *is_waited = is_waited_for(u, p, handle, &any);
+    return known ? u->streams[known - 1].done_ns : 0;
 }
 
 struct consumer unfinished_consumer(struct unfinished *u)

@@ -103,6 +103,17 @@ static inline bool unfinished_may_be(const struct unfinished *u)
 
 struct consumer unfinished_consumer(struct unfinished *u);
 
+/* After the walk: may that process have left anything? */
+static inline bool unfinished_may_of(const struct unfinished *u, const struct process *p)
+{
+    return u->may_hang && u->may_hang[p->index];
+}
+
+/* Up to when all that this thread launched into its stream of that handle has ended: 0 if nothing
+ * says so. *is_waited: a call has waited for the stream for a second. */
+uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
+                            const struct thread *t, uint64_t handle, bool *is_waited);
+
 /* "gemm, or another of the 4", in new memory. */
 char *unfinished_text(const struct unfinished_row *row);
 

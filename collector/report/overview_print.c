@@ -51,7 +51,8 @@ static char *fit(struct screen *s, const char *text, const char *name)
 /* With its label in colour, if there is to be any. */
 static void print_line(struct screen *s, const char *text)
 {
-    static const char *const alarms[] = {"  open", "  unfinished", "  no memory", "  error"};
+    static const char *const alarms[] = {"  collective", "  open", "  unfinished", "  no memory",
+                                         "  error"};
     s->lines++;
     size_t label = strlen(text) < LABEL_WIDTH ? strlen(text) : LABEL_WIDTH;
     const char *colour = COLOUR_STRONG;
@@ -116,7 +117,8 @@ static void print_hang(struct screen *s, const struct report *r)
 {
     char *text = NULL, *rest = NULL;
     size_t length = 0;
-    FILE *out = r->hang.open.total ? open_memstream(&text, &length) : NULL;
+    bool is_any = r->hang.open.total || r->hang.collectives.pending_count;
+    FILE *out = is_any ? open_memstream(&text, &length) : NULL;
     if (!out)
         return;
     hang_print_summary(&r->hang, out);

@@ -272,6 +272,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             consumers[count++] = library_report_consumer(r->libraries, recording_expects_gpu(rec));
         if (r->stacks)
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
+        consumers[count++] =
+            collectives_consumer(&r->hang.collectives, unfinished_may_be(&r->hang.unfinished));
         if (unfinished_may_be(&r->hang.unfinished))
             consumers[count++] = unfinished_consumer(&r->hang.unfinished);
         r->walk.ns_max = wish->walk_ns_max;

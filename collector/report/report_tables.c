@@ -27,6 +27,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
     } lists[] = {
         {&functions_table, 1, r},
         {&findings_table, 1, r->findings},
+        {&collectives_table, 1, &r->hang.collectives},
         {&open_calls_table, 1, &r->hang.open},
         {&unfinished_table, 1, &r->hang.unfinished},
         {&failures_table, 1, &r->failures},

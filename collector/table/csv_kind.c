@@ -71,6 +71,10 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_UNFINISHED] = {"unfinished", "a kernel that hangs, or is the likeliest to on its stream; "
                                       "max_ns is how long ago it was launched, count all launches "
                                       "there that had not finished"},
+    [CSV_COLLECTIVE] = {"collective",
+                        "a rank and a collective that does not come to its end: domain "
+                        "is the rank's state, max_ns how long others have waited, "
+                        "count its number on its communicator"},
     [CSV_ERROR] = {"error", "an error and the function that returned it; count is how often (that "
                             "function's errors have them, too)"},
     [CSV_STEP_DOWN] = {"step_down", "what was given up for --overhead-max, as a text"},

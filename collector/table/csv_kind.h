@@ -56,6 +56,7 @@ enum csv_kind {
     CSV_FINDING,
     CSV_OPEN_CALL,
     CSV_UNFINISHED,
+    CSV_COLLECTIVE,
     CSV_ERROR,
     CSV_STEP_DOWN,
     CSV_MEMORY_PEAK,

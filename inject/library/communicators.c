@@ -166,9 +166,12 @@ void communicator_told(struct thread *t, uint64_t handle, uintptr_t caller)
     uint64_t epoch = epoch_now();
     if (!c || atomic_load_explicit(&c->told, memory_order_relaxed) == epoch)
         return;
-    if (!c->ranks)
+    if (!c->ranks && caller) {
         ask(t, c, handle, caller);
-    if (!c->ranks || atomic_exchange(&c->told, epoch) == epoch)
+        if (!c->ranks)
+            return;
+    }
+    if (c->ranks && atomic_exchange(&c->told, epoch) == epoch)
         return;
     struct record r = {
         RECORD_WITH(COMMUNICATOR, [COMMUNICATOR_HANDLE] = handle, [COMMUNICATOR_ID] = c->id,

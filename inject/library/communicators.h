@@ -40,9 +40,9 @@ void communicator_ends(uint64_t handle);
 uint64_t communicator_next(uint64_t key);
 
 /*
- * A call on it is recorded: appends what it is, unless this recording has that. Asks the library of
- * the code at `caller` for what is not known of it, errno is kept. Between call_enter_own and
- * call_leave.
+ * It is made, or a call on it is recorded: appends what it is, unless this recording has that. Asks
+ * the library of the code at `caller` for what is not known of it (0: asks nobody, and says that it
+ * has 0 ranks), errno is kept. Between call_enter_own and call_leave.
  */
 void communicator_told(struct thread *t, uint64_t handle, uintptr_t caller);
 

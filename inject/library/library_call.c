@@ -160,7 +160,8 @@ void library_end(struct library_call *c, const struct library_site *site, int re
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (c->epoch == epoch_now() && is_recorded(t, 0, false))
         append(t, RECORD_LIBRARY_END, site, result, has_arguments() ? words : NULL);
-    if (site->role == API_DOES_COMM_MAKE && c->epoch == epoch_now() && words[0] && has_arguments())
+    if (makes_communicators(site) && site->role != API_DOES_COMM_MAKE_ALL && words[0] &&
+        c->epoch == epoch_now() && has_arguments())
         communicator_told(t, words[0], 0);
     leave(t, begin);
 }

@@ -3,11 +3,19 @@
 of collectives that not all ranks have come to."""
 
 import collections
+import json
+import os
 import re
+import signal
+import subprocess
 
+import conftest
+import launched
 import pytest
 import stream_reader
 import toolchain
+from made_libraries import Libraries
+from made_ops import MAIN, TYPES
 from stream_reader import COMMUNICATOR, LIBRARY_BEGIN, LIBRARY_END
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="many processes: run natively")
@@ -175,3 +183,204 @@ def test_less_of_calls(library, tmp_path, libraries):
         assert not process.of_type(COMMUNICATOR)
         found = process.of_type(LIBRARY_BEGIN)
         assert not any(r.args for r in found) and len(found) == (13 if libraries == "names" else 0)
+
+
+# ---- what a report says of them ----
+
+
+def report(collector, data, *options):
+    done = subprocess.run([collector, "report", "--keep-live", *options, data], timeout=180,
+                          capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def pending(collector, data):
+    """What the report has of collectives, and its first line; nothing before there are files."""
+    text = report(collector, data, "--format=json")
+    return json.loads(text)["collectives"] if text else []
+
+
+class Job:
+    """nccl_work with a rank that is absent, in a group of processes of its own."""
+
+    def __init__(self, library, tmp_path, **settings):
+        self.data = tmp_path / "data"
+        env = toolchain.environment(self.data, library, **settings_of(tmp_path, 8), **{
+            "GPUPROF_GPU": "on", "GPUPROF_CUPTI": toolchain.SIM / "libcupti.so.12",
+            "GPUPROF_LIVE": tmp_path, "GPUPROF_BACKTRACE": "launch,sync", **settings})
+        self.program = conftest.Program([nccl_work(), "train"], env=env, text=True,
+                                        stdout=subprocess.PIPE, start_new_session=True)
+        for line in self.program.stdout:
+            if line.strip() == "stays":
+                break
+
+    def __enter__(self):
+        return self
+
+    def kill(self):
+        if self.program.poll() is None:
+            os.killpg(self.program.pid, signal.SIGKILL)
+            self.program.wait()
+
+    def __exit__(self, kind, value, trace):
+        self.kill()
+        self.program.stdout.close()
+
+
+def line_of(text):
+    lines = (toolchain.SOURCES / "nccl_work.c").read_text(encoding="ascii").splitlines()
+    [number] = [i for i, line in enumerate(lines, 1) if text in line]
+    return f"nccl_work.c:{number}"
+
+
+@pytest.mark.parametrize("number, stays, gpu", [(4, "away", "on"), (3, "sync", "on"),
+                                                (4, "away", "off")])
+def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, gpu):
+    """Which one, from which line on, what it has not called, and what the others wait for; while
+    they run, and after they were killed."""
+    with Job(library, tmp_path, SIMNCCL_ABSENT=f"5:{number}", STAYS_IN=stays, GPUPROF_GPU=gpu,
+             SIMCUDA_ENDLESS="forever") as job:
+        launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
+        running = pending(collector, job.data)
+        job.kill()
+        killed = pending(collector, job.data)
+        text = report(collector, job.data).splitlines()
+    name, size = ("ncclAllReduce", 4 << 16) if number == 4 else ("ncclAllGather", 2 << 13)
+    for found in (running, killed):
+        late, *others = found
+        assert (late["rank"], late["state"], late["communicator_rank"]) == ("5", "not called", 5)
+        assert [each["rank"] for each in others] == list("0123467")
+        assert {each["state"] for each in others} == \
+            {"kernel not finished" if gpu == "on" else "called, not known whether finished"}
+        assert all((each["function"], each["sequence"], each["bytes"], each["ranks"]) ==
+                   (name, number + 1, size, 8) for each in found)
+        assert all(each["waited_ns"] >= 1_000_000_000 for each in found)
+        if stays == "sync":
+            assert late["last_call"] == "cudaStreamSynchronize" and late["last_call_open"]
+            assert late["line"] == f"stays_away ({line_of('never returns')})"
+        else:
+            assert not late["last_call_open"]
+            assert f"step ({line_of('launch(compute,')})" in late["stack"]
+    assert text[0].startswith(f"  collective rank 5 of 8 has not called {name} {number + 1} (")
+    assert late["line"] in text[0]
+
+
+def test_a_job_that_goes_on(library, collector, tmp_path):
+    """Nothing is said of it, though its processes end at different times."""
+    env = toolchain.environment(tmp_path / "data", library, GPUPROF_GPU="on",
+                                GPUPROF_CUPTI=toolchain.SIM / "libcupti.so.12",
+                                **settings_of(tmp_path, 8))
+    toolchain.run([nccl_work(), "train"], env)
+    assert pending(collector, tmp_path / "data") == []
+    assert "collective" not in report(collector, tmp_path / "data").splitlines()[0]
+
+
+def test_ranks_that_call_different_things(library, collector, tmp_path):
+    """The first time that they do, whether anybody waits or not."""
+    run(library, tmp_path, "mismatch", 4)
+    found = pending(collector, tmp_path / "data")
+    text = report(collector, tmp_path / "data").splitlines()[0]
+    assert [(each["rank"], each["state"], each["function"], each["bytes"]) for each in found] in (
+        [("1", "called something else", "ncclAllGather", 256),
+         *[(rank, "finished", "ncclAllReduce", 256) for rank in "023"]],
+        [*[(rank, "called something else", "ncclAllReduce", 256) for rank in "023"],
+         ("1", "finished", "ncclAllGather", 256)])
+    assert {each["sequence"] for each in found} == {2}
+    assert re.match(r"  collective (rank 1 called ncclAllGather 2 .* others of 4 called "
+                    r"ncclAllReduce 2|rank 0, rank 2, rank 3 called ncclAllReduce 2)", text)
+
+
+SECOND = 1_000_000_000
+COMM, ID = 0x5500, 0x1234
+
+
+class World:
+    """Recordings of ranks that were killed after so many seconds, but for those that ended."""
+
+    def __init__(self, count):
+        self.ranks = [Libraries() for _ in range(count)]
+        for i, rank in enumerate(self.ranks):
+            rank.lines[0] = f"meta env.RANK={i}"
+            rank.lines.append("meta recovered=1")
+            rank.communicator(COMM, ID, i, count)
+
+    def counted(self, i, name, sequence, count=8, **more):
+        with self.ranks[i].library(name, "nccl", comm=COMM, sequence=sequence, count=count, type=7,
+                                   stream=0x7000, **more):
+            self.ranks[i].call("cudaLaunchKernel", [0, 1, 1, 32, 1, 0, 0x7000])
+
+    def found(self, collector, tmp_path, seconds=3):
+        folder = tmp_path / "data"
+        folder.mkdir()
+        maker = conftest.built(conftest.BUILD / "make_raw")
+        for i, rank in enumerate(self.ranks):
+            rank.now = max(each.now for each in self.ranks) if seconds else rank.now
+            rank.now += int(seconds * SECOND)
+            rank.call("cudaFree", [0])
+        for i, rank in enumerate(self.ranks):
+            subprocess.run([maker, folder / f"{i}.gpuprof", str(i)], text=True, check=True,
+                           input="\n".join(rank.lines) + "\n", timeout=60)
+        return [(row["rank"], row["state"], row["function"], row["sequence"])
+                for row in pending(collector, folder)]
+
+
+def test_a_collective_is_young(collector, tmp_path):
+    """Killed in its work: nobody had waited for long."""
+    world = World(2)
+    world.counted(0, "ncclAllReduce", 1)
+    assert world.found(collector, tmp_path, 0.5) == []
+
+
+@pytest.mark.parametrize("how", ["paused", "dropped", "ended", None])
+def test_who_is_blamed(collector, tmp_path, how):
+    """Nobody whose calls may be missing; nobody waits who has ended, or has destroyed it."""
+    world = World(3)
+    for i in (0, 1):
+        world.counted(i, "ncclAllReduce", 1)
+    if how == "paused":
+        world.ranks[2].add(MAIN, TYPES["pause"], [1])
+    elif how == "dropped":
+        world.ranks[2].add(0, TYPES["counter"], [5], "dropped")
+    elif how == "ended":
+        world.ranks[0].lines.remove("meta recovered=1")
+        with world.ranks[1].library("ncclCommAbort", "nccl", comm=COMM):
+            pass
+    assert world.found(collector, tmp_path) == ([] if how else [
+        ("2", "not called", "ncclAllReduce", 1), ("0", "kernel not finished", "ncclAllReduce", 1),
+        ("1", "kernel not finished", "ncclAllReduce", 1)])
+
+
+def test_a_message_that_nobody_receives(collector, tmp_path):
+    """By the two ranks and the direction: the third one has nothing to do with it."""
+    world = World(3)
+    for sequence in (1, 2):
+        world.counted(0, "ncclSend", sequence, peer=2)
+        world.counted(2, "ncclSend", sequence, peer=0)
+        world.counted(0, "ncclRecv", sequence, peer=2)
+    world.counted(2, "ncclRecv", 1, peer=0)
+    assert world.found(collector, tmp_path) == [
+        ("2", "not called", "ncclSend", 2), ("0", "kernel not finished", "ncclSend", 2)]
+
+
+def test_a_communicator_that_is_never_made(collector, tmp_path):
+    """Who has not come is known by the number that the launcher gave it."""
+    world = World(4)
+    for i, rank in enumerate(world.ranks):
+        if i != 1:
+            rank.begin("ncclCommInitRank", "nccl", comm=0, id=0x77, rank=i, ranks=4)
+    assert world.found(collector, tmp_path) == [
+        ("1", "not called", "ncclCommInitRank", 1), *[(str(i), "called", "ncclCommInitRank", 1)
+                                                      for i in (0, 2, 3)]]
+
+
+def test_the_first_that_is_missing_is_told(collector, tmp_path):
+    """Of a hundred that the others have called ahead; of each communicator one."""
+    world = World(2)
+    for rank in world.ranks:
+        rank.communicator(COMM + 1, ID + 1, world.ranks.index(rank), 2)
+    for sequence in range(1, 101):
+        world.counted(0, "ncclAllReduce" if sequence % 2 else "ncclAllGather", sequence)
+        if sequence < 42:
+            world.counted(1, "ncclAllReduce" if sequence % 2 else "ncclAllGather", sequence)
+    assert world.found(collector, tmp_path) == [
+        ("1", "not called", "ncclAllGather", 42), ("0", "kernel not finished", "ncclAllGather", 42)]

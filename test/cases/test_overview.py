@@ -15,7 +15,7 @@ CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
 VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
-          "held back")
+          "collective", "held back")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 

@@ -16,7 +16,7 @@
 #include "../../programs/kernels.h"
 #include <nccl.h>
 
-#define KERNELS(X) X(compute, "_Z7computePf")
+#define KERNELS(X) X(compute, "_Z7computePf") X(forever, "_Z7foreverPf")
 KERNELS_DEFINE(KERNELS)
 
 enum { FLOATS = 1 << 16, STEPS = 5 };
@@ -73,11 +73,17 @@ static ncclComm_t world_comm(void)
     return comm;
 }
 
-/* Where a rank that is to be absent stays: no call of NCCL's, none of CUDA's. */
+/* Where a rank that is to be absent stays: in no call of NCCL's, and in none of CUDA's but for
+ * STAYS_IN=sync. */
 static __attribute__((noinline)) void stays_away(void)
 {
+    const char *where = getenv("STAYS_IN");
     puts("stays");
     fflush(stdout);
+    if (where && strcmp(where, "sync") == 0) {
+        launch(forever, 1, 32, 0, stream);
+        cudaStreamSynchronize(stream); /* never returns */
+    }
     for (;;)
         pause();
 }
@@ -95,7 +101,7 @@ static __attribute__((noinline)) void step(ncclComm_t comm, uint64_t *number)
 {
     launch(compute, 4, 128, 0, stream);
     if (is_absent(*number))
-        stays_away();
+        stays_away(); /* instead of the collective */
     MUST(ncclAllReduce(memory, memory, FLOATS, ncclFloat32, ncclSum, comm, stream));
     ++*number;
     if (is_absent(*number))

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/collectives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define NONE          UINT32_MAX
+#define NO_ROOT       INT64_MIN
+#define CALLS_AT_ONCE 8u
+
+int collectives_init(struct collectives *c, struct walk *walk, const struct told_stacks *stacks)
+{
+    *c = (struct collectives){.walk = walk, .stacks = stacks};
+    c->places = calloc(walk->rec->count + 1u, sizeof *c->places);
+    c->threads = calloc(walk->rec->thread_count + 1u, sizeof *c->threads);
+    return c->places && c->threads ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void collectives_release(struct collectives *c)
+{
+    for (uint32_t i = 0; i < c->part_count; i++)
+        free(c->parts[i].calls);
+    for (uint32_t i = 0; i < c->channel_count; i++)
+        free(c->channels[i].firsts);
+    for (uint32_t i = 0; c->threads && i < c->walk->rec->thread_count; i++)
+        free(c->threads[i].queued);
+    for (uint32_t i = 0; i < c->row_count; i++)
+        free(c->rows[i].line);
+    key_map_release(&c->ids);
+    key_map_release(&c->handles);
+    key_map_release(&c->rank_of);
+    key_map_release(&c->channel_of);
+    key_map_release(&c->part_of);
+    free(c->communicators);
+    free(c->ranks);
+    free(c->channels);
+    free(c->parts);
+    free(c->places);
+    free(c->threads);
+    free(c->rows);
+}
+
+/* ---- who there is ---------------------------------------------------------------------------- */
+
+/*
+ * The place of what `map` knows by `key`, or of a new one behind the `count` items of `list`. NONE:
+ * there is no room, or no memory, which is in *error.
+ */
+static uint32_t place_of(struct key_map *map, struct key key, void **list, uint32_t *count,
+                         uint32_t *capacity, size_t bytes, uint32_t count_max, int *error)
+{
+    uint64_t known = key_map_get(map, key);
+    if (known || *count >= count_max)
+        return known ? (uint32_t)known - 1 : NONE;
+    void *grown = array_room(*list, *count, capacity, bytes, 16);
+    if (grown)
+        *list = grown;
+    *error = grown ? key_map_set(map, key, *count + 1u) : GPUPROF_NO_MEMORY;
+    if (*error < 0) {
+        *error = *error == GPUPROF_LIMIT ? 0 : *error;
+        return NONE;
+    }
+    memset((char *)*list + *count * bytes, 0, bytes);
+    return (*count)++;
+}
+
+#define PLACE_OF(c, map, key, list, count, capacity, most, error)                                  \
+    place_of(&(c)->map, key, (void **)&(c)->list, &(c)->count, &(c)->capacity, sizeof *(c)->list,  \
+             most, error)
+
+/* The rank of a process in the communicator of that id, which has so many (0: not known). */
+static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_t id, uint64_t rank,
+                         uint64_t ranks, int *error)
+{
+    uint32_t at = PLACE_OF(c, ids, ((struct key){id, 0, 0}), communicators, communicator_count,
+                           communicator_capacity, COMMUNICATORS_FOUND_MAX, error);
+    if (at == NONE || rank > UINT32_MAX)
+        return NONE;
+    struct found_communicator *of = &c->communicators[at];
+    of->id = id;
+    if (ranks < UINT32_MAX && ranks > of->ranks)
+        of->ranks = (uint32_t)ranks;
+    uint32_t before = c->rank_count;
+    struct key key = {at, rank, p->index}, later = {at, RANK_LATER, p->index};
+    uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->rank_of, later);
+    if (known) { /* it is known by now which one it is */
+        key_map_remove(&c->rank_of, later);
+        c->ranks[known - 1].rank = (uint32_t)rank;
+        *error = key_map_set(&c->rank_of, key, known);
+        return *error < 0 ? NONE : (uint32_t)known - 1;
+    }
+    uint32_t place = PLACE_OF(c, rank_of, key, ranks, rank_count, rank_capacity, PARTS_MAX, error);
+    if (place == before && place != NONE) {
+        c->ranks[place] =
+            (struct communicator_rank){.process = p, .communicator = at, .rank = (uint32_t)rank};
+        *(of->last ? &c->ranks[of->last - 1].next : &of->first) = place + 1;
+        of->last = place + 1;
+        of->rank_count++;
+    }
+    return place;
+}
+
+static int take_communicator(struct collectives *c, const struct event *e)
+{
+    int error = 0;
+    const struct record *r = e->record;
+    uint32_t place =
+        add_rank(c, e->process, record_arg(r, COMMUNICATOR_ID), record_arg(r, COMMUNICATOR_RANK),
+                 record_arg(r, COMMUNICATOR_RANKS), &error);
+    if (error < 0 || place == NONE)
+        return error;
+    c->ranks[place].is_ended = false;
+    error = key_map_set(&c->handles,
+                        (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0},
+                        place + 1u);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* ---- what they call -------------------------------------------------------------------------- */
+
+/* The place of an argument, by its label; NONE: the function has none such. */
+static uint32_t find_arg(const struct function *f, const char *label)
+{
+    for (uint32_t i = 0; i < f->arg_count; i++)
+        if (strcmp(f->args[i].label, label) == 0)
+            return i;
+    return NONE;
+}
+
+static uint64_t arg(const struct event *e, const char *label, uint64_t otherwise)
+{
+    uint32_t i = find_arg(e->function, label);
+    return i < e->record->arg_count ? e->record->args[i] : otherwise;
+}
+
+/* May a ring of so many grow, whose place for the next is taken? It gets so many, 0: it may not. */
+static uint32_t grown(const struct collectives *c, uint32_t capacity, bool is_taken)
+{
+    uint32_t wanted = capacity ? 2 * capacity : CALLS_AT_ONCE;
+    bool is_wanted = !capacity || (is_taken && wanted <= CALLS_EACH_MAX);
+    return is_wanted && c->call_count + wanted <= CALLS_KEPT_MAX ? wanted : 0;
+}
+
+/* Where the call of that number goes, in place of an old one if need be; NULL: there is no room. */
+static struct collective_call *room_for(struct collectives *c, struct channel_part *part,
+                                        uint64_t sequence)
+{
+    uint32_t capacity =
+        grown(c, part->capacity, part->capacity && part->calls[sequence % part->capacity].sequence);
+    struct collective_call *calls = capacity ? calloc(capacity, sizeof *calls) : NULL;
+    if (calls) {
+        for (uint32_t i = 0; i < part->capacity; i++)
+            if (part->calls[i].sequence)
+                calls[part->calls[i].sequence % capacity] = part->calls[i];
+        free(part->calls);
+        c->call_count += capacity - part->capacity;
+        part->calls = calls;
+        part->capacity = capacity;
+    }
+    return part->capacity ? &part->calls[sequence % part->capacity] : NULL;
+}
+
+/* Likewise who has called it first. */
+static struct first_call *first_of(struct collectives *c, struct channel *of, uint64_t sequence)
+{
+    const struct first_call *has = of->capacity ? &of->firsts[sequence % of->capacity] : NULL;
+    uint32_t capacity = grown(c, of->capacity, has && has->sequence && has->sequence != sequence);
+    struct first_call *firsts = capacity ? calloc(capacity, sizeof *firsts) : NULL;
+    if (firsts) {
+        for (uint32_t i = 0; i < of->capacity; i++)
+            if (of->firsts[i].sequence)
+                firsts[of->firsts[i].sequence % capacity] = of->firsts[i];
+        free(of->firsts);
+        c->call_count += capacity - of->capacity;
+        of->firsts = firsts;
+        of->capacity = capacity;
+    }
+    return of->capacity ? &of->firsts[sequence % of->capacity] : NULL;
+}
+
+const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
+                                            uint32_t rank)
+{
+    uint64_t known = key_map_get(&c->part_of, (struct key){channel, rank, 0});
+    return known ? &c->parts[known - 1] : NULL;
+}
+
+const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence)
+{
+    const struct collective_call *call =
+        part && part->capacity ? &part->calls[sequence % part->capacity] : NULL;
+    return call && call->sequence == sequence ? call : NULL;
+}
+
+/* ncclBcast is ncclBroadcast in place; of messages one side sends and the other receives. */
+static bool is_same_function(const struct collective_call *a, const struct collective_call *b)
+{
+    static const char *const broadcasts[] = {"ncclBcast", "ncclBroadcast"};
+    unsigned both = 0;
+    for (unsigned i = 0; i < 2; i++)
+        both += strcmp(a->function->name, broadcasts[i]) == 0 ||
+                strcmp(b->function->name, broadcasts[i]) == 0;
+    return a->function == b->function || both == 2 || a->function->does != b->function->does;
+}
+
+bool collectives_agree(const struct collective_call *a, const struct collective_call *b)
+{
+    /* An operation of the program's own has a number that is each rank's own. */
+    bool same_op = a->op == b->op || (a->op > 4 && b->op > 4);
+    return is_same_function(a, b) && a->count == b->count && a->type == b->type && same_op &&
+           a->root == b->root;
+}
+
+/* Against that of the rank which has called it first, as everybody's is. */
+static void compare(struct collectives *c, struct channel *channel, uint32_t part)
+{
+    const struct channel_part *own = &c->parts[part];
+    const struct collective_call *call = collectives_call(own, own->called), *other;
+    struct first_call *first = call ? first_of(c, channel, own->called) : NULL;
+    if (!first || first->sequence > own->called) /* so late that the first one is forgotten */
+        return;
+    if (first->sequence < own->called) {
+        *first = (struct first_call){own->called, part};
+        return;
+    }
+    other = collectives_call(&c->parts[first->part], own->called);
+    if (other && !channel->mismatch && !collectives_agree(call, other)) {
+        channel->mismatch = own->called;
+        channel->mismatch_parts[0] = first->part;
+        channel->mismatch_parts[1] = part;
+    }
+}
+
+/* NONE: no room. */
+static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
+                         uint32_t from, uint32_t to, int *error)
+{
+    uint32_t of = c->ranks[rank].communicator, before = c->channel_count;
+    uint32_t place = PLACE_OF(
+        c, channel_of,
+        ((struct key){of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0}),
+        channels, channel_count, channel_capacity, CHANNELS_MAX, error);
+    if (place == NONE)
+        return NONE;
+    struct channel *channel = &c->channels[place];
+    if (place == before) /* which is NONE of none */
+        *channel = (struct channel){.communicator = of, .kind = kind, .from = from, .to = to};
+    before = c->part_count;
+    uint32_t part = PLACE_OF(c, part_of, ((struct key){place, rank, 0}), parts, part_count,
+                             part_capacity, PARTS_MAX, error);
+    if (part == before && part != NONE) {
+        c->parts[part] = (struct channel_part){.channel = place, .rank = rank};
+        *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part + 1;
+        channel->last = part + 1;
+    }
+    return part;
+}
+
+static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
+{
+    if (!t->queued && !(t->queued = calloc(QUEUED_MAX, sizeof *t->queued)))
+        return GPUPROF_NO_MEMORY;
+    if (!t->depth)
+        t->count = 0; /* what was left by longjmp */
+    if (t->count < QUEUED_MAX)
+        t->queued[t->count++] = (struct queued_call){part, sequence};
+    return 0;
+}
+
+static int add_call(struct collectives *c, const struct event *e, uint32_t part, uint64_t sequence)
+{
+    struct channel_part *own = &c->parts[part];
+    if (sequence <= own->called) /* a handle that means another one by now */
+        return 0;
+    own->called = sequence;
+    struct collective_call *call = room_for(c, own, sequence);
+    if (!call)
+        return 0;
+    *call = (struct collective_call){.sequence = sequence,
+                                     .function = e->function,
+                                     .thread = e->thread,
+                                     .begin_ns = e->begin_ns,
+                                     .stream = arg(e, "stream", 0),
+                                     .count = arg(e, "count", 0),
+                                     .root = (int64_t)arg(e, "root", (uint64_t)NO_ROOT),
+                                     .type = (uint8_t)arg(e, "type", UINT8_MAX),
+                                     .op = (uint8_t)arg(e, "op", UINT8_MAX)};
+    if (c->channels[own->channel].kind != COLLECTIVE_MAKING)
+        compare(c, &c->channels[own->channel], part);
+    return queue(&c->threads[e->thread->index], part, sequence);
+}
+
+static int take_counted(struct collectives *c, const struct event *e)
+{
+    uint64_t handle = arg(e, "comm", 0), sequence = arg(e, "sequence", 0), peer = arg(e, "peer", 0);
+    uint64_t rank = key_map_get(&c->handles, (struct key){e->process->index, handle, 0});
+    int error = 0;
+    if (!rank || !sequence || peer >= UINT32_MAX)
+        return 0;
+    uint32_t own = c->ranks[rank - 1].rank;
+    bool is_all = e->function->does == API_DOES_COLLECTIVE;
+    bool is_sent = e->function->does == API_DOES_P2P;
+    uint32_t part =
+        add_part(c, (uint32_t)rank - 1, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
+                 is_sent ? own : (uint32_t)peer, is_sent ? (uint32_t)peer : own, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, sequence);
+}
+
+static int take_making(struct collectives *c, const struct event *e)
+{
+    int error = 0;
+    uint64_t id = arg(e, "id", 0);
+    uint32_t rank =
+        id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
+           : NONE;
+    uint32_t part = rank == NONE ? NONE : add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
+}
+
+/* Is it a call of a library that talks to other ranks? */
+static bool is_talk(const struct function *f)
+{
+    switch (f->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE:
+    case API_DOES_GROUP_BEGIN:
+    case API_DOES_GROUP_END:
+    case API_DOES_COMM_MAKE:
+    case API_DOES_COMM_MAKE_ALL:
+    case API_DOES_COMM_SPLIT:
+    case API_DOES_COMM_END: return true;
+    default: return false;
+    }
+}
+
+static int take_begin(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    t->process = e->process;
+    t->thread = e->thread;
+    t->open = e->function;
+    t->begin_ns = e->begin_ns;
+    t->stack = e->record->stack_id;
+    switch (e->function->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE: return take_counted(c, e);
+    case API_DOES_COMM_MAKE: return take_making(c, e);
+    case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
+    case API_DOES_COMM_END: {
+        struct key key = {e->process->index, arg(e, "comm", 0), 0};
+        uint64_t rank = key_map_get(&c->handles, key);
+        if (rank)
+            c->ranks[rank - 1].is_ended = true;
+        key_map_remove(&c->handles, key);
+        break;
+    }
+    default: break;
+    }
+    return 0;
+}
+
+static void take_end(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    t->open = NULL;
+    if (e->function->does == API_DOES_GROUP_END && t->depth)
+        t->depth--;
+    bool is_done = !t->depth && e->function->does != API_DOES_GROUP_BEGIN;
+    for (uint32_t i = 0; is_done && i < t->count; i++) {
+        struct channel_part *part = &c->parts[t->queued[i].part];
+        struct collective_call *call =
+            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        if (call)
+            call->is_over = true;
+    }
+    t->count = is_done ? 0 : t->count;
+}
+
+/* A kernel that is launched in a call of NCCL's is of those that it does, on its stream. */
+static void take_launch(struct collectives *c, const struct event *e)
+{
+    struct thread_calls *t = &c->threads[e->thread->index];
+    uint64_t stream = 0;
+    bool has_stream = false;
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_STREAM) {
+            stream = e->record->args[i];
+            has_stream = true;
+        }
+    for (uint32_t i = 0; t->open && has_stream && i < t->count; i++) {
+        struct channel_part *part = &c->parts[t->queued[i].part];
+        struct collective_call *call =
+            (struct collective_call *)collectives_call(part, t->queued[i].sequence);
+        if (call && call->stream == stream && call->launch_ns < e->begin_ns)
+            call->launch_ns = e->begin_ns;
+    }
+}
+
+static void take_place(struct collectives *c, const struct event *e)
+{
+    struct process_place *p = &c->places[e->process->index];
+    const struct record *r = e->record;
+    bool is_open = r->type == RECORD_CALL && r->flags & RECORD_OPEN;
+    if (p->is_open && !is_open) /* it hangs, whatever other threads do */
+        return;
+    if (is_open && p->is_open && p->begin_ns <= e->begin_ns)
+        return; /* the one that is open longest */
+    if (is_open || r->stack_id) {
+        p->stack = r->stack_id;
+        p->stack_ns = e->begin_ns;
+    }
+    p->is_open = is_open;
+    p->thread = e->thread;
+    p->function = e->function;
+    p->begin_ns = e->begin_ns;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct collectives *c = context;
+    const struct event *e = &s->event;
+    switch (e->record->type) {
+    case RECORD_CALL:
+        take_place(c, e);
+        if (e->function->does == API_DOES_LAUNCH && !(e->record->flags & RECORD_CAPTURED))
+            take_launch(c, e);
+        return 0;
+    case RECORD_COMMUNICATOR: return take_communicator(c, e);
+    case RECORD_PAUSE:
+        c->places[e->process->index].is_paused = record_arg(e->record, PAUSE_PAUSED) != 0;
+        return 0;
+    case RECORD_LIBRARY_BEGIN: take_place(c, e); return is_talk(e->function) ? take_begin(c, e) : 0;
+    case RECORD_LIBRARY_END:
+        if (is_talk(e->function))
+            take_end(c, e);
+        return 0;
+    default: return 0;
+    }
+}
+
+struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
+{
+    return (struct consumer){.context = c,
+                             .needs = needs_stacks ? WALK_STACKS : 0,
+                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .take = take};
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which collectives are told, and what each rank's part in them is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "find/collectives.h"
+
+#define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* of the making of a communicator */
+
+struct judging {
+    struct collectives *c;
+    const struct unfinished *u;
+};
+
+/* What is missing of it may be anything. */
+static bool is_unsure(const struct judging *j, const struct process *p)
+{
+    const struct losses *l = &j->c->walk->losses[p->index];
+    return j->c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
+           l->counters[COUNTER_DROPPED];
+}
+
+/* For how long it has waited, up to where the process is known; 0: it does not any more. */
+static uint64_t waited_ns(const struct judging *j, const struct communicator_rank *rank,
+                          const struct collective_call *call)
+{
+    uint64_t last_ns = j->c->walk->last_ns[rank->process->index];
+    if (!call || rank->is_ended || !unfinished_may_of(j->u, rank->process))
+        return 0;
+    return last_ns > call->begin_ns ? last_ns - call->begin_ns : 0;
+}
+
+static enum collective_state state_of(const struct judging *j, const struct process *p,
+                                      const struct collective_call *call, bool is_making)
+{
+    bool is_waited;
+    if (!unfinished_may_of(j->u, p)) /* it ended by itself */
+        return COLLECTIVE_FINISHED;
+    if (is_making || !call->launch_ns)
+        return !call->is_over ? COLLECTIVE_CALLED
+               : is_making    ? COLLECTIVE_FINISHED
+                              : COLLECTIVE_NOT_KNOWN;
+    if (!process_expects_gpu(p) || !process_wants_kernels(p))
+        return COLLECTIVE_NOT_KNOWN;
+    return unfinished_done_ns(j->u, p, call->thread, call->stream, &is_waited) >= call->launch_ns
+               ? COLLECTIVE_FINISHED
+               : COLLECTIVE_NOT_FINISHED;
+}
+
+/* Is that rank one of those that the channel is about? */
+static bool takes_part(const struct channel *of, const struct communicator_rank *rank)
+{
+    return of->kind != COLLECTIVE_MESSAGE || rank->rank == of->from || rank->rank == of->to;
+}
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+/* The first number that somebody has called and somebody else has not; 0: there is none. */
+static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
+{
+    const struct channel *of = &j->c->channels[channel];
+    uint64_t lowest = UINT64_MAX, newest = 0;
+    for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &j->c->ranks[i - 1];
+        const struct channel_part *part = collectives_part(j->c, channel, i - 1);
+        uint64_t called = part ? part->called : 0;
+        if (!takes_part(of, rank))
+            continue;
+        newest = called > newest ? called : newest;
+        if (!is_unsure(j, rank->process) && called < lowest)
+            lowest = called;
+    }
+    return lowest < newest ? lowest + 1 : 0;
+}
+
+/* The first number whose kernel somebody waits for; 0: there is none. */
+static uint64_t find_unfinished(const struct judging *j, uint32_t channel, uint64_t *longest_ns)
+{
+    uint64_t found = 0;
+    for (uint32_t i = j->c->channels[channel].first; i; i = j->c->parts[i - 1].next) {
+        const struct channel_part *part = &j->c->parts[i - 1];
+        const struct communicator_rank *rank = &j->c->ranks[part->rank];
+        for (uint32_t k = 0; k < part->capacity; k++) {
+            const struct collective_call *call = &part->calls[k];
+            bool is_waited = false;
+            if (!call->sequence || waited_ns(j, rank, call) < SURVEY_HANG_NS ||
+                state_of(j, rank->process, call, false) != COLLECTIVE_NOT_FINISHED)
+                continue;
+            unfinished_done_ns(j->u, rank->process, call->thread, call->stream, &is_waited);
+            if (is_waited && (!found || call->sequence < found)) {
+                found = call->sequence;
+                *longest_ns = waited_ns(j, rank, call);
+            }
+        }
+    }
+    return found;
+}
+
+/* The longest wait for that number, and how somebody has called it. */
+static void measure(const struct judging *j, struct pending_collective *p)
+{
+    for (uint32_t i = j->c->channels[p->channel].first; i; i = j->c->parts[i - 1].next) {
+        const struct channel_part *part = &j->c->parts[i - 1];
+        const struct collective_call *call = collectives_call(part, p->sequence);
+        uint64_t ns = waited_ns(j, &j->c->ranks[part->rank], call);
+        p->waited_ns = ns > p->waited_ns ? ns : p->waited_ns;
+        if (call && (!p->call.function || call->begin_ns < p->call.begin_ns))
+            p->call = *call;
+    }
+}
+
+/* Somebody is in it, and not everybody has come. */
+static bool is_made_by_some(const struct judging *j, struct pending_collective *p)
+{
+    const struct channel *of = &j->c->channels[p->channel];
+    uint32_t count = 0;
+    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
+        const struct channel_part *part = &j->c->parts[i - 1];
+        const struct collective_call *call = collectives_call(part, 1);
+        uint64_t ns = call && !call->is_over ? waited_ns(j, &j->c->ranks[part->rank], call) : 0;
+        p->waited_ns = ns > p->waited_ns ? ns : p->waited_ns;
+        p->call = call ? *call : p->call;
+        count++;
+    }
+    p->sequence = 1;
+    return count < j->c->communicators[of->communicator].ranks && p->waited_ns >= SURVEY_HANG_NS;
+}
+
+static bool judge(const struct judging *j, uint32_t channel, struct pending_collective *p)
+{
+    const struct channel *of = &j->c->channels[channel];
+    *p = (struct pending_collective){.channel = channel};
+    if (of->kind == COLLECTIVE_MAKING)
+        return is_made_by_some(j, p);
+    if (of->mismatch) {
+        p->is_mismatch = true;
+        p->sequence = of->mismatch;
+        measure(j, p);
+        return true;
+    }
+    p->sequence = find_uncalled(j, channel);
+    if (p->sequence) {
+        measure(j, p);
+        return p->waited_ns >= SURVEY_HANG_NS;
+    }
+    p->sequence = find_unfinished(j, channel, &p->waited_ns);
+    if (p->sequence)
+        measure(j, p);
+    return p->sequence != 0;
+}
+
+/* What differs first, then what was waited for longest. */
+static bool is_before(const struct pending_collective *a, const struct pending_collective *b)
+{
+    return a->is_mismatch != b->is_mismatch ? a->is_mismatch : a->waited_ns > b->waited_ns;
+}
+
+static void keep(struct collectives *c, const struct pending_collective *p)
+{
+    uint32_t place = c->pending_count;
+    c->pending_total++;
+    while (place > 0 && is_before(p, &c->pending[place - 1]))
+        place--;
+    if (place == PENDING_MAX)
+        return;
+    c->pending_count += c->pending_count < PENDING_MAX;
+    memmove(&c->pending[place + 1], &c->pending[place],
+            (c->pending_count - place - 1) * sizeof *c->pending);
+    c->pending[place] = *p;
+}
+
+/* ---- whose ----------------------------------------------------------------------------------- */
+
+static void add_row(struct collectives *c, struct pending_collective *p, uint32_t rank,
+                    const struct process *process, enum collective_state state,
+                    const struct collective_call *call)
+{
+    const struct process_place *place = process ? &c->places[process->index] : NULL;
+    if (c->row_count == PENDING_ROWS_MAX)
+        return;
+    c->rows[c->row_count++] =
+        (struct pending_row){.pending = (uint32_t)(p - c->pending),
+                             .rank = rank,
+                             .process = process,
+                             .state = state,
+                             .call = call ? *call : (struct collective_call){0},
+                             .place = place && place->thread ? place : NULL};
+    p->row_count++;
+}
+
+static bool is_late(enum collective_state state)
+{
+    return state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT;
+}
+
+/* Of a rank whose process says so. */
+static enum collective_state judge_rank(const struct judging *j, const struct pending_collective *p,
+                                        uint32_t rank, const struct collective_call **call)
+{
+    const struct channel_part *part = collectives_part(j->c, p->channel, rank);
+    const struct process *process = j->c->ranks[rank].process;
+    *call = collectives_call(part, p->sequence);
+    if (!part || part->called < p->sequence)
+        return is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED : COLLECTIVE_NOT_CALLED;
+    if (!*call)
+        return COLLECTIVE_NOT_KNOWN;
+    if (p->is_mismatch && !collectives_agree(*call, &p->call))
+        return COLLECTIVE_DIFFERENT;
+    return state_of(j, process, *call, false);
+}
+
+static void add_ranks(const struct judging *j, struct pending_collective *p, bool late)
+{
+    const struct channel *of = &j->c->channels[p->channel];
+    for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &j->c->ranks[i - 1];
+        const struct collective_call *call;
+        if (!takes_part(of, rank))
+            continue;
+        enum collective_state state = judge_rank(j, p, i - 1, &call);
+        if (is_late(state) == late)
+            add_row(j->c, p, rank->rank, rank->process, state, call);
+    }
+}
+
+/* The process that the launcher of the job has given this number. */
+static const struct process *process_of_rank(const struct recording *rec, uint32_t rank)
+{
+    const struct process *found = NULL;
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->processes[i]->rank == rank) {
+            if (found)
+                return NULL;
+            found = rec->processes[i];
+        }
+    return found;
+}
+
+/* Of a communicator that is being made: who has not come is known by its number alone. */
+static int add_makers(const struct judging *j, struct pending_collective *p, bool late)
+{
+    const struct channel *of = &j->c->channels[p->channel];
+    uint32_t ranks = j->c->communicators[of->communicator].ranks;
+    uint32_t most = ranks < ABSENT_RANKS_MAX ? ranks : ABSENT_RANKS_MAX;
+    bool *has = calloc(most + 1u, sizeof *has);
+    if (!has)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
+        const struct channel_part *part = &j->c->parts[i - 1];
+        const struct communicator_rank *rank = &j->c->ranks[part->rank];
+        const struct collective_call *call = collectives_call(part, 1);
+        if (rank->rank < most)
+            has[rank->rank] = true;
+        if (!late && call)
+            add_row(j->c, p, rank->rank, rank->process, state_of(j, rank->process, call, true),
+                    call);
+    }
+    for (uint32_t i = 0; late && i < most; i++)
+        if (!has[i])
+            add_row(j->c, p, i, process_of_rank(j->c->walk->rec, i), COLLECTIVE_NOT_CALLED, NULL);
+    free(has);
+    return 0;
+}
+
+/* A call of a library that has not come back says more than what it calls inside. */
+static void open_places(struct collectives *c)
+{
+    for (uint32_t i = 0; i < c->walk->rec->thread_count; i++) {
+        const struct thread_calls *t = &c->threads[i];
+        struct process_place *p = t->open ? &c->places[t->process->index] : NULL;
+        if (!p || (p->is_open && p->begin_ns < t->begin_ns))
+            continue;
+        p->thread = t->thread;
+        p->function = t->open;
+        p->begin_ns = t->begin_ns;
+        p->stack = t->stack ? t->stack : p->stack;
+        p->is_open = true;
+    }
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct pending_row *a = left, *b = right;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+int collectives_judge(struct collectives *c, const struct unfinished *u)
+{
+    const struct judging j = {c, u};
+    int error = 0;
+    for (uint32_t i = 0; i < c->channel_count; i++) {
+        struct pending_collective p;
+        if (judge(&j, i, &p))
+            keep(c, &p);
+    }
+    for (uint32_t i = 0; i < c->walk->rec->count; i++)
+        c->last_ns = c->walk->last_ns[i] > c->last_ns ? c->walk->last_ns[i] : c->last_ns;
+    if (!c->pending_count)
+        return 0;
+    if (!(c->rows = calloc(PENDING_ROWS_MAX, sizeof *c->rows)))
+        return GPUPROF_NO_MEMORY;
+    open_places(c);
+    for (uint32_t i = 0; error == 0 && i < c->pending_count; i++) {
+        struct pending_collective *p = &c->pending[i];
+        p->first_row = c->row_count;
+        for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
+            if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
+                error = add_makers(&j, p, late);
+            else
+                add_ranks(&j, p, late);
+            uint32_t before = late ? 0 : p->late_count;
+            if (p->row_count > before)
+                qsort(&c->rows[p->first_row + before], p->row_count - before, sizeof *c->rows,
+                      compare_rows);
+            p->late_count = late ? p->row_count : before;
+        }
+    }
+    return error;
+}

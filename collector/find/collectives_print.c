@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of collectives that do not come to their end, and the first of them in a line. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "find/collectives.h"
+#include "read/process_title.h"
+
+#define RANKS_NAMED 4 /* in a line */
+
+static const char *const states[] = {
+    [COLLECTIVE_NOT_CALLED] = "not called",
+    [COLLECTIVE_CALLED] = "called",
+    [COLLECTIVE_NOT_FINISHED] = "kernel not finished",
+    [COLLECTIVE_FINISHED] = "finished",
+    [COLLECTIVE_NOT_KNOWN] = "called, not known whether finished",
+    [COLLECTIVE_NOT_RECORDED] = "not recorded",
+    [COLLECTIVE_DIFFERENT] = "called something else",
+};
+
+/* By the numbers of ncclDataType_t. */
+static uint64_t bytes_of(const struct collective_call *call)
+{
+    static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    uint64_t bytes = 0;
+    if (call->type >= sizeof sizes ||
+        __builtin_mul_overflow(call->count, sizes[call->type], &bytes))
+        return 0;
+    return bytes;
+}
+
+/* "rank 5", as the job counts, or as the communicator does. */
+static void print_rank(const struct pending_row *row, FILE *out)
+{
+    const char *own = row->process ? process_rank(row->process) : NULL;
+    if (own)
+        fprintf(out, "rank %.16s", own);
+    else if (row->rank != RANK_LATER)
+        fprintf(out, "rank %u", row->rank);
+    else
+        fprintf(out, "process %u", row->process->header.pid);
+}
+
+/* "ncclAllReduce 37 (64.0 KiB)" */
+static void print_call(const struct pending_collective *p, const struct collective_call *call,
+                       bool is_making, FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    fputs(call->function ? call->function->name : "collective", out);
+    if (!is_making)
+        fprintf(out, " %" PRIu64, p->sequence);
+    if (call->function && bytes_of(call))
+        fprintf(out, " (%s)", bytes_text(text, bytes_of(call)));
+}
+
+static const struct found_communicator *communicator_of(const struct collectives *c,
+                                                        const struct pending_collective *p)
+{
+    return &c->communicators[c->channels[p->channel].communicator];
+}
+
+/* "ranks 5, 7 and 3 more": the first `count` rows. */
+static void print_ranks(const struct collectives *c, const struct pending_collective *p,
+                        uint32_t count, FILE *out)
+{
+    for (uint32_t i = 0; i < count && i < RANKS_NAMED; i++) {
+        fputs(i ? ", " : "", out);
+        print_rank(&c->rows[p->first_row + i], out);
+    }
+    if (count > RANKS_NAMED)
+        fprintf(out, " and %u more", count - RANKS_NAMED);
+}
+
+/* Where the first row's rank is. */
+static void print_place(const struct pending_row *row, uint64_t now_ns, FILE *out)
+{
+    const struct process_place *place = row->place;
+    char text[UNIT_TEXT_BYTES];
+    uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
+    bool has_ended = row->process && row->process->end_reason != 0;
+    if (!row->process)
+        fputs("no recording of it is here", out);
+    else if (!place)
+        fputs("nothing is recorded of it", out);
+    else if (place->is_open)
+        fprintf(out, "it has been in %s for %s%s%s", place->function->name, time_text(text, ago_ns),
+                row->line ? ", at " : "", row->line ? row->line : "");
+    else
+        fprintf(out, "%s%s%sits last call was %s, %s before", row->line ? "it was at " : "",
+                row->line ? row->line : "", row->line ? "; " : "", place->function->name,
+                time_text(text, ago_ns));
+    if (has_ended)
+        fputs("; its process has ended", out);
+}
+
+static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
+{
+    const struct pending_row *first = &c->rows[p->first_row];
+    const struct found_communicator *of = communicator_of(c, p);
+    const struct channel *channel = &c->channels[p->channel];
+    bool is_making = channel->kind == COLLECTIVE_MAKING;
+    char text[UNIT_TEXT_BYTES];
+    if (!p->late_count) {
+        print_call(p, &p->call, is_making, out);
+        fprintf(out, " does not end: all ranks of %u that are recorded have called it, %s before",
+                of->ranks, time_text(text, p->waited_ns));
+        return;
+    }
+    print_ranks(c, p, p->late_count, out);
+    if (p->is_mismatch) {
+        fprintf(out, " called ");
+        print_call(p, &first->call, false, out);
+        fprintf(out, " where others of %u called ", of->ranks);
+        print_call(p, &p->call, false, out);
+        if (first->call.function->name &&
+            !strcmp(first->call.function->name, p->call.function ? p->call.function->name : ""))
+            fprintf(out, ": count, type, operation or root differ");
+        return;
+    }
+    fprintf(out, " of %u ha%s not called ", of->ranks, p->late_count > 1 ? "ve" : "s");
+    if (channel->kind == COLLECTIVE_MESSAGE)
+        fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
+    print_call(p, &p->call, is_making, out);
+    fprintf(out, ", for which others have waited %s; ", time_text(text, p->waited_ns));
+    if (p->late_count > 1) {
+        print_rank(first, out);
+        fputs(": ", out);
+    }
+    print_place(first, c->last_ns, out);
+}
+
+char *collectives_text(const struct collectives *c)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = c->pending_count && c->pending[0].row_count ? open_memstream(&text, &length) : NULL;
+    if (!out)
+        return NULL;
+    print_one(c, &c->pending[0], out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void collectives_print_summary(const struct collectives *c, FILE *out)
+{
+    char *text = collectives_text(c), *line = text ? json_line(text) : NULL;
+    char number[UNIT_TEXT_BYTES];
+    if (line)
+        fprintf(out, "  collective %s", line);
+    if (line && c->pending_total > 1)
+        fprintf(out, "; and %s more", count_text(number, c->pending_total - 1));
+    if (line)
+        fputc('\n', out);
+    free(line);
+    free(text);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum {
+    NAME,
+    WAITED,
+    STATE,
+    FUNCTION,
+    SEQUENCE,
+    BYTES,
+    COUNT,
+    COMMUNICATOR,
+    RANKS,
+    COMMUNICATOR_RANK_,
+    FROM,
+    TO,
+    SINCE,
+    LAST,
+    LAST_AGO,
+    LAST_OPEN,
+    LINE,
+    STACK,
+    HOST,
+    RANK,
+    PID,
+    TID,
+    THREAD,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "rank, what it called, and where it is", COLUMN_LINES},
+    [WAITED] = {"waited_ns", "waited", COLUMN_NS, 13},
+    [STATE] = {"state", "state", COLUMN_TEXT, 20},
+    [FUNCTION] = {"function"},
+    [SEQUENCE] = {"sequence", .type = COLUMN_NUMBER, .ascending = true},
+    [BYTES] = {"bytes", .type = COLUMN_BYTES},
+    [COUNT] = {"count", .type = COLUMN_NUMBER},
+    [COMMUNICATOR] = {"communicator"},
+    [RANKS] = {"ranks", .type = COLUMN_NUMBER},
+    [COMMUNICATOR_RANK_] = {"communicator_rank", .type = COLUMN_NUMBER, .ascending = true},
+    [FROM] = {"from", .type = COLUMN_NUMBER, .ascending = true},
+    [TO] = {"to", .type = COLUMN_NUMBER, .ascending = true},
+    [SINCE] = {"called_ago_ns", .type = COLUMN_NS},
+    [LAST] = {"last_call"},
+    [LAST_AGO] = {"last_call_ago_ns", .type = COLUMN_NS},
+    [LAST_OPEN] = {"last_call_open", .type = COLUMN_BOOL},
+    [LINE] = {"line"},
+    [STACK] = {"stack", .type = COLUMN_LIST},
+    [HOST] = {"host"},
+    [RANK] = {"rank"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+    [THREAD] = {"thread"},
+};
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    const struct collectives *c = t->source;
+    t->count = c->row_count;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks; it was at ...", with the stack below it. */
+static char *row_text(const struct collectives *c, const struct pending_row *row)
+{
+    const struct pending_collective *p = &c->pending[row->pending];
+    bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
+    char *text = NULL, *all = NULL, *stack = told_stack_text(c->stacks, row->node);
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (out) {
+        print_rank(row, out);
+        fputs(": ", out);
+        print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
+        fprintf(out, " of %u ranks", communicator_of(c, p)->ranks);
+        if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
+            fputs("; ", out);
+            print_place(row, c->last_ns, out);
+        }
+        if (fclose(out) != 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    char *line = text ? json_line(text) : NULL;
+    if (line && asprintf(&all, "%s%s", line, stack ? stack : "") < 0)
+        all = NULL;
+    free(line);
+    free(text);
+    free(stack);
+    return all;
+}
+
+static void fill_place(const struct collectives *c, const struct pending_row *row,
+                       enum report_format format, struct cell *cells)
+{
+    const struct process_place *place = row->place;
+    uint64_t now_ns = c->last_ns;
+    if (place) {
+        cells[LAST] = cell_text(place->function->name);
+        cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
+        cells[LAST_OPEN] = cell_number(place->is_open);
+        cells[TID] = cell_number(place->thread->tid);
+        cells[THREAD] = cell_text(place->thread->name);
+    }
+    if (row->line)
+        cells[LINE] = cell_text(row->line);
+    if (row->node && format == FORMAT_JSON)
+        cells[STACK] = cell_owned(told_stack_json(c->stacks, row->node));
+    cells[HOST] = cell_text(row->process->header.host);
+    cells[RANK] = cell_text(process_rank(row->process));
+    cells[PID] = cell_number(row->process->header.pid);
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct collectives *c = t->source;
+    const struct pending_row *row = &c->rows[index];
+    const struct pending_collective *p = &c->pending[row->pending];
+    const struct channel *of = &c->channels[p->channel];
+    const struct collective_call *call = row->call.function ? &row->call : &p->call;
+    uint64_t now_ns = c->last_ns;
+    const char *name = call->function ? call->function->name : "collective";
+    char id[24];
+    snprintf(id, sizeof id, "0x%016" PRIx64, communicator_of(c, p)->id);
+    cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(c, row)) : cell_text(name);
+    cells[WAITED] = cell_number(p->waited_ns);
+    cells[STATE] = cell_text(states[row->state]);
+    cells[FUNCTION] = cell_text(name);
+    cells[SEQUENCE] = cell_number(p->sequence);
+    if (call->function && of->kind != COLLECTIVE_MAKING) {
+        cells[BYTES] = cell_number(bytes_of(call));
+        cells[COUNT] = cell_number(call->count);
+    }
+    cells[COMMUNICATOR] = cell_owned(strdup(id));
+    cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
+    if (row->rank != RANK_LATER)
+        cells[COMMUNICATOR_RANK_] = cell_number(row->rank);
+    if (of->kind == COLLECTIVE_MESSAGE) {
+        cells[FROM] = cell_number(of->from);
+        cells[TO] = cell_number(of->to);
+    }
+    if (row->call.function && now_ns > row->call.begin_ns)
+        cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
+    if (row->process)
+        fill_place(c, row, format, cells);
+}
+
+static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+{
+    const struct collectives *c = t->source;
+    if (format != FORMAT_TEXT || c->pending_total == c->pending_count)
+        return false;
+    cells[NAME] = cell_more(c->pending_total - c->pending_count);
+    return true;
+}
+
+const struct table_info collectives_table = {
+    .name = "collectives",
+    .key = "collectives",
+    .title = "collectives that not all ranks have called, that do not end, or that differ",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {WAITED, STATE},
+    .csv = {{CSV_COLLECTIVE,
+             NULL,
+             STATE,
+             0,
+             {[FIELD_MAX] = WAITED, [FIELD_COUNT] = SEQUENCE, [FIELD_BYTES] = BYTES}}},
+    .csv_count = 1,
+    .place = PLACE_URGENT,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+    .foot = fill_foot,
+};
