@@ -25,6 +25,7 @@ static struct signs_book *book_of(struct memory_signs *s, const struct ledger_bl
                                   uint64_t at_ns)
 {
     struct signs_process *p = &s->processes[block->process->index];
+    s->any = true;
     struct signs_book *b = &p->books[block->kind == LEDGER_TENSOR ? OF_TENSORS : OF_CUDA];
     pass_time(b, piece_of(p, at_ns));
     return b;
@@ -62,6 +63,7 @@ static int failed(void *context, const struct ledger_block *wanted)
     struct memory_signs *s = context;
     (void)wanted;
     s->ooms++;
+    s->any = true;
     return 0;
 }
 
@@ -69,6 +71,7 @@ static int left(void *context, const struct ledger_free *f)
 {
     struct memory_signs *s = context;
     s->processes[f->process->index].total = f->total;
+    s->any = true;
     return 0;
 }
 

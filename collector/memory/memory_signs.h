@@ -43,6 +43,7 @@ struct memory_signs {
         uint64_t total;             /* of a device, as the program was told; 0: it was not */
     } * processes;                  /* owned, by process index */
     uint64_t ooms;
+    bool any; /* memory was got, or failed to be, or somebody asked for it */
 };
 
 /* `walk` must stay. 0 or GPUPROF_NO_MEMORY; memory_signs_release in both cases. */

@@ -114,9 +114,24 @@ function drawOpen(box) {
       el("a", {href: "#hang"}, "What was waited for")));
 }
 
+/* So does an allocation for which there was not enough memory: the last most often was the end. */
+function drawShortage(box) {
+  const table = data.memory.tables.find((one) => one.key === "out_of_memory");
+  if (!table || !table.rows.length) return;
+  const last = table.rows[table.rows.length - 1];
+  const value = (key) => last[table.columns.findIndex((column) => column.key === key)];
+  add(box,
+    el("div", {class: "alert", role: "note"},
+      el("b", {}, `There was not enough memory: ${bytes(value("wanted_bytes"))} wanted`),
+      el("ul", {}, el("li", {}, "by ", el("code", {}, value("name"))),
+        el("li", {}, value("advice"))),
+      el("a", {href: "#memory"}, "Who held it then")));
+}
+
 sections.overview = (box, o) => {
   const {parts, whole, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
   drawOpen(box);
+  drawShortage(box);
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",

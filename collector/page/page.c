@@ -142,7 +142,13 @@ static int put_page(const struct page *p, FILE *out)
 int page_write(struct report *r, const struct report_view *v, const struct options *options,
                FILE *out)
 {
-    struct page p = {.report = r, .view = v};
+    struct page p = {.report = r,
+                     .view = v,
+                     .symbols = options->symbols,
+                     .memory = {.by = MEMORY_BY_BEST,
+                                .at_seconds = -1,
+                                .step_by = options->step_by,
+                                .step_pattern = options->step_range}};
     int error = start(&p, options), walked = 0;
     if (error == 0)
         error = walked = gather_aside(&p);

@@ -15,6 +15,7 @@
 #ifndef GPUPROF_COLLECTOR_PAGE_H
 #define GPUPROF_COLLECTOR_PAGE_H
 
+#include "memory/memory_look.h"
 #include "page/page_data.h"
 #include "page/page_flame.h"
 #include "page/page_steps.h"
@@ -24,7 +25,9 @@
 struct page {
     struct report *report;
     const struct report_view *view;
-    const char *name; /* of the recording */
+    const char *name;          /* of the recording */
+    const char *symbols;       /* the folder of symbols.h */
+    struct memory_wish memory; /* how its steps are made */
     struct page_use use;
     struct page_steps steps;
     struct page_flame flame;
@@ -41,6 +44,12 @@ page_put_fn page_put_libraries;                   /* page_libraries.c */
 page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
 page_put_fn page_put_tables;                      /* page_tables.c */
 page_put_fn page_put_source;                      /* page_source.c */
+page_put_fn page_put_memory;                      /* page_memory.c */
+
+/* A table as the script's tableOf has it, of at most `bytes_max` bytes or so; `separator` stands
+ * before it, if it is there. 0 or GPUPROF_NO_MEMORY. (page_tables.c) */
+int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
+                   const char *separator, struct page_data *d);
 
 struct page_section {
     const char *id;    /* its member of the data, and of the script's sections */

@@ -92,8 +92,8 @@ static void put_rows(struct table *t, uint64_t bytes_max, struct page_data *d)
     fprintf(d->stream, "], \"left_out\": %u", t->rows - rows);
 }
 
-static int put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
-                     const char *separator, struct page_data *d)
+int page_put_table(struct table *t, const struct table_view *how, uint64_t bytes_max,
+                   const char *separator, struct page_data *d)
 {
     int error = table_begin(t, how, FORMAT_JSON);
     if (error == 0 && t->is_there) {
@@ -126,8 +126,9 @@ int page_put_tables(const struct page *p, struct page_data *d)
     for (unsigned i = 0; error == 0 && i < count; i++) {
         uint64_t left = at - before < ALL_BYTES_MAX ? ALL_BYTES_MAX - (at - before) : 0;
         if (report_wants(p->view, tables[i].info, FORMAT_JSON))
-            error = put_table(&tables[i], &how, left < TABLE_BYTES_MAX ? left : TABLE_BYTES_MAX,
-                              at > before + 1 ? "," : "", d);
+            error =
+                page_put_table(&tables[i], &how, left < TABLE_BYTES_MAX ? left : TABLE_BYTES_MAX,
+                               at > before + 1 ? "," : "", d);
         at = page_data_written(d);
     }
     fputs("\n]", d->stream);

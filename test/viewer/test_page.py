@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
 STEP_NS, SLOW, MORE_NS = 100_000, (1, 3), 50_000  # of rank 1 step 3 takes more
 GEMM_NS, REDUCE_NS, COPY_NS = 40_000, 10_000, 8_000
 SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "libraries",
-            "flame", "source", "tables", "cost", "settings")
+            "memory", "flame", "source", "tables", "cost", "settings")
 MEGABYTES_MAX = 20
 
 
@@ -131,7 +131,7 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
     drawn = page.run("Object.fromEntries(Array.from(document.querySelectorAll('section'), "
                      "(s) => [s.id, s.dataset.drawn]))")
     assert drawn == dict.fromkeys(SECTIONS, "yes") | dict.fromkeys(
-        ("hang", "operators", "libraries", "source"), "none")
+        ("hang", "operators", "libraries", "memory", "source"), "none")
     assert "report --source=DIR" in page.text("#source .none")
     assert page.texts("nav a") == page.texts("section > h2")
     parts = gpu_time(data_of_page(page))
@@ -393,8 +393,8 @@ def test_recording_without_gpu_and_steps(chromium, page_of):
     assert page.text(".hero") == "No work of a GPU was recorded"
     none = page.run("Array.from(document.querySelectorAll('section[data-drawn=none]'), "
                     "(s) => s.id)")
-    assert none == ["hang", "steps", "use", "ranks", "kernels", "operators", "libraries", "flame",
-                    "source"]
+    assert none == ["hang", "steps", "use", "ranks", "kernels", "operators", "libraries", "memory",
+                    "flame", "source"]
     page.check_quiet()
 
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who held the memory: the tables of `gpuprof memory`, and the curve of each row of its places. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "error.h"
+#include "page/page.h"
+
+#define ROWS_MAX        5000 /* of a table: all places are among them */
+#define TABLE_BYTES_MAX (1u << 20)
+#define LEVELS          4095 /* a place's peak; two letters tell a height */
+_Static_assert(ROWS_MAX > MEMORY_PLACES_MAX, "the curves are those of the table's rows");
+
+static const char *const tables[] = {"out_of_memory", "places", "owners",
+                                     "leaks",         "hidden", "kinds"};
+
+/* In each piece of the time the most that there was. */
+static void put_curve(const struct memory_place *p, FILE *out)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    double most = p->peak.bytes ? (double)p->peak.bytes : 1;
+    fputc('"', out);
+    for (unsigned i = 0; i < MEMORY_CURVE; i++) {
+        unsigned level = (unsigned)((double)p->curve_max[i] / most * LEVELS + 0.5);
+        fputc(letters[level >> 6 & 63], out);
+        fputc(letters[level & 63], out);
+    }
+    fputc('"', out);
+}
+
+static int put_tables(const struct page *p, const struct memory_rows *rows, struct page_data *d)
+{
+    struct table_view how = p->view->how;
+    const char *separator = "";
+    int error = 0;
+    how.limit = ROWS_MAX;
+    how.sort = NULL; /* rows of places are in the order of their curves */
+    fputs("\"tables\": [", d->stream);
+    for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
+        struct table table = {.info = &memory_tables[i], .source = rows};
+        for (unsigned k = 0; k < sizeof tables / sizeof tables[0]; k++) {
+            if (strcmp(tables[k], table.info->name) != 0)
+                continue;
+            uint64_t before = page_data_written(d);
+            error = page_put_table(&table, &how, TABLE_BYTES_MAX, separator, d);
+            separator = page_data_written(d) > before ? "," : separator;
+        }
+    }
+    fputs("]", d->stream);
+    return error;
+}
+
+static int put_look(const struct page *p, const struct memory_look *look, struct page_data *d)
+{
+    const struct memory_report *m = &look->report;
+    uint64_t origin_ns = m->walk.survey.origin_ns;
+    fprintf(d->stream, "{\"begin_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", ",
+            m->begin_ns > origin_ns ? m->begin_ns - origin_ns : 0,
+            m->end_ns > origin_ns ? m->end_ns - origin_ns : 0);
+    int error = put_tables(p, &look->rows, d);
+    fputs(",\n\"curves\": [", d->stream);
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        fputs(i ? ",\n" : "\n", d->stream);
+        put_curve(&m->places[i], d->stream);
+    }
+    fputs("]}", d->stream);
+    return error;
+}
+
+int page_put_memory(const struct page *p, struct page_data *d)
+{
+    struct walk *walk = &p->report->walk;
+    int error = 0;
+    if (p->report->memory)
+        return put_look(p, p->report->memory, d);
+    if (!p->report->signs.any) {
+        fputs("{\"tables\": [], \"curves\": []}", d->stream);
+        return 0;
+    }
+    struct memory_look *look = memory_look_create(walk->rec, &p->memory, p->symbols, &error);
+    if (look)
+        error = put_look(p, look, d);
+    memory_look_free(look);
+    return error;
+}
