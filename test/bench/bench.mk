@@ -7,7 +7,7 @@ BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinj
 	-I$(dir $(PUBLIC_H))
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
 BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix sort_cost \
-	replay_mix gpu_cost)
+	replay_mix gpu_cost tensor_cost)
 
 # Only where LTTng-UST is installed; bench.py says so where it is not.
 ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h),)
@@ -76,6 +76,14 @@ $(BENCH)/gpu_cost: $(BENCH_DIR)/gpu_cost.c test/cases/src/stress_finish.c $(INJE
 
 $(BENCH)/lttng_cost: $(BENCH_DIR)/lttng_cost.c $(BENCH_DIR)/lttng_events.h $(BENCH)/libcudart.so.12
 	$(call say,CC,$@) $(CC) $(STD) $(CFLAGS) -I$(BENCH_DIR) $< $(BENCH_LINK) -llttng-ust -ldl -o $@
+
+$(BENCH)/libc10.so: test/cases/src/c10.c test/cases/src/c10.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) $< -o $@
+
+$(BENCH)/tensor_cost: $(BENCH_DIR)/tensor_cost.c test/cases/src/c10.h $(BENCH)/libc10.so \
+		$(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -Itest/cases/src $< $(BENCH)/libc10.so $(BENCH_LINK) -o $@
 
 $(BENCH)/libtorch_cpu.so: $(SIM_DIR)/sim_torch.cpp $(SIM_DIR)/sim_torch.h
 	@mkdir -p $(@D)

@@ -226,6 +226,25 @@ def bench_operators():
     bench_operator_budget()
 
 
+def bench_tensors():
+    """A block of PyTorch's allocator, got and freed, above libc10's own: two records; the same with
+    a stack of 20 frames for each that is got, by libunwind."""
+    rounds = {"bare": [], "off": [], "recorded": [], "stack": []}
+    for _ in range(5):
+        for what, values in rounds.items():
+            lines = run([program("tensor_cost"), "1000", "8"], preload=what != "bare",
+                        GPUPROF_MEMORY="off" if what == "off" else "on",
+                        GPUPROF_MEMORY_STACKS="1" if what == "stack" else "off",
+                        GPUPROF_SEAL="50ms", GPUPROF_GPU="off")
+            values += [r[0] for r in rounds_of(lines)]
+    drop_output()
+    bare = statistics.median(rounds.pop("bare"))
+    for what, goal in (("off", None), ("recorded", 300), ("stack", None)):
+        values = [value - bare for value in rounds[what]]
+        tell(f"tensor.{what}", statistics.median(values), "ns a block, above libc10's own", goal,
+             spread=quartiles(values))
+
+
 OPERATORS_IN_PYTHON = """
 import ctypes, os, sys, time
 torch, cuda = ctypes.CDLL("libtorch_cpu.so"), ctypes.CDLL("libcudart.so.12")
@@ -634,8 +653,8 @@ def bench_python():
 
 def main():
     parts = {"call": bench_call, "range": bench_range,
-             "operators": bench_operators, "torch": bench_torch, "walks": bench_walks,
-             "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
+             "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
+             "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "stacks": bench_stacks, "python": bench_python}
     try:
