@@ -20,6 +20,7 @@ from check_operators import check_operators
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cases")]
 
+import made_libraries  # pylint: disable=wrong-import-position
 import made_memory  # pylint: disable=wrong-import-position
 
 # HTA 0.5 fails with pandas 3.
@@ -278,12 +279,34 @@ def check_memory(check):
                         (max(values), values[-1]), (own.peak, own.end))
 
 
+def check_libraries(check):
+    """Calls of libraries between operators and CUDA's calls; one that was left, one of nothing."""
+    work, recording = fresh(check.folder / "libraries"), made_libraries.Libraries()
+    for size in range(1, 40):
+        with recording.op("aten::mm"), recording.range("inner"):
+            recording.gemm(size, 64, 64, ns=2000)
+            if size % 7 == 0:
+                recording.begin("cublasLtMatmul", m=size)
+            recording.launch(1000, "relu")
+        with recording.library("ncclAllReduce", "nccl", count=size):
+            recording.gemm(size, size, 8, ns=3000)
+    work.mkdir(parents=True)
+    recording.write(check.build / "make_raw", work / "data")
+    one = work / "one.json"
+    check.collect("merge", "-o", one, work / "data")
+    trace = json.loads(one.read_text())
+    check.equal("libraries: slices in the trace", sum(
+        e.get("cat") == "library" for e in trace["traceEvents"]), 39 + 5 + 39 + 39)
+    check_perfetto(check, "libraries", one, [trace])
+
+
 def main():
     build, torch = map(pathlib.Path, sys.argv[1:])
     check = Check(build)
     fresh(check.folder / "operators")
     check_operators(check, torch)
     check_memory(check)
+    check_libraries(check)
     made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
     fresh(check.folder / "made")
     fresh(check.folder / "demo")
