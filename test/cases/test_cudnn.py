@@ -2,7 +2,9 @@
 """cuDNN: its calls and what their plans say, beside the double's own books."""
 
 import collections
+import json
 import re
+from math import prod
 
 import pytest
 import stream_reader
@@ -274,3 +276,33 @@ def test_bare(tmp_path):
     """Without us all is as it was."""
     for scene in ("plans", "legacy", "refused"):
         assert run(None, tmp_path, scene)[0]
+
+
+def flops_of(operations):
+    """Of what a call does: each is two for each pair of numbers that are multiplied."""
+    total = 0
+    for name, says in operations:
+        dims = {key: value[0] for key, value in says.items() if isinstance(value, tuple)}
+        if name.startswith("convolution_"):
+            w, y = dims.get("w", dims.get("dw")), dims.get("y", dims.get("dy"))
+            total += 2 * prod(y) * prod(w[1:])
+        elif name == "matmul":
+            total += 2 * prod(dims["c"]) * dims["a"][-1]
+        elif name == "sdpa_fwd":
+            total += 2 * prod(dims["q"][:3]) * dims["k"][2] * (dims["q"][3] + dims["v"][3])
+    return total
+
+
+@pytest.mark.parametrize("calls", ["plans", "legacy"])
+def test_report(library, tmp_path, run_verb, calls):
+    """Floating point operations are those of what the double wrote down."""
+    lines, _ = run(library, tmp_path, calls)
+    expected = collections.Counter((name, flops_of(operations))
+                                   for name, operations in told(lines))
+    rows = json.loads(run_verb("report", "--format=json", tmp_path / "out").stdout)["library"]
+    found = collections.Counter()
+    for row in rows:
+        assert row["library"] == "cudnn"
+        if row["function"] != "cudnnBackendFinalize":
+            found[row["function"], row.get("flops", 0)] += row["calls"]
+    assert found == expected and len(found) > 30
