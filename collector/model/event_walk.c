@@ -189,6 +189,15 @@ static int take_op_range(const struct pass *p, struct slice *s, int range_change
     return p->surveys && change == OP_CLOSED ? survey_take_op_end(&w->survey, s->op) : 0;
 }
 
+/* Libraries that are recorded say their calls by ranges of NVTX's, too, of the function's name: it
+ * is one call, and no range. */
+static bool is_twin(const struct walk *w, const struct range *range)
+{
+    const struct library_call *call = library_innermost(&w->libraries, range->thread);
+    return call && range->nested && range->text &&
+           strcmp(range->text->raw, call->function->symbol) == 0;
+}
+
 /* What is around a range must be asked for before it is there itself. */
 static int take_range(const struct pass *p, struct slice *s)
 {
@@ -200,6 +209,12 @@ static int take_range(const struct pass *p, struct slice *s)
         return change;
     if (change != RANGE_NONE && s->range->is_op)
         return take_op_range(p, s, change);
+    if (change == RANGE_OPENED && p->needs & WALK_LIBRARIES && is_twin(w, s->range)) {
+        s->range->is_twin = true;
+        s->range->node = parent; /* what is in it is in that */
+    }
+    if (change != RANGE_NONE && s->range->is_twin)
+        return 0;
     s->change = (enum range_change)change;
     return p->surveys ? survey_take_range(&w->survey, s->change, s->range, parent) : 0;
 }
@@ -411,7 +426,7 @@ static int tell_left(const struct pass *p)
     s.change = RANGE_LEFT;
     while (error == 0 && p->needs & WALK_RANGES &&
            (s.range = ranges_drain(&w->ranges, UINT64_MAX))) {
-        if (s.range->is_op)
+        if (s.range->is_op || s.range->is_twin)
             continue;
         s.event.process = s.range->process;
         s.event.thread = s.range->thread;
@@ -540,6 +555,8 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
+    if (p.needs & WALK_RANGES)
+        p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
     int more = run(&p, only);
     w->is_surveyed |= p.surveys && p.learns_ops && !only && more == 0;
     w->pending.count = 0; /* all are told */

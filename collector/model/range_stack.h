@@ -46,6 +46,7 @@ struct range {
      * alone. */
     bool is_op;
     bool is_label;
+    bool is_twin; /* of the call of a library that it was made in, which says the same by a range */
     uint64_t op_id;
     uint64_t op_sequence;             /* 1 more than it; 0: none */
     const struct kernel_name *inputs; /* bytes as of an OP_INPUTS record; NULL: none */

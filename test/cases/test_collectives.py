@@ -185,6 +185,24 @@ def test_less_of_calls(library, tmp_path, libraries):
         assert not any(r.args for r in found) and len(found) == (13 if libraries == "names" else 0)
 
 
+@pytest.mark.parametrize("libraries", ["on", "names", "off"])
+def test_a_call_is_one_row(library, collector, tmp_path, libraries):
+    """NCCL says its calls by ranges, too: these are shown where its calls are not."""
+    calls, _ = run(library, tmp_path, "train", 2, GPUPROF_LIBRARIES=libraries)
+    told = collections.Counter(call.name for each in calls.values() for call in each
+                               if call.name not in ASKS)
+    found = json.loads(report(collector, tmp_path / "data", "--format=json"))
+    ranges = {row["name"].removeprefix("NCCL:"): row["instances"] for row in found["nvtx_sum"]}
+    subprocess.run([collector, "merge", "--keep-live", tmp_path / "data", "-o",
+                    tmp_path / "trace.json"], check=True, timeout=60, capture_output=True)
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    shown = collections.Counter(event["name"] for event in events
+                                if event.get("ph") in "XB" and event["name"] in told)
+    assert shown == told and sum(told.values()) == 2 * 13
+    assert {name: ranges.get(name, 0) for name in told} == \
+        (told if libraries == "off" else dict.fromkeys(told, 0))
+
+
 # ---- what a report says of them ----
 
 
