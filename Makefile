@@ -56,8 +56,8 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all check check-fast check-long check-gpu check-consumers check-aarch64 bench fuzz style \
-	format install uninstall deb tarball clean help fetch-cuda fetch-cupti fetch-python demo-parts \
-	unit programs
+	format install uninstall deb tarball clean help fetch-cuda fetch-cupti fetch-libraries \
+	fetch-python demo-parts unit programs
 
 all: lib collector-bin demo-parts
 
@@ -190,6 +190,8 @@ fetch-cuda:
 	./scripts/fetch-cuda $(BUILD)/cuda
 fetch-cupti:
 	./scripts/fetch-cuda --cupti $(BUILD)/cupti
+fetch-libraries:
+	./scripts/fetch-cuda --libraries $(BUILD)/libraries
 fetch-python:
 	./scripts/fetch-python $(BUILD)/python
 
@@ -296,7 +298,7 @@ help:
 	@echo 'torture    ends and cuts at random moments; writes test/RELIABILITY.md (LONG=1)'
 	@echo 'deb        a package for Debian and its kin (MAINTAINER="Name <address>")'
 	@echo 'tarball    an archive that runs wherever it is unpacked'
-	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-python'
+	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-libraries fetch-python'
 
 -include $(BUILD)/exports.map.d $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d)
 -include $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

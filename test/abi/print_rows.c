@@ -50,6 +50,8 @@ int main(void)
     puts("DISPATCH|" #symbol "|" #params "|" #low_id "|" #high_id "|" #high_first);
 #define HOOK(symbol, domain, proc, returns, params)                                                \
     PRINT(HOOK, symbol, symbol, symbol, domain, , , , params, , "", #returns, UNPACK proc);
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
+    puts("LIBRARY|" #symbol "|" #domain "|" #does "|" #returns "|" #params "|" __VA_ARGS__);
 #include "api/api.def"
     print_table();
     return 0;
