@@ -27,10 +27,11 @@ HEADERS = {
     "cusparseLt.h": r"cusparseLtMatmul(Search)?$",
     "cusolverDn.h": r"cusolverDn[SDCZX](potr[fs](Batched)?|getr[fs]|geqrf|(or|un)[gm]qr|gesvdj?"
                      r"|(sy|he)ev[dj])$",
+    "cudnn.h": r"cudnn(BackendExecute|Convolution(Forward|Backward(Data|Filter))|RNNForward)$",
     "nccl.h": r"nccl(All|Reduce|Broad|Bcast|Send|Recv|Group(Start|End)|CommInit)\w*$",
 }
 # A row may be for what only another of these headers has.
-PREFIXES = "cublas|cufft|cusparse|cusolver|nccl"
+PREFIXES = "cublas|cudnn|cufft|cusparse|cusolver|nccl"
 
 PROTOTYPE = re.compile(r"(?:^|\s)(?:extern )?(?:const )?(\w[\w ]*?)[ *]+"
                        rf"((?:{PREFIXES})\w+) ?\(([^()]*)\) *$")
