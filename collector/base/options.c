@@ -77,14 +77,17 @@ const struct option_info option_infos[] = {
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
-     "show these tables only, by their names in the JSON: functions, findings, collectives, "
-     "open_calls, unfinished, failures, calls_by_stack, calls_by_python_line, calls_by_thread, "
-     "source_lines, cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
-     "cuda_gpu_graph_sum, cuda_sync_sum, cuda_kern_exec_sum, nvtx_sum, nvtx_gpu_proj_sum, "
-     "overhead_sum, gpu_time_util, gpu_memory_peak, host_kernel_sum, host_mem_sum, gpu_time, "
-     "idle, ops, labels, cost, and steps and phases, which take more time and are made only if "
-     "they are named here or an option says what a step is; cost is what gpuprof itself has "
-     "cost"},
+     "show these tables only, by their names in the JSON:\n"
+     "what to change: findings, gpu_time, idle, open_calls, unfinished, failures;\n"
+     "the GPU: cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
+     "cuda_gpu_graph_sum, cuda_kern_exec_sum, gpu_time_util, gpu_memory_peak;\n"
+     "calls: functions, cuda_sync_sum, overhead_sum, host_kernel_sum, host_mem_sum;\n"
+     "ranges, operators, collectives: nvtx_sum, nvtx_gpu_proj_sum, ops, labels, collectives;\n"
+     "steps: steps, phases (made only if they are named or an option says what a step is, since "
+     "they take more time);\n"
+     "with --by or --source: calls_by_stack, calls_by_python_line, calls_by_thread, "
+     "source_lines;\n"
+     "gpuprof itself: cost"},
     {OPTION_SORT, 0, "sort", "COLUMN",
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on"},

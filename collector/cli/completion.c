@@ -120,6 +120,8 @@ static void put_quoted(const char *text, const char *escaped, const char *quote)
     for (; *text; text++) {
         if (*text == '\'')
             fputs(quote, stdout);
+        else if (*text == '\n')
+            putchar(' ');
         else
             printf("%s%c", strchr(escaped, *text) ? "\\" : "", *text);
     }

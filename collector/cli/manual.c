@@ -19,12 +19,13 @@
 #define SYNOPSIS_BYTES 1024
 
 static const char intro[] =
-    "gpuprof records the CUDA calls of a program, in all its processes and threads, and makes a "
-    "timeline and tables of them. The program is not changed, and no root rights are needed.";
+    "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
+    "threads, and what to change first. The program is not changed, and no root rights are needed.";
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Words of `text` from column `column` on, the first line beginning at `at`. */
+/* Words of `text` from column `column` on, the first line beginning at `at`; each of its own lines
+ * begins one. */
 static void print_wrapped(const char *text, size_t at, size_t column)
 {
     if (at > 0 && at >= column) {
@@ -32,7 +33,7 @@ static void print_wrapped(const char *text, size_t at, size_t column)
         at = 0;
     }
     while (*text) {
-        size_t length = strcspn(text, " ");
+        size_t length = strcspn(text, " \n");
         if (at > column && at + 1 + length > HELP_WIDTH) {
             putchar('\n');
             at = 0;
@@ -44,7 +45,12 @@ static void print_wrapped(const char *text, size_t at, size_t column)
         at = at < column ? column : at > column ? at + 1 : at;
         printf("%.*s", (int)length, text);
         at += length;
-        text += length + (text[length] == ' ');
+        text += length;
+        if (*text == '\n') {
+            putchar('\n');
+            at = 0;
+        }
+        text += *text != '\0';
     }
     putchar('\n');
 }
@@ -127,8 +133,9 @@ static void help_all(void)
     char name[64];
     printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
     print_wrapped(intro, 0, 0);
-    printf("\n  gpuprof run python train.py\n  gpuprof merge DIR -o trace.json\n"
-           "  gpuprof report DIR\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
+    printf("\n  gpuprof run python train.py\n  gpuprof report DIR\n"
+           "  gpuprof report -o page.html DIR\n  gpuprof view DIR\n"
+           "  gpuprof merge DIR -o trace.json\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
     for (size_t i = 0; i < verb_count; i++)
         print_row(verbs[i].name, verbs[i].help);
     for (size_t i = 0; i < front_verb_count; i++) {
@@ -202,13 +209,13 @@ enum exit_code verb_unknown(const char *before, const char *name)
 
 enum exit_code verb_missing(const char *command)
 {
-    printf("gpuprof records the CUDA calls of a program and what the GPU did, and shows\n"
-           "where time and memory went, without a change to the program and without root.\n"
+    printf("gpuprof shows where the time and the memory of a CUDA program go, and what to\n"
+           "change first, without a change to the program and without root.\n"
            "\n"
            "  %s run python train.py    record; the data folder is named at the end\n"
-           "  %s report DIR             tables: calls, kernels, copies, use of the GPUs\n"
-           "  %s merge DIR -o t.json    a timeline for https://ui.perfetto.dev\n"
-           "  %s flame DIR -o f.svg     who made the slow calls\n"
+           "  %s report DIR             what to change first; -o page.html: as a page\n"
+           "  %s view DIR               the page and the trace, in a browser\n"
+           "  %s memory DIR             who held the memory of the GPUs\n"
            "\n"
            "  %s demo                   all of it on a simulated CUDA, without a GPU\n"
            "  %s doctor                 what would be recorded on this machine\n"
@@ -238,7 +245,7 @@ enum exit_code help_verb(const struct options *options)
 
 /* ---- troff ---------------------------------------------------------------------------------- */
 
-/* Backslashes and hyphens escaped; a leading dot or quote is no request. */
+/* Backslashes and hyphens escaped, lines kept; a leading dot or quote is no request. */
 static void roff_text(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -246,6 +253,8 @@ static void roff_text(const char *text)
     for (; *text; text++) {
         if (*text == '-' || *text == '\\')
             fputs(*text == '-' ? "\\-" : "\\e", stdout);
+        else if (*text == '\n')
+            fputs("\n.br\n", stdout);
         else
             putchar(*text);
     }

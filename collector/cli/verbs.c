@@ -17,13 +17,13 @@ const struct verb verbs[] = {
      OPTION_OUTPUT | OPTION_TRACE | OPTION_PER_RANK | OPTION_SYNC_STREAMS | OPTION_NO_COUNTERS |
          OPTION_MEMORY_EVENTS | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "make one Chrome trace of recordings, or one for each rank"},
+     "DIR|FILE...", "make one trace of recordings for Perfetto, or one for each rank"},
     {"report", page_verb, NULL,
      OPTION_TABLES | OPTION_FORMAT | OPTION_BY | OPTION_MINE | OPTION_SOURCE | OPTION_NO_GROUP |
          OPTION_GROUP | OPTION_TABLE | OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SAMPLES | OPTION_SYMBOLS | OPTION_STRICT |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "print tables of the functions called and of what the GPU did"},
+     "DIR|FILE...", "say where the time went and what to change first, and print tables"},
     {"flame", flame_verb, NULL,
      OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_OWN_FRAMES | OPTION_FOLD |
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
@@ -41,8 +41,7 @@ const struct verb verbs[] = {
      "DIR|FILE...", "show the page and the trace of recordings in a browser"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
-    {"doctor", NULL, doctor_verb,
-     OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,
+    {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,
      "[[--] PROGRAM [ARGUMENTS]]",
      "say what would be recorded here, of a program, and what not, and what to do about it"},
     {"recover", recover_verb, NULL, OPTION_HELP | OPTION_RECORDINGS, "DIR|FILE...",

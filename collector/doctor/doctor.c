@@ -12,7 +12,8 @@
 #include "output/standard_files.h"
 #include "run/setting_options.h"
 
-/* Those of run, too: its command line does with one word changed. */
+/* Those of run, too, although help names not all of them: its command line does with one word
+ * changed. */
 #define DOCTOR_OPTIONS                                                                             \
     (OPTION_JSON | OPTION_HELP | OPTION_SETTINGS | OPTION_OUT | OPTION_QUIET | OPTION_EXEC)
 

@@ -269,6 +269,18 @@ static void print_notes(const struct table *t, FILE *out)
     stack_report_print_absences(r, is_of_lines(t), out);
 }
 
+/* Nobody looks for lines of Python in vain. */
+static void say_no_python(const struct table *t, FILE *out)
+{
+    const struct stack_report *r = t->source;
+    for (uint32_t i = 0; i < r->line_count; i++)
+        if (r->lines[i].frame || r->lines[i].borrowed) /* or of libraries alone */
+            return;
+    fprintf(out,
+            "no line of Python is known; of a program in C or C++: 'gpuprof report --by=stack' "
+            "has its\nfunctions, and '--source=DIR' its lines\n");
+}
+
 static void print_json_absences(const struct stack_report *r, const char *key, FILE *out)
 {
     struct absence found[ABSENCES_MAX];
@@ -321,6 +333,7 @@ const struct table_info stack_tables[2] = {
      .begin = table_begins,
      .row = fill_line,
      .foot = fill_foot,
+     .text_before = say_no_python,
      .text_behind = print_notes,
      .json_before = print_json_without},
 };

@@ -218,26 +218,40 @@ static const struct column change_columns[CHANGE_COLUMNS] = {
     [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8},
     [SLOWEST_NS] = {"slowest_ns", "slowest", COLUMN_NS, 12},
     [MEDIAN_NS] = {"median_ns", "median", COLUMN_NS, 12},
-    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 8, .spare = 1},
-    [MEDIAN_COUNT] = {"median_count", "count", COLUMN_COUNT, 8, .spare = 1},
+    [SLOWEST_COUNT] = {"slowest_count", "in slowest", COLUMN_COUNT, 10, .spare = 1},
+    [MEDIAN_COUNT] = {"median_count", "in median", COLUMN_COUNT, 9, .spare = 1},
     [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER},
 };
+
+/* Does it say anything of why one step took longer: more or fewer, or a hundredth of that? */
+static bool differs(const struct step_report *r, const struct step_change *c)
+{
+    uint64_t ns = c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
+    uint64_t slowest_ns = step_ns(r->compared[1]), median_ns = step_ns(r->compared[0]);
+    return c->count[0] != c->count[1] || (ns && ns >= (slowest_ns - median_ns) / 100);
+}
 
 static void changes_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
-    (void)format;
-    t->is_there = r && r->compared[0];
+    bool any = format != FORMAT_TEXT;
+    for (uint32_t i = 0; r && r->compared[0] && i < r->change_count && !any; i++)
+        any = differs(r, &r->changes[i]);
+    t->is_there = r && r->compared[0] && any;
     t->count = t->is_there ? r->change_count : 0;
 }
 
 /* The text has those that differ most. */
 static bool has_change(const struct table *t, uint32_t index, enum report_format format)
 {
-    const struct step_change *changes = ((const struct step_report *)t->source)->changes;
-    if (format != FORMAT_TEXT || changes[index].kind == CHANGE_PART)
+    const struct step_report *r = t->source;
+    const struct step_change *changes = r->changes;
+    if (format != FORMAT_TEXT)
         return true;
-    return index < CHANGES_SHOWN || changes[index - CHANGES_SHOWN].kind != changes[index].kind;
+    if (!differs(r, &changes[index]))
+        return false;
+    return changes[index].kind == CHANGE_PART || index < CHANGES_SHOWN ||
+           changes[index - CHANGES_SHOWN].kind != changes[index].kind;
 }
 
 static void fill_change(const struct table *t, uint32_t index, enum report_format format,
@@ -263,7 +277,8 @@ static void changes_before(const struct table *t, FILE *out)
     const struct step_report *r = t->source;
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
     char *slowest = step_text(r, r->compared[1]), *median = step_text(r, r->compared[0]);
-    fprintf(out, "the slowest, %s (%s), against the median one of its process, %s (%s)\n",
+    fprintf(out,
+            "what differs: the slowest, %s (%s), from the median one of its process, %s (%s)\n",
             slowest ? slowest : "?", time_text(a, step_ns(r->compared[1])), median ? median : "?",
             time_text(b, step_ns(r->compared[0])));
     free(slowest);

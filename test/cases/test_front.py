@@ -142,7 +142,7 @@ def test_no_verb(tmp_path, collector):
     assert len(lines) <= 12
     commands = [line.split()[:2] for line in lines if line.startswith("  ")]
     assert [command for command, _ in commands] == [str(FRONT)] * len(commands)
-    assert [verb for _, verb in commands] == ["run", "report", "merge", "flame", "demo", "doctor",
+    assert [verb for _, verb in commands] == ["run", "report", "view", "memory", "demo", "doctor",
                                               "help"]
     short = run(collector, cwd=tmp_path)
     assert max(map(len, short.stdout.splitlines())) <= 80

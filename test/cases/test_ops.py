@@ -104,7 +104,8 @@ def test_none(make_gpu, run_verb):
     report = json.loads(run_verb("report", "--format=json", folder).stdout)
     assert "operator" not in text and not [key for key in report if key.startswith("ops")]
     text = run_verb("report", "--table=ops", folder).stdout
-    assert "PyTorch's operators\n  none: gpuprof run --pytorch=shapes records them\n" in text
+    assert text == ("\nPyTorch's operators\n  none: no operators were recorded; "
+                    "'gpuprof run --pytorch=shapes' records them\n")
     named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
     assert named["ops"] == []
 

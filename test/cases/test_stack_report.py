@@ -180,6 +180,18 @@ def test_whose_a_line_is(run_verb, make_stacks):
     assert "outside of installed packages and Python's own library" in text
 
 
+def test_lines_of_a_program_without_python(run_verb, make_stacks):
+    """Where they are to be had is said, and only then."""
+    folder = make_stacks("process 0", "meta stacks=x", "call cudaMalloc 1000 10 1 0 1")
+    for options in (["--mine"], ["--by=python-line"]):
+        text = run_verb("report", *options, folder).stdout
+        assert "no line of Python is known" in text and "--by=stack" in text
+    lines = ["process 0", "meta stacks=x", "meta python=3.11", f"python 1 1 {LIBRARIES[0]}\tf",
+             "stack 1 0 p1", "call cudaMalloc 1000 10 1 1 1"]
+    text = run_verb("report", "--mine", make_stacks(*lines, name="libraries")).stdout
+    assert "  (lines of libraries alone)\n" in text and "no line of Python" not in text
+
+
 def test_the_library_of_this_python_is_nobodys_own(run_verb, make_stacks):
     """The truth is where this Python itself says that its library is."""
     paths = {name: pathlib.Path(path) for name, path in sysconfig.get_paths().items()}

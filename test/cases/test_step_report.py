@@ -311,9 +311,15 @@ def test_evaluation(tester):
     steps = tester.make(stream).check("optimizer", made_of=SGD)
     assert [step.batches for step in steps] == [1, 1, 1, 1, 6, 1, 1, 1]
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
-    assert "the slowest, step 4 (" in text and "against the median one of its process, step" in text
+    begin, end = "what differs: the slowest, step 4 (", "from the median one of its process, step"
+    assert begin in text and end in text
+    _, labels, *shown = text[text.index(begin):].partition("\n\n")[0].splitlines()
+    assert labels.split() == ["slowest", "median", "in", "slowest", "in", "median", "name"]
     row = next(row for row in tester.json()["slowest_step"] if row["name"] == "aten::mm")
     assert (row["kind"], row["slowest_count"], row["median_count"]) == ("operator", 6, 1)
+    same = {row["name"] for row in tester.json()["slowest_step"]
+            if row["slowest_ns"] == row["median_ns"]}
+    assert same and not same & {line.split()[-1] for line in shown}  # what is equal is not shown
 
 
 def test_fused_into_the_backward_pass(tester):
