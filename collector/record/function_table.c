@@ -176,6 +176,9 @@ fail:
     return error;
 }
 
+/* What there is no room for is one function. */
+static const char others[] = "other_functions|?|?|";
+
 static int table_find(struct function_table *t, const char *description,
                       const struct function **found)
 {
@@ -192,7 +195,7 @@ static int table_find(struct function_table *t, const char *description,
             return 0;
         }
     }
-    if (t->count >= FUNCTIONS_MAX)
+    if (t->count >= FUNCTIONS_MAX - (strcmp(description, others) != 0))
         return GPUPROF_LIMIT;
     int error = function_make(description, t->count, &t->functions[t->count]);
     if (error < 0)
@@ -329,7 +332,10 @@ const struct function *function_of(struct function_table *t, struct function_cod
     char text[64];
     const struct function *f;
     snprintf(text, sizeof text, "function_%u|?|?|", code);
-    if (table_find(t, text, &f) < 0)
+    int error = table_find(t, text, &f);
+    if (error == GPUPROF_LIMIT)
+        error = table_find(t, others, &f);
+    if (error < 0)
         return NULL;
     codes_set(codes, code, f); /* only a cache: without it the next call searches again */
     return f;

@@ -17,7 +17,7 @@
 #include "record.h"
 
 #define FUNCTION_CODES_MAX  4096  /* codes of one process */
-#define FUNCTIONS_MAX       65536 /* of all processes */
+#define FUNCTIONS_MAX       65536 /* of all processes; the last one stands for all beyond */
 #define FUNCTION_BYTES_MAX  1024  /* longest description */
 #define FUNCTION_DOMAIN_ANY 255   /* the description names a domain or class unknown here */
 
@@ -125,8 +125,8 @@ int function_codes_share(struct function_table *t, struct function_codes *codes)
 void function_codes_release(struct function_codes *codes);
 
 /*
- * The function of `code`, made up as "function_<code>" if nobody described it. NULL: no memory or
- * FUNCTIONS_MAX reached.
+ * The function of `code`, made up as "function_<code>" if nobody described it, and as
+ * "other_functions" if FUNCTIONS_MAX are there. NULL: no memory.
  */
 const struct function *function_of(struct function_table *t, struct function_codes *codes,
                                    unsigned code);

@@ -230,8 +230,12 @@ static const char *advice(int number)
 static enum exit_code failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO ? advice(errno) : "");
-    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
+            error == GPUPROF_IO         ? advice(errno)
+            : error == GPUPROF_NOT_OURS ? RECORDING_ADVICE
+                                        : "");
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT
+           : error == GPUPROF_NOT_OURS                       ? EXIT_USAGE
+                                                             : EXIT_DAMAGED;
 }
 
 /* Whether the stream file has all of it already: an earlier recover was ended before its end. */
@@ -336,6 +340,7 @@ static enum exit_code recover_path(const char *path)
         code = usage_error("no recording found in %s", path);
     for (uint32_t i = 0; i < list.count && error == 0; i++) {
         enum exit_code its = recover_alone(list.paths[i], &count);
+        its = its == EXIT_USAGE ? EXIT_DAMAGED : its; /* it was not named by the user */
         code = code == EXIT_OK || its == EXIT_ENVIRONMENT ? its : code;
     }
     path_list_release(&list);

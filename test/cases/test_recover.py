@@ -269,4 +269,12 @@ def test_wrong_usage(run_collector, tmp_path):
     assert run_collector("recover").returncode == 2
     assert run_collector("recover", "not-there").returncode == 2
     assert run_collector("recover", tmp_path).returncode == 2
-    assert run_collector("recover", pathlib.Path("/dev/null")).returncode != 0
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "a.txt", tmp_path / "folder" / "a.gpuprof"):
+        path.write_text("no recording\n")
+        for verb in ("recover", "report"):
+            done = run_collector(verb, path)
+            assert done.returncode == 2 and "not a gpuprof file; name a data" in done.stderr, verb
+    for verb in ("recover", "report"):  # the user named the folder: that file is what is wrong
+        assert run_collector(verb, tmp_path / "folder").returncode == 3, verb
+    assert run_collector("recover", pathlib.Path("/dev/null")).returncode == 2

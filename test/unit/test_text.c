@@ -217,6 +217,30 @@ static void test_clock_map(void **state)
 }
 
 /* What functions do, and what they are called, stands in rows and not in their names. */
+/* What there is no room for is one function, which nobody knows, and no lack of memory. */
+static void test_function_limit(void **state)
+{
+    struct function_table t = {0};
+    struct function_codes codes = {0};
+    int error = 0;
+    (void)state;
+    for (unsigned i = 0; i <= FUNCTIONS_MAX && error == 0; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "f%u|driver|launch|", i);
+        error = function_describe(&t, &codes, 1, (const uint8_t *)text, strlen(text));
+    }
+    assert_int_equal(error, GPUPROF_LIMIT);
+    const struct function *f = function_of(&t, &codes, 7);
+    assert_non_null(f);
+    assert_string_equal(f->name, "other_functions");
+    assert_int_equal(f->domain, FUNCTION_DOMAIN_ANY);
+    assert_ptr_equal(function_of(&t, &codes, 8), f);
+    assert_int_equal(t.count, FUNCTIONS_MAX);
+    assert_string_equal(function_of(&t, &codes, 1)->symbol, "f65534");
+    function_codes_release(&codes);
+    function_table_release(&t);
+}
+
 static void test_roles(void **state)
 {
     static const struct {
@@ -611,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_histogram_without_room),
         cmocka_unit_test(test_clock_map),
         cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_function_limit),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_kernel_names),
