@@ -69,6 +69,7 @@ struct trace_writer {
     struct value_cache values;
     struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct gpu_rows gpu_rows;
+    struct device_pids own_pids;  /* where no other trace is shown with it */
     struct key_map named_devices; /* (process, device), whose names are written */
     struct projections projections;
     struct op_pairs op_pairs;

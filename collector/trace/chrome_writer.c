@@ -63,6 +63,7 @@ static void chrome_free(struct trace_writer *w)
     op_pairs_release(&w->op_pairs);
     free(w->forward_ids);
     gpu_rows_release(&w->gpu_rows);
+    device_pids_release(&w->own_pids);
     projections_release(&w->projections);
     key_map_release(&w->named_devices);
     free(w);
@@ -88,7 +89,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     counters_init(&w->counters);
-    gpu_rows_init(&w->gpu_rows, w->processes, w->process_count);
+    device_pids_init(&w->own_pids, w->processes, w->process_count);
+    gpu_rows_init(&w->gpu_rows, scope->pids ? scope->pids : &w->own_pids);
     if (!w->rows || !w->spans || chrome_memory_create(w) < 0) {
         chrome_free(w);
         return NULL;

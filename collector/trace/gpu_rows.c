@@ -14,12 +14,23 @@
 
 _Static_assert(STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
 
-void gpu_rows_init(struct gpu_rows *g, struct process *const *processes, uint32_t process_count)
+void device_pids_init(struct device_pids *d, struct process *const *processes,
+                      uint32_t process_count)
 {
-    *g = (struct gpu_rows){
-        .processes = processes, .process_count = process_count, .next_pid = PID_VIRTUAL};
+    *d = (struct device_pids){
+        .processes = processes, .process_count = process_count, .next = PID_VIRTUAL};
+    d->known.count_max = GPU_ROWS_MAX;
+}
+
+void device_pids_release(struct device_pids *d)
+{
+    key_map_release(&d->known);
+}
+
+void gpu_rows_init(struct gpu_rows *g, struct device_pids *pids)
+{
+    *g = (struct gpu_rows){.pids = pids};
     g->places.count_max = GPU_ROWS_MAX;
-    g->pids.count_max = GPU_ROWS_MAX;
 }
 
 void gpu_rows_release(struct gpu_rows *g)
@@ -28,37 +39,37 @@ void gpu_rows_release(struct gpu_rows *g)
         free(g->rows[i]);
     free(g->rows);
     key_map_release(&g->places);
-    key_map_release(&g->pids);
     *g = (struct gpu_rows){0};
 }
 
-static bool is_process(const struct gpu_rows *g, uint32_t pid)
+static bool is_process(const struct device_pids *d, uint32_t pid)
 {
-    for (uint32_t i = 0; i < g->process_count; i++)
-        if (g->processes[i]->shown_pid == pid)
+    for (uint32_t i = 0; i < d->process_count; i++)
+        if (d->processes[i]->shown_pid == pid)
             return true;
     return false;
 }
 
 int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, uint32_t *pid)
 {
+    struct device_pids *d = g->pids;
     struct key key = {p->index, device, 0};
-    uint64_t known = key_map_get(&g->pids, key);
+    uint64_t known = key_map_get(&d->known, key);
     if (known) {
         *pid = (uint32_t)(known - 1);
         return 0;
     }
-    bool is_free = device < PID_ORDINALS && !(g->ordinals[device / 64] >> device % 64 & 1) &&
-                   !is_process(g, (uint32_t)device);
+    bool is_free = device < PID_ORDINALS && !(d->ordinals[device / 64] >> device % 64 & 1) &&
+                   !is_process(d, (uint32_t)device);
     if (is_free) {
         *pid = (uint32_t)device;
-        g->ordinals[device / 64] |= 1ull << device % 64;
+        d->ordinals[device / 64] |= 1ull << device % 64;
     } else {
-        while (is_process(g, g->next_pid))
-            g->next_pid++;
-        *pid = g->next_pid++;
+        while (is_process(d, d->next))
+            d->next++;
+        *pid = d->next++;
     }
-    int error = key_map_set(&g->pids, key, *pid + 1ull);
+    int error = key_map_set(&d->known, key, *pid + 1ull);
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 

@@ -35,21 +35,31 @@ struct gpu_row {
     struct counted *counted;
 };
 
-struct gpu_rows {
-    struct process *const *processes; /* a view: of the trace */
+/* The pids of devices, of one trace or of several that are shown as one. */
+struct device_pids {
+    struct process *const *processes; /* a view: of these traces */
     uint32_t process_count;
+    struct key_map known;                 /* (process, device) -> pid + 1 */
+    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of those that are pids */
+    uint32_t next;
+};
+
+void device_pids_init(struct device_pids *d, struct process *const *processes,
+                      uint32_t process_count);
+void device_pids_release(struct device_pids *d);
+
+struct gpu_rows {
     struct gpu_row **rows; /* owned, and so are they */
     uint32_t count;
     uint32_t capacity;
     struct key_map places; /* (process and kind, device, stream) -> place + 1 */
     struct key last;       /* that was asked for, and its place; 0: none */
     uint64_t last_place;
-    struct key_map pids;                  /* (process, device) -> pid + 1 */
-    uint64_t ordinals[PID_ORDINALS / 64]; /* bits of those that are pids */
-    uint32_t next_pid;
+    struct device_pids *pids; /* a view */
 };
 
-void gpu_rows_init(struct gpu_rows *g, struct process *const *processes, uint32_t process_count);
+/* `pids` must stay. */
+void gpu_rows_init(struct gpu_rows *g, struct device_pids *pids);
 void gpu_rows_release(struct gpu_rows *g);
 
 /* The pid that stands for a device of a process. 0 or GPUPROF_NO_MEMORY. */

@@ -17,6 +17,7 @@
 #include "output/zip_writer.h"
 #include "read/rank.h"
 #include "record/gpu_record.h"
+#include "trace/gpu_rows.h"
 #include "trace/rank_files.h"
 #include "trace/trace_writer.h"
 
@@ -146,8 +147,9 @@ static enum exit_code write_folder(struct merge *m, const char *folder,
  */
 
 /*
- * Perfetto takes all members for one trace; with a machine of its own each, their pids may be the
- * same. It must be the archive's first member in the order of names or of places: it is in both.
+ * Perfetto takes all members for one trace, in which each has a machine of its own; versions that
+ * do not know that go by pids alone, which therefore differ. It must be the archive's first member
+ * in the order of names or of places: it is in both.
  */
 static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
 {
@@ -177,19 +179,24 @@ static int write_manifest(struct merge *m, struct zip_writer *zip, const struct 
 static int write_members(struct merge *m, struct zip_writer *zip, const char *path,
                          const struct rank_file *files)
 {
-    int error = m->format->for_perfetto ? write_manifest(m, zip, files) : 0;
-    for (uint32_t i = 0; error == 0 && i < m->rec.count; i++) {
-        struct trace_scope scope = {
-            .only = files[i].process, .rank = files[i].rank, .name = base_name(files[i].name)};
+    struct device_pids pids;
+    device_pids_init(&pids, m->rec.processes, m->rec.count);
+    int error = m->format->for_perfetto ? write_manifest(m, zip, files) : 0, failed = 0;
+    for (uint32_t i = 0; error == 0 && failed == 0 && i < m->rec.count; i++) {
+        struct trace_scope scope = {.only = files[i].process,
+                                    .rank = files[i].rank,
+                                    .pids = &pids,
+                                    .name = base_name(files[i].name)};
         struct output member;
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
         output_bound(&member, &m->room);
-        int failed = write_trace(m, &member, &scope); /* and it has said why */
+        failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
-        if (failed < 0)
-            return failed;
     }
+    device_pids_release(&pids);
+    if (failed < 0)
+        return failed;
     if (error < 0)
         verb_output_failed(path, error);
     else

@@ -12,6 +12,7 @@
 #include "output/output.h"
 
 struct trace_writer;
+struct device_pids;
 
 /* What a trace is to show. */
 struct trace_scope {
@@ -22,8 +23,9 @@ struct trace_scope {
     bool memory_events;         /* with an instant for each block of PyTorch's allocator */
     bool sync_streams;          /* synchronisations have the stream that they waited for */
     const struct steps *steps;  /* of the program; NULL: those of gpuprof_step() as they come */
-    const char *name;           /* of the trace, NULL: none */
-    uint64_t rank;              /* RANK_NONE: that of the first process, or 0 */
+    struct device_pids *pids; /* of all traces that are shown as one; NULL: this one stands alone */
+    const char *name;         /* of the trace, NULL: none */
+    uint64_t rank;            /* RANK_NONE: that of the first process, or 0 */
 };
 
 struct trace_format {

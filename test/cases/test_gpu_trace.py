@@ -643,6 +643,27 @@ def test_archive(run_collector, make_gpu, tmp_path):
     assert (tmp_path / "all.ZIP").read_bytes() == first
 
 
+def test_archive_of_ranks_with_one_device_each(run_collector, make_stacks, tmp_path):
+    """Each calls it device 0. Perfetto takes the members for one trace, in which a pid is one
+    process: of its versions not all know machines (test/consumers)."""
+    data = make_stacks(*(line for rank in range(3) for line in (
+        f"process {rank}", f"meta env.RANK={rank}", f"call cudaLaunchKernel {1000 + rank} 500 1 0 0",
+        f"kernel 1 {2000 + rank} 5000 1")))
+    run_collector("merge", data, "-o", tmp_path / "all.zip")
+    run_collector("merge", "--per-rank", data, "-o", tmp_path / "ranks")
+    pids = []
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        for rank in range(3):
+            name = f"rank_{rank}.pt.trace.json"
+            its, alone = (sorted({e["pid"] for e in json.loads(text)["traceEvents"]
+                                  if e.get("cat") == "kernel"})
+                          for text in (archive.read(name), gzip.decompress(
+                              (tmp_path / "ranks" / f"{name}.gz").read_bytes())))
+            assert len(its) == 1 and alone == [0]
+            pids += its
+    assert len(set(pids)) == 3 and pids[0] == 0
+
+
 def test_processes_beside_the_ranks(run_collector, make_gpu, tmp_path):
     """A process without GPU work that has the rank of another: a loader that the other started."""
     folder = make_gpu("train", 1, 1)

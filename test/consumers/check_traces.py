@@ -256,6 +256,21 @@ def check_recording(check, name, data, options, made):
     check_perfetto(check, f"{name}, one trace", one, [json.loads(one.read_text())])
 
 
+def check_one_device_each(check):
+    """Ranks that each call their device 0, in an archive: each stays a process of its own."""
+    work = fresh(check.folder / "ordinals")
+    (work / "data").mkdir(parents=True)
+    lines = [line for rank in range(RANKS) for line in (
+        f"process {rank}", f"meta env.RANK={rank}", f"call cudaLaunchKernel {1000 + rank} 500 1 0 0",
+        f"kernel 1 {2000 + rank} 5000 1")]
+    subprocess.run([check.build / "make_stacks", work / "data"], check=True, text=True,
+                   input="\n".join(lines) + "\n")
+    check.collect("merge", "-o", work / "all.zip", work / "data")
+    with zipfile.ZipFile(work / "all.zip") as file:
+        traces = [json.loads(file.read(f"rank_{rank}.pt.trace.json")) for rank in range(RANKS)]
+    check_perfetto(check, "a device 0 of each rank", work / "all.zip", traces)
+
+
 def check_memory(check):
     """TensorBoard's memory view of PyTorch's blocks, and, without these, of CUDA's: the most that
     there is, and what is left, are the books' own."""
@@ -307,6 +322,7 @@ def main():
     check_operators(check, torch)
     check_memory(check)
     check_libraries(check)
+    check_one_device_each(check)
     made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
     fresh(check.folder / "made")
     fresh(check.folder / "demo")
