@@ -363,6 +363,7 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
     if (o->source)
         o->by = BY_SOURCE;
     if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
-        return usage_error("%s: no folder or file named; try 'gpuprof help %s'", argv[0], argv[0]);
+        return usage_error("%s: no folder or file named (. is this one); try 'gpuprof help %s'",
+                           argv[0], argv[0]);
     return EXIT_OK;
 }

@@ -37,7 +37,7 @@ def calls_of(trace):
 @pytest.mark.parametrize("arguments,text", [
     (["frobnicate"], "unknown verb 'frobnicate'"),
     (["--frobnicate"], "unknown option '--frobnicate'"),
-    (["merge"], "merge: no folder or file named"),
+    (["merge"], "merge: no folder or file named (. is this one); try"),
     (["merge", "--frobnicate", "x"], "merge: unknown option '--frobnicate'"),
     (["merge", "-o"], "merge: -o needs a value: FILE"),
     (["merge", "--output=", "x"], "merge: --output= needs a value: FILE"),

@@ -647,8 +647,8 @@ def test_archive_of_ranks_with_one_device_each(run_collector, make_stacks, tmp_p
     """Each calls it device 0. Perfetto takes the members for one trace, in which a pid is one
     process: of its versions not all know machines (test/consumers)."""
     data = make_stacks(*(line for rank in range(3) for line in (
-        f"process {rank}", f"meta env.RANK={rank}", f"call cudaLaunchKernel {1000 + rank} 500 1 0 0",
-        f"kernel 1 {2000 + rank} 5000 1")))
+        f"process {rank}", f"meta env.RANK={rank}",
+        f"call cudaLaunchKernel {1000 + rank} 500 1 0 0", f"kernel 1 {2000 + rank} 5000 1")))
     run_collector("merge", data, "-o", tmp_path / "all.zip")
     run_collector("merge", "--per-rank", data, "-o", tmp_path / "ranks")
     pids = []

@@ -261,8 +261,8 @@ def check_one_device_each(check):
     work = fresh(check.folder / "ordinals")
     (work / "data").mkdir(parents=True)
     lines = [line for rank in range(RANKS) for line in (
-        f"process {rank}", f"meta env.RANK={rank}", f"call cudaLaunchKernel {1000 + rank} 500 1 0 0",
-        f"kernel 1 {2000 + rank} 5000 1")]
+        f"process {rank}", f"meta env.RANK={rank}",
+        f"call cudaLaunchKernel {1000 + rank} 500 1 0 0", f"kernel 1 {2000 + rank} 5000 1")]
     subprocess.run([check.build / "make_stacks", work / "data"], check=True, text=True,
                    input="\n".join(lines) + "\n")
     check.collect("merge", "-o", work / "all.zip", work / "data")
