@@ -86,7 +86,7 @@ static const char *elf_obstacle(int fd, struct program *program)
         memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
         return NULL; /* a script, perhaps */
     if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != PROGRAM_MACHINE)
-        return "built for another processor or word size";
+        return "built for another CPU or word size";
     ssize_t bytes = (ssize_t)(elf.e_phnum * sizeof *segments);
     if (elf.e_phentsize != sizeof *segments || elf.e_phnum > PROGRAM_SEGMENTS_MAX ||
         pread(fd, segments, (size_t)bytes, (off_t)elf.e_phoff) != bytes)
