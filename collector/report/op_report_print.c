@@ -323,6 +323,7 @@ const struct table_info op_tables[OP_TABLES] = {
      .csv_count = 2,
      .text_limit = 100,
      .more = "... and %s more rows; --limit=N shows more of them",
+     .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",
      .begin = table_begins,
      .row = fill_row,
      .text_behind = say_groups},

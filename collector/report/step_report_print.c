@@ -424,7 +424,10 @@ static void fill_phase(const struct table *t, uint32_t index, enum report_format
 
 static void phases_before(const struct table *t, FILE *out)
 {
-    say_definition(t->source, out);
+    const struct step_report *r = t->source;
+    say_definition(r, out);
+    if (r->host_ns[PHASE_NONE] == r->total_ns)
+        fprintf(out, "no phase is known: 'gpuprof run --pytorch=names' records what tells them\n");
 }
 
 const struct table_info step_tables[STEP_TABLES] = {
@@ -493,6 +496,7 @@ const struct table_info step_tables[STEP_TABLES] = {
              {CSV_PHASE_GPU, "gpu", 0, 0, {PHASE_STEPS, GPU_TOTAL, GPU_MEAN}}},
      .csv_count = 2,
      .is_summary = true,
+     .text_none = ": no whole step was recorded",
      .begin = phases_begin,
      .row = fill_phase,
      .text_before = phases_before},

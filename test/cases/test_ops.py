@@ -106,6 +106,10 @@ def test_none(make_gpu, run_verb):
     text = run_verb("report", "--table=ops", folder).stdout
     assert text == ("\nPyTorch's operators\n  none: no operators were recorded; "
                     "'gpuprof run --pytorch=shapes' records them\n")
+    folder = make_gpu("train", 1, 3, name="steps")
+    for table, hint in (("labels", "no labels were recorded"), ("phases", "no phase is known")):
+        text = run_verb("report", f"--table={table}", folder).stdout
+        assert hint in text and "gpuprof run --pytorch=names" in text
     named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
     assert named["ops"] == []
 
