@@ -402,3 +402,32 @@ def test_the_first_that_is_missing_is_told(collector, tmp_path):
             world.counted(1, "ncclAllReduce" if sequence % 2 else "ncclAllGather", sequence)
     assert world.found(collector, tmp_path) == [
         ("1", "not called", "ncclAllGather", 42), ("0", "kernel not finished", "ncclAllGather", 42)]
+
+
+def test_bus_bandwidth(library, tmp_path, run_verb):
+    """By nccl-tests' formulae, from the shortest kernel of each collective among the ranks."""
+    world, floats, steps = 4, 1 << 16, 5
+    _, processes = run(library, tmp_path, "train", world, GPUPROF_GPU="on",
+                       GPUPROF_CUPTI=toolchain.SIM / "libcupti.so.12")
+    of_ranks = []  # of each the kernels of its collectives, in their order
+    for process in processes.values():
+        names = {r.args[0]: r.text.decode() for r in process.of_type(stream_reader.TYPE_NUMBERS
+                                                                     ["kernel_name"])}
+        of_ranks.append([(r.begin, r.duration) for r in process.of_type(stream_reader.TYPE_NUMBERS
+                                                                        ["kernel"])
+                         if "nccl" in names[r.args[3]]])
+        assert len(of_ranks[-1]) == 2 * steps + 1
+    shortest = [min(ns for _, ns in kernels)
+                for kernels in zip(*(sorted(kernels) for kernels in of_ranks))]
+    found = json.loads(run_verb("report", "--format=json", tmp_path / "data").stdout)
+    rows = {row["function"]: row for row in found["library"]}
+    for function, kernels, size in (
+            ("ncclAllReduce", shortest[:-1:2], 2 * (world - 1) / world * 4 * floats),
+            ("ncclAllGather", shortest[1:-1:2], (world - 1) / world * 2 * floats)):
+        row = rows[function]
+        assert row["calls"] == world * steps and row["bus_calls"] == steps
+        assert row["name"].endswith(f"over {world} ranks")
+        assert row["bus_gb_s"] == pytest.approx(steps * size / sum(kernels), rel=0.01)
+    launched_by = {row["name"]: row.get("launched_by") for row in found["cuda_gpu_kern_sum"]}
+    assert launched_by.pop("compute(float*)") is None
+    assert all(by.startswith("nccl") for by in launched_by.values())
