@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "flame/flame_verb.h"
+#include "memory/memory_verb.h"
 #include "model/symbols.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
@@ -35,30 +36,41 @@ static const struct {
     {page_verb, NULL, {.format = FORMAT_CSV, .by = BY_RANGE, .step_range = "*"}},
     {page_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true, .step_samples = 8}},
     {page_verb, NULL, {.format = FORMAT_HTML, .by = BY_NAME}},
-    {recover_verb, NOWHERE, {.strict = true}},
+    {recover_verb, NOWHERE, {.strict = true}}, /* with the first number again, and so on */
+    {memory_verb, NULL, {.format = FORMAT_TEXT, .is_full = true, .memory_by = MEMORY_BY_STACK}},
+    {memory_verb, NULL, {.format = FORMAT_JSON, .memory_at = MEMORY_AT_TIME, .at_seconds = 1e-6}},
+    {memory_verb, "m.svg", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
+    {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
 };
-_Static_assert(sizeof ways / sizeof ways[0] == FUZZ_OUTPUTS, "one number for each");
+#define WAYS (sizeof ways / sizeof ways[0])
 
-void fuzz_output(unsigned number, char *folder)
+static void run(unsigned way, char *folder)
 {
     char output[128];
     char *paths[] = {folder};
-    struct options options = ways[number].options;
+    struct options options = ways[way].options;
     options.paths = paths;
     options.path_count = 1;
     options.keep_live = true;
     options.symbols = SYMBOLS_OFF;
-    options.output = ways[number].output;
+    options.limit = ROWS_UNLIMITED;
+    options.output = ways[way].output;
     if (options.output && options.output[0] != '/') {
         snprintf(output, sizeof output, "%s/%s", folder, options.output);
         options.output = output;
     }
+    ways[way].run(&options);
+}
+
+void fuzz_output(unsigned number, char *folder)
+{
     /* What is printed must not come between a fuzzer's words, nor be lost behind a closed file. */
     int shown = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
     int nowhere = open(NOWHERE, O_WRONLY | O_CLOEXEC);
     if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
         abort();
-    ways[number].run(&options);
+    for (unsigned way = number; way < WAYS; way += FUZZ_OUTPUTS)
+        run(way, folder);
     if (shown >= 0)
         dup2(shown, STDOUT_FILENO);
     else
