@@ -45,6 +45,15 @@ uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t);
         DNN_IS_CONVOLUTION, "", its_descriptor                                                     \
     }
 
+#define DNN_RNN(its_descriptor)                                                                    \
+    {                                                                                              \
+        DNN_IS_RNN, "", its_descriptor                                                             \
+    }
+#define DNN_SEQUENCES(its_key, its_descriptor)                                                     \
+    {                                                                                              \
+        DNN_IS_SEQUENCES, its_key, its_descriptor                                                  \
+    }
+
 /* In the child of a fork: its file knows no plan yet. */
 void dnn_reset(void);
 

@@ -22,6 +22,12 @@ typedef int get_filter(const void *descriptor, int requested, int *type, int *fo
 typedef int get_convolution(const void *descriptor, int requested, int *count, int *padding,
                             int *strides, int *dilations, int *mode, int *type);
 typedef int get_groups(const void *descriptor, int *groups);
+typedef int get_rnn(const void *descriptor, int *algorithm, int *cells, int *bias, int *directions,
+                    int *input, int *type, int *compute, int *math, int *input_size,
+                    int *hidden_size, int *projection_size, int *layers, void **dropout,
+                    unsigned *flags);
+typedef int get_sequences(const void *descriptor, int *type, int *layout, int *length, int *batch,
+                          int *size, int requested, int *lengths, void *padding);
 typedef void get_error(char *message, size_t bytes);
 
 struct dnn_getters {
@@ -32,6 +38,8 @@ struct dnn_getters {
     get_filter *filter;
     get_convolution *convolution;
     get_groups *groups;
+    get_rnn *rnn;
+    get_sequences *sequences;
     get_error *error;
 };
 
@@ -59,6 +67,8 @@ static void fill(struct dnn_getters *g, const struct object *o)
     g->filter = (get_filter *)object_symbol(o, "cudnnGetFilterNdDescriptor");
     g->convolution = (get_convolution *)object_symbol(o, "cudnnGetConvolutionNdDescriptor");
     g->groups = (get_groups *)object_symbol(o, "cudnnGetConvolutionGroupCount");
+    g->rnn = (get_rnn *)object_symbol(o, "cudnnGetRNNDescriptor_v8");
+    g->sequences = (get_sequences *)object_symbol(o, "cudnnGetRNNDataDescriptor");
     g->error = (get_error *)object_symbol(o, "cudnnGetLastErrorString");
     atomic_store(&g->low, o->low);
 }
@@ -109,6 +119,31 @@ bool dnn_ask_json(const struct dnn_getters *ask, const void *plan, int64_t *byte
     return !json || (count > 0 && count <= requested);
 }
 
+/* Input, hidden, projected, layers: sizes of the cells. */
+static bool read_rnn(const struct dnn_getters *ask, const void *descriptor, struct dnn_read *r)
+{
+    int other[6];
+    unsigned flags;
+    void *dropout;
+    r->count = 4;
+    return ask->rnn &&
+           is_good(ask, ask->rnn(descriptor, &other[0], &r->format, &other[1], &r->groups,
+                                 &other[2], &other[3], &r->type, &other[4], &r->dims[0],
+                                 &r->dims[1], &r->dims[2], &r->dims[3], &dropout, &flags));
+}
+
+/* As steps, sequences, numbers in each. */
+static bool read_sequences(const struct dnn_getters *ask, const void *descriptor,
+                           struct dnn_read *r)
+{
+    double padding; /* one number of the type */
+    int length, layout;
+    r->count = 3;
+    return ask->sequences &&
+           is_good(ask, ask->sequences(descriptor, &r->type, &layout, &r->dims[0], &r->dims[1],
+                                       &r->dims[2], 0, &length, &padding));
+}
+
 static bool read_one(const struct dnn_getters *ask, const struct dnn_item *item, struct dnn_read *r)
 {
     const void *d = item->descriptor;
@@ -124,6 +159,8 @@ static bool read_one(const struct dnn_getters *ask, const struct dnn_item *item,
                is_good(ask, ask->convolution(d, DNN_DIMS_MAX - 2, &r->count, r->dims, r->strides,
                                              r->dilations, &r->format, &r->type)) &&
                is_good(ask, ask->groups(d, &r->groups));
+    case DNN_IS_RNN: return read_rnn(ask, d, r);
+    case DNN_IS_SEQUENCES: return read_sequences(ask, d, r);
     case DNN_IS_NONE: break;
     }
     return false;
@@ -163,6 +200,18 @@ static void put_convolution(struct dnn_text *text, const struct dnn_read *r)
         put_numbers(text, "groups", &r->groups, 1);
 }
 
+static void put_rnn(struct dnn_text *text, const struct dnn_read *r)
+{
+    static const char *const cells[] = {"relu", "tanh", "lstm", "gru"};
+    static const char *const sizes[] = {"input", "hidden", "projection", "layers"};
+    const int directions = r->groups ? 2 : 1;
+    dnn_text_word(text, "mode", r->format >= 0 && r->format < 4 ? cells[r->format] : "?");
+    dnn_text_word(text, "compute", dnn_type(r->type));
+    for (unsigned i = 0; i < 4; i++)
+        put_numbers(text, sizes[i], &r->dims[i], 1);
+    put_numbers(text, "directions", &directions, 1);
+}
+
 static void put_tensor(struct dnn_text *text, const struct dnn_item *item, const struct dnn_read *r)
 {
     int64_t dims[DNN_DIMS_MAX], strides[DNN_DIMS_MAX];
@@ -182,6 +231,8 @@ void dnn_read_text(const char *name, const struct dnn_item *items, const struct 
     for (unsigned i = 0; i < DNN_ITEMS_MAX && items[i].kind; i++)
         if (items[i].descriptor && items[i].kind == DNN_IS_CONVOLUTION)
             put_convolution(text, &read[i]);
+        else if (items[i].descriptor && items[i].kind == DNN_IS_RNN)
+            put_rnn(text, &read[i]);
         else if (items[i].descriptor)
             put_tensor(text, &items[i], &read[i]);
 }

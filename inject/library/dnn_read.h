@@ -11,7 +11,14 @@
 
 #include "library/dnn_text.h"
 
-enum dnn_kind { DNN_IS_NONE, DNN_IS_TENSOR, DNN_IS_FILTER, DNN_IS_CONVOLUTION };
+enum dnn_kind {
+    DNN_IS_NONE,
+    DNN_IS_TENSOR,
+    DNN_IS_FILTER,
+    DNN_IS_CONVOLUTION,
+    DNN_IS_RNN,
+    DNN_IS_SEQUENCES, /* what a recurrent network reads or writes */
+};
 
 #define DNN_ITEMS_MAX 5
 
@@ -36,10 +43,10 @@ bool dnn_ask_json(const struct dnn_getters *ask, const void *plan, int64_t *byte
 /* What a descriptor says; the rest is 0. */
 struct dnn_read {
     int type;
-    int format; /* of a filter; of a convolution its mode */
-    int groups;
+    int format; /* of a filter; of a convolution its mode, of a recurrent network its cells */
+    int groups; /* of a recurrent network: is it of two directions? */
     int count;
-    int dims[DNN_DIMS_MAX]; /* of a convolution its padding */
+    int dims[DNN_DIMS_MAX]; /* of a convolution its padding, of a recurrent network its sizes */
     int strides[DNN_DIMS_MAX];
     int dilations[DNN_DIMS_MAX];
 };

@@ -113,4 +113,33 @@ DNN_FUNCTION(cudnnBatchNormalizationForwardTrainingEx,
              (handle, mode, operations, alpha, beta, x_desc, x, z_desc, z, y_desc, y, scale_desc,
               scale, bias, factor, mean, variance, epsilon, saved_mean, saved_variance, activation,
               workspace, workspace_bytes, reserve, reserve_bytes))
+DNN_FUNCTION(cudnnCreateRNNDescriptor, (void **descriptor), (descriptor))
+DNN_FUNCTION(cudnnSetRNNDescriptor_v8,
+             (void *descriptor, int algorithm, int cells, int bias, int directions, int input,
+              int type, int compute, int math, int input_size, int hidden_size, int projection_size,
+              int layers, void *dropout, unsigned flags),
+             (descriptor, algorithm, cells, bias, directions, input, type, compute, math,
+              input_size, hidden_size, projection_size, layers, dropout, flags))
+DNN_FUNCTION(cudnnGetRNNDescriptor_v8,
+             (const void *descriptor, int *algorithm, int *cells, int *bias, int *directions,
+              int *input, int *type, int *compute, int *math, int *input_size, int *hidden_size,
+              int *projection_size, int *layers, void **dropout, unsigned *flags),
+             (descriptor, algorithm, cells, bias, directions, input, type, compute, math,
+              input_size, hidden_size, projection_size, layers, dropout, flags))
+DNN_FUNCTION(cudnnCreateRNNDataDescriptor, (void **descriptor), (descriptor))
+DNN_FUNCTION(cudnnSetRNNDataDescriptor,
+             (void *descriptor, int type, int layout, int length, int batch, int size,
+              const int *lengths, void *padding),
+             (descriptor, type, layout, length, batch, size, lengths, padding))
+DNN_FUNCTION(cudnnGetRNNDataDescriptor,
+             (const void *descriptor, int *type, int *layout, int *length, int *batch, int *size,
+              int requested, int *lengths, void *padding),
+             (descriptor, type, layout, length, batch, size, requested, lengths, padding))
+DNN_FUNCTION(cudnnRNNForward,
+             (void *handle, void *rnn, int mode, const void *lengths, void *x_desc, const void *x,
+              void *y_desc, void *y, void *h_desc, const void *hx, void *hy, void *c_desc,
+              const void *cx, void *cy, size_t weight_bytes, const void *weights,
+              size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve),
+             (handle, rnn, mode, lengths, x_desc, x, y_desc, y, h_desc, hx, hy, c_desc, cx, cy,
+              weight_bytes, weights, workspace_bytes, workspace, reserve_bytes, reserve))
 #undef DNN_FUNCTION

@@ -267,3 +267,91 @@ int cudnnBatchNormalizationForwardTrainingEx(
     work();
     return 0;
 }
+
+/* A recurrent network; `dims`: cells, directions, type, compute, and four sizes. */
+int cudnnCreateRNNDescriptor(void **descriptor)
+{
+    return create(descriptor);
+}
+
+int cudnnSetRNNDescriptor_v8(void *descriptor, int algorithm, int cells, int bias, int directions,
+                             int input, int type, int compute, int math, int input_size,
+                             int hidden_size, int projection_size, int layers, void *dropout,
+                             unsigned flags)
+{
+    *(struct shape *)descriptor = (struct shape){
+        .type = type,
+        .dims = {cells, directions, compute, input_size, hidden_size, projection_size, layers},
+        .strides = {algorithm, bias, input, math, (int)flags, dropout != NULL}};
+    return 0;
+}
+
+int cudnnGetRNNDescriptor_v8(const void *descriptor, int *algorithm, int *cells, int *bias,
+                             int *directions, int *input, int *type, int *compute, int *math,
+                             int *input_size, int *hidden_size, int *projection_size, int *layers,
+                             void **dropout, unsigned *flags)
+{
+    const struct shape *s = descriptor;
+    *algorithm = s->strides[0];
+    *cells = s->dims[0];
+    *bias = s->strides[1];
+    *directions = s->dims[1];
+    *input = s->strides[2];
+    *type = s->type;
+    *compute = s->dims[2];
+    *math = s->strides[3];
+    *input_size = s->dims[3];
+    *hidden_size = s->dims[4];
+    *projection_size = s->dims[5];
+    *layers = s->dims[6];
+    *dropout = NULL;
+    *flags = (unsigned)s->strides[4];
+    return 0;
+}
+
+int cudnnCreateRNNDataDescriptor(void **descriptor)
+{
+    return create(descriptor);
+}
+
+int cudnnSetRNNDataDescriptor(void *descriptor, int type, int layout, int length, int batch,
+                              int size, const int *lengths, void *padding)
+{
+    *(struct shape *)descriptor =
+        (struct shape){.type = type, .format = layout, .count = 3, .dims = {length, batch, size}};
+    return lengths && !padding ? 0 : fail(BAD_PARAM);
+}
+
+/* As the real one, which wants a place for each of its answers. */
+int cudnnGetRNNDataDescriptor(const void *descriptor, int *type, int *layout, int *length,
+                              int *batch, int *size, int requested, int *lengths, void *padding)
+{
+    const struct shape *s = descriptor;
+    if (!lengths || !padding || requested)
+        return fail(BAD_PARAM);
+    *type = s->type;
+    *layout = s->format;
+    *length = s->dims[0];
+    *batch = s->dims[1];
+    *size = s->dims[2];
+    memset(padding, 0, s->type == 1 ? 8 : s->type == 0 ? 4 : 2);
+    return 0;
+}
+
+int cudnnRNNForward(void *handle, void *rnn, int mode, const void *lengths, void *x_desc,
+                    const void *x, void *y_desc, void *y, void *h_desc, const void *hx, void *hy,
+                    void *c_desc, const void *cx, void *cy, size_t weight_bytes,
+                    const void *weights, size_t workspace_bytes, void *workspace,
+                    size_t reserve_bytes, void *reserve)
+{
+    const struct shape *s = rnn;
+    log_call(__func__,
+             "%p %d %p %p %p %p %p %p %p %p %p %zu %p %zu %p %zu %p rnn=%d,%d,%d,%d,%d,%d:%s:0:0:: "
+             "x=%s y=%s",
+             handle, mode, lengths, x, y, h_desc, hx, hy, c_desc, cx, cy, weight_bytes, weights,
+             workspace_bytes, workspace, reserve_bytes, reserve, s->dims[0], s->dims[1], s->dims[3],
+             s->dims[4], s->dims[5], s->dims[6], type_names[s->dims[2]], told(x_desc),
+             told(y_desc));
+    work();
+    return 0;
+}

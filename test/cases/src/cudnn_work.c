@@ -435,6 +435,27 @@ static void legacy_one(int number, int round)
     CALL(cudnnDestroyConvolutionDescriptor)(conv);
 }
 
+/* Cells of each kind, in one direction or two. */
+static void recurrent(int number)
+{
+    const int lengths[] = {7, 7, 5}, hidden = 16 + number, directions = number % 2;
+    void *rnn = NULL, *x = NULL, *y = NULL;
+    CALL(cudnnCreateRNNDescriptor)(&rnn);
+    CALL(cudnnSetRNNDescriptor_v8)
+    (rnn, 0, number % 4, 2, directions, 0, HALF, FLOAT, 1, 8, hidden, hidden, 1 + number % 3, NULL,
+     0);
+    CALL(cudnnCreateRNNDataDescriptor)(&x);
+    CALL(cudnnSetRNNDataDescriptor)(x, HALF, 1, 7, 3, 8, lengths, NULL);
+    CALL(cudnnCreateRNNDataDescriptor)(&y);
+    CALL(cudnnSetRNNDataDescriptor)(y, HALF, 1, 7, 3, hidden * (1 + directions), lengths, NULL);
+    CALL(cudnnRNNForward)
+    (H(0x11), rnn, 1, H(1), x, H(2), y, H(3), H(4), H(5), H(6), H(7), H(8), H(9), 10, H(11), 12,
+     H(13), 14, H(15));
+    free(rnn);
+    free(x);
+    free(y);
+}
+
 int main(int count, char **arguments)
 {
     const char *scene = count > 1 ? arguments[1] : "";
@@ -445,6 +466,8 @@ int main(int count, char **arguments)
         for (int round = 0; round < 2; round++)
             for (int i = 0; i < SHAPES; i++)
                 legacy_one(i, round);
+        for (int i = 0; i < 8; i++)
+            recurrent(i);
     } else if (strcmp(scene, "refused") == 0) {
         refused();
         legacy_one(1, 0);
