@@ -576,6 +576,49 @@ static void save_operators(void)
     builder_release(&b);
 }
 
+/* Calls of libraries whose ends belong to none, sizes beyond all numbers, plans that are none or
+ * another text's, communicators of more ranks than there are. */
+static void save_libraries(void)
+{
+    static const char *const plans[] = {
+        "convolution_forward x=8,64,56,56:f16 w=64,64,3,3:f16 y=8,64,56,56:f16 stride=1,1",
+        "convolution_forward x=9223372036854775807,9,9:f16 w=-1,9,9:f16 "
+        "y=9,99999999999999999999,1:",
+        "matmul a=4,4 b= c=:f16:virtual:virtual:=; =; ;; ; sdpa_fwd q=0,0,0,0:? k v=1 o=,,,:f16",
+        "convolution_forward x=1:f16 w=1:f16 y=1:f16; ...",
+        "\xff\xfe\x01 \"=\n<b>:f16",
+        ""};
+    static const uint64_t wild[] = {1, 0, UINT64_MAX, 4096, 1ull << 63, 2, 14, 77};
+    struct stream_builder b;
+    begin(&b);
+    builder_text(&b, RECORD_API, 2,
+                 "cublasGemmEx|cublas|library|handle:handle,cublasOperation_t:trans_a,"
+                 "cublasOperation_t:trans_b,count:m,count:n,count:k,cudaDataType:a_type,"
+                 "cudaDataType:b_type,cudaDataType:c_type,cublasComputeType_t:compute");
+    builder_text(&b, RECORD_API, 3, "cudnnBackendExecute|cudnn|library|count:plan,handle:handle");
+    builder_text(&b, RECORD_API, 4, "ofNobody|none|library|count:plan,wild:count");
+    for (uint64_t i = 0; i < 9; i++) {
+        const uint64_t number = i % 7;
+        const uint64_t comm[] = {0x10, 0x77, i, i == 8 ? UINT64_MAX : 4, i};
+        builder_record(&b, 3, RECORD_LIBRARY_PLAN, 900 + i, 0, 0, i == 5 ? 0 : 1, &number,
+                       plans[i % 6]);
+        builder_record(&b, 3, RECORD_COMMUNICATOR, 920 + i, 0, 0, (unsigned)i % 6, comm, NULL);
+    }
+    for (uint32_t i = 0; i < 90; i++) {
+        struct record r = {.type = i % 5 < 3 ? RECORD_LIBRARY_BEGIN : RECORD_LIBRARY_END,
+                           .code = (uint16_t)(i % 7 ? 2 + i % 3 : 65535),
+                           .result = i % 4 ? 0 : -1,
+                           .begin = 1000 + 10 * i,
+                           .arg_count = (uint8_t)(i % 11)};
+        for (unsigned k = 0; k < 11; k++)
+            r.args[k] = r.code == 3 && !k ? i % 8 : wild[(i + k) % 8];
+        builder_add(&b, 3 + i % 2, &r);
+    }
+    add_calls(&b);
+    save(&b, "libraries-wild.gpuprof");
+    builder_release(&b);
+}
+
 /* Blocks that were never got, are got twice, end beyond all addresses, or are of no device. */
 static void save_tensors(void)
 {
@@ -693,6 +736,7 @@ int main(int argc, char **argv)
     save_stacks();
     save_operators();
     save_tensors();
+    save_libraries();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
     save_live("live-committed", live_committed);
