@@ -239,9 +239,13 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
 {
     const struct memory_report *m = r->report;
     struct screen s = {r, how, out};
-    char time[UNIT_TEXT_BYTES];
-    line(&s, "memory", "of %u process%s, recorded for %s", m->rec->count,
-         m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns));
+    char time[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES];
+    uint64_t resident = 0;
+    for (uint32_t i = 0; i < m->rec->count; i++)
+        resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
+    line(&s, "memory", "of %u process%s, recorded for %s%s%s", m->rec->count,
+         m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns),
+         resident ? "; resident at most " : "", resident ? bytes_text(host, resident) : "");
     print_failure(&s);
     print_places(&s);
     print_owners(&s);

@@ -10,6 +10,7 @@
 #include "error.h"
 #include "model/call_tree.h"
 #include "model/ledger_layout.h"
+#include "record/gpu_record.h"
 
 #define JUMP_BYTES (1ull << 20)
 
@@ -23,6 +24,7 @@ void memory_report_release(struct memory_report *m)
     free(m->jumps);
     free(m->longest);
     free(m->gets_memory);
+    free(m->resident);
     memory_ranges_release(&m->ranges);
     free(m->wholes);
     free(m->whole_firsts);
@@ -36,37 +38,6 @@ void memory_report_release(struct memory_report *m)
     ledger_release(&m->ledger);
     steps_release(&m->steps);
     walk_release(&m->walk);
-}
-
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-static uint32_t whole_count(const struct memory_report *m, const struct process *p)
-{
-    return m->whole_firsts[p->index + 1] - m->whole_firsts[p->index];
-}
-
-bool memory_has_steps(const struct memory_report *m, const struct process *p)
-{
-    return whole_count(m, p) >= MEMORY_STEPS_MIN;
-}
-
-const struct step *memory_step(const struct memory_report *m, const struct process *p,
-                               uint32_t mark)
-{
-    return &m->steps.list[m->wholes[m->whole_firsts[p->index] + mark]];
-}
-
-uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p)
-{
-    const uint64_t *span = &m->spans[2 * p->index];
-    return span[1] > span[0] ? (span[1] - span[0]) / MEMORY_SLICES : 0;
-}
-
-uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark)
-{
-    if (memory_has_steps(m, p))
-        return memory_step(m, p, mark)->end_ns;
-    return m->spans[2 * p->index] + (mark + 1) * memory_slice_ns(m, p);
 }
 
 /* ---- places and owners ----------------------------------------------------------------------- */
@@ -132,7 +103,7 @@ static int place_of(struct memory_report *m, const struct process *process, uint
     *p = (struct memory_place){.process = process, .device = (uint32_t)key.b, .where = where};
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
-    p->mark_count = memory_has_steps(m, process)      ? whole_count(m, process)
+    p->mark_count = memory_has_steps(m, process)      ? memory_whole_count(m, process)
                     : memory_slice_ns(m, process) > 0 ? MEMORY_SLICES
                                                       : 0;
     if (p->mark_count > m->marks_left)
@@ -456,6 +427,17 @@ static int left(void *context, const struct ledger_free *f)
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 
+static void take_resident(struct memory_report *m, const struct event *e)
+{
+    struct memory_resident *r = &m->resident[e->process->index];
+    r->last = record_arg(e->record, RESIDENT_BYTES);
+    r->samples++;
+    if (r->last > r->peak) {
+        r->peak = r->last;
+        r->peak_ns = e->begin_ns;
+    }
+}
+
 static int take(void *context, const struct slice *s)
 {
     struct memory_report *m = context;
@@ -466,6 +448,8 @@ static int take(void *context, const struct slice *s)
         !(e->record->flags & (RECORD_NESTED | RECORD_OPEN)) &&
         e->function->memory != API_MEMORY_INFO)
         *longest = (struct memory_longest){e->function, ns};
+    if (e->record->type == RECORD_RESIDENT)
+        take_resident(m, e);
     return memory_ranges_take(&m->ranges, s);
 }
 
@@ -496,34 +480,6 @@ enum memory_by memory_best_by(const struct recording *rec)
     return has_stacks               ? MEMORY_BY_STACK
            : recording_has_ops(rec) ? MEMORY_BY_OPERATOR
                                     : MEMORY_BY_FUNCTION;
-}
-
-/* When each process began and ended, and which of its steps are whole. */
-static int note_times(struct memory_report *m)
-{
-    uint32_t count = m->rec->count;
-    m->begin_ns = UINT64_MAX;
-    m->wholes = calloc(m->steps.count + 1u, sizeof *m->wholes);
-    m->whole_firsts = calloc(count + 1u, sizeof *m->whole_firsts);
-    m->spans = calloc(2 * (size_t)count + 1, sizeof *m->spans);
-    if (!m->wholes || !m->whole_firsts || !m->spans)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0, wholes = 0; i < count; i++) {
-        uint64_t first_ns = m->walk.first_ns[i], last_ns = m->walk.last_ns[i];
-        m->spans[2 * i] = first_ns;
-        m->spans[2 * i + 1] = last_ns;
-        if (last_ns) {
-            m->begin_ns = first_ns < m->begin_ns ? first_ns : m->begin_ns;
-            m->end_ns = last_ns > m->end_ns ? last_ns : m->end_ns;
-        }
-        for (uint32_t k = m->steps.firsts[i]; k < m->steps.firsts[i + 1]; k++)
-            if (!m->steps.list[k].is_partial)
-                m->wholes[wholes++] = k;
-        m->whole_firsts[i + 1] = wholes;
-    }
-    if (m->begin_ns > m->end_ns)
-        m->begin_ns = m->end_ns;
-    return 0;
 }
 
 static unsigned needs_of(const struct memory_report *m)
@@ -561,7 +517,7 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
             error = walk_run(&m->walk, NULL, &steps, 1);
     }
     if (error == 0)
-        error = note_times(m);
+        error = memory_note_times(m);
     if (wish->at_seconds >= 0)
         m->asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
     return error;
@@ -579,10 +535,11 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
     m->owners_max = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
                                       recording_bytes(m->rec) / MEMORY_FILE_BYTES);
     m->longest = calloc(rec->count + 1u, sizeof *m->longest);
+    m->resident = calloc(rec->count + 1u, sizeof *m->resident);
     m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
     m->origins = calloc(1, sizeof *m->origins);
     int error = walk_init(&m->walk, rec);
-    if (!m->longest || !m->gets_memory || !m->origins ||
+    if (!m->longest || !m->gets_memory || !m->resident || !m->origins ||
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)

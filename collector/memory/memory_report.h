@@ -111,6 +111,14 @@ struct memory_place {
     struct memory_growth growth;
 };
 
+/* The host's memory of a process, as its kernel said now and then. */
+struct memory_resident {
+    uint64_t peak;
+    uint64_t peak_ns;
+    uint64_t last;
+    uint64_t samples;
+};
+
 /* An allocation that failed since there was not enough, as it stood then. */
 struct memory_oom {
     uint32_t place; /* UINT32_MAX: a place with nothing */
@@ -182,9 +190,10 @@ struct memory_report {
     uint32_t place_count;
     uint32_t place_capacity;
     struct memory_ranges ranges;
-    struct key_map places_of; /* (process, device, where) -> place + 1 */
-    uint64_t placeless;       /* blocks for whose place there was no room */
-    uint32_t marks_left;      /* that places may still have */
+    struct memory_resident *resident; /* owned, by process index */
+    struct key_map places_of;         /* (process, device, where) -> place + 1 */
+    uint64_t placeless;               /* blocks for whose place there was no room */
+    uint32_t marks_left;              /* that places may still have */
     struct memory_oom ooms[MEMORY_OOMS_MAX];
     uint32_t oom_count;
     uint64_t ooms_all;
@@ -240,6 +249,11 @@ const struct step *memory_step(const struct memory_report *m, const struct proce
 
 /* The end of step `mark` of a process, or of a slice of its time. */
 uint64_t memory_mark_end(const struct memory_report *m, const struct process *p, uint32_t mark);
+
+/* How many there are; and what is known after the first walk: when each process began and ended,
+ * which steps are whole. 0 or GPUPROF_NO_MEMORY. */
+uint32_t memory_whole_count(const struct memory_report *m, const struct process *p);
+int memory_note_times(struct memory_report *m);
 
 /* Have the process's marks been steps? Otherwise they are slices of so many ns. */
 bool memory_has_steps(const struct memory_report *m, const struct process *p);

@@ -51,7 +51,7 @@ struct memory_amount memory_shown(const struct memory_rows *r, const struct memo
 struct memory_amount memory_row_shown(const struct memory_rows *r, const struct memory_row *row);
 
 /* Of a struct memory_rows. (memory_tables.c) */
-#define MEMORY_TABLES 9
+#define MEMORY_TABLES 10
 extern const struct table_info memory_tables[MEMORY_TABLES];
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
+#include "memory/memory_times.h"
 #include "memory/memory_trouble.h"
 #include "read/process_title.h"
 
@@ -16,26 +17,6 @@ static struct cell device_number(uint32_t device, enum memory_where where)
 {
     return where == MEMORY_OF_HOST || device == LEDGER_NO_DEVICE ? (struct cell){.kind = CELL_NULL}
                                                                  : cell_number(device);
-}
-
-/* "+1.5 MiB"; of slices of time, which are not known to mean anything, a second. */
-static struct cell change_text(double bytes, enum report_format format)
-{
-    char unit[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES + 2];
-    double size = bytes < 0 ? -bytes : bytes;
-    if (format != FORMAT_TEXT)
-        return cell_real(bytes);
-    if (size < 0.5)
-        return cell_text("0 B");
-    bytes_text(unit, size < 1e18 ? (uint64_t)(size + 0.5) : UINT64_MAX);
-    snprintf(text, sizeof text, "%c%s", bytes < 0 ? '-' : '+', unit);
-    return cell_owned(strdup(text));
-}
-
-static const char *where_text(enum memory_where where)
-{
-    static const char *const texts[] = {"tensor", "device", "host"};
-    return texts[where];
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -112,7 +93,7 @@ static void fill_growth(const struct memory_report *m, const struct memory_place
     bool by_step = memory_has_steps(m, p->process);
     double unit = by_step ? 1 : 1e9 / (double)memory_slice_ns(m, p->process);
     if (by_step || format != FORMAT_TEXT)
-        cells[P_GROWTH] = change_text(unit * slope.bytes, format);
+        cells[P_GROWTH] = memory_change_cell(unit * slope.bytes, format);
     cells[P_ERROR] = cell_real(unit * slope.error);
     cells[P_STEPS] = cell_number(p->growth.steps);
     cells[P_BY_STEP] = cell_number(by_step);
@@ -124,7 +105,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = &m->places[index];
     cells[P_NAME] = memory_place_cell(p->process, p->device, p->where);
-    cells[P_WHERE] = cell_text(where_text(p->where));
+    cells[P_WHERE] = cell_text(memory_where_text(p->where));
     cells[P_HOST] = cell_text(p->process->header.host);
     cells[P_PID] = cell_number(p->process->header.pid);
     cells[P_RANK] = cell_text(process_rank(p->process));
@@ -201,7 +182,7 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
                               : r->at == MEMORY_AT_END ? row->end
                                                        : row->asked;
     cells[O_NAME] = memory_owner_cell(t, row->origin);
-    cells[O_WHERE] = cell_text(where_text(row->where));
+    cells[O_WHERE] = cell_text(memory_where_text(row->where));
     cells[O_BYTES] = cell_number(at.bytes);
     cells[O_SHARE] = cell_share(at.bytes, r->at_all[row->where]);
     cells[O_BLOCKS] = cell_number(at.blocks);
@@ -216,7 +197,7 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
     cells[O_GROWN] = cell_number(row->grown);
     cells[O_PLACES] = cell_number(row->places);
     if (row->leaks || format != FORMAT_TEXT) {
-        cells[O_GROWTH] = change_text(row->slope, format);
+        cells[O_GROWTH] = memory_change_cell(row->slope, format);
         cells[O_ERROR] = cell_real(row->error);
     }
 }
@@ -310,125 +291,12 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     else
         cells[K_NAME] = cell_text(ledger_kind_name(kind));
     cells[K_PLACE] = place;
-    cells[K_WHERE] = cell_text(where_text(p->where));
+    cells[K_WHERE] = cell_text(memory_where_text(p->where));
     cells[K_PEAK] = cell_number(peak.bytes);
     cells[K_BLOCKS] = cell_number(peak.blocks);
     cells[K_END] = cell_number(p->kinds[kind].live.bytes);
     cells[K_GOT] = cell_number(p->kinds_got[kind].blocks);
     cells[K_GOT_BYTES] = cell_number(p->kinds_got[kind].bytes);
-}
-
-/* ---- steps, and the curve -------------------------------------------------------------------- */
-
-enum { M_NAME, M_PLACE, M_STEP, M_END_AT, M_PEAK, M_END, M_COLUMNS };
-
-static const struct column step_columns[M_COLUMNS] = {
-    [M_NAME] = {NULL, "step and device"},
-    [M_PLACE] = {"place"},
-    [M_STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
-    [M_END_AT] = {"until_ns", "until", COLUMN_NS, 12, true},
-    [M_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
-    [M_END] = {"end_bytes", "at its end", COLUMN_BYTES, 10},
-};
-
-/* Rows of places that have steps, one after another. */
-static const struct memory_place *place_of_step(const struct memory_report *m, uint32_t *index)
-{
-    for (uint32_t i = 0; i < m->place_count; i++) {
-        const struct memory_place *p = &m->places[i];
-        uint32_t count = memory_has_steps(m, p->process) ? p->mark : 0;
-        if (*index < count)
-            return p;
-        *index -= count;
-    }
-    return NULL;
-}
-
-static void steps_begin(struct table *t, enum report_format format)
-{
-    const struct memory_report *m = memory_of_table(t);
-    (void)format;
-    for (uint32_t i = 0; i < m->place_count; i++)
-        t->count += memory_has_steps(m, m->places[i].process) ? m->places[i].mark : 0;
-    t->is_there = t->count > 0;
-}
-
-static void fill_step(const struct table *t, uint32_t index, enum report_format format,
-                      struct cell *cells)
-{
-    const struct memory_report *m = memory_of_table(t);
-    const struct memory_place *p = place_of_step(m, &index);
-    const struct step *step = memory_step(m, p->process, index);
-    struct cell place = memory_place_cell(p->process, p->device, p->where);
-    char *text = NULL;
-    (void)format;
-    if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
-        text = NULL;
-    cells[M_NAME] = cell_owned(text);
-    cells[M_PLACE] = place;
-    cells[M_STEP] = cell_number(step->number);
-    cells[M_END_AT] = memory_moment_cell(m, step->end_ns);
-    cells[M_PEAK] = cell_number(p->marks[index].peak);
-    cells[M_END] = cell_number(p->marks[index].end);
-}
-
-static void curve_begin(struct table *t, enum report_format format)
-{
-    const struct memory_report *m = memory_of_table(t);
-    (void)format;
-    t->is_there = m->place_count > 0;
-    t->count = m->place_count * MEMORY_CURVE;
-}
-
-static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
-{
-    const struct memory_report *m = memory_of_table(t);
-    const struct memory_place *p = &m->places[index / MEMORY_CURVE];
-    uint32_t piece = index % MEMORY_CURVE;
-    double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
-    (void)format;
-    cells[M_NAME] = memory_place_cell(p->process, p->device, p->where);
-    cells[M_PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[M_STEP] = cell_number(piece);
-    cells[M_END_AT] = memory_moment_cell(m, m->begin_ns + (uint64_t)((piece + 1) * length));
-    cells[M_PEAK] = cell_number(p->curve_max[piece]);
-    cells[M_END] = cell_number(p->curve_end[piece]);
-}
-
-/* ---- ranges ---------------------------------------------------------------------------------- */
-
-enum { R_NAME, R_PLACE, R_WHERE, R_COUNT, R_PEAK, R_RISE, R_KEPT, R_COLUMNS };
-
-static const struct column range_columns[R_COLUMNS] = {
-    [R_NAME] = {"name", "range or label"},
-    [R_PLACE] = {"place"},
-    [R_WHERE] = {"where", "of", COLUMN_TEXT, 6},
-    [R_COUNT] = {"count", "times", COLUMN_COUNT, 9},
-    [R_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
-    [R_RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10},
-    [R_KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11},
-};
-
-static void ranges_begin(struct table *t, enum report_format format)
-{
-    t->count = memory_of_table(t)->ranges.count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
-
-static void fill_range(const struct table *t, uint32_t index, enum report_format format,
-                       struct cell *cells)
-{
-    const struct memory_report *m = memory_of_table(t);
-    const struct memory_range_row *row = &m->ranges.rows[index];
-    const struct memory_place *p = &m->places[row->place];
-    cells[R_NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
-    cells[R_PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[R_WHERE] = cell_text(where_text(p->where));
-    cells[R_COUNT] = cell_number(row->count);
-    cells[R_PEAK] = cell_number(row->peak);
-    cells[R_RISE] = cell_number(row->rise);
-    cells[R_KEPT] = change_text(row->kept, format);
 }
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
@@ -534,7 +402,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .key = "steps",
      .title = "memory in each step",
      .place = PLACE_ASKED,
-     .columns = step_columns,
+     .columns = memory_step_columns,
      .column_count = M_COLUMNS,
      .text = {M_PEAK, M_END, M_END_AT},
      .csv = {{CSV_MEMORY_STEP, "peak", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_PEAK}},
@@ -542,13 +410,13 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .csv_count = 2,
      .text_limit = 100,
      .more = "... and %s more steps; --limit=N shows more of them",
-     .begin = steps_begin,
-     .row = fill_step},
+     .begin = memory_steps_begin,
+     .row = memory_fill_step},
     {.name = "ranges",
      .key = "ranges",
      .title = "memory while ranges and labels were open",
      .place = PLACE_ASKED,
-     .columns = range_columns,
+     .columns = memory_range_columns,
      .column_count = R_COLUMNS,
      .text = {R_PEAK, R_RISE, R_KEPT, R_COUNT, R_WHERE},
      .csv =
@@ -556,18 +424,34 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .csv_count = 1,
      .text_limit = 100,
      .more = "... and %s more; --limit=N shows more of them",
-     .begin = ranges_begin,
-     .row = fill_range},
+     .begin = memory_ranges_begin,
+     .row = memory_fill_range},
+    {.name = "resident",
+     .key = "resident",
+     .title = "memory of the host, all of the process",
+     .place = PLACE_ASKED,
+     .columns = memory_resident_columns,
+     .column_count = H_RESIDENT_COLUMNS,
+     .text = {H_MOST, H_MOST_AT, H_LAST, H_SAMPLES},
+     .csv = {{CSV_MEMORY_RESIDENT,
+              NULL,
+              0,
+              0,
+              {[FIELD_CALLS] = H_SAMPLES, [FIELD_TOTAL] = H_MOST_AT, [FIELD_BYTES] = H_MOST}}},
+     .csv_count = 1,
+     .begin = memory_resident_begin,
+     .has = memory_has_resident,
+     .row = memory_fill_resident},
     {.name = "curve",
      .key = "curve",
      .title = "memory over time",
      .place = PLACE_ASKED,
-     .columns = step_columns,
+     .columns = memory_step_columns,
      .column_count = M_COLUMNS,
      .text = {M_PEAK, M_END, M_END_AT},
      .csv = {{CSV_MEMORY_CURVE, "peak", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_PEAK}},
              {CSV_MEMORY_CURVE, "end", 0, 0, {[FIELD_TOTAL] = M_END_AT, [FIELD_BYTES] = M_END}}},
      .csv_count = 2,
-     .begin = curve_begin,
-     .row = fill_curve},
+     .begin = memory_curve_begin,
+     .row = memory_fill_curve},
 };

@@ -52,6 +52,25 @@ struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns)
     return cell_number(ns > origin_ns ? ns - origin_ns : 0);
 }
 
+struct cell memory_change_cell(double bytes, enum report_format format)
+{
+    char unit[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES + 2];
+    double size = bytes < 0 ? -bytes : bytes;
+    if (format != FORMAT_TEXT)
+        return cell_real(bytes);
+    if (size < 0.5)
+        return cell_text("0 B");
+    bytes_text(unit, size < 1e18 ? (uint64_t)(size + 0.5) : UINT64_MAX);
+    snprintf(text, sizeof text, "%c%s", bytes < 0 ? '-' : '+', unit);
+    return cell_owned(strdup(text));
+}
+
+const char *memory_where_text(enum memory_where where)
+{
+    static const char *const texts[] = {"tensor", "device", "host"};
+    return texts[where];
+}
+
 /* ---- not enough ------------------------------------------------------------------------------ */
 
 const struct column memory_oom_columns[E_COLUMNS] = {

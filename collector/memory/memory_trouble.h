@@ -15,6 +15,10 @@ struct cell memory_place_cell(const struct process *p, uint32_t device, enum mem
 /* Since the first event. */
 struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns);
 
+/* "tensor", "device" or "host"; "+1.5 MiB", or the number. */
+const char *memory_where_text(enum memory_where where);
+struct cell memory_change_cell(double bytes, enum report_format format);
+
 enum {
     E_NAME,
     E_PLACE,

@@ -90,6 +90,8 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                            "what a device used beyond that, when the program asked"},
     [CSV_MEMORY_KIND] = {"memory_kind", "each kind of memory, at its place's peak"},
     [CSV_MEMORY_RANGE] = {"memory_range", "each range and label: the most that there was in any"},
+    [CSV_MEMORY_RESIDENT] = {"memory_resident",
+                             "the host's memory of each process: the most of it"},
     [CSV_MEMORY_STEP] = {"memory_step", "each step: the most of it, and what there was at its end"},
     [CSV_MEMORY_CURVE] = {"memory_curve", "each piece of the time, likewise"},
     [CSV_MEMORY_FAILED] = {"memory_failed", "an allocation for which there was not enough memory"},

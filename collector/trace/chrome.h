@@ -27,7 +27,9 @@ struct process_span {
     uint64_t steps; /* shown */
     bool stepping;
     bool has_launches;
+    bool has_resident;
     struct series *launches; /* NULL: they are not counted */
+    struct series *resident; /* likewise */
 };
 
 /* What a launch of a kernel is told to be, as text: launches of a program are alike. */
@@ -166,6 +168,9 @@ int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_
 struct place_totals;
 int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 int chrome_launches_make(struct trace_writer *w, const struct process *p);
+
+/* A RESIDENT record. 0 or GPUPROF_NO_MEMORY. */
+int chrome_count_resident(struct trace_writer *w, const struct event *e);
 
 /* All of them, behind the last event. */
 void chrome_put_counters(struct trace_writer *w);

@@ -25,6 +25,7 @@ enum counter {
     COUNT_MEMORY,
     COUNT_TENSORS,
     COUNT_LAUNCHES,
+    COUNT_RESIDENT,
     COUNTERS
 };
 
@@ -41,6 +42,7 @@ static const struct track_info {
     [COUNT_COPIES] = {"copies (GB/s)", {"HtoD", "DtoH", "other"}, 1, 1, false},
     [COUNT_MEMORY] = {"GPU memory", {"MiB"}, 1024 * 1024, 100, true},
     [COUNT_TENSORS] = {"PyTorch's memory (MiB)", {"allocated", "reserved"}, 1024 * 1024, 100, true},
+    [COUNT_RESIDENT] = {"resident memory", {"MiB"}, 1024 * 1024, 100, true},
     [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
 };
 
@@ -171,6 +173,23 @@ int chrome_launches_make(struct trace_writer *w, const struct process *p)
         span->launches = series_of(w, c, COUNT_LAUNCHES, 0);
     span->has_launches = true;
     return c ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int chrome_count_resident(struct trace_writer *w, const struct event *e)
+{
+    struct process_span *span = chrome_span(w, e->process);
+    if (!w->scope.counters)
+        return 0;
+    if (!span->has_resident) {
+        struct counted *c = counted_add(w, e->process, e->process->shown_pid);
+        if (!c)
+            return GPUPROF_NO_MEMORY;
+        span->resident = series_of(w, c, COUNT_RESIDENT, 0);
+        span->has_resident = true;
+    }
+    counters_instant(&w->counters, span->resident, chrome_time(w, e->begin_ns),
+                     (double)record_arg(e->record, RESIDENT_BYTES));
+    return 0;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

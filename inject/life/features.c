@@ -24,6 +24,7 @@
 #include "stack/open_stacks.h"
 #include "stack/stack.h"
 #include "store/identity.h"
+#include "store/resident.h"
 #include "store/stream_out.h"
 #include "store/writer.h"
 #include "torch/tensor_memory.h"
@@ -63,6 +64,7 @@ const struct feature features[] = {
      .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.unloaded = tensor_memory_unloaded},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
+    {.tick = resident_tick},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

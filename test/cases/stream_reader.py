@@ -41,7 +41,7 @@ TYPE_NAMES = dict(enumerate((
     "push pop range_start range_end mark label step pause module python stack "
     "cost cost_sum step_down op_begin op_end op_name op_inputs op_thread "
     "callback content tensor tensor_oom "
-    "library_begin library_end library_plan communicator").split(), 1))
+    "library_begin library_end library_plan communicator resident").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",

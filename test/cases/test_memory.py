@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import random
+import re
 import subprocess
 
 import conftest
@@ -435,6 +436,9 @@ WORDS = ("cudaMalloc", "cudaFree", "cudaMallocAsync", "cuMemCreate", "cuMemRelea
          "cudaIpcCloseMemHandle", "cudaMallocArray", "cudaFreeArray", "cuGraphAddMemAllocNode")
 
 
+OTHERS = ("memory", "tensor", "tensor_oom", "resident", "pool", "push", "pop")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_anything_is_read(seed, memory, run_verb, tmp_path):
     """Whatever numbers a file has: no sum is less than 0, what is held has owners, and a snapshot
@@ -448,7 +452,7 @@ def test_anything_is_read(seed, memory, run_verb, tmp_path):
                 for _ in range(count)]
 
     for _ in range(6000):
-        what = dice.choice((*WORDS, TYPES["memory"], TYPES["tensor"], TYPES["tensor_oom"]))
+        what = dice.choice((*WORDS, *(TYPES[name] for name in OTHERS)))
         if isinstance(what, int):
             args = [dice.choice((0, 1, 2, 3)), dice.choice((1, 2, 3, 6, 7, 1 << 21))]
             process.raw(dice.randrange(1, 5), what, [*args, *numbers(6)])
@@ -464,6 +468,8 @@ def test_anything_is_read(seed, memory, run_verb, tmp_path):
     for where in ("device", "host", "tensor"):
         assert sum(r["bytes"] for r in found["owners"] if r["where"] == where) == \
             sum(r["end_bytes"] for r in found["places"] if r["where"] == where)
+    run_verb("merge", tmp_path / "data", "--memory-events", "-o", tmp_path / "x.json")
+    json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     run_verb("memory", tmp_path / "data", "-o", tmp_path / "x.pickle")
     data = pickle.loads((tmp_path / "x.pickle").read_bytes())
     assert any(data["device_traces"]) and data["segments"]
@@ -613,6 +619,24 @@ def test_the_simulated_cuda_agrees(threads, how, library, run_verb, tmp_path):
         if threads == 1:  # others' order is known to a microsecond only
             assert rows[place]["peak_bytes"] == max(own)
     assert [row["wanted_bytes"] for row in found["out_of_memory"]] == [1 << 50] * threads
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")
+@pytest.mark.parametrize("settings", [{}, {"GPUPROF_MEMORY": "off"}])
+def test_memory_of_the_host(settings, library, run_verb, tmp_path):
+    """What the program itself reads of it at its end is what is known of it then."""
+    program = toolchain.build("resident_work.c", *toolchain.runtime(13))
+    env = toolchain.environment(tmp_path / "out", library, **settings)
+    own, _ = map(int, toolchain.run([program, "200"], env).stdout.split())
+    rows = json.loads(run_verb("memory", tmp_path / "out", "--format=json").stdout)["resident"]
+    text = run_verb("memory", tmp_path / "out").stdout
+    if settings:
+        assert not rows and "resident at most" not in text
+        return
+    [row] = rows
+    assert row["samples"] >= 1 and row["peak_bytes"] >= row["end_bytes"] > 200 << 20
+    assert abs(row["end_bytes"] - own) < 20 << 20
+    assert re.search(r"^  memory .*; resident at most 2[0-9]+\.[0-9] MiB$", text, re.MULTILINE)
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")

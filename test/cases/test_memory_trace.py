@@ -76,6 +76,22 @@ def test_reserved_of_pytorch(merged):
     assert [args["allocated"] for args in values if args["reserved"]][-1] == 0
 
 
+def test_memory_of_the_host(merged, run_verb, tmp_path):
+    """As it was read."""
+    process = Process()
+    process.call("cudaLaunchKernel", [0] * 8)
+    for mib in (300, 500, 100):
+        process.now += 10**7
+        process.raw(2, TYPES["resident"], [mib * MIB])
+        process.call("cudaLaunchKernel", [0] * 8)
+    process.raw(2, TYPES["resident"], [200 * MIB])
+    values = [args["MiB"] for _, args in counters(merged(process), "resident memory")]
+    assert [v for v, before in zip(values, [None, *values]) if v != before] == \
+        [0, 300, 500, 200]  # of each piece the highest, at the end the last
+    [row] = json.loads(run_verb("memory", tmp_path / "data", "--format=json").stdout)["resident"]
+    assert (row["peak_bytes"], row["end_bytes"], row["samples"]) == (500 * MIB, 200 * MIB, 4)
+
+
 def test_events_of_pytorch(merged):
     """As torch.profiler has them, each where it happened; CUDA's own, in which they lie, are not
     among them."""
