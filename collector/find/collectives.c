@@ -233,6 +233,8 @@ static void compare(struct collectives *c, struct channel *channel, uint32_t par
         channel->mismatch = own->called;
         channel->mismatch_parts[0] = first->part;
         channel->mismatch_parts[1] = part;
+        channel->mismatch_calls[0] = *other;
+        channel->mismatch_calls[1] = *call;
     }
 }
 

@@ -11,7 +11,7 @@
  *
  * Memory: COMMUNICATORS_FOUND_MAX communicators, CHANNELS_MAX orders of calls and PARTS_MAX ranks
  * in them, 100 bytes each, and at most CALLS_KEPT_MAX calls of 64 bytes: of each rank up to the
- * newest CALLS_EACH_MAX.
+ * newest CALLS_EACH_MAX. What is beyond is not followed.
  */
 #ifndef GPUPROF_COLLECTOR_COLLECTIVES_H
 #define GPUPROF_COLLECTOR_COLLECTIVES_H
@@ -74,6 +74,7 @@ struct channel {
     uint32_t first, last; /* parts, + 1 */
     uint64_t mismatch;    /* the first number at which two ranks have called different things; 0 */
     uint32_t mismatch_parts[2];
+    struct collective_call mismatch_calls[2]; /* the first one's, and the other's */
     uint32_t capacity;
     struct first_call {
         uint64_t sequence;

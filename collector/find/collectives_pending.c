@@ -8,9 +8,13 @@
 
 #define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* of the making of a communicator */
 
+/* Ranks that are looked at for messages: a communicator of many has pairs without number. */
+#define LOOKS_MAX (1u << 26)
+
 struct judging {
     struct collectives *c;
     const struct unfinished *u;
+    uint64_t *looks; /* so far */
 };
 
 /* What is missing of it may be anything. */
@@ -61,6 +65,9 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
 {
     const struct channel *of = &j->c->channels[channel];
     uint64_t lowest = UINT64_MAX, newest = 0;
+    if (of->kind == COLLECTIVE_MESSAGE &&
+        (*j->looks += j->c->communicators[of->communicator].rank_count) > LOOKS_MAX)
+        return 0;
     for (uint32_t i = j->c->communicators[of->communicator].first; i; i = j->c->ranks[i - 1].next) {
         const struct communicator_rank *rank = &j->c->ranks[i - 1];
         const struct channel_part *part = collectives_part(j->c, channel, i - 1);
@@ -137,6 +144,7 @@ static bool judge(const struct judging *j, uint32_t channel, struct pending_coll
         p->is_mismatch = true;
         p->sequence = of->mismatch;
         measure(j, p);
+        p->call = of->mismatch_calls[0];
         return true;
     }
     p->sequence = find_uncalled(j, channel);
@@ -189,9 +197,9 @@ static void add_row(struct collectives *c, struct pending_collective *p, uint32_
     p->row_count++;
 }
 
-static bool is_late(enum collective_state state)
+static bool is_late(const struct pending_collective *p, enum collective_state state)
 {
-    return state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT;
+    return state == (p->is_mismatch ? COLLECTIVE_DIFFERENT : COLLECTIVE_NOT_CALLED);
 }
 
 /* Of a rank whose process says so. */
@@ -200,7 +208,11 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
 {
     const struct channel_part *part = collectives_part(j->c, p->channel, rank);
     const struct process *process = j->c->ranks[rank].process;
+    const struct channel *of = &j->c->channels[p->channel];
     *call = collectives_call(part, p->sequence);
+    for (unsigned i = 0; p->is_mismatch && i < 2; i++) /* these may be kept no more */
+        if (part == &j->c->parts[of->mismatch_parts[i]])
+            *call = &of->mismatch_calls[i];
     if (!part || part->called < p->sequence)
         return is_unsure(j, process) ? COLLECTIVE_NOT_RECORDED : COLLECTIVE_NOT_CALLED;
     if (!*call)
@@ -219,7 +231,7 @@ static void add_ranks(const struct judging *j, struct pending_collective *p, boo
         if (!takes_part(of, rank))
             continue;
         enum collective_state state = judge_rank(j, p, i - 1, &call);
-        if (is_late(state) == late)
+        if (is_late(p, state) == late)
             add_row(j->c, p, rank->rank, rank->process, state, call);
     }
 }
@@ -287,7 +299,8 @@ static int compare_rows(const void *left, const void *right)
 
 int collectives_judge(struct collectives *c, const struct unfinished *u)
 {
-    const struct judging j = {c, u};
+    uint64_t looks = 0;
+    const struct judging j = {c, u, &looks};
     int error = 0;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         struct pending_collective p;

@@ -115,8 +115,7 @@ static void print_one(const struct collectives *c, const struct pending_collecti
         print_call(p, &first->call, false, out);
         fprintf(out, " where others of %u called ", of->ranks);
         print_call(p, &p->call, false, out);
-        if (first->call.function->name &&
-            !strcmp(first->call.function->name, p->call.function ? p->call.function->name : ""))
+        if (first->call.function == p->call.function)
             fprintf(out, ": count, type, operation or root differ");
         return;
     }
@@ -305,6 +304,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
     if (row->call.function && now_ns > row->call.begin_ns)
         cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
+    cells[HOST] = cells[RANK] = cell_text(NULL);
     if (row->process)
         fill_place(c, row, format, cells);
 }

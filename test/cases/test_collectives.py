@@ -5,6 +5,7 @@ of collectives that not all ranks have come to."""
 import collections
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -431,3 +432,35 @@ def test_bus_bandwidth(library, tmp_path, run_verb):
     launched_by = {row["name"]: row.get("launched_by") for row in found["cuda_gpu_kern_sum"]}
     assert launched_by.pop("compute(float*)") is None
     assert all(by.startswith("nccl") for by in launched_by.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_a_file_says(collector, tmp_path, seed):
+    """Calls and communicators of any numbers: a report, and in time."""
+    said = random.Random(seed)
+    world = World(3)
+
+    def number():
+        return said.choice((0, 1, 2, 3, COMM, COMM + 1, said.getrandbits(32), 2**32 - 1, 2**64 - 1,
+                            said.getrandbits(64)))
+
+    names = ("ncclAllReduce", "ncclSend", "ncclRecv", "ncclBcast", "ncclCommInitRank",
+             "ncclGroupStart", "ncclGroupEnd", "ncclCommDestroy", "ncclCommSplit")
+    labels = {name: said.sample(("comm", "sequence", "count", "type", "op", "root", "peer", "id",
+                                 "rank", "ranks", "stream", "parent"), 8) for name in names}
+    for rank in world.ranks:
+        for _ in range(4000):
+            name = said.choice(names)
+            args = {label: number() for label in labels[name]}
+            what = said.randrange(4)
+            if what == 0:
+                rank.add(MAIN, TYPES["communicator"], [number() for _ in range(5)])
+            elif what == 1:
+                rank.end(name) if name in rank.codes else rank.call("cudaFree", [0])
+            else:
+                rank.begin(name, "nccl", **args)
+    for row in world.found(collector, tmp_path):
+        assert row[1]
+    text = subprocess.run([collector, "report", "--full", tmp_path / "data"], timeout=60,
+                          capture_output=True, check=False)
+    assert text.returncode in (0, 3) and text.stdout
