@@ -388,7 +388,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);
-    if (!p->codes.described && p->header.api_crc == api_table_crc())
+    if (p->header.api_crc == api_table_crc())
         error = function_builtin(&l->reader->functions, &p->codes);
     return error < 0 ? error : function_codes_share(&l->reader->functions, &p->codes);
 }

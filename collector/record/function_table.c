@@ -263,8 +263,7 @@ static int codes_reserve(struct function_codes *codes, unsigned code)
     if (codes->shared)
         memcpy(own, codes->functions, codes->count * sizeof *own);
     memset(own + codes->count, 0, (count - codes->count) * sizeof *own);
-    *codes =
-        (struct function_codes){.functions = own, .count = count, .described = codes->described};
+    *codes = (struct function_codes){.functions = own, .count = count};
     return 0;
 }
 
@@ -294,10 +293,7 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
         return GPUPROF_DAMAGED;
     memcpy(description, text, length);
     description[length] = '\0';
-    int error = describe(t, codes, code, description);
-    if (error == 0)
-        codes->described = true;
-    return error;
+    return describe(t, codes, code, description);
 }
 
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
@@ -311,6 +307,8 @@ int function_builtin(struct function_table *t, struct function_codes *codes)
 {
     for (unsigned code = 0; code < API_FUNCTION_COUNT; code++) {
         const struct api_function *api = &api_functions[code];
+        if (code < codes->count && codes->functions[code])
+            continue;
         char text[FUNCTION_BYTES_MAX + 1];
         int at = snprintf(text, sizeof text, "%s|%s|%s|", api->symbol, api_domain_name(api->domain),
                           api_class_name(api->class));

@@ -95,8 +95,7 @@ struct function_table {
 struct function_codes {
     const struct function **functions; /* NULL where the code is unknown */
     uint32_t count;
-    bool shared;    /* the table's; else owned */
-    bool described; /* an API record was read */
+    bool shared; /* the table's; else owned */
 };
 
 void function_table_release(struct function_table *t);
@@ -113,7 +112,7 @@ int function_describe(struct function_table *t, struct function_codes *codes, un
 void function_set_callback(struct function_table *t, const struct function_codes *codes,
                            unsigned code, uint64_t callback);
 
-/* Fills `codes` from the table of this build. 0 or GPUPROF_NO_MEMORY. */
+/* What of `codes` nobody has described, from the table of this build. 0 or GPUPROF_NO_MEMORY. */
 int function_builtin(struct function_table *t, struct function_codes *codes);
 
 /*
