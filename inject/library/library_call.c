@@ -11,9 +11,45 @@
 #include "record/thread.h"
 #include "record/wake.h"
 #include "stack/stack.h"
+#include "store/identity.h"
 
 /* The newest open call of each family. */
 static __thread struct call *open_calls[API_DOMAIN_COUNT];
+
+/*
+ * Functions that were called, of which each is described in the stream: CALLED by any thread, the
+ * others by the writer. A kill before its next pass leaves one without, if another version's file.
+ */
+enum { NOT_CALLED, CALLED, DESCRIBED };
+static _Atomic uint8_t called[API_FUNCTION_COUNT];
+static _Atomic bool any_called;
+
+static inline void note_function(unsigned code)
+{
+    if (likely(atomic_load_explicit(&called[code], memory_order_relaxed)))
+        return;
+    uint8_t not_called = NOT_CALLED;
+    atomic_compare_exchange_strong(&called[code], &not_called, CALLED);
+    atomic_store(&any_called, true);
+}
+
+void library_describe(struct thread *writer, bool is_last)
+{
+    (void)is_last;
+    if (!atomic_exchange(&any_called, false))
+        return;
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        if (atomic_load(&called[i]) == CALLED) {
+            identity_append_function(writer, i);
+            atomic_store(&called[i], DESCRIBED);
+        }
+}
+
+void library_reset(void)
+{
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        atomic_store(&called[i], NOT_CALLED);
+}
 
 /* Between call_enter_own and call_leave. False: none of it is recorded. The settings are read when
  * a recording begins. */
@@ -39,6 +75,7 @@ static void append(struct thread *t, uint8_t type, const struct library_site *si
 {
     const bool is_end = type == RECORD_LIBRARY_END;
     struct record r; /* without its argument words, which cost more to clear than all the rest */
+    note_function(site->code);
     memset(&r, 0, offsetof(struct record, args));
     r.type = type;
     r.code = site->code;

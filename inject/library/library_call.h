@@ -49,4 +49,8 @@ void library_begin(struct library_call *c, const struct library_site *site, uint
 void library_end(struct library_call *c, const struct library_site *site, int result,
                  const uint64_t *words);
 
+/* Features: describes functions that were called for the first time; none was in a fork's child. */
+void library_describe(struct thread *writer, bool is_last);
+void library_reset(void);
+
 #endif

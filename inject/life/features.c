@@ -11,6 +11,7 @@
 #include "hook/getproc.h"
 #include "hook/resolve.h"
 #include "library/dnn_plans.h"
+#include "library/library_call.h"
 #include "life/finish.h"
 #include "life/forked.h"
 #include "python/python.h"
@@ -63,6 +64,7 @@ const struct feature features[] = {
     {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
      .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.unloaded = tensor_memory_unloaded},
+    {.describe = library_describe, .fork_child = library_reset},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
     {.tick = resident_tick},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},

@@ -188,26 +188,31 @@ static void append_variables(struct thread *t)
     }
 }
 
-/* "symbol|domain|class|kind:label,kind:label": see "Function descriptions" in event-stream.md. */
-static void append_api_table(struct thread *t)
+void identity_append_function(struct thread *writer, unsigned code)
 {
-    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
-        const struct api_function *f = &api_functions[i];
-        char text[512];
-        int n = snprintf(text, sizeof text, "%s|%s|%s|", f->symbol, api_domain_name(f->domain),
-                         api_class_name(f->class));
-        for (unsigned a = 0; a < f->arg_count && n > 0 && (size_t)n < sizeof text; a++)
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
-                          arg_kind_name(f->args[a].kind), f->args[a].label);
-        if (n <= 0 || (size_t)n >= sizeof text)
-            continue;
-        struct record r = {.type = RECORD_API,
-                           .code = (uint16_t)i,
-                           .begin = gp.header.scale.ticks_zero, /* it holds from the beginning */
-                           .bytes = (const uint8_t *)text,
-                           .byte_count = (uint32_t)n};
-        thread_append(t, &r);
-    }
+    const struct api_function *f = &api_functions[code];
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s|%s|%s|", f->symbol, api_domain_name(f->domain),
+                     api_class_name(f->class));
+    for (unsigned a = 0; a < f->arg_count && n > 0 && (size_t)n < sizeof text; a++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%s:%s", a ? "," : "",
+                      arg_kind_name(f->args[a].kind), f->args[a].label);
+    if (n <= 0 || (size_t)n >= sizeof text)
+        return;
+    struct record r = {.type = RECORD_API,
+                       .code = (uint16_t)code,
+                       .begin = gp.header.scale.ticks_zero, /* it holds from the beginning */
+                       .bytes = (const uint8_t *)text,
+                       .byte_count = (uint32_t)n};
+    thread_append(writer, &r);
+}
+
+/* Those of libraries that use CUDA are twice as many, and few of them are called. */
+static void append_api_table(struct thread *writer)
+{
+    for (unsigned i = 0; i < API_FUNCTION_COUNT; i++)
+        if (api_libraries[api_functions[i].domain].layer == API_OWNER)
+            identity_append_function(writer, i);
 }
 
 void identity_append_all(struct thread *writer)

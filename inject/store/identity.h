@@ -17,6 +17,10 @@ void identity_append_all(struct thread *writer);
 /* One ANCHOR: our clock, CLOCK_MONOTONIC and CLOCK_REALTIME of one moment. */
 void identity_append_anchor(struct thread *writer);
 
+/* The description of a function, "symbol|domain|class|kind:label,kind:label": see "Functions" in
+ * event-stream.md. All has those of CUDA. */
+void identity_append_function(struct thread *writer, unsigned code);
+
 /* COUNTER records of those counters that changed since the last time. */
 void identity_append_counters(struct thread *writer);
 

@@ -140,6 +140,8 @@ void builder_api(struct stream_builder *b)
 {
     for (unsigned i = 0; i < API_FUNCTION_COUNT; i++) {
         const struct api_function *f = &api_functions[i];
+        if (api_libraries[f->domain].layer != API_OWNER)
+            continue; /* as in a recording: when one is called */
         char text[1024];
         int at = snprintf(text, sizeof text, "%s|%s|%s|", f->symbol, api_domain_name(f->domain),
                           api_class_name(f->class));
