@@ -16,6 +16,7 @@
 #include "table/text_width.h"
 
 #define CAUSES_SHOWN    3
+#define ALARMING_LINES  6 /* so many above the causes: the summary of a run has room for one */
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* of what is printed behind the findings, at most */
 #define ABSENCES_SHOWN  2 /* reasons */
@@ -164,7 +165,7 @@ static void print_shortage(struct screen *s, const struct report *r)
     line(s, "no memory", owner ? owner : "?", "%s wanted, %s%s held%s, at ", wanted,
          bytes_text(live, oom->live), of, oom->where == MEMORY_OF_TENSORS ? " by tensors" : "");
     free(owner);
-    for (uint32_t i = 0; i < oom->owner_count && i < (s->is_short ? 1 : HOLDERS_SHOWN); i++) {
+    for (uint32_t i = 0; !s->is_short && i < oom->owner_count && i < HOLDERS_SHOWN; i++) {
         owner = short_owner(r, oom->owners[i].origin);
         line(s, i ? "" : "held by", owner ? owner : "?", "%10s  ",
              bytes_text(held, oom->owners[i].live.bytes));
@@ -187,10 +188,10 @@ static void print_program(struct screen *s, const struct overview *o)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
     else if (o->ranks > 1)
         snprintf(where, sizeof where, " (%u of them ranks)", o->ranks);
-    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s calls",
+    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s call%s",
          time_text(time, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns), r->rec->count,
          r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
-         r->is_estimated ? "about " : "", count_text(calls, r->calls));
+         r->is_estimated ? "about " : "", count_text(calls, r->calls), r->calls == 1 ? "" : "s");
     if (r->whole_ns)
         line(s, "read", NULL,
              "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
@@ -248,7 +249,7 @@ static void print_bar(struct screen *s, const struct overview *o)
 static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
-    unsigned count = s->is_short ? 2 : CAUSES_SHOWN;
+    unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
     for (uint32_t i = 0; i < d->total_count && i < count; i++)
         line(s, i ? "" : "idle", d->totals[i].place ? d->totals[i].place : "?",
              "%5.1f%%  %10s  %-13s  ", percent(d->totals[i].ns, d->window_ns),
@@ -316,8 +317,8 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
              time_text(time, row->total_ns), count_text(number, row->count));
     }
     if (r->copy_calls)
-        line(s, "copied", NULL, "%s in %s calls", bytes_text(time, r->copy_bytes),
-             count_text(number, r->copy_calls));
+        line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->copy_bytes),
+             count_text(number, r->copy_calls), r->copy_calls == 1 ? "" : "s");
 }
 
 /* ---- what to do ---- */

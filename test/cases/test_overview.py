@@ -15,7 +15,7 @@ CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
 VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
-          "collective", "held back")
+          "collective", "held back", "no memory", "held by", "try")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 
@@ -154,7 +154,8 @@ def test_errors_and_open_calls_come_first(run_verb):
     lines, found = screen_of(run_verb("report", "--keep-live", path).stdout)
     report = json.loads(run_verb("report", "--keep-live", "--format=json", path).stdout)
     slowest = max(report["open_calls"], key=lambda row: row["lasted_ns"])
-    assert list(found)[:2] == ["open", "error"] and len(lines) <= 24
+    assert list(found)[:5] == ["open", "no memory", "held by", "try", "error"]
+    assert len(lines) <= 24
     assert found["open"][0].startswith(f"{slowest['function']} had ")
     first = min(report["failures"], key=lambda row: row["first_ns"])
     count = sum(row["count"] for row in report["failures"])
@@ -208,11 +209,12 @@ def test_demo(run_collector, program, collector, tmp_path):
     done = run_collector("run", "-o", "data", program("demo"))
     assert done.returncode == 0
     summary = [line for line in done.stderr.splitlines() if line.startswith("  ")]
-    assert len(summary) <= 10 and max(map(width, summary[1:])) <= 100
+    assert len(summary) <= 10 and summary[0].startswith("  no memory  16.0 TiB wanted") and max(map(width, summary[1:])) <= 100
     lines, found = bounded(collector, tmp_path / "data")
     assert len(run_collector("report", "data").stdout.splitlines()) <= 90
-    assert "cudaErrorInvalidConfiguration of cudaLaunchKernel" in lines[0] or \
-        "cudaErrorMemoryAllocation of cudaMalloc" in lines[0]
+    assert found["no memory"][0].startswith("16.0 TiB wanted")
+    assert re.fullmatch("4 failed; first (cudaErrorInvalidConfiguration of cudaLaunchKernel|"
+                        "cudaErrorMemoryAllocation of cudaMalloc).*", found["error"][0])
     assert found["GPU time"][1].endswith("2 x Simulated GPU")
     assert re.fullmatch(r"took [0-9.]+% of the threads' time itself; --table=cost",
                         found["gpuprof"][0])

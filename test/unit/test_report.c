@@ -63,6 +63,9 @@ static void test_summary(void **state)
     text = summary(folder, &code);
     assert_int_equal(code, EXIT_OK);
     assert_string_equal(text,
+                        "  no memory  64 B wanted, 64 B held, at cudaMalloc\n"
+                        "  try        cudaMalloc had 64 B of it (100%): that is what to make "
+                        "smaller first\n"
                         "  error      1 failed; first cudaErrorMemoryAllocation of cudaMalloc\n"
                         "  wall time  99.400 us; 1 process, 2 threads, 200 calls\n"
                         "  GPU        rows absent: this version records host calls only\n"
@@ -110,7 +113,7 @@ static void test_nested(void **state)
     builder_save(&b, path);
     builder_release(&b);
     char *text = summary(folder, &code);
-    assert_non_null(strstr(text, "  copied     1.0 MiB in 1 calls\n"));
+    assert_non_null(strstr(text, "  copied     1.0 MiB in 1 call\n"));
     assert_non_null(strstr(text, "  calls       80.0%      400 ns  1 x cudaMemcpyAsync\n"
                                  "                         200 ns  1 x cuMemcpyAsync\n"
                                  "              20.0%      100 ns  1 x cudaMemset\n"));
