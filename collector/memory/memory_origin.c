@@ -153,8 +153,23 @@ int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned ki
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static char *stack_text(const struct memory_report *m, const struct memory_origin *o,
-                        struct call_tree *tree)
+static bool is_own(const struct shown_frame *f)
+{
+    return own_frame(f) && !(f->name && strcmp(f->name->raw, "_start") == 0);
+}
+
+/* What leads to the program's own code (the C library, the interpreter) is the same for all owners:
+ * they are told apart, and can be read, without it. */
+static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
+{
+    unsigned frames = 0, shown = 0;
+    for (; node && frames < FRAMES_SHOWN_MAX; node = call_tree_node(tree, node)->parent)
+        if (frames++, is_own(call_tree_frame(tree, node)))
+            shown = frames;
+    return shown ? shown : frames;
+}
+
+static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
 {
     uint32_t node = 0;
     char *text = NULL;
@@ -164,11 +179,11 @@ static char *stack_text(const struct memory_report *m, const struct memory_origi
     FILE *memory = open_memstream(&text, &length);
     if (!memory)
         return NULL;
-    (void)m;
     fputs(o->function ? o->function->name : ledger_kind_name(LEDGER_TENSOR), memory);
-    for (unsigned frames = 0; node; node = call_tree_node(tree, node)->parent)
-        if (frames++ < FRAMES_SHOWN_MAX)
-            fprintf(memory, " | %s", call_tree_frame(tree, node)->label);
+    for (unsigned frames = frames_until_own(tree, node); frames && node; frames--) {
+        fprintf(memory, " | %s", call_tree_frame(tree, node)->label);
+        node = call_tree_node(tree, node)->parent;
+    }
     if (fclose(memory) == 0)
         return text;
     free(text);
@@ -183,7 +198,7 @@ char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct 
     if (origin == 0)
         return strdup("(everything else)");
     if (o->by == MEMORY_BY_STACK && tree)
-        return stack_text(m, o, tree);
+        return stack_text(o, tree);
     if (o->by == MEMORY_BY_LINE)
         length = asprintf(&text, "%s (%s:%u)", o->name ? o->name->raw : "?",
                           o->file ? o->file->raw : "?", o->line);

@@ -27,29 +27,44 @@ struct screen {
     FILE *out;
 };
 
-/* A line, cut in its middle where the terminal ends; of a label NULL it goes on. */
-static void __attribute__((format(printf, 3, 4)))
-line(struct screen *s, const char *label, const char *format, ...)
+/* What is left of the line behind `used` columns has room for so much. */
+static char *fit(const struct screen *s, size_t used, const char *text, size_t length)
 {
-    char *text = NULL, *cut = NULL;
+    size_t before = LABEL_WIDTH + 2 + used, width = s->how->width;
+    return !width
+               ? strndup(text, length)
+               : text_cut_stack(text, length,
+                                width > before + TEXT_WIDTH_MIN ? width - before : TEXT_WIDTH_MIN);
+}
+
+/* A line, at whose end the name of an owner may stand (NULL: none), of which less is shown if need
+ * be; of a label NULL it goes on. Frees the name. */
+static void __attribute__((format(printf, 4, 5)))
+line(struct screen *s, const char *label, char *owner, const char *format, ...)
+{
+    char *text = NULL, *whole = NULL;
     va_list list;
     va_start(list, format);
     int length = vasprintf(&text, format, list);
     va_end(list);
     if (length < 0)
-        return;
-    size_t before = LABEL_WIDTH + 2, width = s->how->width;
-    if (width)
-        cut = text_cut(text, (size_t)length,
-                       width > before + TEXT_WIDTH_MIN ? width - before : TEXT_WIDTH_MIN);
+        text = NULL;
+    char *name =
+        text && owner ? fit(s, text_width(text, (size_t)length), owner, strlen(owner)) : NULL;
+    if (text && asprintf(&whole, "%s%s", text, name ? name : "") < 0)
+        whole = NULL;
+    char *cut = whole ? fit(s, 0, whole, strlen(whole)) : NULL;
     bool is_alarm = label && strcmp(label, "not enough") == 0;
     const char *colour = !s->how->has_colour || !label ? ""
                          : is_alarm                    ? COLOUR_ALARM
                                                        : COLOUR_STRONG;
     fprintf(s->out, "%s  %-*s%s%s\n", colour, LABEL_WIDTH, label ? label : "",
-            *colour ? COLOUR_END : "", cut ? cut : text);
+            *colour ? COLOUR_END : "", cut ? cut : "?");
     free(cut);
+    free(whole);
+    free(name);
     free(text);
+    free(owner);
 }
 
 /* In new memory, as any text in a line. */
@@ -58,7 +73,7 @@ static char *owner_text(const struct screen *s, uint32_t origin)
     char *text = memory_owner_text(s->rows, origin);
     char *clean = text ? json_line(text) : NULL;
     free(text);
-    return clean;
+    return clean ? clean : strdup("?");
 }
 
 /* "device 0 of rank 3"; returns `text`. */
@@ -96,7 +111,7 @@ static void print_advice(struct screen *s, const struct memory_oom *oom)
         for (size_t i = 0; length > room && i <= room; i++)
             last = text[i] == ' ' ? i : last;
         length = last ? last : length;
-        line(s, label, "%.*s", (int)length, text);
+        line(s, label, NULL, "%.*s", (int)length, text);
         text += length + (text[length] == ' ');
     }
     free(cut);
@@ -111,28 +126,27 @@ static void print_failure(struct screen *s)
     if (!m->oom_count)
         return;
     const struct memory_oom *oom = &m->ooms[m->oom_count - 1]; /* most often the program's end */
-    char *by = owner_text(s, oom->origin);
     char where[PLACE_BYTES];
     uint64_t ns = oom->at_ns > m->walk.survey.origin_ns ? oom->at_ns - m->walk.survey.origin_ns : 0;
-    line(s, "not enough", "%s wanted by %s", bytes_text(wanted, oom->wanted), by ? by : "?");
-    line(s, NULL, "after %s, of %s", time_text(at, ns),
+    line(s, "not enough", owner_text(s, oom->origin), "%s wanted by ",
+         bytes_text(wanted, oom->wanted));
+    line(s, NULL, NULL, "after %s, of %s", time_text(at, ns),
          place_text(s, oom->process, oom->device, oom->where, where));
     bytes_text(held, oom->live);
     if (oom->where == MEMORY_OF_TENSORS)
-        line(s, NULL, "%s held of %s reserved; by", held, bytes_text(more, oom->reserved));
+        line(s, NULL, NULL, "%s held of %s reserved; by", held, bytes_text(more, oom->reserved));
     else if (oom->free != UINT64_MAX)
-        line(s, NULL, "%s held, %s free when it asked last; by", held, bytes_text(more, oom->free));
+        line(s, NULL, NULL, "%s held, %s free when it asked last; by", held,
+             bytes_text(more, oom->free));
     else
-        line(s, NULL, "%s held, by", held);
-    free(by);
-    for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++) {
-        by = owner_text(s, oom->owners[i].origin);
-        line(s, NULL, "%10s  %s", bytes_text(held, oom->owners[i].live.bytes), by ? by : "?");
-        free(by);
-    }
+        line(s, NULL, NULL, "%s held, by", held);
+    for (uint32_t i = 0; i < oom->owner_count && i < HOLDERS_SHOWN; i++)
+        line(s, NULL, owner_text(s, oom->owners[i].origin), "%10s  ",
+             bytes_text(held, oom->owners[i].live.bytes));
     print_advice(s, oom);
     if (m->ooms_all > 1)
-        line(s, NULL, "... and %" PRIu64 " more before: --table=out_of_memory", m->ooms_all - 1);
+        line(s, NULL, NULL, "... and %" PRIu64 " more before: --table=out_of_memory",
+             m->ooms_all - 1);
 }
 
 /* ---- what there was -------------------------------------------------------------------------- */
@@ -161,16 +175,16 @@ static void print_places(struct screen *s)
         const struct memory_place *p = &m->places[places[i]];
         char share[32] = "";
         if (p->total)
-            snprintf(share, sizeof share, " (%.0f%%)",
+            snprintf(share, sizeof share, " (%.0f%% of it)",
                      100.0 * (double)p->peak.bytes / (double)p->total);
-        line(s, i ? NULL : "peak", "%10s%s: %s; %s at the end", bytes_text(peak, p->peak.bytes),
-             share, place_text(s, p->process, p->device, p->where, name),
-             bytes_text(end, p->live.bytes));
+        line(s, i ? NULL : "peak", NULL, "%10s%s: %s; %s at the end",
+             bytes_text(peak, p->peak.bytes), share,
+             place_text(s, p->process, p->device, p->where, name), bytes_text(end, p->live.bytes));
     }
     if (m->place_count > count)
-        line(s, NULL, "... and %u more: --table=places", m->place_count - count);
+        line(s, NULL, NULL, "... and %u more: --table=places", m->place_count - count);
     if (!count)
-        line(s, "peak", "no call that gets memory was recorded");
+        line(s, "peak", NULL, "no call that gets memory was recorded");
 }
 
 /* Of PyTorch's tensors where there are some, else of devices, else of the host. */
@@ -185,10 +199,8 @@ static void print_owners(struct screen *s)
         uint64_t held = memory_row_shown(r, row).bytes, all = r->at_all[row->where];
         if (row->where != r->list[0].where || !held)
             break;
-        char *name = owner_text(s, row->origin);
-        line(s, i ? NULL : labels[r->at], "%10s %5.1f%%  %s", bytes_text(bytes, held),
-             100.0 * (double)held / (double)all, name ? name : "?");
-        free(name);
+        line(s, i ? NULL : labels[r->at], owner_text(s, row->origin), "%10s %5.1f%%  ",
+             bytes_text(bytes, held), 100.0 * (double)held / (double)all);
     }
 }
 
@@ -198,14 +210,13 @@ static void print_leaks(struct screen *s)
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
         const struct memory_row *row = &r->list[r->leaks[i]];
-        char *name = owner_text(s, row->origin);
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
-        line(s, i ? NULL : "grows", "%10s, %s a step: %s", bytes_text(grown, row->grown),
-             bytes_text(step, (uint64_t)(slope + 0.5)), name ? name : "?");
-        free(name);
+        line(s, i ? NULL : "grows", owner_text(s, row->origin),
+             "%10s, %s a step: ", bytes_text(grown, row->grown),
+             bytes_text(step, (uint64_t)(slope + 0.5)));
     }
     if (r->leak_count > OWNERS_SHOWN)
-        line(s, NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
+        line(s, NULL, NULL, "... and %u more: --table=leaks", r->leak_count - OWNERS_SHOWN);
 }
 
 /* What the books do not say: all that the device uses beyond them, and what lies within one block
@@ -219,18 +230,17 @@ static void print_hidden(struct screen *s)
         if (!most || m->jumps[i].hidden > most->hidden)
             most = &m->jumps[i];
     if (most)
-        line(s, "hidden", "%s of device %u used beyond that: --table=hidden",
+        line(s, "hidden", NULL, "%s of device %u used beyond that: --table=hidden",
              bytes_text(bytes, most->hidden), most->device);
     for (uint32_t i = 0; i < m->place_count; i++) {
         const struct memory_place *p = &m->places[i];
         if (!p->total || p->largest < p->total / LARGE_SHARE)
             continue;
-        char *by = owner_text(s, p->largest_origin);
         const char *remedy, *framework = memory_preallocator(m, p->process, &remedy);
-        line(s, "one block", "of %s (%.0f%% of device %u): a preallocation by %s%s%s",
-             bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
-             p->device, framework ? framework : "", framework ? ": " : "", by ? by : "?");
-        free(by);
+        line(s, "one block", owner_text(s, p->largest_origin),
+             "of %s (%.0f%% of device %u): a preallocation by %s%s", bytes_text(bytes, p->largest),
+             100.0 * (double)p->largest / (double)p->total, p->device, framework ? framework : "",
+             framework ? ": " : "");
         return;
     }
 }
@@ -243,9 +253,9 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
     uint64_t resident = 0;
     for (uint32_t i = 0; i < m->rec->count; i++)
         resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
-    line(&s, "memory", "of %u process%s, recorded for %s%s%s", m->rec->count,
+    line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s", m->rec->count,
          m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns),
-         resident ? "; resident at most " : "", resident ? bytes_text(host, resident) : "");
+         resident ? "; on the host at most " : "", resident ? bytes_text(host, resident) : "");
     print_failure(&s);
     print_places(&s);
     print_owners(&s);

@@ -44,7 +44,7 @@ static char *fit(struct screen *s, const char *text, const char *name)
     if (!clean || !s->width)
         return clean;
     size_t left = s->width > used + TEXT_WIDTH_MIN ? s->width - used : TEXT_WIDTH_MIN;
-    cut = text_cut(clean, strlen(clean), left);
+    cut = text_cut_stack(clean, strlen(clean), left);
     free(clean);
     return cut;
 }

@@ -81,7 +81,7 @@ static void print_name(const struct layout *l, const char *text, size_t length, 
                        FILE *out)
 {
     unsigned width = l->name_width > TEXT_WIDTH_MIN + in ? l->name_width - in : TEXT_WIDTH_MIN;
-    char *cut = l->name_width ? text_cut(text, length, width) : NULL;
+    char *cut = l->name_width ? text_cut_stack(text, length, width) : NULL;
     fprintf(out, "%.*s\n", cut ? (int)strlen(cut) : (int)length, cut ? cut : text);
     free(cut);
 }

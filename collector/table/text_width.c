@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/text_width.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,8 @@
 
 #define DOTS       "..."
 #define DOTS_WIDTH (sizeof DOTS - 1)
+#define BAR        " | " /* between the frames of a stack */
+#define BAR_BYTES  (sizeof BAR - 1)
 
 struct code_range {
     uint32_t from, to;
@@ -84,6 +87,36 @@ char *text_cut(const char *text, size_t length, size_t width)
     end = mempcpy(end, DOTS, DOTS_WIDTH);
     end = mempcpy(end, text + tail_at, length - tail_at);
     *end = '\0';
+    return cut;
+}
+
+char *text_cut_stack(const char *text, size_t length, size_t width)
+{
+    size_t before = 0, second = 0, end = length, kept = 0;
+    unsigned parts = 1;
+    char *less = NULL;
+    if (text_width(text, length) <= width)
+        return strndup(text, length);
+    for (size_t at = 0; at + BAR_BYTES <= length; at++) {
+        if (memcmp(text + at, BAR, BAR_BYTES) != 0)
+            continue;
+        if (++parts == 2) {
+            second = at + BAR_BYTES;
+            const char *colon = memrchr(text, ':', at);
+            before = colon && colon[1] == ' ' ? (size_t)(colon - text) + 2 : 0;
+            continue;
+        }
+        end = parts == 3 ? at : end;
+        if (text_width(text, at + BAR_BYTES) + DOTS_WIDTH > width)
+            break;
+        kept = at + BAR_BYTES;
+    }
+    int made =
+        kept ? asprintf(&less, "%.*s" DOTS, (int)kept, text)
+             : asprintf(&less, "%.*s%.*s", (int)before, text, (int)(end - second), text + second);
+    char *cut = made < 0 ? NULL : text_cut(less, (size_t)made, width);
+    if (made >= 0)
+        free(less);
     return cut;
 }
 

@@ -624,6 +624,32 @@ static void test_cut(void **state)
     }
 }
 
+static void assert_stack_cut(const char *text, size_t width, const char *expected)
+{
+    char *cut = text_cut_stack(text, strlen(text), width);
+    assert_string_equal(cut, expected);
+    free(cut);
+}
+
+/* The line that called stays to the last: all stacks of a program end in the same frames. */
+static void test_stack_cut(void **state)
+{
+    (void)state;
+    static const char stack[] = "cudaMalloc | load (a.py:17) | main (a.py:90) | start (b.c:1)";
+    assert_stack_cut(stack, sizeof stack - 1, stack);
+    assert_stack_cut(stack, sizeof stack - 2, "cudaMalloc | load (a.py:17) | main (a.py:90) | ...");
+    assert_stack_cut(stack, 50, "cudaMalloc | load (a.py:17) | main (a.py:90) | ...");
+    assert_stack_cut(stack, 49, "cudaMalloc | load (a.py:17) | ...");
+    assert_stack_cut(stack, 33, "cudaMalloc | load (a.py:17) | ...");
+    assert_stack_cut(stack, 32, "load (a.py:17)");
+    assert_stack_cut(stack, 14, "load (a.py:17)");
+    assert_stack_cut(stack, 13, "load ...y:17)");
+    assert_stack_cut("cudaMalloc | load (a.py:17)", 26, "load (a.py:17)");
+    assert_stack_cut("void kernel<float>(int)", 10, "void...nt)");
+    assert_stack_cut("1 MiB in 2: cudaMalloc | load (a.py:17)", 30, "1 MiB in 2: load (a.py:17)");
+    assert_stack_cut(" |  |  | long enough", 8, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -647,6 +673,7 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_error_names),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_stack_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
