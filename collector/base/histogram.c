@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "error.h"
-
 void histogram_release(struct histogram *h)
 {
     for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
@@ -33,25 +31,13 @@ static uint64_t *nearest_bucket(struct histogram *h, unsigned row)
     }
 }
 
-int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t *rows_left)
+uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left)
 {
-    /* Row r > 0 holds the values with r + 6 bits; their top 7 bits name the bucket. */
-    unsigned row = value < HISTOGRAM_BUCKETS ? 0 : (unsigned)(58 - __builtin_clzll(value));
-    unsigned bucket = (unsigned)(row ? value >> (row - 1) : value) % HISTOGRAM_BUCKETS;
-    if (!h->rows[row] && !*rows_left && h->count) {
-        *nearest_bucket(h, row) += weight;
-        h->count += weight;
-        return 0;
-    }
-    if (!h->rows[row]) {
-        *rows_left -= *rows_left > 0;
-        h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
-        if (!h->rows[row])
-            return GPUPROF_NO_MEMORY;
-    }
-    h->rows[row][bucket] += weight;
-    h->count += weight;
-    return 0;
+    if (!*rows_left && h->count)
+        return nearest_bucket(h, row);
+    *rows_left -= *rows_left > 0;
+    h->rows[row] = calloc(HISTOGRAM_BUCKETS, sizeof *h->rows[row]);
+    return h->rows[row] ? &h->rows[row][bucket] : NULL;
 }
 
 void histogram_move(struct histogram *to, struct histogram *from)

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "error.h"
+
 #define HISTOGRAM_BUCKETS 64 /* of a row */
 #define HISTOGRAM_ROWS    60 /* row 0: 0 to 63, row 1: 64 to 127, row 2: 128 to 255, ... */
 
@@ -19,12 +21,28 @@ struct histogram {
 
 void histogram_release(struct histogram *h);
 
+/* The bucket to count in where the histogram does not have that row; NULL: no memory. */
+uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uint64_t *rows_left);
+
 /*
  * Counts `value` `weight` times; a row that is made for it is taken from *rows_left, which
  * histograms may share. If none is left the nearest row that the histogram has must do; its first
  * is always made. 0 or GPUPROF_NO_MEMORY.
  */
-int histogram_add(struct histogram *h, uint64_t value, uint64_t weight, uint64_t *rows_left);
+static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t weight,
+                                uint64_t *rows_left)
+{
+    /* Row r > 0 holds the values with r + 6 bits; their top 7 bits name the bucket. */
+    unsigned row = value < HISTOGRAM_BUCKETS ? 0 : (unsigned)(58 - __builtin_clzll(value));
+    unsigned bucket = (unsigned)(row ? value >> (row - 1) : value) % HISTOGRAM_BUCKETS;
+    uint64_t *count =
+        h->rows[row] ? &h->rows[row][bucket] : histogram_make(h, row, bucket, rows_left);
+    if (!count)
+        return GPUPROF_NO_MEMORY;
+    *count += weight;
+    h->count += weight;
+    return 0;
+}
 
 /* The rows that files of so many `bytes` bear out: a few bytes can say that there are many. */
 uint64_t histogram_rows_max(uint64_t bytes);

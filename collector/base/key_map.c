@@ -7,36 +7,10 @@
 
 #include "error.h"
 
-static uint64_t hash_of(struct key k)
-{
-    uint64_t hash = (k.a ^ (k.b << 29 | k.b >> 35)) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 32 ^ k.c) * 0xC2B2AE3D27D4EB4Fu;
-    return hash ^ hash >> 29;
-}
-
-static bool same(struct key x, struct key y)
-{
-    return x.a == y.a && x.b == y.b && x.c == y.c;
-}
-
 void key_map_release(struct key_map *m)
 {
     free(m->slots);
     *m = (struct key_map){.count_max = m->count_max};
-}
-
-/* Where the key is, or where it would go. */
-static uint32_t find(const struct key_slot *slots, uint32_t slot_count, struct key key)
-{
-    uint32_t at = (uint32_t)hash_of(key) & (slot_count - 1);
-    while (slots[at].value && !same(slots[at].key, key))
-        at = (at + 1) & (slot_count - 1);
-    return at;
-}
-
-uint64_t key_map_get(const struct key_map *m, struct key key)
-{
-    return m->count ? m->slots[find(m->slots, m->slot_count, key)].value : 0;
 }
 
 static int grow(struct key_map *m)
@@ -47,7 +21,7 @@ static int grow(struct key_map *m)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < m->slot_count; i++)
         if (m->slots[i].value)
-            slots[find(slots, slot_count, m->slots[i].key)] = m->slots[i];
+            slots[key_find(slots, slot_count, m->slots[i].key)] = m->slots[i];
     free(m->slots);
     m->slots = slots;
     m->slot_count = slot_count;
@@ -60,7 +34,7 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
     assert(value != 0);
     if (m->count >= m->slot_count / 2 && grow(m) < 0)
         return GPUPROF_NO_MEMORY;
-    struct key_slot *slot = &m->slots[find(m->slots, m->slot_count, key)];
+    struct key_slot *slot = &m->slots[key_find(m->slots, m->slot_count, key)];
     if (!slot->value) {
         if (m->count >= count_max)
             return GPUPROF_LIMIT;
@@ -86,11 +60,11 @@ void key_map_remove(struct key_map *m, struct key key)
     if (!m->count)
         return;
     uint32_t mask = m->slot_count - 1;
-    uint32_t hole = find(m->slots, m->slot_count, key);
+    uint32_t hole = key_find(m->slots, m->slot_count, key);
     if (!m->slots[hole].value)
         return;
     for (uint32_t at = (hole + 1) & mask; m->slots[at].value; at = (at + 1) & mask) {
-        uint32_t home = (uint32_t)hash_of(m->slots[at].key) & mask;
+        uint32_t home = (uint32_t)key_hash(m->slots[at].key) & mask;
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;
         m->slots[hole] = m->slots[at];

@@ -4,6 +4,7 @@
 #ifndef GPUPROF_COLLECTOR_KEY_MAP_H
 #define GPUPROF_COLLECTOR_KEY_MAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct key {
@@ -26,8 +27,32 @@ struct key_map {
 
 void key_map_release(struct key_map *m);
 
+static inline uint64_t key_hash(struct key k)
+{
+    uint64_t hash = (k.a ^ (k.b << 29 | k.b >> 35)) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 32 ^ k.c) * 0xC2B2AE3D27D4EB4Fu;
+    return hash ^ hash >> 29;
+}
+
+static inline bool key_same(struct key x, struct key y)
+{
+    return x.a == y.a && x.b == y.b && x.c == y.c;
+}
+
+/* Where the key is, or where it would go. */
+static inline uint32_t key_find(const struct key_slot *slots, uint32_t slot_count, struct key key)
+{
+    uint32_t at = (uint32_t)key_hash(key) & (slot_count - 1);
+    while (slots[at].value && !key_same(slots[at].key, key))
+        at = (at + 1) & (slot_count - 1);
+    return at;
+}
+
 /* The value, 0 if there is none. */
-uint64_t key_map_get(const struct key_map *m, struct key key);
+static inline uint64_t key_map_get(const struct key_map *m, struct key key)
+{
+    return m->count ? m->slots[key_find(m->slots, m->slot_count, key)].value : 0;
+}
 
 /*
  * Adds or changes; `value` is not 0. 0, GPUPROF_NO_MEMORY, or GPUPROF_LIMIT if the map is full,

@@ -386,7 +386,7 @@ static void take_end(struct collectives *c, const struct event *e)
 }
 
 /* A kernel that is launched in a call of NCCL's is of those that it does, on its stream. */
-static void take_launch(struct collectives *c, const struct event *e)
+static __attribute__((noinline)) void take_launch(struct collectives *c, const struct event *e)
 {
     struct thread_calls *t = &c->threads[e->thread->index];
     uint64_t stream = 0;
@@ -396,7 +396,7 @@ static void take_launch(struct collectives *c, const struct event *e)
             stream = e->record->args[i];
             has_stream = true;
         }
-    for (uint32_t i = 0; t->open && has_stream && i < t->count; i++) {
+    for (uint32_t i = 0; has_stream && i < t->count; i++) {
         struct channel_part *part = &c->parts[t->queued[i].part];
         struct collective_call *call =
             (struct collective_call *)collectives_call(part, t->queued[i].sequence);
@@ -424,16 +424,9 @@ static void take_place(struct collectives *c, const struct event *e)
     p->begin_ns = e->begin_ns;
 }
 
-static int take(void *context, const struct slice *s)
+static __attribute__((noinline)) int take_other(struct collectives *c, const struct event *e)
 {
-    struct collectives *c = context;
-    const struct event *e = &s->event;
     switch (e->record->type) {
-    case RECORD_CALL:
-        take_place(c, e);
-        if (e->function->does == API_DOES_LAUNCH && !(e->record->flags & RECORD_CAPTURED))
-            take_launch(c, e);
-        return 0;
     case RECORD_COMMUNICATOR: return take_communicator(c, e);
     case RECORD_PAUSE:
         c->places[e->process->index].is_paused = record_arg(e->record, PAUSE_PAUSED) != 0;
@@ -445,6 +438,20 @@ static int take(void *context, const struct slice *s)
         return 0;
     default: return 0;
     }
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct collectives *c = context;
+    const struct event *e = &s->event;
+    if (e->record->type != RECORD_CALL)
+        return take_other(c, e);
+    const struct thread_calls *t = &c->threads[e->thread->index];
+    take_place(c, e);
+    if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
+        !(e->record->flags & RECORD_CAPTURED))
+        take_launch(c, e);
+    return 0;
 }
 
 struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)

@@ -251,15 +251,17 @@ static int take_library(const struct pass *p, struct slice *s)
 /* Calls of libraries do not outlive the operator or the nested range that they were made in. */
 static int leave_libraries(const struct pass *p, const struct slice *s)
 {
-    struct slice left = *s;
     bool is_op = s->op_change == OP_CLOSED && !s->op->is_moved;
     bool is_range = s->change == RANGE_CLOSED && s->range->nested;
-    uint64_t begin_ns = is_op ? s->op->begin_ns : is_range ? s->range->begin_ns : UINT64_MAX;
+    if (!(is_op || is_range) || !(p->needs & WALK_LIBRARIES))
+        return 0;
+    struct slice left = *s;
+    uint64_t begin_ns = is_op ? s->op->begin_ns : s->range->begin_ns;
     int done = 0;
     left.op_change = OP_SAME;
     left.change = RANGE_NONE;
     left.library_change = LIBRARY_LEFT;
-    while (done == 0 && (is_op || is_range) && p->needs & WALK_LIBRARIES &&
+    while (done == 0 &&
            (left.library = library_calls_leave(&p->walk->libraries, s->event.thread, begin_ns)))
         done = tell(p, &left);
     return done;

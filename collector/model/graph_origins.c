@@ -176,21 +176,17 @@ int graph_origins_take(struct graph_origins *g, const struct slice *s)
 
 /* ---- replays --------------------------------------------------------------------------------- */
 
-static bool find_numbers(const struct record *r, struct graph_node *node)
+static unsigned graph_at(const struct record *r)
 {
-    unsigned at = r->type == RECORD_KERNEL ? KERNEL_GRAPH
-                  : r->type == RECORD_COPY ? COPY_GRAPH
-                  : r->type == RECORD_SET  ? SET_GRAPH
-                                           : GRAPH_GRAPH;
-    node->graph = record_arg(r, at);
-    node->node = r->type == RECORD_GRAPH ? 0 : record_arg(r, at + 1); /* the one behind the other */
-    node->kernel = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    return node->graph || r->type == RECORD_GRAPH;
+    return r->type == RECORD_KERNEL ? KERNEL_GRAPH
+           : r->type == RECORD_COPY ? COPY_GRAPH
+           : r->type == RECORD_SET  ? SET_GRAPH
+                                    : GRAPH_GRAPH;
 }
 
 _Static_assert(KERNEL_GRAPH_NODE == KERNEL_GRAPH + 1 && COPY_GRAPH_NODE == COPY_GRAPH + 1 &&
                    SET_GRAPH_NODE == SET_GRAPH + 1,
-               "as find_numbers reads them");
+               "the one behind the other");
 _Static_assert((int)KERNEL_DEVICE == (int)COPY_DEVICE && (int)KERNEL_DEVICE == (int)SET_DEVICE,
                "the device of any work");
 
@@ -205,13 +201,16 @@ static int learn(struct graph_origins *g, const struct slice *s, uint64_t graph)
     return capture ? set(g, id, capture) : 0;
 }
 
-int graph_origins_work(struct graph_origins *g, const struct slice *s)
+static __attribute__((noinline)) int count_node(struct graph_origins *g, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    struct graph_node made = {
-        .process = s->event.process, .device = record_arg(r, KERNEL_DEVICE), .type = r->type};
-    if (!find_numbers(r, &made))
-        return 0;
+    struct graph_node made = {.process = s->event.process,
+                              .graph = record_arg(r, graph_at(r)),
+                              .node = r->type == RECORD_GRAPH ? 0 : record_arg(r, graph_at(r) + 1),
+                              .kernel =
+                                  r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0,
+                              .device = record_arg(r, KERNEL_DEVICE),
+                              .type = r->type};
     int error = learn(g, s, made.graph);
     struct key key = key_of(made.process, NODE, made.graph);
     key.c = made.node;
@@ -235,6 +234,12 @@ int graph_origins_work(struct graph_origins *g, const struct slice *s)
     node->ns += s->event.end_ns - s->event.begin_ns;
     node->count++;
     return 1;
+}
+
+int graph_origins_work(struct graph_origins *g, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    return r->type == RECORD_GRAPH || record_arg(r, graph_at(r)) ? count_node(g, s) : 0;
 }
 
 static int compare_nodes(const void *left, const void *right)

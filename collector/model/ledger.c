@@ -406,9 +406,8 @@ static int take_tensor(struct ledger *l, const struct slice *s)
     return l->user.failed ? l->user.failed(l->user.context, &block) : 0;
 }
 
-static int take(void *context, const struct slice *s)
+static __attribute__((noinline)) int take_any(struct ledger *l, const struct slice *s)
 {
-    struct ledger *l = context;
     const struct event *e = &s->event;
     bool is_left = s->change == RANGE_LEFT || s->op_change == OP_LEFT ||
                    s->library_change == LIBRARY_OPEN; /* no event: all of them are past */
@@ -423,6 +422,15 @@ static int take(void *context, const struct slice *s)
     case RECORD_TENSOR_OOM: return take_tensor(l, s);
     default: return 0;
     }
+}
+
+/* Most are calls that have nothing to do with memory. */
+static int take(void *context, const struct slice *s)
+{
+    struct ledger *l = context;
+    const struct event *e = &s->event;
+    bool is_plain = e->record->type == RECORD_CALL && e->function->memory == API_MEMORY_NONE;
+    return is_plain && !l->late_count ? 0 : take_any(l, s);
 }
 
 static int end(void *context)

@@ -310,8 +310,8 @@ struct library_node *survey_library(struct survey *s, uint32_t number, int *erro
     return spool_at(&s->libraries, number - 1u, true, error);
 }
 
-const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                struct op_place *place, int *error)
+const struct op_node *survey_op_there(struct survey *s, const struct correlated_call *call,
+                                      struct op_place *place, int *error)
 {
     while (place->number && place->passed++ < OPS_CHAIN_MAX) {
         const struct op_node *node = spool_at(&s->ops, place->number - 1u, false, error);

@@ -139,14 +139,21 @@ struct op_place {
     uint32_t passed; /* looked at so far */
 };
 
+/* survey_op where place->number is not 0. */
+const struct op_node *survey_op_there(struct survey *s, const struct correlated_call *call,
+                                      struct op_place *place, int *error);
+
 /*
  * Goes through the operators and labels that were open when a call began, the innermost first; what
  * was returned is a view until the next call. NULL: there is none, or an error in *error, which is
  * 0 before the first. So many are looked at on one way, OPS_CHAIN_MAX: what crosses may make it as
  * long as the file, and each work of the device goes it.
  */
-const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
-                                struct op_place *place, int *error);
+static inline const struct op_node *survey_op(struct survey *s, const struct correlated_call *call,
+                                              struct op_place *place, int *error)
+{
+    return place->number ? survey_op_there(s, call, place, error) : NULL;
+}
 
 /* The call of a library of that number (not 0); a view until the next call. NULL: an error in
  * *error. */

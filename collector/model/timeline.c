@@ -296,31 +296,36 @@ static int fill_window(struct timeline *t, struct open_block *b)
     return more < 0 && b->window_count == 0 ? more : 0;
 }
 
+/* The next record of a block that has, gets or loses a window: 1 or an error, or 0 at its end. */
+static __attribute__((noinline)) int next_by_window(struct timeline *t, struct open_block *b)
+{
+    int more;
+    if (b->window_at < b->window_count) {
+        b->record = b->window[b->window_at++];
+        return 1;
+    }
+    if (!b->payload && (more = open_payload(t, b)) < 0)
+        return more;
+    if (t->open_bytes > t->open_bytes_max && (b->window || t->count > 1)) {
+        if ((more = fill_window(t, b)) < 0)
+            return more;
+        if (!b->window_count)
+            return GPUPROF_DAMAGED;
+        b->record = b->window[b->window_at++];
+        return 1;
+    }
+    drop_window(t, b);
+    return block_decoder_next(&b->decoder, &b->record);
+}
+
 /* The next record of an open block: 1, 0 at its end, or an error. */
 static int next_record(struct timeline *t, struct open_block *b)
 {
-    int more;
     if (b->done == b->place.header.record_count)
         return 0;
-    if (b->window_at < b->window_count) {
-        b->record = b->window[b->window_at++];
-        more = 1;
-    } else {
-        if (!b->payload && (more = open_payload(t, b)) < 0)
-            return more;
-        if (t->open_bytes > t->open_bytes_max && (b->window || t->count > 1)) {
-            if ((more = fill_window(t, b)) < 0)
-                return more;
-            if (!b->window_count)
-                return GPUPROF_DAMAGED;
-            b->record = b->window[b->window_at++];
-            more = 1;
-        } else {
-            if (b->window)
-                drop_window(t, b);
-            more = block_decoder_next(&b->decoder, &b->record);
-        }
-    }
+    int more = !b->payload || t->open_bytes > t->open_bytes_max
+                   ? next_by_window(t, b)
+                   : block_decoder_next(&b->decoder, &b->record);
     if (more <= 0)
         return more;
     b->done++;

@@ -131,7 +131,7 @@ static int meet(struct library_report *l, const struct library_node *node, uint6
 }
 
 /* To the innermost call and all around it. */
-static int credit_calls(struct library_report *l, const struct slice *s)
+static __attribute__((noinline)) int credit_calls(struct library_report *l, const struct slice *s)
 {
     const struct event *e = &s->event;
     uint64_t ns = e->end_ns - e->begin_ns, device = record_arg(e->record, KERNEL_DEVICE);

@@ -17,15 +17,9 @@
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
-                     uint64_t kernel, uint64_t ns)
+static __attribute__((noinline)) int make_pair(struct library_report *l, struct key key,
+                                               const struct library_pair *made)
 {
-    struct key key = {(uint64_t)kind << 32 | process->index, kernel, 0};
-    uint64_t place = key_map_get(&l->pair_places, key);
-    if (place) {
-        l->pairs[place - 1].ns += ns;
-        return 0;
-    }
     int error = key_map_set(&l->pair_places, key, l->pair_count + 1ull);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
@@ -34,8 +28,20 @@ int library_pair_add(struct library_report *l, uint32_t kind, const struct proce
     if (!pairs)
         return GPUPROF_NO_MEMORY;
     l->pairs = pairs;
-    pairs[l->pair_count++] =
-        (struct library_pair){.kind = kind, .process = process, .kernel = kernel, .ns = ns};
+    pairs[l->pair_count++] = *made;
+    return 0;
+}
+
+int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
+                     uint64_t kernel, uint64_t ns)
+{
+    struct key key = {(uint64_t)kind << 32 | process->index, kernel, 0};
+    uint64_t place = key_map_get(&l->pair_places, key);
+    if (!place)
+        return make_pair(
+            l, key,
+            &(struct library_pair){.kind = kind, .process = process, .kernel = kernel, .ns = ns});
+    l->pairs[place - 1].ns += ns;
     return 0;
 }
 
