@@ -123,7 +123,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         char *clean = json_line(row->name);
         fprintf(out, "\n%s: ", clean ? clean : "?");
         if (row->where && strcmp(row->where, row->name) != 0)
-            fprintf(out, "%s: ", row->where);
+            fprintf(out, "%s:\n  ", row->where); /* so that a terminal has room for both */
         fprintf(out, "%s, ", row->bytes ? bytes_text(a, row->bytes) : time_text(a, row->ns));
         if (row->bytes)
             fprintf(out, "%s block%s left, ", count_text(b, row->count),

@@ -107,7 +107,7 @@ static const struct column place_columns[PLACE_COLUMNS] = {
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13},
     [COUNT] = {"count", "gaps", COLUMN_COUNT, 9},
     [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
-    [SHARE] = {"share", "of idle", COLUMN_SHARE, 7},
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7},
     [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1},
     [AT] = {"at_ns", "at", COLUMN_NS, 12, .spare = 2},
     [PLACE_RANK] = {"rank", NULL},

@@ -102,6 +102,20 @@ static void print_wrapped(struct screen *s, const char *label, const char *text)
     }
 }
 
+/* One line; on a terminal that is too narrow two, in which more of it has room. */
+static void print_long(struct screen *s, const char *label, const char *text)
+{
+    size_t room = s->width > LABEL_WIDTH + 1 ? s->width - LABEL_WIDTH - 1 : TEXT_WIDTH_MIN;
+    char *clean = s->width && !s->is_short ? json_line(text) : NULL;
+    char *cut = clean ? text_cut(clean, strlen(clean), 2 * room - room / 3) : NULL;
+    if (cut)
+        print_wrapped(s, label, cut);
+    else
+        line(s, label, NULL, "%s", text);
+    free(cut);
+    free(clean);
+}
+
 /* ---- what went wrong ---- */
 
 static void print_failures(struct screen *s, const struct report *r)
@@ -127,7 +141,7 @@ static void print_hang(struct screen *s, const struct report *r)
         for (char *one = strtok_r(text, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
             size_t label = strcspn(one + 2, " ");
             one[2 + label] = '\0';
-            line(s, one + 2, NULL, "%s", one + 3 + label + strspn(one + 3 + label, " "));
+            print_long(s, one + 2, one + 3 + label + strspn(one + 3 + label, " "));
         }
     free(text);
 }
@@ -267,6 +281,19 @@ static bool was_killed_too_soon(const struct report *r)
     return is_killed && r->losses.gpu_missing;
 }
 
+/* Why, and what to do; where a library was looked for is said elsewhere. */
+static void print_absent(struct screen *s, const char *before, const char *reason)
+{
+    static const char looked_at[] = "; looked at ";
+    const char *end = strstr(reason, looked_at);
+    char *text = NULL;
+    int length = end ? (int)(end - reason) : (int)strlen(reason);
+    if (asprintf(&text, "%s%.*s", before, length, reason) < 0)
+        return;
+    print_long(s, "GPU", text);
+    free(text);
+}
+
 /* Why rows of devices are missing in some processes, or all; in one line. */
 static void print_absence(struct screen *s, const struct report *r)
 {
@@ -275,14 +302,14 @@ static void print_absence(struct screen *s, const struct report *r)
     bool has_gpu = recording_has_gpu(r->rec);
     unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
     if (!has_gpu && strncmp(rows, "absent", 6) == 0)
-        line(s, "GPU", NULL, "rows %s", rows);
+        print_absent(s, "rows ", rows);
     else if (!has_gpu && was_killed_too_soon(r))
         line(s, "GPU", NULL, "killed before CUPTI handed over any work (run --gpu-flush=50ms)");
     else if (!has_gpu)
         line(s, "GPU", NULL, "no work recorded");
     for (unsigned i = 0; i < count && i < ABSENCES_SHOWN; i++) {
         char *text = absence_text(&found[i], r->rec, "rows");
-        line(s, "GPU", NULL, "%s", text ? text : "?");
+        print_absent(s, "", text ? text : "?");
         free(text);
     }
 }
@@ -332,6 +359,8 @@ static void print_place(struct screen *s, const struct findings *f, const struct
     const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
     bool is_before = !found->where && found->kind == &finding_kinds[FINDING_HOST_BOUND];
     snprintf(pid, sizeof pid, "%u", found->process->header.pid);
+    if (found->kind == &finding_kinds[FINDING_STRAGGLER])
+        place = NULL; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s %.16s, GPU %llu%s", rank ? "rank" : "process",
                  rank ? rank : pid, (unsigned long long)found->device, place ? ", " : "");

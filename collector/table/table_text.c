@@ -182,7 +182,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
         cells_release(cells);
     }
     for (unsigned i = 0; i < l.spared_count; i++)
-        fprintf(out, "%s%s%s", i ? ", " : "not in this width: ", info->columns[l.spared[i]].label,
+        fprintf(out, "%s%s%s", i ? ", " : "no room for: ", info->columns[l.spared[i]].label,
                 i + 1 < l.spared_count ? "" : "; --full shows all\n");
     if (info->text_behind)
         info->text_behind(t, out);

@@ -215,7 +215,7 @@ GPU kernels
   81.0%    30.000 us            1    30.000 us    30.000 us  漢字のカーネル_wit..._so_that_it_is_cut
   18.9%     7.000 us            1     7.000 us     7.000 us  gemm<{"é" * 13}...{"é" * 17}>
    0.1%        50 ns            1        50 ns        50 ns  plain
-not in this width: max, p95, min; --full shows all
+no room for: max, p95, min; --full shows all
 """,
     80: f"""
 GPU kernels
@@ -223,7 +223,7 @@ GPU kernels
   81.0%    30.000 us            1    30.000 us  漢字のカーネル_...that_it_is_cut
   18.9%     7.000 us            1     7.000 us  gemm<{"é" * 10}...{"é" * 13}>
    0.1%        50 ns            1        50 ns  plain
-not in this width: max, p95, min, median; --full shows all
+no room for: max, p95, min, median; --full shows all
 """,
     41: f"""
 GPU kernels
@@ -231,7 +231,7 @@ GPU kernels
   81.0%    30.000 us  漢字のカ...t_is_cut
   18.9%     7.000 us  gemm<{"é" * 3}...{"é" * 7}>
    0.1%        50 ns  plain
-not in this width: max, p95, min, median, mean, instances; --full shows all
+no room for: max, p95, min, median, mean, instances; --full shows all
 """,
     3: """
 GPU kernels
@@ -239,7 +239,7 @@ GPU kernels
   81.0%    30.000 us  漢...ut
   18.9%     7.000 us  gem...é>
    0.1%        50 ns  plain
-not in this width: max, p95, min, median, mean, instances; --full shows all
+no room for: max, p95, min, median, mean, instances; --full shows all
 """,
 }
 
