@@ -58,6 +58,9 @@ enum counter_index {
 /* Values of END's reason. */
 enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 
+/* Values of WINDOW's state. */
+enum window_state { WINDOW_IS_CLOSED, WINDOW_IS_OPEN, WINDOW_IS_WARMING };
+
 /* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
 enum label_kind {
     LABEL_OF_DOMAIN = 1,

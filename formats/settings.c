@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "schedule.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
 #define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
@@ -160,8 +161,17 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
         *number = SETTING_OFF;
         return true;
     }
+    struct schedule schedule;
+    struct capture capture;
+    enum capture_end end;
+    uint64_t count;
+    *number = *text != '\0';
     switch (info->kind) {
-    case SETTING_KIND_PATH: return true;
+    case SETTING_KIND_PATH:
+    case SETTING_KIND_TEXT: return true;
+    case SETTING_KIND_SCHEDULE: return !*text || schedule_parse(text, &schedule);
+    case SETTING_KIND_CAPTURE: return capture_parse(text, &capture);
+    case SETTING_KIND_CAPTURE_END: return capture_end_parse(text, &end, &count);
     case SETTING_KIND_SIZE:
     case SETTING_KIND_TIME:
     case SETTING_KIND_NUMBER: return parse_number(text, units_of(info), number);
@@ -181,6 +191,11 @@ static const char *const kind_hints[] = {
     [SETTING_KIND_CHOICE] = "one of",
     [SETTING_KIND_NUMBER] = "a number",
     [SETTING_KIND_FLAGS] = "one or more, with commas, of",
+    [SETTING_KIND_TEXT] = "a text",
+    [SETTING_KIND_SCHEDULE] = "a schedule such as wait=10,warmup=1,active=3,repeat=2 (also "
+                              "skip_first=, skip_first_wait=), or steps such as 10-20",
+    [SETTING_KIND_CAPTURE] = "cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN",
+    [SETTING_KIND_CAPTURE_END] = "none, stop, repeat, repeat:N or exit",
 };
 
 int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,

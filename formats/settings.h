@@ -21,6 +21,10 @@ enum setting_kind {
     SETTING_KIND_CHOICE,
     SETTING_KIND_NUMBER,
     SETTING_KIND_FLAGS,
+    SETTING_KIND_TEXT,
+    SETTING_KIND_SCHEDULE,
+    SETTING_KIND_CAPTURE,
+    SETTING_KIND_CAPTURE_END,
 };
 
 enum setting_index {
@@ -50,15 +54,16 @@ struct setting_info {
 extern const struct setting_info setting_infos[SETTING_COUNT];
 
 struct settings {
-    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, ppm, 0|1, index of the choice, number, bits */
-    const char *texts[SETTING_COUNT]; /* PATH: the text itself (a view) */
+    uint64_t numbers[SETTING_COUNT];  /* bytes, ns, ppm, 0|1, index of the choice, number, bits;
+                                         of what is a text: is there one? */
+    const char *texts[SETTING_COUNT]; /* the text itself (a view) */
 };
 
 /* Every setting at its default. */
 void settings_init(struct settings *s);
 
 /*
- * Sets one from `text` (kept as a view for PATH). 0, or GPUPROF_USAGE with s unchanged and a short
+ * Sets one from `text` (kept as a view). 0, or GPUPROF_USAGE with s unchanged and a short
  * reason, in `reason`, that says what would be right.
  */
 int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,

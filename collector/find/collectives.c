@@ -429,7 +429,9 @@ static __attribute__((noinline)) int take_other(struct collectives *c, const str
     switch (e->record->type) {
     case RECORD_COMMUNICATOR: return take_communicator(c, e);
     case RECORD_PAUSE:
-        c->places[e->process->index].is_paused = record_arg(e->record, PAUSE_PAUSED) != 0;
+    case RECORD_WINDOW:
+        if (s->pause_change)
+            c->places[e->process->index].is_paused = s->pause_change == PAUSE_BEGINS;
         return 0;
     case RECORD_LIBRARY_BEGIN: take_place(c, e); return is_talk(e->function) ? take_begin(c, e) : 0;
     case RECORD_LIBRARY_END:

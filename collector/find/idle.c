@@ -473,9 +473,8 @@ static __attribute__((noinline)) int take_work(struct idle *d, struct idle_proce
     return error;
 }
 
-static int take_pause(struct idle *d, struct idle_process *p, const struct event *e)
+static int take_pause(struct idle *d, struct idle_process *p, const struct event *e, bool begins)
 {
-    bool begins = record_arg(e->record, PAUSE_PAUSED);
     if (begins == p->is_paused)
         return 0;
     if (begins && d->pause_count == IDLE_PAUSES_MAX)
@@ -504,8 +503,8 @@ static __attribute__((noinline)) int take_other(struct idle *d, const struct sli
     struct idle_process *p = process_of(d, e);
     if (type == RECORD_OVERHEAD)
         return take_overhead(d, p, s);
-    if (type == RECORD_PAUSE)
-        return take_pause(d, p, e);
+    if (s->pause_change)
+        return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     int error = s->op_change != OP_SAME || s->replaced ? take_op(d, s) : 0;
     return error == 0 && s->change != RANGE_NONE ? take_range(d, s) : error;
 }

@@ -62,10 +62,12 @@ int walk_init(struct walk *w, struct recording *rec)
     w->op_threads = calloc(rec->thread_count + 1u, sizeof *w->op_threads);
     w->first_ns = calloc(rec->count + 1u, sizeof *w->first_ns);
     w->last_ns = calloc(rec->count + 1u, sizeof *w->last_ns);
+    w->recorded = calloc(rec->count + 1u, sizeof *w->recorded);
     int error = library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
     if (error == 0)
         error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads)
+    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads ||
+        !w->recorded)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;
@@ -92,6 +94,7 @@ void walk_release(struct walk *w)
     free(w->names);
     free(w->first_ns);
     free(w->last_ns);
+    free(w->recorded);
     free(w->op_threads);
     *w = (struct walk){.pending.fd = -1};
 }
@@ -155,11 +158,24 @@ static int find_call(struct walk *w, struct slice *s, find_fn *find)
     return found < 0 ? found : 0;
 }
 
+/*
+ * CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
+ * it: of the others nothing is known, or asked.
+ */
+static bool is_outside(const struct slice *s)
+{
+    const struct recorded_now *now = &s->walk->recorded[s->event.process->index];
+    return now->is_closed && !s->is_called && (now->is_warm || s->event.record->correlation);
+}
+
 /* Finds its call, or lays it aside until all calls are known. */
 static int tie(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     int error = find_call(w, s, p->surveys ? correlation_find_early : correlation_find);
+    s->is_outside = is_outside(s);
+    if (error || s->is_outside)
+        return error;
     s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;
     if (s->is_pending && error == 0) {
         struct pending_work work = {.event = s->event, .record = *s->event.record};
@@ -285,6 +301,23 @@ static int set_name(struct kernel_names *all, struct kernel_handles *names, cons
     return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
 }
 
+/* It begins when the first of two ends recording, and ends when both have it go on. */
+static void take_pause(struct slice *s)
+{
+    const struct record *r = s->event.record;
+    struct recorded_now *now = &s->walk->recorded[s->event.process->index];
+    bool was_off = now->is_stopped || now->is_closed;
+    if (r->type == RECORD_PAUSE) {
+        now->is_stopped = record_arg(r, PAUSE_PAUSED);
+    } else {
+        now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
+        now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;
+        now->window = record_arg(r, WINDOW_NUMBER);
+    }
+    bool is_off = now->is_stopped || now->is_closed;
+    s->pause_change = is_off == was_off ? PAUSE_SAME : is_off ? PAUSE_BEGINS : PAUSE_ENDS;
+}
+
 static int assemble(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
@@ -317,6 +350,12 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
         return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
+    case RECORD_PAUSE:
+    case RECORD_WINDOW:
+        take_pause(s);
+        return p->surveys && s->pause_change
+                   ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
+                   : 0;
     default:
         if (p->surveys)
             error = survey_take(&w->survey, e);
@@ -463,6 +502,7 @@ static int begin(struct walk *w, const struct process *only)
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
         w->first_ns[i] = w->last_ns[i] = 0;
+        w->recorded[i] = (struct recorded_now){0};
     }
     ranges_release(&w->ranges);
     ops_release(&w->ops);
@@ -496,12 +536,13 @@ static int walk(const struct pass *p)
         s.change = RANGE_NONE;
         s.op_change = OP_SAME;
         s.library_change = LIBRARY_SAME;
+        s.pause_change = PAUSE_SAME;
         s.replaced = NULL;
-        s.is_called = s.is_pending = s.is_tied = false;
+        s.is_called = s.is_pending = s.is_tied = s.is_outside = false;
         int done = assemble(p, &s);
         if (done == 0)
             done = leave_libraries(p, &s);
-        if (done == 0)
+        if (done == 0 && !s.is_outside)
             done = tell(p, &s);
         if (done == 0 && s.is_tied)
             done = tell_as(p, HEARD_TIED, &s);

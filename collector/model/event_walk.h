@@ -40,15 +40,20 @@ enum walk_skip {
     WALK_SKIPS_TIED = 16, /* what `tied` would be told of at once */
 };
 
+/* What the event did to whether its process records: its own stop, or no window (run --schedule). */
+enum pause_change { PAUSE_SAME, PAUSE_BEGINS, PAUSE_ENDS };
+
 struct walk;
 
 struct slice {
     struct event event;
     struct walk *walk;
+    enum pause_change pause_change;
     enum range_change change; /* what the event did to `range`; RANGE_LEFT: no event, the end */
     bool is_pending;          /* its call is not known yet: `tied` will be told */
     bool is_called;           /* `call` is known */
     bool is_tied;             /* or known to be none */
+    bool is_outside;          /* work of no call and no window: nobody is told of it */
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
@@ -56,6 +61,14 @@ struct slice {
     enum library_change library_change; /* likewise of `library` */
     struct library_call *library;
     struct correlated_call call;
+};
+
+/* What the newest records of a process say of that. */
+struct recorded_now {
+    bool is_stopped;  /* by the program */
+    bool is_closed;   /* no window is open, */
+    bool is_warm;     /* but one is about to */
+    uint64_t window;  /* the number of the one that is or was open; 0: none yet */
 };
 
 #define WALK_STOP          1
@@ -101,6 +114,7 @@ struct walk {
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */
+    struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
     struct spool pending; /* work whose call is not known yet */
 };
 

@@ -7,7 +7,7 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/glob.h"
+#include "glob.h"
 #include "base/message.h"
 #include "error.h"
 #include "model/op_kind.h"

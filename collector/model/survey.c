@@ -202,7 +202,7 @@ static int take_device(struct survey *s, const struct event *e)
 }
 
 /* Beyond so many, launches that a pause met count as missing. */
-static int take_pause(struct survey *s, const struct event *e)
+int survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
     if (s->pause_count == SURVEY_PAUSES_MAX)
         return 0;
@@ -213,7 +213,7 @@ static int take_pause(struct survey *s, const struct event *e)
     s->pauses = pauses;
     pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
                                                      .order = s->pause_count,
-                                                     .begins = record_arg(e->record, PAUSE_PAUSED),
+                                                     .begins = begins,
                                                      .at_ns = e->begin_ns};
     s->pause_count++;
     return 0;
@@ -233,7 +233,6 @@ int survey_take(struct survey *s, const struct event *e)
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
-    case RECORD_PAUSE: return take_pause(s, e);
     case RECORD_CONTENT: return contents_take(&s->contents, e);
     case RECORD_TENSOR: s->has_tensors[e->process->index] = true; return 0;
     default: return 0;

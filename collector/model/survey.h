@@ -31,7 +31,7 @@ struct surveyed_device {
     char name[DEVICE_NAME_BYTES];
 };
 
-/* gpuprof_stop(), or gpuprof_start(). */
+/* Nothing is recorded from there on, or something again: enum pause_change. */
 struct surveyed_pause {
     uint32_t process;
     uint32_t order; /* among all, in the order of time */
@@ -110,6 +110,9 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
                       uint32_t parent);
 int survey_take_op_end(struct survey *s, const struct op *op);
 int survey_take(struct survey *s, const struct event *e);
+
+/* Its process stops recording there, or goes on. */
+int survey_take_pause(struct survey *s, const struct event *e, bool begins);
 
 /* To be called once, after the last and before the first question. 0 or an error. */
 int survey_finish(struct survey *s);

@@ -332,6 +332,17 @@ static int take_label(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
+static void put_window(struct trace_writer *w, const struct slice *s)
+{
+    char name[64];
+    unsigned long long number = record_arg(s->event.record, WINDOW_NUMBER);
+    if (!s->pause_change || !number)
+        return;
+    int length = snprintf(name, sizeof name, "\"window %llu %s\"", number,
+                          s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
+    put_instant(w, &s->event, name, (size_t)length, NULL);
+}
+
 /* One that is open at the end lasts as long as anything that is shown. */
 static int close_left(struct trace_writer *w, const struct range *range)
 {
@@ -364,6 +375,8 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
         put_instant(w, e, "\"recording stopped\"", 19, NULL);
     else if (e->record->type == RECORD_PAUSE)
         put_instant(w, e, "\"recording started\"", 19, NULL);
+    if (e->record->type == RECORD_WINDOW)
+        put_window(w, s);
     return 0;
 }
 

@@ -20,6 +20,7 @@ enum say_cause {
     SAY_TORCH,
     SAY_OVERHEAD,
     SAY_BUDGET,
+    SAY_WINDOWS,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

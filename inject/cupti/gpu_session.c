@@ -14,10 +14,20 @@ static struct {
     _Atomic uint64_t wrong_from; /* ticks: ours is not the first from there on; 0: it is */
 } session;
 
+static bool is_wrong(void)
+{
+    return gpu.cupti.version >= WRONG_FIRST && gpu.cupti.version <= WRONG_LAST;
+}
+
+bool gpu_session_is_precious(void)
+{
+    return is_wrong() && atomic_load(&session.is_on);
+}
+
 bool gpu_session_changes(bool enable)
 {
     bool was_on = atomic_exchange(&session.is_on, enable);
-    if (!enable || was_on || gpu.cupti.version < WRONG_FIRST || gpu.cupti.version > WRONG_LAST)
+    if (!enable || was_on || !is_wrong())
         return false;
     bool is_later = atomic_exchange(&session.was_on, true) || atomic_load(&gpu.rival_has_been);
     uint64_t known = 0; /* what is older may still come */

@@ -259,6 +259,11 @@ static const uint64_t *word_of(const struct call_site *site, const uint64_t *wor
     return NULL;
 }
 
+void call_door(bool opens)
+{
+    FEATURES_DO(door, (opens));
+}
+
 void call_resets(const struct call_site *site, const uint64_t *words)
 {
     const uint64_t *context = word_of(site, words, ARG_HANDLE);

@@ -83,7 +83,10 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
  * handles may be another thread's new ones, and an error may be an earlier call's. */
 void call_resets(const struct call_site *site, const uint64_t *words);
 
-/* The same from the time `end` on, for a call that call_open began; returns `result`. */
+/* Before a call of cudaProfilerStart (`opens`) or ...Stop, recorded or not. */
+void call_door(bool opens);
+
+/* call_end from the time `end` on, for a call that call_open began; returns `result`. */
 int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, int result,
                     const uint64_t *words);
 

@@ -98,6 +98,11 @@ enum hook_missing {
 /* All that is in a context goes: the long way sees to that. */
 #define IS_RESET(does) ((int)API_MEMORY_OF_##does == (int)API_MEMORY_RESET)
 
+/* Where the program says when to record: the long way, too. */
+#define IS_DOOR(does)                                                                              \
+    ((int)API_DOES_##does == (int)API_DOES_DOOR_OPEN ||                                            \
+     (int)API_DOES_##does == (int)API_DOES_DOOR_CLOSE)
+
 /* Outside of all calls there is none: an exception may have passed by who was to put it back. */
 #define STAND_IN (this_thread.stand_in = this_thread.open ? this_thread.stand_in : 0)
 
@@ -121,6 +126,8 @@ enum hook_missing {
         if (IS_RESET(does)) {                                                                      \
             BEFORE_CALL((__VA_ARGS__), call_resets(&site_##id, gp_words));                         \
         }                                                                                          \
+        if (IS_DOOR(does))                                                                         \
+            call_door((int)API_DOES_##does == (int)API_DOES_DOOR_OPEN);                            \
         LONG_WAY(id, returns, gp_binding, gp_caller, names, (__VA_ARGS__));                        \
     }                                                                                              \
     EXPORT returns symbol params;                                                                  \
@@ -130,6 +137,7 @@ enum hook_missing {
         const struct binding *gp_binding = resolve_known(API_CODE_##id, gp_caller);                \
         struct call gp_call;                                                                       \
         if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) && !IS_RESET(does) && \
+            !IS_DOOR(does) &&                                                                      \
             !((int)API_COST_OF_##does == (int)COST_QUERY && unlikely(passing_now())) &&            \
             likely(SHORT_WAY_BEGINS(id, (__VA_ARGS__)))) {                                         \
             returns gp_result = ((id##_fn)gp_binding->real)names;                                  \

@@ -18,6 +18,7 @@
 #include "range/labels.h"
 #include "range/nvtx.h"
 #include "range/user_ranges.h"
+#include "range/windows.h"
 #include "record/pool.h"
 #include "record/recorded.h"
 #include "record/thread_cost.h"
@@ -67,6 +68,8 @@ const struct feature features[] = {
     {.describe = library_describe, .fork_child = library_reset},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
     {.tick = resident_tick},
+    {.load = windows_load, .start = windows_start, .describe = windows_describe,
+     .door = windows_door, .end = windows_end},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 

@@ -167,6 +167,16 @@ uint64_t label_string(uint32_t domain, const char *text, uint32_t byte_count)
     return define(LABEL_OF_STRING, 0, domain, text, byte_count);
 }
 
+bool label_string_text(uint64_t handle, const char **text, uint32_t *byte_count)
+{
+    if (!handle || handle > atomic_load(&label_count))
+        return false;
+    const struct label *l = &table->labels[handle - 1];
+    *text = table->text + l->text_at;
+    *byte_count = l->byte_count;
+    return l->kind == LABEL_OF_STRING;
+}
+
 uint64_t label_name(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
                     uint32_t byte_count)
 {

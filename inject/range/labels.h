@@ -24,6 +24,9 @@ uint32_t label_domain(const char *text, uint32_t byte_count);
 /* The handle of that string in its domain, never 0; 0 and counted if there is no room. */
 uint64_t label_string(uint32_t domain, const char *text, uint32_t byte_count);
 
+/* The text of that handle, not 0 terminated, for good. False: there is none. */
+bool label_string_text(uint64_t handle, const char **text, uint32_t *byte_count);
+
 /* `handle` has this name from now on. The number of the entry, or 0 and counted. */
 uint64_t label_name(uint32_t kind, uint64_t handle, uint32_t domain, const char *text,
                     uint32_t byte_count);

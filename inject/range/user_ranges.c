@@ -7,6 +7,7 @@
 #include "hook/call.h"
 #include "range/kept.h"
 #include "range/labels.h"
+#include "range/windows.h"
 #include "record/recorded.h"
 #include "record/start.h"
 #include "record/thread.h"
@@ -269,6 +270,10 @@ int range_push(const struct range_event *e)
     bool is_known;
     if (!l)
         l = new_level(e->domain);
+    if (windows_watch(WATCH_RANGES)) {
+        windows_range_begins(t, e, true, l ? l->depth : 0);
+        way = choose_way(t);
+    }
     if (way == WAY_RECORD) {
         write_what_waits(t);
         is_known = append(t, RECORD_PUSH, ticks_now(), 0, e);
@@ -311,6 +316,8 @@ int range_pop(uint32_t domain)
         else if (thread_takes_part(t)) /* begun before a pause, it ends in it */
             append_numbers(t, RECORD_POP, now, 1, domain, 0);
     }
+    if (windows_watch(WATCH_RANGES))
+        windows_range_ended(t, domain, true, (uint64_t)level);
     leave(t);
     return level;
 }
@@ -327,6 +334,10 @@ uint64_t range_start(const struct range_event *e)
     enum way way = enter(t, &c);
     if (way == WAY_NONE)
         return id;
+    if (windows_watch(WATCH_RANGES)) {
+        windows_range_begins(t, e, false, id);
+        way = choose_way(t);
+    }
     if (way == WAY_RECORD) {
         write_what_waits(t);
         append(t, RECORD_RANGE_START, ticks_now(), id, e);
@@ -354,6 +365,8 @@ void range_end(uint64_t id)
         goto done;
     append_numbers(t, RECORD_RANGE_END, now, 2, id, id % LABEL_DOMAIN_MAX);
 done:
+    if (windows_watch(WATCH_RANGES))
+        windows_range_ended(t, 0, false, id);
     leave(t);
 }
 
@@ -379,7 +392,10 @@ void range_step(uint64_t number)
     enum way way = enter(t, &c);
     if (way == WAY_NONE)
         return;
-    if (way == WAY_RECORD) {
+    if (windows_watch(WATCH_STEPS) && windows_step(t, STEPS_OF_PROGRAM, number)) {
+        if (choose_way(t) == WAY_RECORD)
+            write_what_waits(t);
+    } else if (way == WAY_RECORD) {
         write_what_waits(t);
         append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
     } else {

@@ -49,6 +49,9 @@ struct feature {
      * for it, which may be inside our own code or not. */
     void (*context_goes)(void);
 
+    /* cudaProfilerStart or ...Stop is about to be called: on the thread that does. */
+    void (*door)(bool opens);
+
     /* Around each dlclose. */
     void (*unloading)(void);
     void (*unloaded)(void);

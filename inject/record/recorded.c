@@ -3,16 +3,37 @@
 
 #include <string.h>
 
+#include "base/futex.h"
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "record/feature.h"
 #include "record/start.h"
 #include "record/thread.h"
+#include "record/wake.h"
+
+#define PUBLISH_NS 1000000000u
 
 #define CHANGE (1ull << 32) /* in an asker's word: a number of changes above its bits */
 
 /* When the recording began, for what was asked for before; by the thread that begins it. */
 static uint64_t begin_ticks;
+
+/* Of who states below what is off; a moment. */
+static struct lock lock;
+
+/* What is asked for is off from here on, and `more`, which is on its way. */
+static void state_off(uint32_t more)
+{
+    if (!lock_take(&lock, PUBLISH_NS))
+        return; /* its holder was stopped: it looks again */
+    uint32_t off = recorded_asked() | (more & atomic_load(&fork_page.off));
+    atomic_store(&fork_page.off, off);
+    if (off & OFF_CALLS)
+        atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
+    else
+        atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
+    lock_drop(&lock);
+}
 
 /*
  * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
@@ -23,14 +44,18 @@ static void apply(void)
     uint32_t off;
     do {
         off = recorded_asked();
-        atomic_fetch_or(&fork_page.off, off);
-        if (off & OFF_CALLS)
-            atomic_fetch_or(&fork_page.recording, EPOCH_PAUSED);
+        state_off(UINT32_MAX);
         FEATURES_DO(turn, ());
-        atomic_store(&fork_page.off, off);
-        if (!(off & OFF_CALLS))
-            atomic_fetch_and(&fork_page.recording, ~(uint64_t)EPOCH_PAUSED);
+        state_off(0);
     } while (off != recorded_asked()); /* somebody else has asked, and may have been overtaken */
+}
+
+/* Who asks soon has seen to it that there is nothing that calls would have to wait for. */
+static void apply_soon(void)
+{
+    state_off(~(uint32_t)OFF_CALLS);
+    atomic_store(&fork_page.turn_due, 1);
+    writer_wake();
 }
 
 /* How the stream usually says that the asker leaves something out, or does not any more. */
@@ -59,7 +84,8 @@ static void tell_untold(struct thread *t)
 static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks,
                  const struct record *says)
 {
-    if (!t) {
+    if (!t && asker == ASKER_WINDOW) { /* which states it itself */
+    } else if (!t) {
         atomic_fetch_or(&fork_page.untold, 1u << asker);
     } else if (says) {
         struct record r = *says;
@@ -75,7 +101,8 @@ static void tell(struct thread *t, enum asker asker, bool is_off, uint64_t ticks
  * something off takes its time after all that was stated before, or its exchange fails; the one
  * that turns something on states nothing if it was asked anew by the time that all is on.
  */
-bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says)
+static bool ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says,
+                void (*apply_it)(void))
 {
     _Atomic uint64_t *word = recorded_word(asker);
     uint64_t before = atomic_load(word), after, ticks;
@@ -89,7 +116,7 @@ bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct
         ticks = ticks_now();
     } while (changes && !atomic_compare_exchange_weak(word, &before, after));
     if (changes) {
-        apply();
+        apply_it();
         if (!(off & ~(uint32_t)before)) {
             ticks = ticks_now();
             states = atomic_compare_exchange_strong(word, &after, after + CHANGE);
@@ -99,6 +126,16 @@ bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct
     }
     restore_signals(mask);
     return changes;
+}
+
+bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says)
+{
+    return ask(t, asker, off, says, apply);
+}
+
+bool recorded_ask_soon(struct thread *t, enum asker asker, uint32_t off, const struct record *says)
+{
+    return ask(t, asker, off, says, apply_soon);
 }
 
 void recorded_load(void)
@@ -119,5 +156,7 @@ void recorded_start(void)
 void recorded_describe(struct thread *writer, bool is_last)
 {
     (void)is_last;
+    if (atomic_exchange(&fork_page.turn_due, 0))
+        apply();
     tell_untold(writer);
 }

@@ -28,6 +28,10 @@ struct thread;
  */
 bool recorded_ask(struct thread *t, enum asker asker, uint32_t off, const struct record *says);
 
+/* The same by a thread that must not wait: for calls at once, and the features follow when the
+ * writer comes to it. */
+bool recorded_ask_soon(struct thread *t, enum asker asker, uint32_t off, const struct record *says);
+
 static inline _Atomic uint64_t *recorded_word(enum asker asker)
 {
     return asker < ASKER_LASTING_COUNT ? &gp.asked[asker]
@@ -49,7 +53,7 @@ void recorded_load(void);
 /* A recording begins: in a child, with what the parent's program had asked for. */
 void recorded_start(void);
 
-/* States in the stream what was asked for while there was none. */
+/* States in the stream what was asked for while there was none; what was asked for soon is done. */
 void recorded_describe(struct thread *writer, bool is_last);
 
 #endif

@@ -63,7 +63,7 @@ static void read_settings(void)
         make_absolute(SETTING_LIVE);
 }
 
-bool start_is_switched_on(enum setting_index index)
+uint64_t start_setting(enum setting_index index)
 {
     struct settings settings;
     char reason[200];

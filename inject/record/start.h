@@ -24,7 +24,12 @@ void start_end(void);
 
 /* What the environment says of it now, before a recording reads all; what is wrong in it is said
  * then. While there is one thread. */
-bool start_is_switched_on(enum setting_index index);
+uint64_t start_setting(enum setting_index index);
+
+static inline bool start_is_switched_on(enum setting_index index)
+{
+    return start_setting(index) != 0;
+}
 
 /* Reads the settings while nothing is recorded yet. False: nothing ever will be. */
 bool start_load_settings(void);

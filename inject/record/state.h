@@ -63,7 +63,8 @@ enum off_bits {
 enum asker {
     ASKER_PROGRAM, /* gpuprof_stop(), --start-paused */
     ASKER_LASTING_COUNT,
-    ASKER_CLIENT = ASKER_LASTING_COUNT, /* another client of CUPTI's has the device's records */
+    ASKER_WINDOW = ASKER_LASTING_COUNT, /* --schedule and the like; windows.h */
+    ASKER_CLIENT,                       /* another client of CUPTI's has the device's records */
     ASKER_GOVERNOR,                     /* --overhead-max */
     ASKER_COUNT,
 };
@@ -89,6 +90,8 @@ struct fork_page {
         memory_bytes;        /* who gets so much has a stack, who less, by chance; 0: nobody */
     _Atomic uint32_t waited; /* a thread has waited in vain for the start: no other one does */
     _Atomic uint32_t off;    /* what is not recorded: enum off_bits; recorded.c writes it */
+    _Atomic uint32_t turn_due; /* the features are to follow what was asked for; recorded.c */
+    _Atomic uint32_t has_windows; /* windows.c has looked at what this process is to record */
     _Atomic uint32_t untold; /* askers of whose word the stream has nothing: a bit each */
     _Atomic uint64_t asked[ASKER_COUNT - ASKER_LASTING_COUNT]; /* likewise, by asker; recorded.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));

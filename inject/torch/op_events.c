@@ -4,6 +4,7 @@
 #include "base/ticks.h"
 #include "hook/call.h"
 #include "range/user_ranges.h"
+#include "range/windows.h"
 #include "record/text_table.h"
 #include "record/thread.h"
 #include "stack/stack.h"
@@ -66,6 +67,7 @@ static __thread struct {
     uint32_t tracing;      /* operators that trace and are open */
     uint32_t burst;        /* begins and ends to be timed yet: apart from calls', which are fewer */
     uint32_t moved;        /* `moved_count` when it was last looked at */
+    uint32_t marks;        /* open labels that may be steps */
     const void *outermost; /* the open operator inside of which none has a stack; NULL: none */
 } own;
 
@@ -84,6 +86,9 @@ static void (*const context_functions[])(struct torch_context *) = {NULL, NULL, 
 static struct torch_context recorded = {&context_functions[2]};
 static struct torch_context traces = {&context_functions[2]};
 static struct torch_context outermost = {&context_functions[2]};
+/* Labels that may be steps, by what they are: recorded or not, inside another one or not. */
+static struct torch_context marked[2][2] = {{{&context_functions[2]}, {&context_functions[2]}},
+                                            {{&context_functions[2]}, {&context_functions[2]}}};
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
@@ -351,6 +356,47 @@ static void end(const void *function, struct torch_context *context)
     call_leave(t);
 }
 
+/*
+ * A label may begin or end a step, and so what is recorded, also where nothing is. Of those that
+ * lie in one another the outermost counts; of an optimizer its end, with which the step is done.
+ */
+static __attribute__((noinline)) struct torch_context *begin_mark(const void *function)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    enum step_source source = windows_label(torch_library.name(function));
+    bool nests = source == STEPS_OF_OPTIMIZER || source == STEPS_OF_LOADER;
+    bool is_inner = nests && own.marks++;
+    if (source && source != STEPS_OF_OPTIMIZER && !is_inner && call_enter_own(t, &c)) {
+        windows_step(t, source, 0);
+        call_leave(t);
+    }
+    struct torch_context *context = begin(function, TORCH_SCOPE_USER, false, false, false);
+    return nests ? &marked[context != NULL][source == STEPS_OF_OPTIMIZER && !is_inner] : context;
+}
+
+/* As what its context would be without that. */
+static __attribute__((noinline)) void end_mark(const void *function, struct torch_context *context)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    bool was_recorded = context >= marked[1];
+    own.marks -= own.marks > 0;
+    end(function, was_recorded ? &recorded : NULL);
+    if (context == &marked[was_recorded][1] && call_enter_own(t, &c)) {
+        windows_step(t, STEPS_OF_OPTIMIZER, 0);
+        call_leave(t);
+    }
+}
+
+static void end_any(const void *function, struct torch_context *context)
+{
+    if (unlikely(context >= marked[0] && context <= &marked[1][1]))
+        end_mark(function, context);
+    else
+        end(function, context);
+}
+
 /* ---- As PyTorch calls them ------------------------------------------------------------------- */
 
 /*
@@ -384,6 +430,8 @@ static void end(const void *function, struct torch_context *context)
 
 START(op_start_mark)
 {
+    if (windows_watch(WATCH_LABELS))
+        return begin_mark(function);
     return begin(function, TORCH_SCOPE_USER, false, false, false);
 }
 
@@ -406,7 +454,7 @@ START(op_start_stacks)
 
 uintptr_t op_end(void)
 {
-    return (uintptr_t)end;
+    return (uintptr_t)end_any;
 }
 
 void op_events_reset(void)

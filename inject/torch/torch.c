@@ -9,6 +9,7 @@
 #include "base/objects.h"
 #include "base/say.h"
 #include "base/signals.h"
+#include "range/windows.h"
 #include "record/recorded.h"
 #include "record/state.h"
 #include "record/thread.h"
@@ -40,11 +41,14 @@ static struct {
     uint64_t told_epoch;
 } torch = {.absence = TORCH_LIBRARY_ABSENT};
 
+/* While a window warms up all is turned on already. */
 static enum torch_detail detail_of(uint32_t off)
 {
     uint64_t wanted = gp.settings.numbers[SETTING_PYTORCH];
-    return off & OFF_CALLS                                  ? TORCH_NOTHING
-           : off & OFF_OPERATORS                            ? TORCH_LABELS
+    bool is_watched = windows_watch(WATCH_LABELS); /* they may be steps */
+    if ((off & OFF_PROGRAM) == OFF_PROGRAM || wanted == PYTORCH_OFF)
+        return is_watched ? TORCH_LABELS : TORCH_NOTHING;
+    return off & OFF_OPERATORS                              ? TORCH_LABELS
            : off & OFF_SHAPES || wanted < PYTORCH_SHAPES    ? TORCH_NAMES
            : off & OFF_OP_STACKS || wanted < PYTORCH_STACKS ? TORCH_SHAPES
                                                             : TORCH_STACKS;
@@ -115,7 +119,7 @@ void torch_look(struct thread *writer)
 {
     int saved = errno;
     (void)writer;
-    if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF)
+    if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF && !windows_watch(WATCH_LABELS))
         return;
     uint64_t loaded = objects_loaded();
     if (!atomic_load(&torch.is_here) && loaded != torch.loaded)
@@ -127,7 +131,7 @@ void torch_look(struct thread *writer)
 
 enum torch_detail torch_detail_now(void)
 {
-    return atomic_load(&torch.is_here) ? detail_of(recorded_asked() & ~(uint32_t)OFF_CALLS)
+    return atomic_load(&torch.is_here) ? detail_of(recorded_asked() & ~(uint32_t)OFF_PROGRAM)
                                        : TORCH_NOTHING;
 }
 

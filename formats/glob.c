@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/glob.h"
+#include "glob.h"
 
 #include <stddef.h>
 

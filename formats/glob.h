@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names with wildcards, as a shell has them. */
-#ifndef GPUPROF_COLLECTOR_GLOB_H
-#define GPUPROF_COLLECTOR_GLOB_H
+#ifndef GPUPROF_FORMATS_GLOB_H
+#define GPUPROF_FORMATS_GLOB_H
 
 #include <stdbool.h>
 

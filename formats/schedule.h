@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When to record, as `run` takes it and the library follows it: which steps (--schedule), and which
+ * range of the program's (--capture-range).
+ */
+#ifndef GPUPROF_FORMATS_SCHEDULE_H
+#define GPUPROF_FORMATS_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SCHEDULE_STEPS_MAX ((uint64_t)1 << 40) /* of each of its numbers: sums stay far from 2^64 */
+
+/* In steps, as torch.profiler.schedule takes them. */
+struct schedule {
+    uint64_t skip_first;
+    uint64_t wait;
+    uint64_t warmup;
+    uint64_t active; /* 0: none was given */
+    uint64_t repeat; /* cycles; 0: for ever */
+    uint64_t skip_first_wait;
+};
+
+/* torch.profiler.ProfilerAction. */
+enum schedule_action { SCHEDULE_NONE, SCHEDULE_WARMUP, SCHEDULE_RECORD, SCHEDULE_RECORD_AND_SAVE };
+
+/*
+ * "wait=1,warmup=1,active=3,..." in any order, or "10-20": these steps once, after one of warm-up.
+ * False: it is neither; *s is anything then.
+ */
+bool schedule_parse(const char *text, struct schedule *s);
+
+/* What becomes of the step with this number, from 0 on. *cycle: of which cycle it is, from 1 on; 0
+ * where the action is NONE. */
+enum schedule_action schedule_action(const struct schedule *s, uint64_t step, uint64_t *cycle);
+
+/* What a range of the program's opens and ends a window: a call of cudaProfilerStart and ...Stop,
+ * or an NVTX range. */
+enum capture_kind { CAPTURE_NONE, CAPTURE_PROFILER, CAPTURE_NVTX };
+
+struct capture {
+    enum capture_kind kind;
+    const char *name; /* view; of an NVTX range ... */
+    unsigned name_bytes;
+    const char *domain; /* ... in this domain: NULL: the default one, "*": any */
+};
+
+/* "cudaProfilerApi", "nvtx:NAME", "nvtx:NAME@DOMAIN", or "" for none. */
+bool capture_parse(const char *text, struct capture *c);
+
+/* At its end: the recording goes on, ends there, may begin again `count` times in all (0: any), or
+ * the process is asked to end. */
+enum capture_end { CAPTURE_END_NONE, CAPTURE_END_STOP, CAPTURE_END_REPEAT, CAPTURE_END_EXIT };
+
+/* "none", "stop", "repeat", "repeat:N" or "exit". */
+bool capture_end_parse(const char *text, enum capture_end *end, uint64_t *count);
+
+#endif

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "range/windows.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/say.h"
+#include "base/ticks.h"
+#include "cupti/gpu_session.h"
+#include "glob.h"
+#include "hook/call.h"
+#include "range/labels.h"
+#include "record/recorded.h"
+#include "record/start.h"
+#include "record/wake.h"
+#include "schedule.h"
+#include "store/meta.h"
+
+#define LINGER_NS      1000000000u /* of what the device still does when a window closes */
+#define LOCK_NS        20000000u   /* held for some stores, or while a capture's begin turns on */
+#define DESCRIBE_NS    1000000000u
+#define BATCHES_MAX    3           /* without a better mark, before they are steps */
+#define NAME_BYTES_MAX 256         /* of names that are compared with a pattern, and a 0 */
+
+_Atomic uint32_t windows_watched;
+
+/* By the constructor, then never changed. */
+static struct {
+    bool is_set; /* something of all this is */
+    bool is_scheduled;
+    struct schedule schedule;
+    struct capture capture;
+    enum capture_end capture_end;
+    uint64_t captures_max;
+    uint64_t begin_ns;    /* CLOCK_MONOTONIC; of the delay's end */
+    uint64_t duration_ns; /* SETTING_OFF: any */
+    enum step_source source;
+    char step_name[SETTING_TEXT_BYTES_MAX + 1];
+    char optimizer[SETTING_TEXT_BYTES_MAX + 1]; /* the label of one of that class */
+    char range[SETTING_TEXT_BYTES_MAX + 1];     /* what `capture` is a view of */
+} how;
+
+static struct lock lock; /* of what follows */
+
+static struct {
+    enum step_source source;
+    char optimizer[NAME_BYTES_MAX]; /* the label of the first one; other ones' are no steps */
+    uint64_t batches;
+    uint64_t steps;  /* that have begun */
+    uint64_t active; /* of these, to be recorded */
+    enum schedule_action action;
+    uint64_t cycle;
+    uint64_t step_number, step_ticks; /* of the last one */
+
+    bool is_captured; /* inside the program's range, */
+    bool is_pushed;   /* which is a pushed one, */
+    uint32_t tid, domain;
+    uint64_t level; /* or has this id */
+    uint64_t captures;
+
+    enum window_state state;
+    bool has_work; /* the features have turned for it */
+    bool is_late;
+    bool is_over;
+    bool exit_is_due;
+    uint64_t number;    /* of the window */
+    uint64_t windows;   /* that have opened */
+    uint64_t first_ns;  /* CLOCK_MONOTONIC, when the first one did; 0: none */
+    uint64_t closed_ns; /* ... when the last one closed */
+    uint64_t told_epoch;   /* the recording that has been told of `state` */
+    uint64_t told_steps;   /* one more than it has been told of */
+    uint64_t described_ns; /* CLOCK_MONOTONIC, when it was */
+} now;
+
+/* ---- Settings --------------------------------------------------------------------------------- */
+
+static void copy_setting(enum setting_index index, char *text)
+{
+    const char *value = getenv(setting_infos[index].variable);
+    struct settings settings;
+    char reason[200];
+    settings_init(&settings);
+    text[0] = '\0';
+    if (value && settings_set(&settings, index, value, reason, sizeof reason) == 0)
+        strcpy(text, value); /* not longer than SETTING_TEXT_BYTES_MAX */
+}
+
+static enum step_source source_named(const char *word)
+{
+    static const char *const words[] = {[STEPS_OF_PROGRAM] = "range",
+                                        [STEPS_OF_PROFILER] = "profiler",
+                                        [STEPS_OF_OPTIMIZER] = "optimizer",
+                                        [STEPS_OF_LOADER] = "dataloader"};
+    if (!*word)
+        return STEPS_UNKNOWN;
+    for (unsigned i = STEPS_OF_PROGRAM; i <= STEPS_OF_LOADER; i++)
+        if (strcmp(word, words[i]) == 0)
+            return (enum step_source)i;
+    return STEPS_OF_NAME;
+}
+
+static uint32_t watched(void)
+{
+    uint32_t watch = how.capture.kind == CAPTURE_PROFILER ? WATCH_DOORS
+                     : how.capture.kind == CAPTURE_NVTX   ? WATCH_RANGES
+                                                          : 0;
+    if (!how.is_scheduled)
+        return watch;
+    if (how.source == STEPS_UNKNOWN || how.source == STEPS_OF_PROGRAM)
+        watch |= WATCH_STEPS;
+    if (how.source == STEPS_OF_NAME)
+        watch |= WATCH_RANGES;
+    return how.source == STEPS_OF_PROGRAM ? watch : watch | WATCH_LABELS;
+}
+
+void windows_load(void)
+{
+    char text[SETTING_TEXT_BYTES_MAX + 1];
+    copy_setting(SETTING_SCHEDULE, text);
+    how.is_scheduled = *text && schedule_parse(text, &how.schedule);
+    copy_setting(SETTING_STEP_BY, how.step_name);
+    how.source = source_named(how.step_name);
+    if (how.source == STEPS_OF_NAME)
+        snprintf(how.optimizer, sizeof how.optimizer, "Optimizer.step#%.990s.step", how.step_name);
+    copy_setting(SETTING_CAPTURE_RANGE, how.range);
+    capture_parse(how.range, &how.capture);
+    copy_setting(SETTING_CAPTURE_RANGE_END, text);
+    if (!*text || !capture_end_parse(text, &how.capture_end, &how.captures_max))
+        how.capture_end = CAPTURE_END_STOP;
+    uint64_t delay = start_setting(SETTING_DELAY);
+    how.duration_ns = start_setting(SETTING_DURATION);
+    how.begin_ns = delay ? clock_ns(CLOCK_MONOTONIC) + delay : 0;
+    how.is_set =
+        how.is_scheduled || how.capture.kind || delay || how.duration_ns != SETTING_OFF;
+    atomic_store(&windows_watched, watched());
+}
+
+/* ---- Windows ---------------------------------------------------------------------------------- */
+
+/* In the child of a fork anew. With the lock held. */
+static void prepare(void)
+{
+    if (atomic_exchange(&fork_page.has_windows, 1))
+        return;
+    memset(&now, 0, sizeof now);
+    now.source = how.source == STEPS_OF_NAME ? STEPS_UNKNOWN : how.source;
+    atomic_store(recorded_word(ASKER_WINDOW), OFF_PROGRAM);
+}
+
+static bool take(void)
+{
+    if (!how.is_set || !lock_take(&lock, LOCK_NS))
+        return false;
+    prepare();
+    return true;
+}
+
+/* The calling thread, if it can record. */
+static struct thread *recorder(struct thread *t)
+{
+    return epoch_now() != EPOCH_NONE && thread_attach(t) ? t : NULL;
+}
+
+static enum window_state wanted(uint64_t now_ns)
+{
+    now.is_over |= now.first_ns && now_ns - now.first_ns >= how.duration_ns;
+    if (now.is_over || now_ns < how.begin_ns || (how.capture.kind && !now.is_captured))
+        return WINDOW_IS_CLOSED;
+    return !how.is_scheduled || now.action >= SCHEDULE_RECORD ? WINDOW_IS_OPEN
+           : now.action == SCHEDULE_WARMUP                    ? WINDOW_IS_WARMING
+                                                              : WINDOW_IS_CLOSED;
+}
+
+static struct record statement(void)
+{
+    return (struct record){
+        RECORD_WITH(WINDOW, [WINDOW_NUMBER] = now.number, [WINDOW_STATE] = now.state,
+                    [WINDOW_STEP] = now.steps && how.is_scheduled ? now.step_number + 1 : 0,
+                    [WINDOW_PART] = now.state == WINDOW_IS_OPEN && now.is_late)};
+}
+
+static void tell_step(struct thread *t)
+{
+    struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = now.step_number), .begin = now.step_ticks};
+    if (t && now.steps && now.state == WINDOW_IS_OPEN)
+        thread_append(t, &r);
+}
+
+/* `off` is what is left out from here on; soon: the features turn when the writer comes to it. */
+static void change(struct thread *t, enum window_state state, uint32_t off, bool is_soon)
+{
+    struct record says;
+    now.state = state;
+    says = statement();
+    now.told_epoch = t ? epoch_now() : EPOCH_NONE;
+    if (!(is_soon ? recorded_ask_soon : recorded_ask)(t, ASKER_WINDOW, off, &says) && t) {
+        says.begin = ticks_now(); /* what is left out is the same */
+        thread_append(t, &says);
+    }
+}
+
+static void open_one(struct thread *t, uint64_t number, bool is_late, bool is_soon, uint64_t now_ns)
+{
+    now.number = number;
+    now.is_late = is_late;
+    now.windows++;
+    now.first_ns = now.first_ns ? now.first_ns : now_ns;
+    change(t, WINDOW_IS_OPEN, 0, is_soon);
+    if (is_late)
+        tell_step(t); /* which has begun before */
+}
+
+/*
+ * Makes what is wanted, as far as this thread may: the program's does not wait for what a schedule
+ * turns on, only for what it has itself asked for; the writer does all that is left.
+ */
+static void follow(struct thread *t, bool is_writer)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    enum window_state want = wanted(now_ns);
+    uint64_t number = how.is_scheduled ? now.cycle : how.capture.kind ? now.captures : 1;
+    bool may_turn = is_writer || !how.is_scheduled || epoch_now() == EPOCH_NONE;
+    if (now.state == WINDOW_IS_OPEN && (want != WINDOW_IS_OPEN || number != now.number)) {
+        change(t, want == WINDOW_IS_OPEN ? WINDOW_IS_CLOSED : want, OFF_CALLS, true);
+        now.closed_ns = now_ns;
+    }
+    if (want == WINDOW_IS_OPEN && now.state != WINDOW_IS_OPEN && (now.has_work || may_turn)) {
+        bool is_late = !now.has_work && how.is_scheduled && now.steps && is_writer;
+        bool is_soon = now.has_work;
+        now.has_work = true;
+        open_one(t, number, is_late, is_soon, now_ns);
+    } else if (want == WINDOW_IS_WARMING && now.state != WINDOW_IS_WARMING &&
+               (now.has_work || may_turn)) {
+        bool is_soon = now.has_work;
+        now.has_work = true;
+        change(t, WINDOW_IS_WARMING, OFF_CALLS, is_soon);
+    } else if (want != WINDOW_IS_CLOSED && want != now.state) {
+        writer_wake();
+    } else if (want == WINDOW_IS_CLOSED && is_writer && now.has_work &&
+               now_ns - now.closed_ns >= LINGER_NS && !gpu_session_is_precious()) {
+        now.has_work = false;
+        change(t, WINDOW_IS_CLOSED, OFF_PROGRAM, false);
+    } else if (want == WINDOW_IS_CLOSED && now.state == WINDOW_IS_WARMING) {
+        change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
+        now.closed_ns = now_ns;
+    }
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------ */
+
+/* With the lock held: are steps these? They are fixed once. */
+static bool is_step(enum step_source source)
+{
+    if (now.source)
+        return now.source == source;
+    if (how.source == STEPS_OF_NAME && source != STEPS_OF_NAME && source != STEPS_OF_OPTIMIZER)
+        return false;
+    if (source == STEPS_OF_LOADER && ++now.batches <= BATCHES_MAX)
+        return false;
+    if (source == STEPS_OF_LOADER) /* which were steps all the same */
+        now.steps = BATCHES_MAX;
+    now.source = source;
+    return true;
+}
+
+bool windows_step(struct thread *t, enum step_source source, uint64_t number)
+{
+    if (!how.is_scheduled || !take())
+        return false;
+    bool is_one = is_step(source);
+    if (is_one) {
+        t = recorder(t);
+        now.action = schedule_action(&how.schedule, now.steps, &now.cycle);
+        now.active += now.action >= SCHEDULE_RECORD;
+        now.step_number = source == STEPS_OF_PROGRAM ? number : now.steps;
+        now.step_ticks = ticks_now();
+        now.steps++;
+        bool was_open = now.state == WINDOW_IS_OPEN;
+        tell_step(t); /* in front of what closes: the last step of a window has an end */
+        follow(t, false);
+        if (!was_open) {
+            now.step_ticks = ticks_now();
+            tell_step(t);
+        }
+    }
+    lock_drop(&lock);
+    return is_one;
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+enum step_source windows_label(const char *text)
+{
+    if (how.source == STEPS_OF_NAME)
+        return strcmp(text, how.optimizer) == 0       ? STEPS_OF_OPTIMIZER
+               : glob_matches(how.step_name, text) ? STEPS_OF_NAME
+                                                   : STEPS_UNKNOWN;
+    if (*text == 'P' && begins_with(text, "ProfilerStep#"))
+        return STEPS_OF_PROFILER;
+    if (*text == 'e' && begins_with(text, "enumerate(DataLoader)#"))
+        return STEPS_OF_LOADER;
+    if (*text != 'O' || !begins_with(text, "Optimizer.step#"))
+        return STEPS_UNKNOWN;
+    bool is_first = true;
+    if (take()) { /* of two optimizers the one that comes first counts */
+        if (!now.optimizer[0])
+            snprintf(now.optimizer, sizeof now.optimizer, "%s", text);
+        is_first = strncmp(now.optimizer, text, sizeof now.optimizer - 1) == 0;
+        lock_drop(&lock);
+    }
+    return is_first ? STEPS_OF_OPTIMIZER : STEPS_UNKNOWN;
+}
+
+/* ---- Ranges ----------------------------------------------------------------------------------- */
+
+/* The range's text, cut, or none. */
+static void range_name(const struct range_event *e, char *name)
+{
+    const char *text = e->text;
+    uint32_t bytes = e->byte_count;
+    if (e->message && !label_string_text(e->message, &text, &bytes))
+        bytes = 0;
+    bytes = !text ? 0 : bytes < NAME_BYTES_MAX ? bytes : NAME_BYTES_MAX - 1;
+    memcpy(name, text ? text : "", bytes);
+    name[bytes] = '\0';
+}
+
+static bool is_captured(const struct range_event *e, const char *name)
+{
+    const struct capture *c = &how.capture;
+    if (c->kind != CAPTURE_NVTX || strlen(name) != c->name_bytes ||
+        memcmp(name, c->name, c->name_bytes) != 0)
+        return false;
+    if (!c->domain)
+        return e->domain == 0;
+    return strcmp(c->domain, "*") == 0 ||
+           e->domain == label_domain(c->domain, (uint32_t)strlen(c->domain));
+}
+
+/* With the lock held. */
+static void capture_begins(struct thread *t)
+{
+    now.is_captured = true;
+    now.captures++;
+    follow(t, false);
+}
+
+static void capture_ends(struct thread *t)
+{
+    now.is_captured = how.capture_end == CAPTURE_END_NONE;
+    now.exit_is_due = how.capture_end == CAPTURE_END_EXIT;
+    now.is_over |= how.capture_end == CAPTURE_END_STOP || how.capture_end == CAPTURE_END_EXIT ||
+                   (how.captures_max && now.captures >= how.captures_max);
+    follow(t, false);
+    if (now.exit_is_due)
+        writer_wake();
+}
+
+void windows_range_begins(struct thread *t, const struct range_event *e, bool is_pushed,
+                          uint64_t level)
+{
+    char name[NAME_BYTES_MAX];
+    range_name(e, name);
+    if (how.source == STEPS_OF_NAME && glob_matches(how.step_name, name))
+        windows_step(t, STEPS_OF_NAME, 0);
+    if (!is_captured(e, name) || !take())
+        return;
+    if (!now.is_captured && !now.is_over) {
+        now.is_pushed = is_pushed;
+        now.tid = thread_id();
+        now.domain = e->domain;
+        now.level = level;
+        capture_begins(recorder(t));
+    }
+    lock_drop(&lock);
+}
+
+void windows_range_ended(struct thread *t, uint32_t domain, bool is_pushed, uint64_t level)
+{
+    if (how.capture.kind != CAPTURE_NVTX || !take())
+        return;
+    if (now.is_captured && now.is_pushed == is_pushed && now.level == level &&
+        (!is_pushed || (now.domain == domain && now.tid == thread_id())))
+        capture_ends(recorder(t));
+    lock_drop(&lock);
+}
+
+void windows_door(bool opens)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    if (!windows_watch(WATCH_DOORS) || !call_enter_own(t, &c))
+        return;
+    if (take()) { /* they do not nest; the runtime's calls the driver's */
+        if (opens && !now.is_captured && !now.is_over)
+            capture_begins(recorder(t));
+        else if (!opens && now.is_captured)
+            capture_ends(recorder(t));
+        lock_drop(&lock);
+    }
+    call_leave(t);
+}
+
+/* ---- Turns of a recording --------------------------------------------------------------------- */
+
+void windows_start(void)
+{
+    if (take()) {
+        now.told_epoch = EPOCH_NONE;
+        lock_drop(&lock);
+    }
+}
+
+static void describe_steps(struct thread *writer)
+{
+    static const char *const words[] = {"nothing",   "range",      "profiler",
+                                        "optimizer", "dataloader", "name"};
+    char text[160];
+    if (!how.is_scheduled || (now.told_steps == now.steps + 1))
+        return;
+    now.told_steps = now.steps + 1;
+    snprintf(text, sizeof text, "%llu steps seen (by %s), %llu to be recorded",
+             (unsigned long long)now.steps, words[now.source], (unsigned long long)now.active);
+    meta_append_text(writer, "schedule_steps", text);
+}
+
+void windows_describe(struct thread *writer, bool is_last)
+{
+    if (!take())
+        return;
+    if (now.told_epoch == EPOCH_NONE) { /* what came to pass before the recording began */
+        struct record r = statement();
+        r.begin = ticks_now();
+        thread_append(writer, &r);
+        tell_step(writer);
+        now.told_epoch = epoch_now();
+        now.told_steps = 0;
+    }
+    if (!is_last)
+        follow(writer, true);
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (is_last || now_ns - now.described_ns >= DESCRIBE_NS) {
+        describe_steps(writer);
+        now.described_ns = now_ns;
+    }
+    bool exit_is_due = now.exit_is_due;
+    now.exit_is_due = false;
+    lock_drop(&lock);
+    if (exit_is_due)
+        kill(getpid(), SIGTERM);
+}
+
+void windows_end(uint64_t ns)
+{
+    (void)ns;
+    if (how.is_scheduled && take()) {
+        if (!now.steps)
+            say(SAY_WINDOWS,
+                "--schedule: 0 steps seen, so nothing but allocations was recorded: call "
+                "gpuprof_step(), or say with --step-by what a step is");
+        lock_drop(&lock);
+    }
+}
