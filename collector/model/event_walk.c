@@ -66,8 +66,7 @@ int walk_init(struct walk *w, struct recording *rec)
     int error = library_kinds_init(&w->kinds, &w->texts, recording_bytes(rec), rec->count);
     if (error == 0)
         error = survey_init(&w->survey, rec);
-    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads ||
-        !w->recorded)
+    if (!w->losses || !w->names || !w->first_ns || !w->last_ns || !w->op_threads || !w->recorded)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
         w->losses[i] = rec->processes[i]->losses;

@@ -40,7 +40,8 @@ enum walk_skip {
     WALK_SKIPS_TIED = 16, /* what `tied` would be told of at once */
 };
 
-/* What the event did to whether its process records: its own stop, or no window (run --schedule). */
+/* What the event did to whether its process records: its own stop, or no window (run --schedule).
+ */
 enum pause_change { PAUSE_SAME, PAUSE_BEGINS, PAUSE_ENDS };
 
 struct walk;
@@ -65,10 +66,10 @@ struct slice {
 
 /* What the newest records of a process say of that. */
 struct recorded_now {
-    bool is_stopped;  /* by the program */
-    bool is_closed;   /* no window is open, */
-    bool is_warm;     /* but one is about to */
-    uint64_t window;  /* the number of the one that is or was open; 0: none yet */
+    bool is_stopped; /* by the program */
+    bool is_closed;  /* no window is open, */
+    bool is_warm;    /* but one is about to */
+    uint64_t window; /* the number of the one that is or was open; 0: none yet */
 };
 
 #define WALK_STOP          1
@@ -115,7 +116,7 @@ struct walk {
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
-    struct spool pending; /* work whose call is not known yet */
+    struct spool pending;          /* work whose call is not known yet */
 };
 
 /* `rec` must stay. 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */

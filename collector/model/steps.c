@@ -7,9 +7,9 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "glob.h"
 #include "base/message.h"
 #include "error.h"
+#include "glob.h"
 #include "model/op_kind.h"
 #include "record/gpu_record.h"
 
@@ -193,11 +193,13 @@ static int take_range(struct steps *s, const struct slice *slice)
 }
 
 static int add_numbered(struct steps *s, enum step_kind kind, const struct event *e,
-                        uint64_t number)
+                        uint64_t number, bool ends)
 {
     int64_t place = is_wanted(s, kind) ? add_mark(s, kind, e, NULL) : 0;
-    if (place > 0)
+    if (place > 0) {
         s->marks[place - 1].number = number;
+        s->marks[place - 1].ends = ends;
+    }
     return place < 0 ? (int)place : 0;
 }
 
@@ -208,7 +210,7 @@ static int take_call(struct steps *s, const struct event *e)
         r->flags & (RECORD_CAPTURED | RECORD_NESTED | RECORD_OPEN | RECORD_STALE))
         return 0;
     s->has_sampled |= r->weight > 1;
-    return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0));
+    return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
 }
 
 static int take(void *context, const struct slice *slice)
@@ -222,7 +224,10 @@ static int take(void *context, const struct slice *slice)
     if (slice->change == RANGE_OPENED || slice->change == RANGE_CLOSED)
         return take_range(s, slice);
     if (e->record->type == RECORD_STEP)
-        return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER));
+        return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
+    if (e->record->type == RECORD_WINDOW && slice->pause_change == PAUSE_BEGINS &&
+        record_arg(e->record, WINDOW_STEP)) /* which begins here, and is not recorded */
+        return add_numbered(s, STEPS_CALLED, e, 0, true);
     if (e->record->type == RECORD_CALL)
         return take_call(s, e);
     return 0;
@@ -292,7 +297,8 @@ static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_
     return error;
 }
 
-/* One lasts until the next begins, of those that are of `thread` and have that number. */
+/* One lasts until the next begins, or none does, of those that are of `thread` and have that
+ * number. */
 static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
                           const struct thread *thread, const uint64_t *graph)
 {
@@ -306,7 +312,7 @@ static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32
         if (last)
             error = add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++,
                              last->begin_ns, m->begin_ns, false);
-        last = m;
+        last = m->ends ? NULL : m;
     }
     if (!last || error < 0)
         return error;

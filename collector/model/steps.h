@@ -75,6 +75,7 @@ struct step_mark {
     const struct kernel_name *text;
     uint32_t order;
     bool is_cut; /* it ended no later than that */
+    bool ends;   /* the step before ends here, and none begins */
 };
 
 struct steps {

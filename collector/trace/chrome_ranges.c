@@ -170,7 +170,7 @@ static int put_step(struct trace_writer *w, struct process *p, uint64_t number, 
     return error;
 }
 
-/* gpuprof_step(): a step lasts until the next. */
+/* gpuprof_step(): a step lasts until the next, or until none is recorded any more. */
 static int take_step(struct trace_writer *w, const struct event *e)
 {
     struct process_span *span = chrome_span(w, e->process);
@@ -182,7 +182,7 @@ static int take_step(struct trace_writer *w, const struct event *e)
     if (span->stepping && now_ns > span->step_begin_ns)
         error =
             put_step(w, e->process, span->step, span->step_begin_ns, now_ns - 1, "gpuprof_step");
-    span->stepping = true;
+    span->stepping = e->record->type == RECORD_STEP;
     span->step = record_arg(e->record, STEP_NUMBER);
     span->step_begin_ns = now_ns;
     return error;
@@ -332,15 +332,16 @@ static int take_label(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
-static void put_window(struct trace_writer *w, const struct slice *s)
+static int take_window(struct trace_writer *w, const struct slice *s)
 {
     char name[64];
     unsigned long long number = record_arg(s->event.record, WINDOW_NUMBER);
     if (!s->pause_change || !number)
-        return;
+        return 0;
     int length = snprintf(name, sizeof name, "\"window %llu %s\"", number,
                           s->pause_change == PAUSE_ENDS ? "begins" : "has ended");
     put_instant(w, &s->event, name, (size_t)length, NULL);
+    return s->pause_change == PAUSE_BEGINS ? take_step(w, &s->event) : 0;
 }
 
 /* One that is open at the end lasts as long as anything that is shown. */
@@ -375,9 +376,7 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
         put_instant(w, e, "\"recording stopped\"", 19, NULL);
     else if (e->record->type == RECORD_PAUSE)
         put_instant(w, e, "\"recording started\"", 19, NULL);
-    if (e->record->type == RECORD_WINDOW)
-        put_window(w, s);
-    return 0;
+    return e->record->type == RECORD_WINDOW ? take_window(w, s) : 0;
 }
 
 /* ---- projection on streams ------------------------------------------------------------------- */

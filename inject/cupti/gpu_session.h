@@ -24,7 +24,6 @@ bool gpu_session_changes(bool enable);
 bool gpu_session_unties(uint64_t begin);
 bool gpu_session_is_limited(void);
 
-
 /* Had another one than this to begin, its graphs would not be tied? Between the windows of a
  * schedule it lasts. */
 bool gpu_session_is_precious(void);

@@ -23,8 +23,8 @@
 #define LINGER_NS      1000000000u /* of what the device still does when a window closes */
 #define LOCK_NS        20000000u   /* held for some stores, or while a capture's begin turns on */
 #define DESCRIBE_NS    1000000000u
-#define BATCHES_MAX    3           /* without a better mark, before they are steps */
-#define NAME_BYTES_MAX 256         /* of names that are compared with a pattern, and a 0 */
+#define BATCHES_MAX    3   /* without a better mark, before they are steps */
+#define NAME_BYTES_MAX 256 /* of names that are compared with a pattern, and a 0 */
 
 _Atomic uint32_t windows_watched;
 
@@ -67,16 +67,17 @@ static struct {
     bool is_late;
     bool is_over;
     bool exit_is_due;
-    uint64_t number;    /* of the window */
-    uint64_t windows;   /* that have opened */
-    uint64_t first_ns;  /* CLOCK_MONOTONIC, when the first one did; 0: none */
-    uint64_t closed_ns; /* ... when the last one closed */
+    uint64_t number;       /* of the window */
+    uint64_t missed;       /* windows that were over before all was on */
+    uint64_t first_ns;     /* CLOCK_MONOTONIC, when the first one did; 0: none */
+    uint64_t closed_ns;    /* ... when the last one closed */
     uint64_t told_epoch;   /* the recording that has been told of `state` */
     uint64_t told_steps;   /* one more than it has been told of */
     uint64_t described_ns; /* CLOCK_MONOTONIC, when it was */
 } now;
 
-/* ---- Settings --------------------------------------------------------------------------------- */
+/* ---- Settings ---------------------------------------------------------------------------------
+ */
 
 static void copy_setting(enum setting_index index, char *text)
 {
@@ -134,12 +135,12 @@ void windows_load(void)
     uint64_t delay = start_setting(SETTING_DELAY);
     how.duration_ns = start_setting(SETTING_DURATION);
     how.begin_ns = delay ? clock_ns(CLOCK_MONOTONIC) + delay : 0;
-    how.is_set =
-        how.is_scheduled || how.capture.kind || delay || how.duration_ns != SETTING_OFF;
+    how.is_set = how.is_scheduled || how.capture.kind || delay || how.duration_ns != SETTING_OFF;
     atomic_store(&windows_watched, watched());
 }
 
-/* ---- Windows ---------------------------------------------------------------------------------- */
+/* ---- Windows ----------------------------------------------------------------------------------
+ */
 
 /* In the child of a fork anew. With the lock held. */
 static void prepare(void)
@@ -207,11 +208,17 @@ static void open_one(struct thread *t, uint64_t number, bool is_late, bool is_so
 {
     now.number = number;
     now.is_late = is_late;
-    now.windows++;
     now.first_ns = now.first_ns ? now.first_ns : now_ns;
     change(t, WINDOW_IS_OPEN, 0, is_soon);
     if (is_late)
         tell_step(t); /* which has begun before */
+}
+
+/* Then a window can open at once. */
+static bool nothing_turns(void)
+{
+    return gp.settings.numbers[SETTING_GPU] == GPU_SETTING_OFF &&
+           gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF;
 }
 
 /*
@@ -223,7 +230,7 @@ static void follow(struct thread *t, bool is_writer)
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     enum window_state want = wanted(now_ns);
     uint64_t number = how.is_scheduled ? now.cycle : how.capture.kind ? now.captures : 1;
-    bool may_turn = is_writer || !how.is_scheduled || epoch_now() == EPOCH_NONE;
+    bool may_turn = is_writer || !how.is_scheduled || epoch_now() == EPOCH_NONE || nothing_turns();
     if (now.state == WINDOW_IS_OPEN && (want != WINDOW_IS_OPEN || number != now.number)) {
         change(t, want == WINDOW_IS_OPEN ? WINDOW_IS_CLOSED : want, OFF_CALLS, true);
         now.closed_ns = now_ns;
@@ -250,7 +257,8 @@ static void follow(struct thread *t, bool is_writer)
     }
 }
 
-/* ---- Steps ------------------------------------------------------------------------------------ */
+/* ---- Steps ------------------------------------------------------------------------------------
+ */
 
 /* With the lock held: are steps these? They are fixed once. */
 static bool is_step(enum step_source source)
@@ -274,18 +282,16 @@ bool windows_step(struct thread *t, enum step_source source, uint64_t number)
     bool is_one = is_step(source);
     if (is_one) {
         t = recorder(t);
+        bool was_due = now.action >= SCHEDULE_RECORD && now.number != now.cycle;
+        uint64_t cycle = now.cycle;
         now.action = schedule_action(&how.schedule, now.steps, &now.cycle);
+        now.missed += was_due && cycle != now.cycle;
         now.active += now.action >= SCHEDULE_RECORD;
         now.step_number = source == STEPS_OF_PROGRAM ? number : now.steps;
-        now.step_ticks = ticks_now();
         now.steps++;
-        bool was_open = now.state == WINDOW_IS_OPEN;
-        tell_step(t); /* in front of what closes: the last step of a window has an end */
         follow(t, false);
-        if (!was_open) {
-            now.step_ticks = ticks_now();
-            tell_step(t);
-        }
+        now.step_ticks = ticks_now();
+        tell_step(t); /* if none is recorded any more, the WINDOW record has ended the last one */
     }
     lock_drop(&lock);
     return is_one;
@@ -299,7 +305,7 @@ static bool begins_with(const char *text, const char *begin)
 enum step_source windows_label(const char *text)
 {
     if (how.source == STEPS_OF_NAME)
-        return strcmp(text, how.optimizer) == 0       ? STEPS_OF_OPTIMIZER
+        return strcmp(text, how.optimizer) == 0    ? STEPS_OF_OPTIMIZER
                : glob_matches(how.step_name, text) ? STEPS_OF_NAME
                                                    : STEPS_UNKNOWN;
     if (*text == 'P' && begins_with(text, "ProfilerStep#"))
@@ -318,7 +324,8 @@ enum step_source windows_label(const char *text)
     return is_first ? STEPS_OF_OPTIMIZER : STEPS_UNKNOWN;
 }
 
-/* ---- Ranges ----------------------------------------------------------------------------------- */
+/* ---- Ranges -----------------------------------------------------------------------------------
+ */
 
 /* The range's text, cut, or none. */
 static void range_name(const struct range_event *e, char *name)
@@ -408,7 +415,8 @@ void windows_door(bool opens)
     call_leave(t);
 }
 
-/* ---- Turns of a recording --------------------------------------------------------------------- */
+/* ---- Turns of a recording ---------------------------------------------------------------------
+ */
 
 void windows_start(void)
 {
@@ -422,12 +430,15 @@ static void describe_steps(struct thread *writer)
 {
     static const char *const words[] = {"nothing",   "range",      "profiler",
                                         "optimizer", "dataloader", "name"};
-    char text[160];
+    char text[200], missed[64] = "";
     if (!how.is_scheduled || (now.told_steps == now.steps + 1))
         return;
     now.told_steps = now.steps + 1;
-    snprintf(text, sizeof text, "%llu steps seen (by %s), %llu to be recorded",
-             (unsigned long long)now.steps, words[now.source], (unsigned long long)now.active);
+    if (now.missed)
+        snprintf(missed, sizeof missed, ", %llu windows missed", (unsigned long long)now.missed);
+    snprintf(text, sizeof text, "%llu steps seen (by %s), %llu to be recorded%s",
+             (unsigned long long)now.steps, words[now.source], (unsigned long long)now.active,
+             missed);
     meta_append_text(writer, "schedule_steps", text);
 }
 
@@ -465,6 +476,11 @@ void windows_end(uint64_t ns)
             say(SAY_WINDOWS,
                 "--schedule: 0 steps seen, so nothing but allocations was recorded: call "
                 "gpuprof_step(), or say with --step-by what a step is");
+        else if (now.missed)
+            say(SAY_WINDOWS,
+                "--schedule: %llu of its windows were over before all was turned on for them: "
+                "give them a longer warmup",
+                (unsigned long long)now.missed);
         lock_drop(&lock);
     }
 }

@@ -87,12 +87,12 @@ struct fork_page {
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
     _Atomic uint64_t
-        memory_bytes;        /* who gets so much has a stack, who less, by chance; 0: nobody */
-    _Atomic uint32_t waited; /* a thread has waited in vain for the start: no other one does */
-    _Atomic uint32_t off;    /* what is not recorded: enum off_bits; recorded.c writes it */
-    _Atomic uint32_t turn_due; /* the features are to follow what was asked for; recorded.c */
+        memory_bytes;             /* who gets so much has a stack, who less, by chance; 0: nobody */
+    _Atomic uint32_t waited;      /* a thread has waited in vain for the start: no other one does */
+    _Atomic uint32_t off;         /* what is not recorded: enum off_bits; recorded.c writes it */
+    _Atomic uint32_t turn_due;    /* the features are to follow what was asked for; recorded.c */
     _Atomic uint32_t has_windows; /* windows.c has looked at what this process is to record */
-    _Atomic uint32_t untold; /* askers of whose word the stream has nothing: a bit each */
+    _Atomic uint32_t untold;      /* askers of whose word the stream has nothing: a bit each */
     _Atomic uint64_t asked[ASKER_COUNT - ASKER_LASTING_COUNT]; /* likewise, by asker; recorded.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));
 

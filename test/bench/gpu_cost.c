@@ -71,6 +71,11 @@ bool gpu_session_unties(uint64_t begin)
     return false;
 }
 
+bool gpu_session_is_precious(void)
+{
+    return false;
+}
+
 void gpu_turn(void)
 {
 }
