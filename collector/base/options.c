@@ -99,6 +99,9 @@ const struct option_info option_infos[] = {
     {OPTION_COLOUR, 0, "color", "auto|always|never",
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set"},
+    {OPTION_CYCLE, 0, "cycle", "N|all",
+     "only what was recorded in this window of run --schedule or --capture-range, by its number "
+     "from 1 on; all, with --per-rank: a file for each"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},
@@ -247,6 +250,16 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_NO_COUNTERS: o->no_counters = true; break;
     case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
+    case OPTION_CYCLE: {
+        char *end;
+        errno = 0;
+        o->cycle = strcmp(value, "all") == 0 ? CYCLE_ALL : strtoull(value, &end, 10);
+        if (o->cycle != CYCLE_ALL && (*end || errno || !isdigit((unsigned char)value[0]) ||
+                                      o->cycle == 0 || o->cycle >= CYCLE_ALL))
+            return usage_error("%s: --cycle: '%s' is neither a window's number, from 1 on, nor all",
+                               argv[0], value);
+        break;
+    }
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_STEP_BY: o->step_by = value; break;

@@ -60,6 +60,7 @@ typedef uint64_t option_set;
 #define OPTION_TABLE_FORM    (UINT64_C(1) << 43) /* --format text|json|csv */
 #define OPTION_MEMORY_FILE   (UINT64_C(1) << 44) /* -o, --output FILE of memory */
 #define OPTION_MEMORY_EVENTS (UINT64_C(1) << 45) /* --memory-events */
+#define OPTION_CYCLE         (UINT64_C(1) << 46) /* --cycle N|all */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -122,6 +123,8 @@ enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 #define ROWS_UNLIMITED UINT64_MAX
 
+#define CYCLE_ALL UINT64_MAX
+
 struct options {
     const char *output; /* NULL: standard output */
     bool strict;
@@ -135,6 +138,7 @@ struct options {
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     bool no_counters;
+    uint64_t cycle; /* 0: not asked for; CYCLE_ALL */
     bool memory_events;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;

@@ -312,6 +312,8 @@ static void take_pause(struct slice *s)
         now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
         now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;
         now->window = record_arg(r, WINDOW_NUMBER);
+        if (now->window > ++now->records) /* a file can say anything */
+            now->window = now->records;
     }
     bool is_off = now->is_stopped || now->is_closed;
     s->pause_change = is_off == was_off ? PAUSE_SAME : is_off ? PAUSE_BEGINS : PAUSE_ENDS;

@@ -97,7 +97,7 @@ static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_
     struct trace_writer *w = m->writer;
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
-    if (!now)
+    if (!now || (w->scope.is_hidden && *w->scope.is_hidden))
         return error;
     if (is_shown(w, b))
         put_instant(m, b, at_ns, thread, comes, now);

@@ -327,10 +327,21 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     return pieces->launches ? count_launch(w, e, begin_ns) : 0;
 }
 
+/* What has begun there may end where it is shown. */
+static bool is_hidden(struct trace_writer *w, const struct slice *s)
+{
+    if (!w->scope.is_hidden || !*w->scope.is_hidden || s->change == RANGE_OPENED ||
+        s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED)
+        return false;
+    if (s->change != RANGE_NONE || s->op_change != OP_SAME || s->library_change != LIBRARY_SAME)
+        trace_row_forget(chrome_row(w, s->event.thread->index));
+    return true;
+}
+
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
     int error = chrome_memory_take(w, s);
-    if (error < 0)
+    if (error < 0 || is_hidden(w, s))
         return error;
     if (s->op_change != OP_SAME)
         return chrome_op(w, s);

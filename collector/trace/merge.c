@@ -23,6 +23,11 @@
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 
+struct cycle_span {
+    uint64_t begin_ns; /* 0: it has not begun */
+    uint64_t end_ns;
+};
+
 struct merge {
     struct recording rec;
     struct progress progress;
@@ -35,6 +40,10 @@ struct merge {
     bool sync_streams;
     bool counters;
     bool memory_events;
+    uint64_t cycle;           /* the window that is shown; 0: all that there is */
+    struct cycle_span *spans; /* owned, by process index: where it was */
+    uint64_t *windows;        /* owned, likewise: how many there were */
+    bool is_hidden;
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
@@ -42,11 +51,46 @@ struct merge {
     bool begun;
 };
 
+static void see_window(const struct merge *m, const struct slice *s)
+{
+    const struct recorded_now *now = &s->walk->recorded[s->event.process->index];
+    struct cycle_span *span = &m->spans[s->event.process->index];
+    if (now->window == m->cycle && !now->is_closed && !span->begin_ns)
+        *span = (struct cycle_span){s->event.begin_ns, UINT64_MAX};
+    else if (span->begin_ns && span->end_ns == UINT64_MAX)
+        span->end_ns = s->event.begin_ns;
+}
+
+/* Ranges, operators and calls of libraries that reach into it are in it; work whose call is. */
+static bool is_in_cycle(const struct merge *m, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct cycle_span *span = &m->spans[e->process->index];
+    bool reaches = true;
+    uint64_t begin_ns = e->begin_ns;
+    if (e->record->type == RECORD_WINDOW) {
+        see_window(m, s);
+        return span->begin_ns && (begin_ns == span->begin_ns || begin_ns == span->end_ns);
+    }
+    if (s->change == RANGE_CLOSED || s->change == RANGE_LEFT)
+        begin_ns = s->range->begin_ns;
+    else if (s->op_change != OP_SAME)
+        begin_ns = s->op->begin_ns;
+    else if (s->library_change != LIBRARY_SAME)
+        begin_ns = s->library->begin_ns;
+    else
+        reaches = false;
+    if (!reaches && s->is_called)
+        begin_ns = s->call.begin_ns;
+    return span->begin_ns && begin_ns < span->end_ns && (reaches || begin_ns >= span->begin_ns);
+}
+
 /* The first event shown is the traces' origin, unless they share an earlier one. */
 static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
+    m->is_hidden = m->cycle && !is_in_cycle(m, s);
     if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
         error = m->format->begin(m->writer, m->walk.survey.origin_ns);
@@ -78,6 +122,9 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     scope->sync_streams = m->sync_streams;
     scope->counters = m->counters;
     scope->memory_events = m->memory_events;
+    scope->is_hidden = m->cycle ? &m->is_hidden : NULL;
+    if (m->cycle)
+        memset(m->spans, 0, m->rec.count * sizeof *m->spans);
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
     m->out = out;
@@ -122,11 +169,19 @@ static enum exit_code make_folder(const char *path)
     return EXIT_ENVIRONMENT;
 }
 
+/* Of a process that had no window of that number there is none. */
+static bool is_written(const struct merge *m, const struct rank_file *file)
+{
+    return !m->cycle || m->windows[file->process->index] >= m->cycle;
+}
+
 static enum exit_code write_folder(struct merge *m, const char *folder,
                                    const struct rank_file *files)
 {
     enum exit_code code = make_folder(folder);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        if (!is_written(m, &files[i]))
+            continue;
         struct trace_scope scope = {.only = files[i].process, .rank = files[i].rank};
         char *path = NULL;
         if (files[i].other && asprintf(&path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
@@ -224,6 +279,51 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
+static const char *rank_ending(const struct merge *m)
+{
+    return m->format->rank_ending ? m->format->rank_ending : m->format->ending;
+}
+
+/* Each window's number is where TensorBoard looks for it. */
+static enum exit_code write_cycles(struct merge *m, const struct options *options)
+{
+    uint64_t first = options->cycle == CYCLE_ALL ? 1 : options->cycle, last = first;
+    enum exit_code code = EXIT_OK;
+    for (uint32_t i = 0; options->cycle == CYCLE_ALL && i < m->rec.count; i++)
+        last = m->windows[i] > last ? m->windows[i] : last;
+    for (uint64_t cycle = first; code == EXIT_OK && cycle <= last; cycle++) {
+        struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
+        m->cycle = cycle;
+        code = files ? write_folder(m, options->output, files)
+                     : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+        free(files);
+    }
+    return code;
+}
+
+/* How many windows each process had, as the survey has seen them. */
+static enum exit_code find_windows(struct merge *m, const struct options *options)
+{
+    uint64_t most = 0;
+    if (!options->cycle)
+        return EXIT_OK;
+    m->spans = calloc(m->rec.count + 1u, sizeof *m->spans);
+    m->windows = calloc(m->rec.count + 1u, sizeof *m->windows);
+    if (!m->spans || !m->windows)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    for (uint32_t i = 0; i < m->rec.count; i++) {
+        m->windows[i] = m->walk.recorded[i].window;
+        most = m->windows[i] > most ? m->windows[i] : most;
+    }
+    if (most >= (options->cycle == CYCLE_ALL ? 1 : options->cycle))
+        return EXIT_OK;
+    if (!most)
+        return usage_error("merge: --cycle: these recordings have no windows; run --schedule or "
+                           "--capture-range makes them");
+    return usage_error("merge: --cycle: there is no window %llu; the last one is %llu",
+                       (unsigned long long)options->cycle, (unsigned long long)most);
+}
+
 static bool wants_steps(const struct merge *m, const struct options *options)
 {
     return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
@@ -249,8 +349,8 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
-    bool learns =
-        stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) || m->memory_events;
+    bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
+                  m->memory_events || options->cycle;
     m->rec.progress = progress_begin(&m->progress, "merge");
     m->progress.total =
         recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
@@ -260,16 +360,20 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
      * name, a stack or a device is met that was needed for it. */
     if ((m->split || learns) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
-    enum exit_code code = find_steps(m, options);
+    enum exit_code code = find_windows(m, options);
+    if (code == EXIT_OK)
+        code = find_steps(m, options);
     if (code != EXIT_OK)
         return code;
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (options->cycle && options->per_rank)
+        return write_cycles(m, options);
+    m->cycle = options->cycle;
     if (!m->split)
         return write_file(m, options->output, &scope);
-    struct rank_file *files = rank_files_make(
-        &m->rec, m->format->rank_ending ? m->format->rank_ending : m->format->ending);
+    struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), 0);
     if (!files)
         code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
@@ -299,6 +403,9 @@ enum exit_code merge_verb(const struct options *options)
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
+    if (options->cycle == CYCLE_ALL && !options->per_rank)
+        return usage_error("merge: --cycle=all writes a file for each window; say --per-rank and "
+                           "name a folder: -o traces");
     if (!m.format && options->trace_format)
         return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, trace_format_names(names));
@@ -321,6 +428,8 @@ enum exit_code merge_verb(const struct options *options)
     }
     if (m.has_steps)
         steps_release(&m.steps);
+    free(m.spans);
+    free(m.windows);
     if (m.walk.rec)
         walk_release(&m.walk);
     recording_release(&m.rec);

@@ -19,7 +19,7 @@ static bool has_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
-struct rank_file *rank_files_make(const struct recording *rec, const char *ending)
+struct rank_file *rank_files_make(const struct recording *rec, const char *ending, uint64_t cycle)
 {
     struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
@@ -40,7 +40,11 @@ struct rank_file *rank_files_make(const struct recording *rec, const char *endin
         else
             f->stem = (uint32_t)snprintf(f->name, sizeof f->name, "rank_%llu",
                                          (unsigned long long)f->rank);
-        snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%s", ending);
+        if (cycle)
+            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%llu.%s",
+                     (unsigned long long)cycle, ending);
+        else
+            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%s", ending);
     }
     return files;
 }

@@ -20,7 +20,8 @@ struct rank_file {
     char name[RANK_FILE_BYTES]; /* with that folder, without .gz */
 };
 
-/* One file per process, in the order in which they are shown; the caller frees. NULL: no memory. */
-struct rank_file *rank_files_make(const struct recording *rec, const char *ending);
+/* One file per process, in the order in which they are shown; the caller frees. NULL: no memory.
+ * `cycle`: the number in their names of the window that they show; 0: none. */
+struct rank_file *rank_files_make(const struct recording *rec, const char *ending, uint64_t cycle);
 
 #endif

@@ -26,6 +26,7 @@ struct trace_scope {
     struct device_pids *pids; /* of all traces that are shown as one; NULL: this one stands alone */
     const char *name;         /* of the trace, NULL: none */
     uint64_t rank;            /* RANK_NONE: that of the first process, or 0 */
+    const bool *is_hidden;    /* said of each slice: it is not to be shown; NULL: all are */
 };
 
 struct trace_format {

@@ -3,6 +3,7 @@
 own size, so that what is recorded tells which one it was; which ones should be is torch's own
 arithmetic, or counted by hand."""
 
+import gzip
 import json
 import random
 
@@ -148,8 +149,8 @@ def test_work_of_warm_steps_is_dropped(run, run_collector):
     assert not report["losses"]
     trace = json.loads(run_collector("merge", done.folder, "-o", "-").stdout)["traceEvents"]
     assert sorted(e["args"]["bytes"] for e in trace if e.get("cat") == "gpu_memset") == [5, 6]
-    assert [e["name"] for e in trace if e.get("ph") == "i"] == ["window 1 begins",
-                                                               "window 1 has ended"]
+    assert [e["name"] for e in trace if "window" in e["name"]] == ["window 1 begins",
+                                                                   "window 1 has ended"]
 
 
 def test_without_warm_up_the_first_step_is_partial(run, run_collector):
@@ -284,3 +285,39 @@ def test_bad_settings(run_collector, option):
     done = run_collector("run", option, "--", "true")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and option.partition("=")[0] in done.stderr
+
+
+def shown(trace):
+    """What a trace shows of the program: names of ranges, and bytes of copies by host and GPU."""
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    return (sorted(e["name"] for e in events if e.get("cat") == "user_annotation" and
+                   e.get("ph") == "X" and "dur" in e),
+            [e["args"]["bytes"] for e in events if e["name"] == "cudaMemsetAsync"],
+            sorted(e["args"]["bytes"] for e in events if e.get("cat") == "gpu_memset"))
+
+
+def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
+    """Ranges that reach into the window, the calls in it and what they made, and nothing else."""
+    words = ["z30", "<all"]
+    for step in range(12):
+        words += ["s", f"<inner {step}", str(step + 1), ">", "z30"]
+    done = run([*words, "d", ">"], gpu=True, SCHEDULE="wait=1,warmup=2,active=2,repeat=2")
+    assert done.sizes(done.process) == [4, 5, 9, 10]
+    for cycle, steps in ((1, [3, 4]), (2, [8, 9])):
+        trace = json.loads(run_collector("merge", f"--cycle={cycle}", done.folder, "-o",
+                                         "-").stdout)
+        names, host, device = shown(trace)
+        assert names == sorted(["all", *(f"inner {s}" for s in steps),
+                                *(f"ProfilerStep#{100 + s}" for s in steps)])
+        assert host == [s + 1 for s in steps] == device
+    for arguments, error in (("--cycle=3", "there is no window 3; the last one is 2"),
+                             ("--cycle=0", "neither a window's number, from 1 on, nor all"),
+                             ("--cycle=all", "say --per-rank")):
+        failed = run_collector("merge", arguments, done.folder, "-o", "x.json")
+        assert failed.returncode == 2 and error in failed.stderr and not (tmp_path / "x.json").exists()
+    assert run_collector("merge", "--cycle=all", "--per-rank", done.folder, "-o",
+                         "traces").returncode == 0
+    assert sorted(p.name for p in (tmp_path / "traces").iterdir()) == [
+        "rank_0.1.pt.trace.json.gz", "rank_0.2.pt.trace.json.gz"]
+    with gzip.open(tmp_path / "traces" / "rank_0.2.pt.trace.json.gz") as file:
+        assert shown(json.load(file))[1] == [9, 10]
