@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SCHEDULE_STEPS_MAX ((uint64_t)1 << 40) /* of each of its numbers: sums stay far from 2^64  \
-                                                */
+#define SCHEDULE_STEPS_MAX                                                                         \
+    ((uint64_t)1 << 40) /* of each of its numbers: sums stay far from 2^64                         \
+                         */
 
 /* In steps, as torch.profiler.schedule takes them. */
 struct schedule {

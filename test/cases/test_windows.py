@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When to record: --schedule, --capture-range, --delay, --duration. Each copy of the program has its
-own size, so that what is recorded tells which one it was; which ones should be is torch's own
+"""When to record: --schedule, --capture-range, --delay, --duration. Each copy of the program has
+its own size, so that what is recorded tells which one it was; which ones should be is torch's own
 arithmetic, or counted by hand."""
 
 import gzip
@@ -314,7 +314,8 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
                              ("--cycle=0", "neither a window's number, from 1 on, nor all"),
                              ("--cycle=all", "say --per-rank")):
         failed = run_collector("merge", arguments, done.folder, "-o", "x.json")
-        assert failed.returncode == 2 and error in failed.stderr and not (tmp_path / "x.json").exists()
+        assert failed.returncode == 2 and error in failed.stderr
+        assert not (tmp_path / "x.json").exists()
     assert run_collector("merge", "--cycle=all", "--per-rank", done.folder, "-o",
                          "traces").returncode == 0
     assert sorted(p.name for p in (tmp_path / "traces").iterdir()) == [

@@ -644,6 +644,32 @@ static void save_tensors(void)
     builder_release(&b);
 }
 
+/* Windows that end before they begin, with numbers beyond all, in states that there are none of,
+ * around steps, pauses, ranges and work without a call. */
+static void save_windows(void)
+{
+    static const uint64_t wild[][4] = {{0, 0, 0, 0}, {UINT64_MAX, 1, UINT64_MAX, UINT64_MAX},
+                                       {1, 1, 3, 0}, {1, 2, 1, 9},
+                                       {2, 0, 4, 0}, {3, UINT64_MAX, 0, 0},
+                                       {1, 1, 1, 1}};
+    struct stream_builder b;
+    begin(&b);
+    builder_meta(&b, "schedule_steps=\xff 99999999999999999999 steps seen");
+    for (uint32_t i = 0; i < 60; i++) {
+        const uint64_t number = i % 9, work[] = {i % 3, 1, 7, 0, i, 0, 0};
+        builder_record(&b, 1 + i % 2, RECORD_WINDOW, 900 + 10 * (i % 40), 0, 0, i % 5, wild[i % 7],
+                       NULL);
+        builder_record(&b, 1, RECORD_STEP, 902 + 10 * i, 0, 0, 1, &number, NULL);
+        builder_record(&b, 2, RECORD_PAUSE, 903 + 10 * i, 0, 0, 1, &(uint64_t){i % 3 == 1}, NULL);
+        builder_record(&b, 0, RECORD_SET, 904 + 10 * i, 5, i % 4, 7, work, NULL);
+        builder_record(&b, 2, i % 2 ? RECORD_POP : RECORD_PUSH, 905 + 10 * i, 0, 0, 1,
+                       &(uint64_t){0}, "range");
+    }
+    add_calls(&b);
+    save(&b, "windows-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -736,6 +762,7 @@ int main(int argc, char **argv)
     save_stacks();
     save_operators();
     save_tensors();
+    save_windows();
     save_libraries();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);

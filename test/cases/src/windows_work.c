@@ -77,8 +77,7 @@ static void *work(void *words)
             pthread_join(thread, NULL);
             return NULL;
         default:
-            if (!isdigit((unsigned char)**word) ||
-                (!buffer && cudaMalloc(&buffer, 1 << 20)) ||
+            if (!isdigit((unsigned char)**word) || (!buffer && cudaMalloc(&buffer, 1 << 20)) ||
                 cudaMemsetAsync(buffer, 0, (size_t)atol(*word), NULL))
                 exit(8);
         }
