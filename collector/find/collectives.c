@@ -424,8 +424,9 @@ static void take_place(struct collectives *c, const struct event *e)
     p->begin_ns = e->begin_ns;
 }
 
-static __attribute__((noinline)) int take_other(struct collectives *c, const struct event *e)
+static __attribute__((noinline)) int take_other(struct collectives *c, const struct slice *s)
 {
+    const struct event *e = &s->event;
     switch (e->record->type) {
     case RECORD_COMMUNICATOR: return take_communicator(c, e);
     case RECORD_PAUSE:
@@ -447,7 +448,7 @@ static int take(void *context, const struct slice *s)
     struct collectives *c = context;
     const struct event *e = &s->event;
     if (e->record->type != RECORD_CALL)
-        return take_other(c, e);
+        return take_other(c, s);
     const struct thread_calls *t = &c->threads[e->thread->index];
     take_place(c, e);
     if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
