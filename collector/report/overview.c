@@ -68,6 +68,12 @@ int overview_init(struct overview *o, const struct report *r)
     *o = (struct overview){.report = r};
     for (uint32_t i = 0; i < r->rec->count; i++)
         o->ranks += process_rank(r->rec->processes[i]) != NULL;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        uint64_t windows = r->walk.recorded[i].window;
+        o->windows = windows > o->windows ? windows : o->windows;
+        o->schedule =
+            o->schedule ? o->schedule : process_meta(r->rec->processes[i], "schedule_steps");
+    }
     if (r->rec->count) {
         const char *command = process_meta(r->rec->processes[0], "cmdline");
         o->program = command && command[0] ? command : process_meta(r->rec->processes[0], "exe");

@@ -19,6 +19,8 @@ struct overview {
     uint32_t ranks;      /* processes that have one */
     uint32_t devices;    /* that did something: each once where its UUID is known */
     const char *device;  /* what the first of them is called; NULL: not known */
+    uint64_t windows;    /* of the process with most of them; 0: none, all was recorded */
+    const char *schedule; /* what the first process that followed one says of its steps, or NULL */
     const struct steps *marks;
     uint32_t steps; /* whole ones, of all processes */
     uint64_t step_median_ns;

@@ -51,6 +51,19 @@ static void print_steps(const struct overview *o, FILE *out)
             o->slowest->process->header.pid);
 }
 
+/* JSON: null where all of the program's time was recorded. */
+static void print_windows(const struct overview *o, FILE *out)
+{
+    fprintf(out, "\"windows\": ");
+    if (!o->schedule && !o->windows) {
+        fprintf(out, "null,\n");
+        return;
+    }
+    fprintf(out, "{\"count\": %" PRIu64 ", \"schedule\": ", o->windows);
+    print_string(o->schedule, out);
+    fprintf(out, "},\n");
+}
+
 static void print_findings(const struct findings *f, FILE *out)
 {
     fprintf(out, "\"findings\": [");
@@ -114,6 +127,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out,
             ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
             r->calls, r->errors, r->hang.open.total);
+    print_windows(o, out);
     print_steps(o, out);
     print_time(r->idle, out);
     fprintf(out, ",\n");

@@ -227,6 +227,16 @@ static void print_steps(struct screen *s, const struct overview *o)
          time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
 }
 
+/* Of the process with most of them, and what one that followed a schedule says of its steps. */
+static void print_windows(struct screen *s, const struct overview *o)
+{
+    if (o->schedule)
+        line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
+    else if (o->windows)
+        line(s, "windows", NULL, "%" PRIu64 " recorded; gpuprof merge --cycle=N shows one",
+             o->windows);
+}
+
 /* ---- what the devices did ---- */
 
 static double percent(uint64_t part, uint64_t whole)
@@ -455,6 +465,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_shortage(s, r);
     print_failures(s, r);
     print_program(s, o);
+    print_windows(s, o);
     print_steps(s, o);
     print_devices(s, o);
     if (!r->idle || !r->idle->window_ns)

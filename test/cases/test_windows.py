@@ -161,6 +161,10 @@ def test_without_warm_up_the_first_step_is_partial(run, run_collector):
     report = json.loads(run_collector("report", "--table=steps", "--format=json",
                                       done.folder).stdout)
     assert [(s["step"], s["partial"]) for s in report["steps"]] == [(102, True), (103, False)]
+    assert report["overview"]["windows"] == {
+        "count": 1, "schedule": "6 steps seen (by range), 2 to be recorded"}
+    assert "\n  windows    1 recorded; 6 steps seen (by range), 2 to be recorded\n" in \
+        run_collector("report", done.folder).stdout
 
 
 def test_no_step_is_said(run, run_collector):
