@@ -229,8 +229,8 @@ static void print_hidden(struct screen *s)
     for (uint32_t i = 0; i < m->jump_count; i++)
         if (!most || m->jumps[i].hidden > most->hidden)
             most = &m->jumps[i];
-    if (most)
-        line(s, "hidden", NULL, "%s of device %u used beyond that: --table=hidden",
+    if (most && most->hidden)
+        line(s, "hidden", NULL, "%s of device %u used beyond the ledger: --table=hidden",
              bytes_text(bytes, most->hidden), most->device);
     for (uint32_t i = 0; i < m->place_count; i++) {
         const struct memory_place *p = &m->places[i];

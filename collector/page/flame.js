@@ -35,7 +35,7 @@ sections.flame = (box, raw) => {
   if (!raw.nodes || !raw.nodes.length) {
     return raw.absent ?
       raw.absent + "." :
-      "No stacks were recorded: gpuprof run --backtrace=launch,copy,alloc has them.";
+      "No stacks were recorded: gpuprof run --backtrace=launch,copy,alloc records them.";
   }
   const {root, nodes} = flameTree(raw);
   const weights = flameWeights.map(([text], i) => [i, text]).filter(([i]) => root.total[i]);

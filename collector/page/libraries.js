@@ -83,7 +83,8 @@ function drawRoofline(rows, devices) {
 sections.libraries = (box, known) => {
   const table = tableOf("library");
   if (!table || !table.rows.length)
-    return "No calls of cuBLAS, cuDNN or NCCL were recorded: gpuprof run --libraries=on does.";
+    return "No calls of cuBLAS, cuDNN or NCCL were recorded " +
+      "(gpuprof run --libraries=off leaves them out).";
   const rows =
     rowsOf("library").filter((row) => row.tflops > 0 && row.flops_per_byte > 0 && row.gpu_ns > 0)
       .slice(0, POINTS_MAX);

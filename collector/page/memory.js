@@ -92,9 +92,9 @@ function placesTable(table, places) {
     null;
   const columns = [
     ["device and process", "text", placeName], ["peak", "bytes", (p) => p.peak_bytes],
-    ["of it", "share", (p) => p.share], ["at", "ns", (p) => p.peak_ns],
+    ["of device", "share", (p) => p.share], ["at", "ns", (p) => p.peak_ns],
     ["at the end", "bytes", (p) => p.end_bytes],
-    ["a step", "bytes", (p) => p.growth_by_step ? p.growth_bytes : null],
+    ["per step", "bytes", (p) => p.growth_by_step ? p.growth_bytes : null],
     ["reserved then", "bytes", (p) => p.where === "tensor" ? p.reserved_at_peak_bytes : null],
     ["fragmented", "share", idle], ["blocks got", "count", (p) => p.blocks]
   ];
@@ -147,7 +147,7 @@ sections.memory = (box, memory) => {
     ["name", "where", "bytes", "share", "blocks", "end_bytes", "got_blocks", "temporary_blocks"]);
   drawOwners(box, "leaks", "What grows from step to step",
     ["name", "where", "growth_bytes", "grown_bytes", "end_bytes"]);
-  drawOwners(box, "hidden", "Used beyond that: contexts, modules, libraries, other processes",
+  drawOwners(box, "hidden", "Used beyond the ledger: contexts, modules, libraries, other processes",
     ["longest_call", "place", "at_ns", "used_bytes", "hidden_bytes", "before_bytes"]);
   drawOwners(box, "kinds", "Kinds of memory",
     ["name", "place", "peak_bytes", "peak_blocks", "end_bytes", "got_blocks"]);

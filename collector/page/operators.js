@@ -4,7 +4,8 @@
 
 sections.operators = (box) => {
   const tables = data.tables.filter((table) => table.name === "ops" && table.rows.length);
-  if (!tables.length) return "No operators were recorded: gpuprof run --pytorch has them.";
+  if (!tables.length)
+    return "No operators were recorded: gpuprof run --pytorch=shapes records them.";
   for (const table of tables) {
     add(
       box, el("h3", {}, table.title || table.key.replace(/_/g, " ")), drawTable(table, {rows: 10}));

@@ -43,7 +43,7 @@ function sourceFile([path, title, cost, lines, costly, others], columns, most) {
       costly + others > 0 &&
         el("p", {class: "small"},
           `${count(costly + others)} more lines are not in this page, ${
-            count(costly)} of which cost something: gpuprof report --source has them.`));
+            count(costly)} of which cost something: gpuprof report --source shows them.`));
   };
   const sums = sourceColumns.slice(0, 3)
                  .filter(([, , , i]) => cost[i] > 0)

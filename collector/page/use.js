@@ -130,8 +130,8 @@ sections.use = (box, use) => {
   add(box,
     el("p", {class: "lead"},
       `${time(window)}, from the first event of the recording on, in 400 spans. ` +
-        "Communication is what no kernel of the program's own hides, its waiting for " +
-        "other ranks with it; copies are what no kernel hides." +
+        "Communication, with its waiting for other ranks, is shown where no kernel of the " +
+        "program's own runs, copies where no kernel runs at all." +
         (use.left_out ? ` ${count(use.left_out)} more devices are not in this page.` : "")));
   if (use.devices.length > ROWS_MAX)
     drawMany(use, box);

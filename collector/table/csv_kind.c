@@ -87,7 +87,7 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_MEMORY_OWNER_END] = {"memory_owner_end", "each owner that holds something at the end"},
     [CSV_MEMORY_LEAK] = {"memory_leak", "each owner that grows: by how much, since the first step"},
     [CSV_MEMORY_HIDDEN] = {"memory_hidden",
-                           "what a device used beyond that, when the program asked"},
+                           "what a device used beyond the ledger, when the program asked"},
     [CSV_MEMORY_KIND] = {"memory_kind", "each kind of memory, at its place's peak"},
     [CSV_MEMORY_RANGE] = {"memory_range", "each range and label: the most that there was in any"},
     [CSV_MEMORY_RESIDENT] = {"memory_resident",

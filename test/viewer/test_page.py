@@ -599,7 +599,7 @@ def test_source_that_is_hostile_or_large(chromium, page_of, tmp_path):
     assert [row[-2] for row in rows[1:-1]] == [str(line) for line in range(100, 2100)]
     assert page.text("#source details:nth-of-type(2) p") == \
         "2,001 more lines are not in this page, 900 of which cost something: " \
-        "gpuprof report --source has them."
+        "gpuprof report --source shows them."
     page.check_quiet()
 
 
