@@ -53,7 +53,7 @@ void library_reset(void)
 
 /* Between call_enter_own and call_leave. False: none of it is recorded. The settings are read when
  * a recording begins. */
-static bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
+static __attribute__((noinline)) bool takes_part(struct thread *t, uintptr_t caller, bool begins)
 {
     if (recorded_off() & OFF_CALLS && begins)
         return false;
@@ -62,37 +62,52 @@ static bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
             counter_add(COUNTER_UNRECORDED, 1);
         return false;
     }
-    if (!call_attach(t, caller) || gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_OFF)
+    if (!call_attach(t, caller))
         return false;
     if (thread_is_asked(t))
         thread_follow(t);
     return true;
 }
 
-/* `words`: NULL: no arguments. */
-static void append(struct thread *t, uint8_t type, const struct library_site *site, int result,
-                   const uint64_t *words)
+static inline bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
 {
-    const bool is_end = type == RECORD_LIBRARY_END;
-    struct record r; /* without its argument words, which cost more to clear than all the rest */
-    note_function(site->code);
-    memset(&r, 0, offsetof(struct record, args));
-    r.type = type;
-    r.code = site->code;
-    r.result = result;
-    r.bytes = NULL;
-    r.byte_count = 0;
-    for (unsigned i = 0; words && i < site->count; i++)
-        if (site->late[i] == is_end) {
-            memset(r.args + r.arg_count, 0, (i - r.arg_count) * sizeof *r.args);
-            r.args[i] = words[i];
-            r.arg_count = (uint8_t)(i + 1);
-        }
-    if (!is_end &&
-        atomic_load_explicit(&fork_page.slow_ticks[API_LIBRARY], memory_order_relaxed) == 0)
-        r.stack_id = stack_take(t);
+    if (unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) &&
+        !takes_part(t, caller, begins))
+        return false;
+    return gp.settings.numbers[SETTING_LIBRARIES] != LIBRARIES_OFF;
+}
+
+static __attribute__((noinline)) void append_with_stack(struct thread *t,
+                                                        const struct library_site *site,
+                                                        const uint64_t *words, unsigned count)
+{
+    struct record r = {.type = RECORD_LIBRARY_BEGIN,
+                       .code = site->code,
+                       .arg_count = (uint8_t)count,
+                       .stack_id = stack_take(t)};
+    if (count)
+        memcpy(r.args, words, count * sizeof *words);
     r.begin = ticks_now();
     thread_append(t, &r);
+}
+
+/* `words`: NULL: no arguments; those that are not known now are 0, and left out behind the last
+ * that is. */
+static inline __attribute__((always_inline)) void append(struct thread *t, uint8_t type,
+                                                         const struct library_site *site,
+                                                         int result, const uint64_t *words)
+{
+    const bool is_end = type == RECORD_LIBRARY_END;
+    unsigned count = words ? site->count : 0;
+    while (count && site->late[count - 1] != is_end)
+        count--;
+    if (!is_end && unlikely(atomic_load_explicit(&fork_page.slow_ticks[API_LIBRARY],
+                                                 memory_order_relaxed) == 0)) {
+        append_with_stack(t, site, words, count);
+        return;
+    }
+    uint64_t word0 = record_word0(type, 0, RECORD_HEAD_WORDS + count, site->code, count);
+    thread_append_words(t, word0, ticks_now(), result, words);
 }
 
 static void leave(struct thread *t, uint64_t begin)
@@ -174,6 +189,7 @@ void library_begin(struct library_call *c, const struct library_site *site, uint
             }
             bool are_known =
                 has_arguments() && (!site->looks || cublas_look(site->code, words, to->real));
+            note_function(site->code);
             append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);
             c->epoch = t->epoch & EPOCH_MASK;
         }
@@ -191,14 +207,14 @@ void library_end(struct library_call *c, const struct library_site *site, int re
     open_calls[site->family] = c->outer;
     c->call.mark = 0;
     if (unlikely(makes_communicators(site)))
-        note_end(c, site, result, words[0]);
+        note_end(c, site, result, words ? words[0] : 0);
     if (c->epoch == EPOCH_NONE || !call_enter_own(t, &own))
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (c->epoch == epoch_now() && is_recorded(t, 0, false))
         append(t, RECORD_LIBRARY_END, site, result, has_arguments() ? words : NULL);
-    if (makes_communicators(site) && site->role != API_DOES_COMM_MAKE_ALL && words[0] &&
-        c->epoch == epoch_now() && has_arguments())
+    if (unlikely(makes_communicators(site)) && site->role != API_DOES_COMM_MAKE_ALL && words &&
+        words[0] && c->epoch == epoch_now() && has_arguments())
         communicator_told(t, words[0], 0);
     leave(t, begin);
 }

@@ -41,8 +41,8 @@ struct library_call {
 
 /*
  * Before the real function, to which the caller's calls of it go, and after it. `words`: all
- * arguments, those that are not known yet, or any more, are 0 in the record; what looking for them
- * finds is put in. errno is kept.
+ * arguments, those that are not known yet, or any more, are 0; what looking for them finds is put
+ * in; NULL at the end: none is known only then. errno is kept.
  */
 void library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
                    uintptr_t caller, const struct binding *to);

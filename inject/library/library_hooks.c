@@ -31,6 +31,15 @@ enum hook_missing {
 #undef I
 #undef O
 
+/* How many of them there are. */
+#define I(kind, label, expression)
+#define O(kind, label, pointer, expression) +1
+#define LIBRARY(symbol, name, domain, does, returns, params, names, ...)                           \
+    enum { late_count_##symbol = 0 __VA_ARGS__ };
+#include "api/api.def"
+#undef I
+#undef O
+
 /* Where the calls of a LIBRARY row's function go; NULL: nowhere. */
 static inline const struct binding *binding_of(unsigned code, enum api_domain domain,
                                                const char *symbol, uintptr_t caller,
@@ -69,7 +78,8 @@ static inline const struct binding *binding_of(unsigned code, enum api_domain do
         {                                                                                          \
             enum { gp_is_over = 1, gp_pending = API_PENDING_OF_##domain };                         \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
-            library_end(&gp_call, &site_##symbol, (int)gp_result, gp_words);                       \
+            library_end(&gp_call, &site_##symbol, (int)gp_result,                                  \
+                        late_count_##symbol ? gp_words : NULL);                                    \
         }                                                                                          \
         return gp_result;                                                                          \
     }

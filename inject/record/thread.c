@@ -287,6 +287,21 @@ bool thread_append(struct thread *t, const struct record *r)
     return written > 0;
 }
 
+__attribute__((noinline)) bool thread_append_slowly(struct thread *t, uint64_t word0,
+                                                    uint64_t begin, int result,
+                                                    const uint64_t *args)
+{
+    struct record r = {.type = (uint8_t)word0,
+                       .flags = (uint8_t)(word0 >> 8),
+                       .code = (uint16_t)(word0 >> 32),
+                       .result = result,
+                       .begin = begin,
+                       .arg_count = (uint8_t)(record_word_count(word0) - RECORD_HEAD_WORDS)};
+    if (r.arg_count)
+        memcpy(r.args, args, r.arg_count * sizeof *args);
+    return thread_append(t, &r);
+}
+
 void thread_leave(struct thread *t)
 {
     if (!t->records)

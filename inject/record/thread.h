@@ -260,6 +260,31 @@ static inline bool thread_hurry(struct thread *t, bool is_hurried)
 /* Appends any record, before the open ones. False: dropped and counted. Times are ticks. */
 bool thread_append(struct thread *t, const struct record *r);
 
+/* The same of a record of words alone: its first, its begin, its result, and its arguments. */
+bool thread_append_slowly(struct thread *t, uint64_t word0, uint64_t begin, int result,
+                          const uint64_t *args);
+
+/* The same, in few instructions where no call is open and there is room. */
+static inline bool thread_append_words(struct thread *t, uint64_t word0, uint64_t begin, int result,
+                                       const uint64_t *args)
+{
+    uint64_t used = t->used, bytes = 8 * (uint64_t)record_word_count(word0);
+    if (unlikely(call_newest(t)) || unlikely(!t->records) || unlikely(t->capacity - used < bytes))
+        return thread_append_slowly(t, word0, begin, result, args);
+    uint8_t *records = t->records;
+    uint64_t *r = (uint64_t *)(void *)(records + used);
+    chunk_fetch_ahead(records + used);
+    r[0] = word0;
+    r[1] = begin;
+    r[2] = 0;
+    r[3] = (uint32_t)result;
+    if (bytes > 8 * RECORD_HEAD_WORDS)
+        memcpy(r + RECORD_HEAD_WORDS, args, bytes - 8 * RECORD_HEAD_WORDS);
+    t->used = used + bytes;
+    chunk_commit(records, used + bytes);
+    return true;
+}
+
 /* Leaves the chunk to the writer, with no call open; the next record takes another. */
 void thread_leave(struct thread *t);
 

@@ -127,37 +127,11 @@ static __attribute__((noinline)) void time_one(struct thread *t, uint64_t begin)
         thread_cost_time_cold(t->cost, COST_OPERATOR, ticks);
 }
 
-static __attribute__((noinline)) bool append_slowly(struct thread *t, struct record *r,
-                                                    const uint64_t *args)
-{
-    memcpy(r->args, args, r->arg_count * sizeof *args);
-    return thread_append(t, r);
-}
-
-/* As thread_append, which does the same for a thread with open calls, and when there is no room. */
 static inline bool append(struct thread *t, unsigned type, unsigned flags, unsigned code,
                           uint64_t begin, const uint64_t *args, unsigned count)
 {
-    uint64_t used = t->used, bytes = 8 * (uint64_t)(RECORD_HEAD_WORDS + count);
-    if (unlikely(call_newest(t)) || unlikely(!t->records) || unlikely(t->capacity - used < bytes)) {
-        struct record r = {.type = (uint8_t)type,
-                           .flags = (uint8_t)flags,
-                           .code = (uint16_t)code,
-                           .begin = begin,
-                           .arg_count = (uint8_t)count};
-        return append_slowly(t, &r, args);
-    }
-    uint8_t *records = t->records;
-    uint64_t *r = (uint64_t *)(void *)(records + used);
-    chunk_fetch_ahead(records + used);
-    r[0] = record_word0(type, flags, RECORD_HEAD_WORDS + count, code, count);
-    r[1] = begin;
-    r[2] = r[3] = 0;
-    for (unsigned i = 0; i < count; i++)
-        r[RECORD_HEAD_WORDS + i] = args[i];
-    t->used = used + bytes;
-    chunk_commit(records, used + bytes);
-    return true;
+    uint64_t word0 = record_word0(type, flags, RECORD_HEAD_WORDS + count, code, count);
+    return thread_append_words(t, word0, begin, 0, args);
 }
 
 /* With its text, if its name found no room in the table, or with its stack. */
@@ -173,7 +147,8 @@ static __attribute__((noinline)) bool append_more(struct thread *t, const struct
                        .arg_count = (uint8_t)count,
                        .bytes = b->name ? NULL : (const uint8_t *)b->text,
                        .byte_count = b->name ? 0 : range_text_bytes(b->text)};
-    return append_slowly(t, &r, args);
+    memcpy(r.args, args, count * sizeof *args);
+    return thread_append(t, &r);
 }
 
 static inline bool append_begin(struct thread *t, const struct begin *b)

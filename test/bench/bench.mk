@@ -45,16 +45,25 @@ $(BENCH)/python_reader.abi3.so: test/cases/src/python_reader.c $(INJECT_A)
 	$(call say,CC,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) $(PYTHON_CFLAGS) -fPIC \
 		-fvisibility=hidden -shared $(with_inject) -o $@ -pthread
 
+$(BENCH)/libcublas.so.12 $(BENCH)/libcublasLt.so.12: $(BENCH_DIR)/stub_cublas.c \
+		$(BENCH_DIR)/stub_cublas.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(BENCH_CFLAGS) $(if $(findstring Lt,$@),-DLT) -fPIC -shared \
+		-Wl,-soname,$(@F) $< -o $@
+
 BENCH_LINK = $(BENCH)/libcudart.so.12 -Wl,-rpath,'$$ORIGIN' -pthread
+BENCH_BLAS = $(BENCH)/libcublas.so.12 $(BENCH)/libcublasLt.so.12
 
 $(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \
-		$(BENCH)/libcudart.so.12
-	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_LINK) -o $@
+		$(BENCH)/libcudart.so.12 $(BENCH_DIR)/stub_cublas.h $(BENCH)/libcublas.so.12 \
+		$(BENCH)/libcublasLt.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_BLAS) $(BENCH_LINK) -o $@
 
 # For uftrace: the same program, compiled as uftrace wants it.
 $(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \
-		$(BENCH)/libcudart.so.12
-	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_LINK) -o $@
+		$(BENCH)/libcudart.so.12 $(BENCH_DIR)/stub_cublas.h $(BENCH)/libcublas.so.12 \
+		$(BENCH)/libcublasLt.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) -pg $< $(BENCH_BLAS) $(BENCH_LINK) -o $@
 
 $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/mix.h \
 		$(BUILD)/pic/libformats.a

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call range operators
-torch walks peers bytes sort gpu collector devices stacks python.
+the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call libraries range
+operators torch walks peers bytes sort gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
@@ -93,14 +93,14 @@ def bytes_below(folder, wanted=lambda name: True):
 class Cost:
     """Rounds of call_cost with and without the library, in turns."""
 
-    def __init__(self, function, threads, calls, rounds, repetitions):
+    def __init__(self, function, threads, calls, rounds, repetitions, **settings):
         self.rounds = {False: [], True: []}
         self.writer = []
         for _ in range(repetitions):
             for preload in (False, True):
                 # Sealed often, so that the writer is through when its CPU time is read.
                 command = [program("call_cost"), function, str(threads), str(calls), str(rounds)]
-                lines = run(command, preload, GPUPROF_SEAL="50ms")
+                lines = run(command, preload, GPUPROF_SEAL="50ms", **settings)
                 self.rounds[preload] += rounds_of(lines)
                 self.writer += [float(l[1]) for l in lines if l[0] == "writer"]
                 drop_output()
@@ -156,6 +156,19 @@ def bench_inner():
     """What libcudart calls inside its own calls is let through: a call of 8, and one of 40."""
     few, many = Cost("inner8", 1, 50000, 12, 3), Cost("inner40", 1, 50000, 12, 3)
     tell("call.inner", (many.call_ns() - few.call_ns()) / 32, "ns (a driver call inside a call)")
+
+
+def bench_libraries():
+    """A call of cuBLAS, its begin and its end: with all arguments (cublasLtMatmul's are asked for,
+    of a library that answers at once), by its name alone, and not recorded."""
+    for function, note in (("gemm", "cublasGemmEx"), ("matmul", "cublasLtMatmul")):
+        for libraries in ("on", "names", "off"):
+            cost = Cost(function, 1, 20000, 24, 3, GPUPROF_LIBRARIES=libraries)
+            value, spread = cost.over_floor(wall=False)
+            goal = 1.6 if (function, libraries) == ("gemm", "on") else None
+            tell(f"library.{function}.{libraries}.cpu", value, "x floor", goal, spread=spread)
+            goal = 200 if (function, libraries) == ("matmul", "on") else None
+            tell(f"library.{function}.{libraries}.ns", cost.call_ns(), f"ns ({note})", goal)
 
 
 def bench_range():
@@ -652,7 +665,7 @@ def bench_python():
 
 
 def main():
-    parts = {"call": bench_call, "range": bench_range,
+    parts = {"call": bench_call, "libraries": bench_libraries, "range": bench_range,
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,

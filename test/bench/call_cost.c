@@ -3,8 +3,8 @@
  * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
  *
  * FUNCTION is launch, malloc, sync, innerN (sync, which makes N driver calls inside), range (one
- * pushed and popped, by gpuprof.h), deepN (sync, below N frames of the program's own) or distinct
- * (sync, each time by another way). Rounds of the
+ * pushed and popped, by gpuprof.h), gemm (cublasGemmEx), matmul (cublasLtMatmul), deepN (sync,
+ * below N frames of the program's own) or distinct (sync, each time by another way). Rounds of the
  * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
  * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
  * nanoseconds per call: floor wall, floor CPU, call wall, call CPU. Wall is per core (times
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "range/gpuprof.h"
+#include "stub_cublas.h"
 #include "stub_cudart.h"
 
 #define FLOOR_WORDS 8192
@@ -87,6 +88,24 @@ static void range_loop(void)
         gpuprof_range_push("forward");
         gpuprof_range_pop();
     }
+}
+
+static void gemm_loop(void)
+{
+    static float one = 1, matrix[3];
+    for (uint64_t i = 0; i < call_count; i++)
+        cublasGemmEx(NULL, 0, 1, 512, 256, 64, &one, &matrix[0], 2, 512, &matrix[1], 2, 64, &one,
+                     &matrix[2], 2, 512, 68, -1);
+}
+
+static void matmul_loop(void)
+{
+    static struct stub_structure multiply = {{68, 0, 0, 0, 1, 0, 0, 4}},
+                                 layout = {{2, 0, 512, 256, 0, 1}}, other = {{14, 0, 64, 256}};
+    static float one = 1, matrix[4];
+    for (uint64_t i = 0; i < call_count; i++)
+        cublasLtMatmul(NULL, &multiply, &one, &matrix[0], &layout, &matrix[1], &layout, &one,
+                       &matrix[2], &other, &matrix[3], &layout, NULL, NULL, 0, NULL);
 }
 
 static unsigned depth;
@@ -197,6 +216,8 @@ int main(int argc, char **argv)
     call_loop = strcmp(argv[1], "launch") == 0                    ? launch_loop
                 : strcmp(argv[1], "malloc") == 0                  ? malloc_loop
                 : strcmp(argv[1], "range") == 0                   ? range_loop
+                : strcmp(argv[1], "gemm") == 0                    ? gemm_loop
+                : strcmp(argv[1], "matmul") == 0                  ? matmul_loop
                 : strcmp(argv[1], "distinct") == 0                ? distinct_loop
                 : sscanf(argv[1], "deep%u", &depth) == 1 && depth ? deep_loop
                                                                   : sync_loop;
