@@ -99,6 +99,20 @@ static int line_origin(struct memory_report *m, const struct slice *s, struct me
     return error < 0 && error != GPUPROF_LIMIT ? error : 1;
 }
 
+bool memory_has_stacks(const struct memory_report *m, uint32_t origin)
+{
+    const struct key_slot *first = NULL;
+    for (uint32_t i = 0; i < m->stack_origins.slot_count; i++) {
+        const struct key_slot *slot = &m->stack_origins.slots[i];
+        if (slot->value != origin + 1ull)
+            continue;
+        if (first && first->key.a == slot->key.a)
+            return true;
+        first = first ? first : slot;
+    }
+    return false;
+}
+
 /* What CUPTI alone tells of has no call; of a variable the name stands in the record. */
 static int variable_origin(struct memory_report *m, const struct record *r, unsigned kind,
                            struct memory_origin *o, uint32_t *number)

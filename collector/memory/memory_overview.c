@@ -20,6 +20,7 @@
 #define ADVICE_LINES  3 /* about: words are not cut */
 #define HOLDERS_SHOWN 2
 #define PLACE_BYTES   96
+#define LOSS_BYTES    1000
 
 struct screen {
     const struct memory_rows *rows;
@@ -166,7 +167,20 @@ static uint32_t largest_places(const struct memory_report *m, uint32_t places[st
     return count;
 }
 
-static void print_places(struct screen *s)
+/* Without records of what was got or released the books are wrong. */
+static bool print_losses(struct screen *s)
+{
+    char text[LOSS_BYTES];
+    struct losses all = {0};
+    for (uint32_t i = 0; i < s->rows->report->rec->count; i++)
+        losses_add(&all, &s->rows->report->walk.losses[i]);
+    if (losses_weight(&all) == LOSS_NONE)
+        return false;
+    line(s, "lost", NULL, "%s", losses_text(&all, text, sizeof text));
+    return true;
+}
+
+static void print_places(struct screen *s, bool is_whole)
 {
     const struct memory_report *m = s->rows->report;
     char peak[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES], name[PLACE_BYTES];
@@ -184,7 +198,8 @@ static void print_places(struct screen *s)
     if (m->place_count > count)
         line(s, NULL, NULL, "... and %u more: --table=places", m->place_count - count);
     if (!count)
-        line(s, "peak", NULL, "no call that gets memory was recorded");
+        line(s, "peak", NULL, "no call that gets memory %s",
+             is_whole ? "was recorded" : "is in what could be read");
 }
 
 /* Of PyTorch's tensors where there are some, else of devices, else of the host. */
@@ -256,8 +271,9 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
     line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s", m->rec->count,
          m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns),
          resident ? "; on the host at most " : "", resident ? bytes_text(host, resident) : "");
+    bool is_whole = !print_losses(&s);
     print_failure(&s);
-    print_places(&s);
+    print_places(&s, is_whole);
     print_owners(&s);
     print_leaks(&s);
     print_hidden(&s);

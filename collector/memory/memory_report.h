@@ -267,6 +267,9 @@ struct memory_amount memory_at_peak(const struct memory_place *p, const struct m
 int memory_origin_of(struct memory_report *m, const struct slice *s, unsigned kind,
                      uint32_t *number);
 
+/* Is it a line to which several stacks of a process lead? */
+bool memory_has_stacks(const struct memory_report *m, uint32_t origin);
+
 /* What it is called, as recorded, a stack as `tree` has it; malloc'ed, NULL: no memory. */
 struct call_tree;
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);

@@ -78,9 +78,18 @@ static const struct column place_columns[P_COLUMNS] = {
 
 static void places_begin(struct table *t, enum report_format format)
 {
-    (void)format;
-    t->is_there = true;
     t->count = memory_of_table(t)->place_count;
+    t->is_there = t->count || format != FORMAT_TEXT;
+}
+
+/* Of one process the text need not say which. */
+static struct cell place_name(const struct table *t, const struct memory_place *p,
+                              enum report_format format)
+{
+    struct cell name = memory_place_cell(p->process, p->device, p->where);
+    if (format == FORMAT_TEXT && memory_of_table(t)->rec->count == 1 && name.memory)
+        name.memory[strcspn(name.memory, ",")] = '\0';
+    return name;
 }
 
 /* Growth is said of steps, and of a second where there are none. */
@@ -104,7 +113,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
 {
     const struct memory_report *m = memory_of_table(t);
     const struct memory_place *p = &m->places[index];
-    cells[P_NAME] = memory_place_cell(p->process, p->device, p->where);
+    cells[P_NAME] = place_name(t, p, format);
     cells[P_WHERE] = cell_text(memory_where_text(p->where));
     cells[P_HOST] = cell_text(p->process->header.host);
     cells[P_PID] = cell_number(p->process->header.pid);
@@ -205,9 +214,8 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
 static void owners_begin(struct table *t, enum report_format format)
 {
     const struct memory_rows *r = t->source;
-    (void)format;
-    t->is_there = true;
     t->count = r->count;
+    t->is_there = t->count || format != FORMAT_TEXT;
 }
 
 static bool has_owner(const struct table *t, uint32_t index, enum report_format format)
@@ -250,6 +258,17 @@ static void fill_leak(const struct table *t, uint32_t index, enum report_format 
     fill_row(t, &r->list[r->leaks[index]], format, cells);
 }
 
+/* Lines that grow may do so in a few of the stacks that lead to them. */
+static void leaks_behind(const struct table *t, FILE *out)
+{
+    const struct memory_rows *r = t->source;
+    uint32_t several = 0;
+    for (uint32_t i = 0; i < t->shown; i++)
+        several += memory_has_stacks(r->report, r->list[r->leaks[i]].origin);
+    if (several)
+        fprintf(out, "several stacks lead to %u of these: --by=stack tells them apart\n", several);
+}
+
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
 enum { K_NAME, K_WHERE, K_PLACE, K_PEAK, K_BLOCKS, K_END, K_GOT, K_GOT_BYTES, K_COLUMNS };
@@ -267,9 +286,8 @@ static const struct column kind_columns[K_COLUMNS] = {
 
 static void kinds_begin(struct table *t, enum report_format format)
 {
-    (void)format;
-    t->is_there = true;
     t->count = memory_of_table(t)->place_count * LEDGER_KINDS;
+    t->is_there = t->count || format != FORMAT_TEXT;
 }
 
 static bool has_kind(const struct table *t, uint32_t index, enum report_format format)
@@ -284,7 +302,7 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     const struct memory_place *p = &memory_of_table(t)->places[index / LEDGER_KINDS];
     unsigned kind = index % LEDGER_KINDS;
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
-    struct cell place = memory_place_cell(p->process, p->device, p->where);
+    struct cell place = place_name(t, p, format);
     char *text = NULL;
     if (format == FORMAT_TEXT && asprintf(&text, "%s, %s", ledger_kind_name(kind), place.text) >= 0)
         cells[K_NAME] = cell_owned(text);
@@ -367,7 +385,8 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .text_limit = 10,
      .more = "... and %s more; --limit=N shows more of them",
      .begin = leaks_begin,
-     .row = fill_leak},
+     .row = fill_leak,
+     .text_behind = leaks_behind},
     {.name = "hidden",
      .key = "hidden",
      .title = "used beyond the ledger: contexts, modules, libraries, other processes",

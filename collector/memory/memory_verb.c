@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "memory/memory_print.h"
 #include "memory/memory_svg.h"
@@ -54,6 +55,19 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     return verb_output_close(&out, options->output, error);
 }
 
+/* Of a recording without events nobody knows. */
+static enum exit_code check_moment(const struct memory_report *m)
+{
+    uint64_t origin_ns = m->walk.survey.origin_ns;
+    char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
+    if (m->asked_ns == UINT64_MAX || m->asked_ns <= m->end_ns || m->end_ns <= origin_ns)
+        return EXIT_OK;
+    return usage_error("memory: --at: %s after the first event nothing was recorded; the last is "
+                       "at %s",
+                       time_text(asked, m->asked_ns - origin_ns),
+                       time_text(whole, m->end_ns - origin_ns));
+}
+
 static enum exit_code memory_recording(struct recording *rec, const struct memory_view *view,
                                        const struct options *options, enum report_format format)
 {
@@ -71,6 +85,8 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK)
         code = steps_check(&report.steps, "memory");
+    if (code == EXIT_OK)
+        code = check_moment(&report);
     if (code == EXIT_OK &&
         (error = memory_rows_make(&rows, &report, options->memory_at, options->symbols)) < 0) {
         message("memory: %s", gpuprof_error_text(error));

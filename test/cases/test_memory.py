@@ -7,6 +7,7 @@ import json
 import pickle
 import random
 import re
+import struct
 import subprocess
 
 import conftest
@@ -554,6 +555,61 @@ def test_first_screen(columns, memory, collector, run_verb, tmp_path):
     kinds = {row["kind"] for row in csv.DictReader(io.StringIO(table))}
     assert kinds >= {"memory_peak", "memory_end", "memory_owner", "memory_leak", "memory_kind",
                      "memory_step", "memory_curve"}
+
+
+def test_short_rows_in_a_pipe(memory, run_verb, tmp_path):
+    """Which process it is needs no words if there is one; all eight leaks are on the page."""
+    memory([leaking(60, 6000)])
+    text = run_verb("memory", tmp_path / "data").stdout
+    [places] = [table for table in text.split("\n\n") if table.startswith("memory of each device")]
+    assert max(map(len, places.splitlines())) <= 80
+    leaks = text.partition("what grows from step to step\n")[2].split("\n\n")[0].splitlines()
+    assert [line.split(":")[1].rstrip(")") for line in leaks[1:]] == \
+        [str(10 + leak) for leak in reversed(range(8))]
+    text = run_verb("memory", tmp_path / "data", "--table=kinds").stdout
+    assert text.splitlines()[-1].endswith("  linear, device 0")
+
+
+def test_stacks_of_one_line(memory, run_verb, tmp_path):
+    process = leaking(20, 0, leaks=2)
+    assert memory([process])["leaks"] and "--by=stack" not in run_verb(
+        "memory", tmp_path / "data").stdout
+    process.raw(1, TYPES["stack"], [90, 0], struct.pack("<Q", 2 << 60 | 2))
+    process.call("cudaMalloc", [1 << 45, 256, 0], code=90)
+    memory([process])
+    assert "several stacks lead to 1 of these: --by=stack tells them apart" in run_verb(
+        "memory", tmp_path / "data").stdout
+    assert "tells them apart" not in run_verb("memory", tmp_path / "data", "--by=stack").stdout
+
+
+def test_a_moment_behind_the_end(memory, run_verb, run_collector, tmp_path):
+    process = at_random(7)
+    wall = memory([process])["wall_ns"]
+    assert memory([process], f"--at={wall / 1e9:.9f}")["places"]
+    done = run_collector("memory", tmp_path / "data", "--at=99.5")
+    assert done.returncode == 2 and not done.stdout
+    assert "--at: 99.500 s after the first event nothing was recorded; the last is at" in \
+        done.stderr
+
+
+def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
+    """Of damaged files nobody knows what the program has done."""
+    memory([Process()])
+    text = run_verb("memory", tmp_path / "data").stdout
+    assert "peak       no call that gets memory was recorded" in text
+    process = Process()
+    process.get("linear", 0x1000, 64)
+    memory([process])
+    path = tmp_path / "data/0.gpuprof"
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) * 3 // 4, len(data) - 8):
+        data[at] ^= 0x55
+    path.write_bytes(data)
+    done = run_collector("memory", tmp_path / "data")
+    assert done.returncode == 3
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("  lost       blocks damaged: ")
+    assert lines[2:] == ["  peak       no call that gets memory is in what could be read"]
 
 
 def test_wrong_usage(run_collector):
