@@ -118,7 +118,7 @@ static uint32_t number_of_json(struct thread *t, const struct dnn_getters *ask, 
 
 static uint32_t ask_plan(struct thread *t, const struct dnn_call *c)
 {
-    const struct dnn_getters *ask = dnn_getters_of(c->real);
+    const struct dnn_getters *ask = dnn_getters_of(c->plan.real);
     int64_t bytes = 0;
     if (!ask || !dnn_ask_json(ask, c->execution_plan, &bytes, NULL) || bytes <= 0 ||
         bytes > JSON_BYTES_MAX)
@@ -143,7 +143,7 @@ static uint32_t number_of_operation(struct thread *t, const struct dnn_call *c)
     char buffer[DNN_READ_TEXT_MAX];
     struct dnn_read read[DNN_ITEMS_MAX];
     struct dnn_text text;
-    const struct dnn_getters *ask = dnn_getters_of(c->real);
+    const struct dnn_getters *ask = dnn_getters_of(c->plan.real);
     uint64_t hash = text_hash((const uint8_t *)c->name, (uint32_t)strlen(c->name));
     if (!ask || !dnn_read(ask, c->items, read))
         return NOT_KNOWN;

@@ -14,7 +14,6 @@
 
 struct dnn_call {
     struct library_plan plan;
-    uintptr_t real; /* the function that is called: in the library that can be asked */
     const void *execution_plan;
     const char *name; /* of the operation, if it has no execution plan */
     struct dnn_item items[DNN_ITEMS_MAX];
@@ -24,14 +23,9 @@ uint64_t dnn_plan_number(const struct library_plan *plan, struct thread *t);
 
 /* The first argument of a row of api_cudnn.def, in its wrapper. */
 #define DNN_PLAN(descriptor)                                                                       \
-    (&(const struct dnn_call){.plan = {dnn_plan_number},                                           \
-                              .real = (uintptr_t)gp_binding->real,                                 \
-                              .execution_plan = (descriptor)})
+    (&(struct dnn_call){.plan = {dnn_plan_number}, .execution_plan = (descriptor)})
 #define DNN_OPERATION(its_name, ...)                                                               \
-    (&(const struct dnn_call){.plan = {dnn_plan_number},                                           \
-                              .real = (uintptr_t)gp_binding->real,                                 \
-                              .name = (its_name),                                                  \
-                              .items = {__VA_ARGS__}})
+    (&(struct dnn_call){.plan = {dnn_plan_number}, .name = (its_name), .items = {__VA_ARGS__}})
 #define DNN_TENSOR(its_key, its_descriptor)                                                        \
     {                                                                                              \
         DNN_IS_TENSOR, its_key, its_descriptor                                                     \

@@ -163,17 +163,31 @@ static bool has_arguments(void)
     return gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON;
 }
 
-void library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
-                   uintptr_t caller, const struct binding *to)
+static __attribute__((noinline)) const struct binding *
+bind(const struct library_site *site, uintptr_t caller, struct binding *unbound)
+{
+    const struct api_function *f = &api_functions[site->code];
+    uintptr_t stand_in = this_thread.stand_in;
+    const struct binding *b = resolve_slow(site->code, f->domain, f->symbol, caller, unbound);
+    this_thread.stand_in = stand_in; /* that is for calls of CUDA's */
+    return b;
+}
+
+void *library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
+                    uintptr_t caller)
 {
     struct thread *t = &this_thread;
     struct call own;
     struct call **open = &open_calls[site->family];
+    struct binding unbound;
+    const struct binding *to = resolve_known(site->code, caller);
+    if (unlikely(!to) && !(to = bind(site, caller, &unbound)))
+        return NULL;
     c->outer = *open;
     c->epoch = EPOCH_NONE;
     c->is_open = false;
     if (!call_enter_own(t, &own))
-        return;
+        return to->real;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
     if (!to->is_own || !c->outer || !call_is_live(c->outer, &c->call)) {
         c->call.mark = call_mark(&c->call, CALL_OWNER);
@@ -184,7 +198,8 @@ void library_begin(struct library_call *c, const struct library_site *site, uint
             if (is_counted(site) && has_arguments())
                 communicator_told(t, words[0], caller);
             if (site->role == API_DOES_LIBRARY_PLAN && has_arguments()) {
-                const struct library_plan *plan = (const struct library_plan *)(uintptr_t)words[0];
+                struct library_plan *plan = (struct library_plan *)(uintptr_t)words[0];
+                plan->real = (uintptr_t)to->real;
                 words[0] = plan->number(plan, t);
             }
             bool are_known =
@@ -195,6 +210,7 @@ void library_begin(struct library_call *c, const struct library_site *site, uint
         }
     }
     leave(t, begin);
+    return to->real;
 }
 
 void library_end(struct library_call *c, const struct library_site *site, int result,

@@ -29,6 +29,7 @@ struct library_site {
  * number of a LIBRARY_PLAN record in its place. */
 struct library_plan {
     uint64_t (*number)(const struct library_plan *plan, struct thread *t); /* 0: not known */
+    uintptr_t real; /* the function that is called: in the library that can be asked */
 };
 
 struct library_call {
@@ -40,12 +41,13 @@ struct library_call {
 };
 
 /*
- * Before the real function, to which the caller's calls of it go, and after it. `words`: all
- * arguments, those that are not known yet, or any more, are 0; what looking for them finds is put
- * in; NULL at the end: none is known only then. errno is kept.
+ * Before the real function, which is returned, and after it; NULL: nothing that is loaded defines
+ * it, and nothing comes after. `caller`: whose call it is. `words`: all arguments, those that are
+ * not known yet, or any more, are 0; what looking for them finds is put in; NULL at the end: none
+ * is known only then. errno is kept.
  */
-void library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
-                   uintptr_t caller, const struct binding *to);
+void *library_begin(struct library_call *c, const struct library_site *site, uint64_t *words,
+                    uintptr_t caller);
 void library_end(struct library_call *c, const struct library_site *site, int result,
                  const uint64_t *words);
 

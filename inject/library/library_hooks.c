@@ -40,17 +40,6 @@ enum hook_missing {
 #undef I
 #undef O
 
-/* Where the calls of a LIBRARY row's function go; NULL: nowhere. */
-static inline const struct binding *binding_of(unsigned code, enum api_domain domain,
-                                               const char *symbol, uintptr_t caller,
-                                               struct binding *unbound)
-{
-    uintptr_t stand_in = this_thread.stand_in;
-    const struct binding *b = resolve(code, domain, symbol, caller, unbound);
-    this_thread.stand_in = stand_in; /* that is for calls of CUDA's */
-    return b;
-}
-
 /* Expressions of the second kind alone are looked at when the call has returned. */
 #define I(kind, label, expression) (gp_is_over ? 0 : (uint64_t)(uintptr_t)(expression)),
 #define O(kind, label, pointer, expression)                                                        \
@@ -61,20 +50,18 @@ static inline const struct binding *binding_of(unsigned code, enum api_domain do
     EXPORT returns symbol params;                                                                  \
     EXPORT returns symbol params                                                                   \
     {                                                                                              \
-        const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
-        struct binding gp_unbound;                                                                 \
-        const struct binding *gp_binding =                                                         \
-            binding_of(API_CODE_##symbol, API_##domain, #symbol, gp_caller, &gp_unbound);          \
         struct library_call gp_call;                                                               \
         returns gp_result = (returns)HOOK_MISSING_##domain;                                        \
-        if (unlikely(!gp_binding))                                                                 \
-            return gp_result;                                                                      \
+        void *gp_real;                                                                             \
         {                                                                                          \
             enum { gp_is_over = 0, gp_pending = 0 };                                               \
             uint64_t gp_words[] = {__VA_ARGS__ 0};                                                 \
-            library_begin(&gp_call, &site_##symbol, gp_words, gp_caller, gp_binding);              \
+            gp_real = library_begin(&gp_call, &site_##symbol, gp_words,                            \
+                                    (uintptr_t)__builtin_return_address(0));                       \
         }                                                                                          \
-        gp_result = ((__typeof__(&symbol))gp_binding->real)names;                                  \
+        if (unlikely(!gp_real))                                                                    \
+            return gp_result;                                                                      \
+        gp_result = ((__typeof__(&symbol))gp_real)names;                                           \
         {                                                                                          \
             enum { gp_is_over = 1, gp_pending = API_PENDING_OF_##domain };                         \
             const uint64_t gp_words[] = {__VA_ARGS__ 0};                                           \
