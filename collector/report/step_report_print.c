@@ -142,7 +142,7 @@ static void stats_before(const struct table *t, FILE *out)
     fprintf(out, "%s whole steps in %u of %u processes", count_text(a, r->whole), r->processes,
             r->walk->rec->count);
     if (r->steps.count > r->whole)
-        fprintf(out, "; %s partial ones, which no mean has",
+        fprintf(out, "; %s partial, not in the means",
                 count_text(a, r->steps.count - r->whole));
     if (r->steps.overlapping)
         fprintf(out, "; %s that began inside of others are none",
@@ -218,8 +218,8 @@ static const struct column change_columns[CHANGE_COLUMNS] = {
     [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8},
     [SLOWEST_NS] = {"slowest_ns", "slowest", COLUMN_NS, 12},
     [MEDIAN_NS] = {"median_ns", "median", COLUMN_NS, 12},
-    [SLOWEST_COUNT] = {"slowest_count", "in slowest", COLUMN_COUNT, 10, .spare = 1},
-    [MEDIAN_COUNT] = {"median_count", "in median", COLUMN_COUNT, 9, .spare = 1},
+    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1},
+    [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1},
     [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER},
 };
 
@@ -341,7 +341,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct step *step = &r->steps.list[index];
     char *text = step_text(r, step), *partial = NULL;
     if (step->is_partial && format == FORMAT_TEXT && text &&
-        asprintf(&partial, "%s, a part", text) >= 0) {
+        asprintf(&partial, "%s, partial", text) >= 0) {
         free(text);
         text = partial;
     }

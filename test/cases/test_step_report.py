@@ -453,8 +453,8 @@ def test_processes(tester):
     assert report["samples_per_second"] == pytest.approx(rates, rel=1e-6)
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
     assert f"a step is from the end of one update to that of the next: {SGD}\n" in text
-    assert "8 whole steps in 2 of 3 processes; 2 partial ones, which no mean has\n" in text
-    assert "step 5 of rank 1" in text and "step 0 of rank 0, a part" in text
+    assert "8 whole steps in 2 of 3 processes; 2 partial, not in the means\n" in text
+    assert "step 5 of rank 1" in text and "step 0 of rank 0, partial" in text
 
 
 def test_csv(tester):
