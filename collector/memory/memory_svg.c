@@ -110,7 +110,7 @@ static void put_band(const struct memory_rows *r, const struct memory_place *p, 
     double x = place_of_time(m, p->peak_ns);
     unsigned top = y + PLOT_TOP;
     if (p->total)
-        snprintf(share, sizeof share, ", %.0f %% of it",
+        snprintf(share, sizeof share, ", %.0f %% of the device",
                  100.0 * (double)p->peak.bytes / (double)p->total);
     flame_put(out, "<g class=\"place\"><text x=\"10\" y=\"%u\">", y + 12);
     flame_put_escaped(out, title ? title : "?");

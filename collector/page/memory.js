@@ -35,7 +35,7 @@ function drawMemoryChart(memory, place, letters) {
   const x = (ns) => Math.max(0, Math.min(W, (ns - memory.begin_ns) / (span || 1) * W));
   const y = (size) => H - size / top * H;
   const at = x(place.peak_ns), said = `peak ${bytes(place.peak_bytes)}` +
-    (place.share === null ? "" : `, ${percent(place.share)} of it`) +
+    (place.share === null ? "" : `, ${percent(place.share)} of the device`) +
     ` after ${time(place.peak_ns)}; ${bytes(place.end_bytes)} at the end`;
   let path = `M0 ${H}`;
   curve.forEach((part, i) => {

@@ -30,10 +30,11 @@ function deviceTime() {
   };
 }
 
-const whose = (row) => (row.rank !== null ? `rank ${row.rank}, ` :
-                           data.overview.process_count > 1 ? `process ${row.pid}, ` :
-                                                             "") +
-  `GPU ${row.device}`;
+/* A call that hangs is of no device. */
+const whose = (row) => [row.rank !== null ? `rank ${row.rank}` :
+                          data.overview.process_count > 1 ? `process ${row.pid}` :
+                                                            null,
+  row.device !== null && `GPU ${row.device}`].filter(Boolean).join(", ");
 
 function drawEvidence(rows) {
   if (!Array.isArray(rows) || !rows.length) return null;

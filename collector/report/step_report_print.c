@@ -142,8 +142,7 @@ static void stats_before(const struct table *t, FILE *out)
     fprintf(out, "%s whole steps in %u of %u processes", count_text(a, r->whole), r->processes,
             r->walk->rec->count);
     if (r->steps.count > r->whole)
-        fprintf(out, "; %s partial, not in the means",
-                count_text(a, r->steps.count - r->whole));
+        fprintf(out, "; %s partial, not in the means", count_text(a, r->steps.count - r->whole));
     if (r->steps.overlapping)
         fprintf(out, "; %s that began inside of others are none",
                 count_text(b, r->steps.overlapping));

@@ -314,7 +314,7 @@ def test_evaluation(tester):
     begin, end = "what differs: the slowest, step 4 (", "from the median one of its process, step"
     assert begin in text and end in text
     _, labels, *shown = text[text.index(begin):].partition("\n\n")[0].splitlines()
-    assert labels.split() == ["slowest", "median", "in", "slowest", "in", "median", "name"]
+    assert labels.split() == ["slowest", "median", "count", "median", "count", "name"]
     row = next(row for row in tester.json()["slowest_step"] if row["name"] == "aten::mm")
     assert (row["kind"], row["slowest_count"], row["median_count"]) == ("operator", 6, 1)
     same = {row["name"] for row in tester.json()["slowest_step"]

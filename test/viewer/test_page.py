@@ -346,6 +346,8 @@ def test_findings_and_open_calls(chromium, page_of):
     assert page.text(".next") == FOUND["rows"][0][-1]
     assert "cudaDeviceSynchronize for 3.00 s" in page.text(".alert")
     page.check_quiet()
+    hang = [*FOUND["rows"][0][:5], None, 7, None, *FOUND["rows"][0][8:]]
+    assert "null" not in look([hang]).text(".findings li")
     assert "Nothing stands out" in look([]).text("#overview")
 
 

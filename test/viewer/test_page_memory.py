@@ -60,7 +60,7 @@ def test_one_process(chromium, page_of):
     assert [label.split(": ")[0] for label in labels] == \
         ["tensors on device 0, rank 0", "device 0, rank 0", "host memory, pinned, rank 0"]
     assert "peak 320 MiB" in labels[0] and "200 MiB at the end" in labels[0]
-    assert "peak 8.00 GiB, 50.0 % of it" in labels[1]
+    assert "peak 8.00 GiB, 50.0 % of the device" in labels[1]
     rows = {row[0]: row for row in page.rows("#memory-charts + .table")}
     tensors = rows["tensors on device 0, rank 0"]
     assert tensors[1] == "320 MiB" and "20.0 MiB" in tensors and "96.1 %" in tensors
