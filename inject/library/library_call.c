@@ -110,15 +110,21 @@ static inline __attribute__((always_inline)) void append(struct thread *t, uint8
     thread_append_words(t, word0, ticks_now(), result, words);
 }
 
-static void leave(struct thread *t, uint64_t begin)
+static __attribute__((noinline)) void leave_slowly(struct thread *t, uint64_t begin)
 {
-    if (unlikely(begin) && thread_takes_part(t) && t->burst) {
+    if (begin && thread_takes_part(t) && t->burst) {
         t->burst--;
         thread_set_limit(t);
         thread_cost_time(t->cost, COST_LIBRARY, ticks_now() - begin);
     }
-    if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
+    if (attention_now() >= ATTENTION_LATE && thread_takes_part(t))
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+static inline void leave(struct thread *t, uint64_t begin)
+{
+    if (unlikely(begin) || unlikely(attention_now() >= ATTENTION_LATE))
+        leave_slowly(t, begin);
     call_leave(t);
 }
 
