@@ -221,7 +221,7 @@ static void table_begins(struct table *t, enum report_format format)
     t->is_there = t->count || format == FORMAT_JSON;
 }
 
-/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks; it was at ...", with the stack below it. */
+/* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks", and below it "it was at ..." and the stack. */
 static char *row_text(const struct collectives *c, const struct pending_row *row)
 {
     const struct pending_collective *p = &c->pending[row->pending];
@@ -235,7 +235,7 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
         print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
         fprintf(out, " of %u ranks", communicator_of(c, p)->ranks);
         if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
-            fputs("; ", out);
+            fputc('\0', out);
             print_place(row, c->last_ns, out);
         }
         if (fclose(out) != 0) {
@@ -244,8 +244,12 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
         }
     }
     char *line = text ? json_line(text) : NULL;
-    if (line && asprintf(&all, "%s%s", line, stack ? stack : "") < 0)
+    bool has_place = text && strlen(text) < length;
+    char *place = has_place ? json_line(text + strlen(text) + 1) : NULL;
+    if (line && asprintf(&all, "%s%s%s%s", line, place ? "\n" : "", place ? place : "",
+                         stack ? stack : "") < 0)
         all = NULL;
+    free(place);
     free(line);
     free(text);
     free(stack);

@@ -102,12 +102,12 @@ static void print_wrapped(struct screen *s, const char *label, const char *text)
     }
 }
 
-/* One line; on a terminal that is too narrow two, in which more of it has room. */
+/* One line; on a terminal that is too narrow up to three, in which more of it has room. */
 static void print_long(struct screen *s, const char *label, const char *text)
 {
     size_t room = s->width > LABEL_WIDTH + 1 ? s->width - LABEL_WIDTH - 1 : TEXT_WIDTH_MIN;
     char *clean = s->width && !s->is_short ? json_line(text) : NULL;
-    char *cut = clean ? text_cut(clean, strlen(clean), 2 * room - room / 3) : NULL;
+    char *cut = clean ? text_cut(clean, strlen(clean), 3 * room - room / 5) : NULL;
     if (cut)
         print_wrapped(s, label, cut);
     else

@@ -18,6 +18,7 @@ import toolchain
 from made_libraries import Libraries
 from made_ops import MAIN, TYPES
 from stream_reader import COMMUNICATOR, LIBRARY_BEGIN, LIBRARY_END
+from test_tables import on_terminal
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="many processes: run natively")
 
@@ -367,6 +368,19 @@ def test_who_is_blamed(collector, tmp_path, how):
     assert world.found(collector, tmp_path) == ([] if how else [
         ("2", "not called", "ncclAllReduce", 1), ("0", "kernel not finished", "ncclAllReduce", 1),
         ("1", "kernel not finished", "ncclAllReduce", 1)])
+
+
+def test_who_is_blamed_on_80_columns(collector, tmp_path):
+    """The first lines are there as a whole; in the table what rank 1 did has a line of its own."""
+    world = World(2)
+    world.counted(0, "ncclAllReduce", 1)
+    world.found(collector, tmp_path)
+    shown = on_terminal([collector, "report", tmp_path / "data"], 80)
+    first = " ".join(shown[:shown.index("  wall time")].split())
+    assert first.startswith("collective rank 1 of 2 has not called ncclAllReduce 1")
+    assert "..." not in first and "others have waited" in first and "was cudaFree, " in first
+    assert re.search(r"  rank 1: ncclAllReduce 1 \S.*\n +its last call ",
+                     shown[shown.index("collectives that"):]), shown
 
 
 def test_a_message_that_nobody_receives(collector, tmp_path):

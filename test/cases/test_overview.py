@@ -139,6 +139,16 @@ def test_which_device_and_what_comes_behind(collector, make_stacks):
                for line in found["finding"])
 
 
+def test_a_long_reason_is_there_on_80_columns(collector, make_stacks):
+    """All of it but where a library was looked for."""
+    why = "no libcupti can be used: /usr/local/cuda/lib64/libcupti.so.13 does not work with this " \
+          "driver; set GPUPROF_CUPTI"
+    data = make_stacks("process 0", f"meta gpu_rows=absent: {why}; looked at /usr/local/cuda, /opt",
+                       "call cudaFree 1000 10 1 0 0")
+    _, found = bounded(collector, data)
+    assert " ".join(found["GPU"]) == f"rows absent: {why}" and len(found["GPU"]) == 3
+
+
 def test_slowest_step_and_its_rank(collector, make_stacks):
     lines = []
     for rank in range(2):
