@@ -6,6 +6,7 @@
 #include "hook/pass_by.h"
 #include "hook/resolve.h"
 #include "record/feature.h"
+#include "record/recorded.h"
 #include "record/wake.h"
 #include "stack/stack.h"
 
@@ -15,6 +16,11 @@ static bool goes_on(const struct call_site *site)
 {
     return site->class == API_ALLOC || api_bounds_capture(site->capture) ||
            (site->capture && attention_captures());
+}
+
+static bool is_left_out(const struct call_site *site)
+{
+    return recorded_off() & OFF_CALLS && !goes_on(site);
 }
 
 bool call_attach(struct thread *t, uintptr_t caller)
@@ -48,9 +54,10 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     c->mark = call_mark(c, CALL_PASS);
     if (call_is_inside(t, c, caller) || begins_nothing(site))
         return CALL_PASS;
-    if (recorded_off() & OFF_CALLS &&
-        !goes_on(site)) /* what is inside an open call is part of that */
+    if (is_left_out(site)) { /* what is inside an open call is part of that */
+        recorded_publish();
         return t->open ? CALL_PASS : CALL_LEFT_OUT;
+    }
     if (atomic_load(&fork_page.phase) == START_FAILED) {
         /* Counted even now: the live file still takes the counter. Calls inside calls are not. */
         if (atomic_load(&gp.counters[COUNTER_ENDED]) && !resolve_is_cuda(caller))
@@ -59,6 +66,10 @@ static enum call_mode choose_mode(struct thread *t, struct call *c, const struct
     }
     call_enter(t, c);
     enum call_mode mode = call_attach(t, caller) ? CALL_OWNER : CALL_PASS;
+    if (is_left_out(site)) { /* the recording that has just begun says so */
+        call_leave(t);
+        return t->open ? CALL_PASS : CALL_LEFT_OUT;
+    }
     if (gp.settings.numbers[SETTING_FRONT] == FRONT_CUPTI && !call_newest(t) && caller &&
         call_watcher() && call_watcher()->shows(site->code)) {
         mode = CALL_PASS; /* its watcher makes the event */

@@ -19,6 +19,7 @@
 #include "cuda/names.h"
 #include "hook/calls_open.h"
 #include "hook/content.h"
+#include "hook/pass_by.h"
 #include "record/thread.h"
 #include "stack/stack.h"
 
@@ -149,6 +150,32 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
     atomic_signal_fence(memory_order_seq_cst);
     t->open = c;
     return true;
+}
+
+/*
+ * The usual call while calls are off and it says nothing that goes on: all that is left of it is
+ * what keeps the calls that CUDA makes inside from being events, should they go on meanwhile.
+ * Inside such a one there is not even that. False: it has a longer way. After true the real
+ * function, and call_was_off.
+ */
+static inline __attribute__((always_inline)) bool call_is_off(struct call *c,
+                                                              const struct call_site *site)
+{
+    struct thread *t = &this_thread;
+    if (likely(
+            !(atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_PAUSED)) ||
+        site->class == API_ALLOC || site->capture || unlikely(t->open))
+        return false;
+    c->mark = 0;
+    if (!t->passed)
+        pass_enter(t, c, CALL_LEFT_OUT);
+    return true;
+}
+
+static inline __attribute__((always_inline)) void call_was_off(struct call *c)
+{
+    if (this_thread.passed == c)
+        pass_leave(&this_thread, c);
 }
 
 /* Has a call of this class lasted so long that its stack is to be taken? */

@@ -144,6 +144,11 @@ enum hook_missing {
             AFTER_CALL((__VA_ARGS__),                                                              \
                        return (returns)call_close(&gp_call, &site_##id, (int)gp_result, gp_words)) \
         }                                                                                          \
+        if (likely(gp_binding) && !IS_DOOR(does) && call_is_off(&gp_call, &site_##id)) {           \
+            returns gp_result = ((id##_fn)gp_binding->real)names;                                  \
+            call_was_off(&gp_call);                                                                \
+            return gp_result;                                                                      \
+        }                                                                                          \
         *(volatile uintptr_t *)&gp_call.mark = 0;                                                  \
         volatile uintptr_t gp_before = this_thread.caller, gp_stand_in = STAND_IN;                 \
         this_thread.caller = gp_caller;                                                            \

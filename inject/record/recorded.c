@@ -35,6 +35,12 @@ static void state_off(uint32_t more)
     lock_drop(&lock);
 }
 
+void recorded_publish(void)
+{
+    if (!(atomic_load_explicit(&fork_page.recording, memory_order_relaxed) & EPOCH_PAUSED))
+        state_off(UINT32_MAX);
+}
+
 /*
  * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
  * device) takes long enough for others to launch. So calls go off first, and on last.

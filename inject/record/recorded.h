@@ -47,6 +47,9 @@ static inline uint32_t recorded_asked(void)
     return off;
 }
 
+/* Calls are off, also where nothing has begun yet: says so where they look first. */
+void recorded_publish(void);
+
 /* By the constructor: how the program wants to begin (--start-paused). */
 void recorded_load(void);
 

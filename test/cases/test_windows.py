@@ -237,6 +237,12 @@ def test_delay_and_duration(run):
     assert done.windows(done.process)[-1] == (1, 0)
 
 
+def test_the_first_call_of_all(run):
+    """It begins the recording, which says that it is not to be recorded."""
+    done = run(["t", "s", "z5", "1"], SCHEDULE="1-1")
+    assert not done.sizes(done.process)
+
+
 def test_a_stop_of_the_programs_goes_first(run, run_collector):
     """Both must have it go on."""
     done = run(stepped(8), SCHEDULE="2-5", START_PAUSED=1)
