@@ -94,7 +94,7 @@ bool check_client(const struct patient *p, struct check_result *f)
         if (strstr(preload, tools[i]))
             return check_result_set(f, CHECK_LIMITED, "record with one profiler at a time",
                                     "LD_PRELOAD names another profiler: %s", preload);
-    return check_result_set(f, CHECK_OK, NULL, "no other profiler is told to come along");
+    return check_result_set(f, CHECK_OK, NULL, "the environment names no other profiler");
 }
 
 /* gpuprof records none of them; who reads this may want to know whether others could. */

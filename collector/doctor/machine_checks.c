@@ -157,5 +157,5 @@ bool check_container(const struct patient *p, struct check_result *f)
             f, CHECK_BROKEN, "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
             "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
     return check_result_set(f, CHECK_OK, NULL,
-                            "a container: keep the data folder on a mount, or it goes with it");
+                            "a container: keep the data folder on a mount, or it is lost with it");
 }

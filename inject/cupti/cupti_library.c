@@ -113,6 +113,15 @@ static bool try_place(void *context, const char *name, enum cupti_place place)
                     place != CUPTI_PLACE_SONAME);
 }
 
+/* CUDA_HOME may name the usual folder. */
+static bool is_first(const char *const *homes, unsigned home)
+{
+    for (unsigned i = 0; i < home; i++)
+        if (homes[i] && strcmp(homes[i], homes[home]) == 0)
+            return false;
+    return true;
+}
+
 /* What the user can do comes before the list of places, which may be cut. */
 static void write_reason(const struct finder *f, struct line *line)
 {
@@ -129,11 +138,11 @@ static void write_reason(const struct finder *f, struct line *line)
     for (unsigned i = 0; i < p->runtime_count; i++)
         add(line, "%s (libcudart), ", p->runtimes[i].folder);
     for (unsigned i = 0; i < CUPTI_HOME_MAX; i++)
-        if (p->homes[i] && p->homes[i][0])
+        if (p->homes[i] && p->homes[i][0] && is_first(p->homes, i))
             add(line, "%s, ", p->homes[i]);
     add(line, "the loader's folders");
     if (p->driver_major)
-        add(line, ", for none newer than the driver's CUDA %u", p->driver_major);
+        add(line, ", for one not newer than the driver's CUDA %u", p->driver_major);
 }
 
 bool cupti_library_load(struct cupti_library *library, const struct cupti_search *search,
