@@ -142,6 +142,7 @@ def bench_call():
             writer = cost.writer
             writer_floor = cost.floor_ns()
     bench_inner()
+    bench_off()
     for threads in (1, 2, 8):
         cost = Cost("launch", threads, 500000 // threads, 3, 2)
         value, spread = cost.over_floor(wall=False)
@@ -150,6 +151,16 @@ def bench_call():
         tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
     tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
     tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_off():
+    """A launch between windows, or after gpuprof_stop(), above the bare one."""
+    bare = statistics.median(call_rounds("launch", 50000, 24, False))
+    for name, setting in (("stopped", {"GPUPROF_START_PAUSED": "1"}),
+                          ("closed", {"GPUPROF_SCHEDULE": "wait=1,active=1"})):
+        off = [r - bare for r in call_rounds("launch", 50000, 24, True, **setting)]
+        tell(f"call.{name}", statistics.median(off), "ns above the bare call",
+             round(0.1 * bare + 2, 1), spread=quartiles(off))
 
 
 def bench_inner():
