@@ -265,7 +265,11 @@ static void print_bar(struct screen *s, const struct overview *o)
     }
     memset(bar + at, '.', BAR_WIDTH - at);
     bar[BAR_WIDTH] = '\0';
-    line(s, "", NULL, "[%s] %u x %s", bar, o->devices, o->device ? o->device : "GPU");
+    char stopped[40] = "";
+    if (d->stopped_ns) /* what is missing of 100% */
+        snprintf(stopped, sizeof stopped, "; %.1f%% not recorded",
+                 percent(d->stopped_ns, d->window_ns));
+    line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU", stopped);
 }
 
 /* The largest of the places: in all processes, by cause. Shares are of all time, as those of the

@@ -228,7 +228,7 @@ def test_what_ran_goes_before_what_it_covers(report):
         (100 * US, 56 * US, 40 * US)
 
 
-def test_time_that_was_not_recorded_is_not_idle(report):
+def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path):
     s = started()
     s.add(PAUSE, MAIN, s.last + 104 + 50, 0, args=(1,))
     s.add(PAUSE, MAIN, s.last + 104 + 250, 0, args=(0,))
@@ -236,6 +236,8 @@ def test_time_that_was_not_recorded_is_not_idle(report):
     s.launch(us=4, after=4, lasts=50)
     row = report(s)["gpu_time"][0]
     assert row["stopped_ns"] == 200 * US and row["idle_host_ns"] == 100 * US
+    screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
+    assert f"1 x GPU; {100 * row['stopped_ns'] / row['window_ns']:.1f}% not recorded\n" in screen
 
 
 @pytest.mark.parametrize("shape", ["train", "loss"])
