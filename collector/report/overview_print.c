@@ -313,11 +313,12 @@ static void print_absence(struct screen *s, const struct report *r)
 {
     struct absence found[ABSENCES_MAX];
     const char *rows = recording_gpu_rows(r->rec);
-    bool has_gpu = recording_has_gpu(r->rec);
+    bool has_gpu = recording_has_gpu(r->rec); /* if only what there is of devices */
+    bool has_worked = r->idle ? r->idle->window_ns : has_gpu;
     unsigned count = has_gpu ? absences_find(r->rec, "gpu_rows", found) : 0;
     if (!has_gpu && strncmp(rows, "absent", 6) == 0)
         print_absent(s, "rows ", rows);
-    else if (!has_gpu && was_killed_too_soon(r))
+    else if (!has_worked && was_killed_too_soon(r))
         line(s, "GPU", NULL, "killed before CUPTI handed over any work (run --gpu-flush=50ms)");
     else if (!has_gpu)
         line(s, "GPU", NULL, "no work recorded");

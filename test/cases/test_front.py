@@ -457,6 +457,7 @@ def test_help_manual_and_parser_agree(run_collector):
             for word in words.split(", "):
                 given = [word] + ([taken.get(value, value.split("|")[-1])] if value else [])
                 given += ["-o", "folder"] if word == "--per-rank" else []
+                given += ["--per-rank", "-o", "folder"] if word == "--cycle" else []
                 result = run_collector(verb, *given, "not-there")
                 wanted = 0 if "--help" in words else 2
                 assert result.returncode == wanted, result.stderr

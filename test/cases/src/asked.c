@@ -52,6 +52,10 @@ static const struct call_site allocate = {.code = API_CODE_cudaMalloc,
                                           .pending = API_PENDING_OF_RUNTIME,
                                           .capture = API_CAPTURE_NONE,
                                           .cost = COST_ALLOC};
+/* Of windows test_windows.py has the tests. */
+static const enum asker all[] = {ASKER_PROGRAM, ASKER_CLIENT, ASKER_GOVERNOR};
+enum { ALL = sizeof all / sizeof all[0] };
+
 static unsigned phase;
 static atomic_uint turned; /* what features were told to leave out, last */
 
@@ -78,7 +82,8 @@ static void ask(enum asker asker, uint32_t off)
 
 static void turn(enum asker asker, bool off)
 {
-    static const uint32_t bits[ASKER_COUNT] = {OFF_PROGRAM, OFF_DEVICE, GOVERNED};
+    static const uint32_t bits[ASKER_COUNT] = {
+        [ASKER_PROGRAM] = OFF_PROGRAM, [ASKER_CLIENT] = OFF_DEVICE, [ASKER_GOVERNOR] = GOVERNED};
     ask(asker, off ? bits[asker] : 0);
 }
 
@@ -99,8 +104,8 @@ static void act(void)
     phase++;
     call_all();
     printf("%d %u", (int)getpid(), phase);
-    for (unsigned i = 0; i < ASKER_COUNT; i++)
-        printf(" %u", (uint32_t)atomic_load(recorded_word((enum asker)i)));
+    for (unsigned i = 0; i < ALL; i++)
+        printf(" %u", (uint32_t)atomic_load(recorded_word(all[i])));
     printf(" %u\n", atomic_load(&turned));
 }
 
@@ -396,9 +401,9 @@ int main(int argc, char **argv)
         race();
         return 3;
     }
-    for (unsigned first = 0; first < ASKER_COUNT; first++)
-        for (unsigned second = 0; second < ASKER_COUNT; second++)
+    for (unsigned first = 0; first < ALL; first++)
+        for (unsigned second = 0; second < ALL; second++)
             for (unsigned is_first_back = 0; first != second && is_first_back < 2; is_first_back++)
-                pair((enum asker)first, (enum asker)second, is_first_back);
+                pair(all[first], all[second], is_first_back);
     return 3;
 }
