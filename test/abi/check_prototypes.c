@@ -11,6 +11,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cudaTypedefs.h>
+#if __has_include(<cudaProfilerTypedefs.h>)
+#include <cudaProfiler.h>
+#include <cudaProfilerTypedefs.h>
+#include <cuda_profiler_api.h>
+#endif
 
 #include "declared.h"
 

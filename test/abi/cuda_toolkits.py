@@ -23,7 +23,10 @@ CONFIGURATIONS = {
     "per_thread": ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"],
     "internal": ["-D__CUDA_API_VERSION_INTERNAL"],
 }
-HEADERS = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include <cudaTypedefs.h>\n"
+PROFILER_HEADERS = ("cuda_profiler_api.h", "cudaProfiler.h", "cudaProfilerTypedefs.h")
+HEADERS = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include <cudaTypedefs.h>\n" + "".join(
+    f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n"
+    for header in PROFILER_HEADERS)  # which are not beside the others everywhere
 
 # What compilers call without any C header: declared for C++, in nvcc's own headers.
 COMPILER_HEADERS = ("device_functions.h", "host_runtime.h")

@@ -12,7 +12,8 @@ import subprocess
 
 import pytest
 
-from cuda_toolkits import CONFIGURATIONS, ROOT, require_any, require_complete, run
+from cuda_toolkits import (CONFIGURATIONS, PROFILER_HEADERS, ROOT, require_any, require_complete,
+                           run)
 
 HERE = ROOT / "test" / "abi"
 Row = collections.namedtuple(
@@ -428,6 +429,11 @@ def comparisons(rows, tmp_path_factory):
     return done
 
 
+def has_headers_of(row, toolkit):
+    return "Profiler" not in row.symbol or all((toolkit.include / name).exists()
+                                               for name in PROFILER_HEADERS)
+
+
 def test_prototypes_equal_the_headers(rows, comparisons):
     """Each version that has a function compares it; nothing is skipped in silence."""
     for toolkit in require_any():
@@ -438,7 +444,8 @@ def test_prototypes_equal_the_headers(rows, comparisons):
                 due = r.proc_version <= toolkit.number
             else:
                 due = r.symbol in toolkit.runtime_symbols and r.macro != "HOOK"
-            if due and has_abi_of(r, toolkit) and r.id not in compared:
+            if due and has_abi_of(r, toolkit) and r.id not in compared and \
+                    has_headers_of(r, toolkit):
                 missing.append(r.id)
         assert not missing, f"CUDA {toolkit.name} does not declare them"
 
@@ -453,7 +460,8 @@ def test_proc_columns_equal_the_pfn_types(rows, comparisons):
     for toolkit in require_any():
         typed = comparisons[toolkit.name][1]
         missing = [r.id for r in rows if r.domain == "DRIVER"
-                   and r.proc_version <= toolkit.number and r.id not in typed]
+                   and r.proc_version <= toolkit.number and r.id not in typed
+                   and has_headers_of(r, toolkit)]
         assert not missing, f"cudaTypedefs.h of CUDA {toolkit.name} has no such version"
 
 
