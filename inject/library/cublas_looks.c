@@ -125,7 +125,7 @@ struct sizes {
     uint64_t m, n, k;
 };
 
-/* All such rows have these words first, in this order. */
+/* All such rows have these words first, in this order, as cublasLtMatmul has its handle. */
 struct grouped {
     uint64_t handle, groups, batch, m, n, k, mnk;
 };
@@ -135,6 +135,7 @@ struct grouped {
                    #symbol)
 GROUPED_HAS(cublasSgemmGroupedBatched);
 GROUPED_HAS(cublasGemmGroupedBatchedEx_64);
+_Static_assert(offsetof(struct words_cublasLtMatmul, handle) == 0, "words[0]");
 
 static bool look_at_groups(struct grouped *w)
 {
@@ -159,6 +160,8 @@ static bool look_at_groups(struct grouped *w)
 bool cublas_look(unsigned code, uint64_t *words, const void *real)
 {
     int saved = errno;
+    if (!words[0]) /* without a handle the library refuses before it looks at any of them */
+        return false;
     bool found = code == API_CODE_cublasLtMatmul
                      ? look_at_matmul((struct words_cublasLtMatmul *)words, real)
                      : look_at_groups((struct grouped *)words);

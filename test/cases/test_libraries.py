@@ -118,6 +118,28 @@ def test_calls_that_are_left(library, tmp_path, scene):
     assert len(process.of_type(LIBRARY_END)) == 3
 
 
+def test_threads_that_end_inside(library, tmp_path):
+    log, [process] = run(library, tmp_path, "ends")
+    assert len(log) == 10 and begins(process) == told(log) and not process.losses
+    assert len(process.of_type(LIBRARY_END)) == 7
+
+
+def test_a_library_that_comes_and_goes(library, tmp_path):
+    log, [process] = run(library, tmp_path, "reopen", way="dlsym")
+    assert len(log) == 12 and begins(process) == told(log) and not process.losses
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym"])
+def test_arguments_that_lead_nowhere(library, tmp_path, way):
+    """The library says what it says without us, and it is recorded."""
+    program, path = work("library_rows.c", way)
+    bare = toolchain.environment(tmp_path / "out", LD_LIBRARY_PATH=path)
+    assert toolchain.run([program, "without_handles"], bare, status=3).stderr == ""
+    log, [process] = run(library, tmp_path, "without_handles", source="library_rows.c", way=way)
+    assert begins(process) == told(log) and len(log) == 3
+    assert [e.result for e in process.of_type(LIBRARY_END)] == 3 * [1]
+
+
 def test_threads(library, tmp_path):
     log, [process] = run(library, tmp_path, "threads")
     outermost = [(name, values) for name, values in told(log) if values["m"] >= 1000]

@@ -3,9 +3,11 @@
  * A libcublas.so.12, and with -DLT a libcublasLt.so.12, which write down what they are called with,
  * on the file descriptor of BLAS_LOG, as `function label=value ...`, and have the simulated device
  * do something. Prototypes and what is to be said of them are their own. By `algo` cublasGemmEx
- * calls itself or cublasLt, or is left by longjmp, as libraries are by exceptions.
+ * calls itself or cublasLt, is left by longjmp, as libraries are by exceptions, or ends its thread.
+ * As the real ones do, they look at the handle before anything else.
  */
 #include <cuda_runtime.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CALLS_ITSELF = 99, IS_LEFT = 98, FAILS = 97, CALLS_LT = 96 };
+enum { CALLS_ITSELF = 99, IS_LEFT = 98, FAILS = 97, CALLS_LT = 96, ENDS_THREAD = 95 };
+enum { NOT_INITIALIZED = 1, INVALID = 7 };
 
 typedef int status;
 typedef long long wide;
@@ -62,7 +65,6 @@ struct layout {
     wide columns, rows;
     int type;
 };
-enum { INVALID = 7 };
 
 FUNCTION(cublasLtMatmulDescCreate, struct multiply **d, int compute, int scale)
 {
@@ -123,6 +125,8 @@ FUNCTION(cublasLtMatmul, void *handle, struct multiply *d, const void *alpha, co
          const void *c, struct layout *c_layout, void *out, struct layout *d_layout,
          const void *algorithm, void *workspace, size_t bytes, cudaStream_t stream)
 {
+    if (!handle)
+        return call(__func__, " "), NOT_INITIALIZED;
     if (alpha != beta || a == b || c == out || algorithm || workspace || bytes != 12345)
         return INVALID;
     return call(__func__,
@@ -162,6 +166,8 @@ FUNCTION(cublasGemmEx, void *handle, int transa, int transb, int m, int n, int k
                               NULL, c, NULL, NULL, NULL, 1, NULL) != 7;
     if (algo == IS_LEFT)
         longjmp(cublas_double_exit, 1);
+    if (algo == ENDS_THREAD)
+        pthread_exit(NULL);
     return algo == FAILS ? 13 : 0;
 }
 
@@ -215,6 +221,8 @@ FUNCTION(cublasSgemmGroupedBatched, void *handle, const int *transa, const int *
 {
     wide mnk = 0, batch = 0;
     int last = count - 1;
+    if (!handle)
+        return call(__func__, " "), NOT_INITIALIZED;
     if (!transa || !transb || !alpha || !beta || !a || !b || !c || !lda || !ldb || !ldc)
         return 7;
     for (int i = 0; i < count; i++) {
@@ -234,6 +242,8 @@ FUNCTION(cublasGemmGroupedBatchedEx_64, void *handle, const int *transa, const i
          const wide *sizes, int compute)
 {
     wide mnk = 0, batch = 0, last = count - 1;
+    if (!handle)
+        return call(__func__, " "), NOT_INITIALIZED;
     if (!transa || !transb || !alpha || !beta || !a || !b || !c || !lda || !ldb || !ldc)
         return 7;
     for (wide i = 0; i < count; i++) {

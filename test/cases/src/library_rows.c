@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef long long wide;
 typedef void *p;
@@ -82,7 +83,24 @@ static void multiply(void)
     }
 }
 
-int main(void)
+/* What a library that was not begun is called with may point anywhere: it does not look. */
+static int without_handles(void)
+{
+    p bad = H(0x18);
+    i results[] = {GET(cublasSgemmGroupedBatched)(NULL, bad, bad, bad, bad, bad, bad, bad, bad, bad,
+                                                  bad, bad, bad, bad, 2, bad),
+                   GET(cublasGemmGroupedBatchedEx_64)(NULL, bad, bad, bad, bad, bad, bad, bad, 0,
+                                                      bad, bad, 0, bad, bad, bad, 0, bad, 2, bad,
+                                                      0),
+                   GET(cublasLtMatmul)(NULL, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad,
+                                       bad, bad, 1, bad)};
+    for (unsigned n = 0; n < sizeof results / sizeof results[0]; n++)
+        if (results[n] != 1) /* not initialized */
+            return 1;
+    return 3;
+}
+
+int main(int count, char **words)
 {
     const wide big = 1ll << 40;
     float f2 = 2, f3 = 3;
@@ -94,6 +112,8 @@ int main(void)
     library = dlopen(BY_DLSYM, RTLD_NOW | RTLD_LOCAL);
     lt_library = dlopen(LT_BY_DLSYM, RTLD_NOW | RTLD_LOCAL);
 #endif
+    if (count == 2 && strcmp(words[1], "without_handles") == 0)
+        return without_handles();
     CALL(cublasSgemm_v2, H(0x11), 1, 0, 100, 200, 300, &f2, x, 77, y, 77, &f3, z, 77);
     CALL(cublasZgemm_v2_64, H(0x12), 0, 2, big, 2, 3, &d2, x, big, y, big, &d3, z, big);
     CALL(cublasGemmStridedBatchedEx, H(0x13), 0, 1, 5, 6, 7, x, x, 14, 77, big, y, 2, 77, 2 * big,

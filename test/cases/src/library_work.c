@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,10 +66,59 @@ static void *thread(void *number)
     return NULL;
 }
 
+static void call_at_the_end(void *size)
+{
+    multiply((int)(intptr_t)size, 0);
+}
+
+/* It ends inside of the library; what its keys' destructors call comes after that. */
+static void *ending_thread(void *key)
+{
+    pthread_setspecific(*(pthread_key_t *)key, (void *)30);
+    multiply(10, 0);
+    multiply(20, 95);
+    return NULL;
+}
+
+#ifdef BY_DLSYM
+/* Elsewhere each time: what lay there before is taken. */
+static int reopen(void)
+{
+    for (int i = 1; i <= 12; i++) {
+        void *library = dlopen(BY_DLSYM, RTLD_NOW | RTLD_LOCAL);
+        Dl_info where;
+        if (!library || !(gemm = (gemm_ex *)dlsym(library, "cublasGemmEx")) || multiply(i, 0) != 0)
+            return 1;
+        void *inside = dlsym(library, "cublas_double_exit");
+        if (!inside || !dladdr(inside, &where) || dlclose(library) != 0)
+            return 1;
+        if (dlopen(BY_DLSYM, RTLD_NOW | RTLD_NOLOAD))
+            return 1; /* it is still there */
+        if (i % 2)
+            mmap(where.dli_fbase, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    return 3;
+}
+#endif
+
 int main(int count, char **arguments)
 {
     const char *scene = count == 2 ? arguments[1] : "";
+#ifdef BY_DLSYM
+    if (strcmp(scene, "reopen") == 0)
+        return reopen();
+#endif
     find();
+    if (strcmp(scene, "ends") == 0) {
+        pthread_t thread;
+        pthread_key_t key;
+        pthread_key_create(&key, call_at_the_end);
+        for (int i = 0; i < 3; i++) {
+            pthread_create(&thread, NULL, ending_thread, &key);
+            pthread_join(thread, NULL);
+        }
+        return multiply(40, 0) == 0 ? 3 : 1;
+    }
     if (strcmp(scene, "calls") == 0) {
         for (int i = 1; i <= 20; i++)
             if (multiply(i, 0) != 0)
