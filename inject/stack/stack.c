@@ -345,7 +345,7 @@ void stacks_start(void)
     uint64_t ns = gp.settings.numbers[SETTING_BACKTRACE_THRESHOLD];
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
     of_calls = always || ns != SETTING_OFF;
-    bool of_operators = gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_STACKS;
+    bool of_operators = gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_STACKS;
     if (!absent && !table && (of_calls || of_operators)) {
         table = pages_map(sizeof *table);
         if (!table) {

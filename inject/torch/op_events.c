@@ -20,7 +20,10 @@
 #define HINTS             8192u /* a power of two */
 #define VARIANTS_MAX      256   /* inputs of an operator; then its numbers are left out */
 #define ARGUMENTS_MAX     5
+#define SCOPE_MODULE      254
 #define SCOPE_UNKNOWN     255
+#define MODULES_DEPTH_MAX 64
+#define MODULE_OBJECT     (1ull << 63) /* no address: the thread's number and how deep it is */
 
 enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* of a name */
 
@@ -63,8 +66,12 @@ static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be com
 
 /* What each thread remembers. */
 static __thread struct {
-    uint64_t epoch;        /* the thread's when it was last looked at */
-    uint32_t tracing;      /* operators that trace and are open */
+    uint64_t modules_recorded;           /* a bit for each that is open: its begin is in the data */
+    uint32_t modules[MODULES_DEPTH_MAX]; /* open ones, a part of their addresses */
+    uint32_t module_count;               /* of them; deeper ones are not recorded */
+    uint32_t deep_modules;               /* of these, so many are open */
+    uint64_t epoch;                      /* the thread's when it was last looked at */
+    uint32_t tracing;                    /* operators that trace and are open */
     uint32_t burst;        /* begins and ends to be timed yet: apart from calls', which are fewer */
     uint32_t moved;        /* `moved_count` when it was last looked at */
     uint32_t marks;        /* open labels that may be steps */
@@ -370,6 +377,73 @@ static void end_any(const void *function, struct torch_context *context)
         end_mark(function, context);
     else
         end(function, context);
+}
+
+/* ---- Modules --------------------------------------------------------------------------------- */
+
+static uint64_t module_object(const struct thread *t, uint32_t depth)
+{
+    return MODULE_OBJECT | (uint64_t)t->number << 16 | depth;
+}
+
+static bool append_module(struct thread *t, const char *text, uint32_t depth)
+{
+    struct begin b = {.function = (const void *)(uintptr_t)module_object(t, depth),
+                      .scope = SCOPE_MODULE,
+                      .is_traced = own.tracing,
+                      .text = text};
+    if (unlikely(own.epoch != t->epoch))
+        renew(t);
+    uint64_t now = unlikely(own.burst) ? ticks_now() : 0;
+    b.name = name_number(t, text);
+    bool is_recorded = append_begin(t, &b);
+    if (unlikely(now))
+        time_one(t, now);
+    return is_recorded;
+}
+
+void op_module_begin(const void *module, const char *text)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint32_t depth = own.module_count;
+    if (depth == MODULES_DEPTH_MAX || own.deep_modules) {
+        own.deep_modules++;
+        return;
+    }
+    own.modules[depth] = (uint32_t)((uintptr_t)module >> 4);
+    own.modules_recorded &= ~(1ull << depth);
+    own.module_count++;
+    if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
+        return;
+    own.modules_recorded |= (uint64_t)append_module(t, text, depth) << depth;
+    call_leave(t);
+}
+
+/*
+ * The hook behind a module's forward runs also when another hook has raised an exception before
+ * ours, so that its begin is not known; and those inside of it may have ended without one.
+ */
+void op_module_end(const void *module)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint32_t at = own.module_count;
+    if (own.deep_modules) {
+        own.deep_modules--;
+        return;
+    }
+    while (at > 0 && own.modules[at - 1] != (uint32_t)((uintptr_t)module >> 4))
+        at--;
+    uint64_t now = ticks_now();
+    bool is_entered = at > 0 && own.modules_recorded >> (at - 1) && enter(t, &c, true);
+    for (; at > 0 && own.module_count >= at; own.module_count--) {
+        uint64_t args[] = {module_object(t, own.module_count - 1)};
+        if (is_entered && own.modules_recorded >> (own.module_count - 1) & 1)
+            append(t, RECORD_OP_END, 0, 0, now, args, 1);
+    }
+    if (is_entered)
+        call_leave(t);
 }
 
 /* ---- As PyTorch calls them ------------------------------------------------------------------- */

@@ -22,6 +22,11 @@ uintptr_t op_start_full(void);
 uintptr_t op_start_stacks(void);
 uintptr_t op_end(void);
 
+/* Python has begun, or left, the forward of a module (nn_modules.h): `module` is its address,
+ * `text` what it is called. */
+void op_module_begin(const void *module, const char *text);
+void op_module_end(const void *module);
+
 /* In the child of a fork: its file has no names yet. */
 void op_events_reset(void);
 

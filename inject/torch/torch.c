@@ -14,6 +14,7 @@
 #include "record/state.h"
 #include "record/thread.h"
 #include "store/meta.h"
+#include "torch/nn_modules.h"
 #include "torch/op_events.h"
 #include "torch/op_layout.h"
 #include "torch/op_values.h"
@@ -46,12 +47,13 @@ static enum torch_detail detail_of(uint32_t off)
 {
     uint64_t wanted = gp.settings.numbers[SETTING_PYTORCH];
     bool is_watched = windows_watch(WATCH_LABELS); /* they may be steps */
+    bool wants_shapes = wanted & (PYTORCH_SHAPES | PYTORCH_STACKS);
     if ((off & OFF_PROGRAM) == OFF_PROGRAM || wanted == PYTORCH_OFF)
         return is_watched ? TORCH_LABELS : TORCH_NOTHING;
-    return off & OFF_OPERATORS                              ? TORCH_LABELS
-           : off & OFF_SHAPES || wanted < PYTORCH_SHAPES    ? TORCH_NAMES
-           : off & OFF_OP_STACKS || wanted < PYTORCH_STACKS ? TORCH_SHAPES
-                                                            : TORCH_STACKS;
+    return off & OFF_OPERATORS                                 ? TORCH_LABELS
+           : off & OFF_SHAPES || !wants_shapes                 ? TORCH_NAMES
+           : off & OFF_OP_STACKS || !(wanted & PYTORCH_STACKS) ? TORCH_SHAPES
+                                                               : TORCH_STACKS;
 }
 
 static struct torch_callback callback(uintptr_t start, bool is_mark, bool has_inputs)
@@ -126,6 +128,8 @@ void torch_look(struct thread *writer)
         find();
     torch.loaded = loaded;
     torch_turn();
+    if (atomic_load(&torch.is_here) && gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_MODULES)
+        nn_modules_look();
     errno = saved;
 }
 
@@ -154,6 +158,8 @@ void torch_describe(struct thread *writer, bool is_last)
 {
     const char *text = status();
     (void)is_last;
+    if (gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_MODULES)
+        nn_modules_describe(writer);
     if (!text || (text == torch.told && torch.told_epoch == writer->epoch))
         return;
     torch.told = text;

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "torch/nn_modules.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/objects.h"
+#include "record/thread.h"
+#include "store/meta.h"
+#include "torch/op_events.h"
+
+#define FILE_INPUT 257  /* Py_file_input: a text of statements */
+#define FASTCALL   0x80 /* METH_FASTCALL: arguments as a C array */
+#define ASKS_MAX   10   /* of a Python that says that PyTorch is there, and has no hooks */
+
+/* ---- The part of Python's C interface that is used, as it has been since 3.7 ------------------
+ */
+
+struct python_object;
+typedef struct python_object *object_ptr;
+
+struct method {
+    const char *name;
+    object_ptr (*function)(object_ptr self, const object_ptr *args, ptrdiff_t count);
+    int flags;
+    const char *text;
+};
+
+static struct {
+    int (*is_initialized)(void);
+    int (*add_pending_call)(int (*function)(void *), void *data);
+    object_ptr (*modules)(void); /* sys.modules; a view, as what is got from a dict is */
+    object_ptr (*module_dict)(object_ptr module);
+    object_ptr (*new_dict)(void);
+    int (*dict_set)(object_ptr dict, const char *key, object_ptr value);
+    object_ptr (*dict_get)(object_ptr dict, const char *key);
+    object_ptr (*new_function)(struct method *method, object_ptr self, object_ptr module);
+    object_ptr (*run)(const char *text, int start, object_ptr globals, object_ptr locals,
+                      void *flags);
+    const char *(*utf8)(object_ptr text);
+    long (*as_long)(object_ptr number);
+    void (*clear_error)(void);
+    void (*keep)(object_ptr object);
+    void (*release)(object_ptr object);
+    object_ptr none;
+} python;
+
+static const struct {
+    const char *name;
+    size_t at;
+} symbols[] = {
+    {"Py_IsInitialized", offsetof(__typeof__(python), is_initialized)},
+    {"Py_AddPendingCall", offsetof(__typeof__(python), add_pending_call)},
+    {"PyImport_GetModuleDict", offsetof(__typeof__(python), modules)},
+    {"PyModule_GetDict", offsetof(__typeof__(python), module_dict)},
+    {"PyDict_New", offsetof(__typeof__(python), new_dict)},
+    {"PyDict_SetItemString", offsetof(__typeof__(python), dict_set)},
+    {"PyDict_GetItemString", offsetof(__typeof__(python), dict_get)},
+    {"PyCFunction_NewEx", offsetof(__typeof__(python), new_function)},
+    {"PyRun_StringFlags", offsetof(__typeof__(python), run)},
+    {"PyUnicode_AsUTF8", offsetof(__typeof__(python), utf8)},
+    {"PyLong_AsLong", offsetof(__typeof__(python), as_long)},
+    {"PyErr_Clear", offsetof(__typeof__(python), clear_error)},
+    {"Py_IncRef", offsetof(__typeof__(python), keep)},
+    {"Py_DecRef", offsetof(__typeof__(python), release)},
+    {"_Py_NoneStruct", offsetof(__typeof__(python), none)},
+};
+
+static int visit(const struct object *o, void *data)
+{
+    uintptr_t *found = data;
+    unsigned count = 0;
+    for (; count < sizeof symbols / sizeof symbols[0]; count++) {
+        void *p = object_symbol(o, symbols[count].name);
+        if (!p)
+            return 0;
+        found[symbols[count].at / sizeof *found] = (uintptr_t)p;
+    }
+    return 1;
+}
+
+/* ---- What Python calls ----------------------------------------------------------------------- */
+
+static object_ptr none(void)
+{
+    python.keep(python.none);
+    return python.none;
+}
+
+/* begin(module, text): the module itself, by its address, and what it is called. */
+static object_ptr module_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
+{
+    const char *text = count == 2 ? python.utf8(args[1]) : NULL;
+    (void)self;
+    if (text)
+        op_module_begin(args[0], text);
+    else
+        python.clear_error();
+    return none();
+}
+
+static object_ptr module_ended(object_ptr self, const object_ptr *args, ptrdiff_t count)
+{
+    (void)self;
+    if (count == 1)
+        op_module_end(args[0]);
+    return none();
+}
+
+static struct method methods[] = {{"begin", module_begins, FASTCALL, NULL},
+                                  {"end", module_ended, FASTCALL, NULL}};
+
+/*
+ * Run with the globals of torch.nn.modules.module, so that torch.compile finds what the hooks name,
+ * and with locals of our own. A text is "CLASS ROOT.path": wrappers have the path of what they
+ * wrap. A module that no outermost one leads to is one of its own. Names are kept by address as
+ * long as the module lives. `done` stays 0 while PyTorch is not whole yet.
+ */
+static const char hooks[] =
+    "def install(begin, end, ref):\n"
+    "    names, refs = {}, {}\n"
+    "    compiling = getattr(torch.compiler, 'is_compiling', torch._utils.is_compiling)\n"
+    "    wrappers = ('_orig_mod', '_fsdp_wrapped_module', '_checkpoint_wrapped_module')\n"
+    "    def path_of(path):\n"
+    "        parts = [part for part in path.split('.') if part not in wrappers]\n"
+    "        while parts and parts[0] in ('module', ''):\n"
+    "            parts = parts[1:]\n"
+    "        return parts\n"
+    "    def keep(module, text):\n"
+    "        number = id(module)\n"
+    "        def forget(_, names=names, refs=refs, number=number):\n"
+    "            names.pop(number, None)\n"
+    "            refs.pop(number, None)\n"
+    "        refs[number] = ref(module, forget)\n"
+    "        names[number] = text\n"
+    "    def learn(module):\n"
+    "        text = type(module).__name__ + ' ' + type(module).__name__\n"
+    "        try:\n"
+    "            found = [(path_of(path), m) for path, m in module.named_modules()]\n"
+    "            root = [type(m).__name__ for parts, m in found if not parts][-1]\n"
+    "            for parts, m in found:\n"
+    "                keep(m, type(m).__name__ + ' ' + '.'.join([root] + parts))\n"
+    "        except Exception:\n"
+    "            pass\n"
+    "        return names.get(id(module), text)\n"
+    "    def before(module, args):\n"
+    "        if compiling():\n"
+    "            return\n"
+    "        begin(module, names.get(id(module)) or learn(module))\n"
+    "    def after(module, args, result):\n"
+    "        if compiling():\n"
+    "            return\n"
+    "        end(module)\n"
+    "    register_module_forward_pre_hook(before)\n"
+    "    register_module_forward_hook(after, always_call=True)\n"
+    "done = 0\n"
+    "if not getattr(getattr(torch, '__spec__', None), '_initializing', False):\n"
+    "    from _weakref import ref\n"
+    "    install(begin, end, ref)\n"
+    "    done = 1\n";
+
+/* ---- Setting them ---------------------------------------------------------------------------- */
+
+enum progress { NOT_ASKED, ASKED, LATER, SET, FAILED };
+
+/* The child of a fork inherits them, since its Python does. */
+static struct {
+    _Atomic uint32_t progress; /* enum progress: the writer's, ASKED until Python has answered */
+    uint32_t asks;             /* Python's answers that it has no hooks */
+    const char *absence;       /* the writer's, as is the rest */
+    const char *told;
+    uint64_t told_epoch;
+} state = {.absence = "absent: PyTorch is not loaded"};
+
+static bool give(object_ptr locals, struct method *method)
+{
+    object_ptr function = python.new_function(method, NULL, NULL);
+    bool is_given = function && python.dict_set(locals, method->name, function) == 0;
+    if (function)
+        python.release(function);
+    return is_given;
+}
+
+/* By Python's main thread, between two of its instructions. */
+static int set_hooks(void *data)
+{
+    (void)data;
+    enum progress progress = LATER;
+    object_ptr torch = python.dict_get(python.modules(), "torch.nn.modules.module");
+    object_ptr globals = torch ? python.module_dict(torch) : NULL;
+    if (globals && python.dict_get(globals, "register_module_forward_hook")) {
+        object_ptr locals = python.new_dict(), done = NULL;
+        object_ptr result = locals && give(locals, &methods[0]) && give(locals, &methods[1])
+                                ? python.run(hooks, FILE_INPUT, globals, locals, NULL)
+                                : NULL;
+        if (result) {
+            python.release(result);
+            done = python.dict_get(locals, "done");
+        }
+        bool is_set = done && python.as_long(done) == 1;
+        progress = is_set ? SET : done || ++state.asks < ASKS_MAX ? LATER : FAILED;
+        if (locals)
+            python.release(locals);
+    }
+    python.clear_error();
+    atomic_store(&state.progress, progress);
+    return 0;
+}
+
+void nn_modules_look(void)
+{
+    uint32_t progress = atomic_load(&state.progress);
+    if (progress == ASKED || progress == SET || progress == FAILED)
+        return;
+    if (!python.none && !objects_each(visit, &python)) {
+        state.absence = "absent: no Python that exports its C interface";
+        return;
+    }
+    if (!python.is_initialized())
+        return;
+    state.absence = "absent: Python's main thread has not come to set PyTorch's hooks";
+    atomic_store(&state.progress, ASKED);
+    if (python.add_pending_call(set_hooks, NULL) != 0) /* its list is full */
+        atomic_store(&state.progress, LATER);
+}
+
+void nn_modules_describe(struct thread *writer)
+{
+    uint32_t progress = atomic_load(&state.progress);
+    const char *text = progress == SET      ? "on"
+                       : progress == FAILED ? "absent: this PyTorch refused its hooks"
+                                            : state.absence;
+    if (text == state.told && state.told_epoch == writer->epoch)
+        return;
+    state.told = text;
+    state.told_epoch = writer->epoch;
+    meta_append_text(writer, "modules", text);
+}
