@@ -38,8 +38,10 @@ static struct {
     object_ptr (*new_function)(struct method *method, object_ptr self, object_ptr module);
     object_ptr (*run)(const char *text, int start, object_ptr globals, object_ptr locals,
                       void *flags);
+    object_ptr (*dict_find)(object_ptr dict, object_ptr key);
+    object_ptr (*number)(const void *address);
+    object_ptr (*call)(object_ptr function, ...);
     const char *(*utf8)(object_ptr text);
-    long (*as_long)(object_ptr number);
     void (*clear_error)(void);
     void (*keep)(object_ptr object);
     void (*release)(object_ptr object);
@@ -59,8 +61,10 @@ static const struct {
     {"PyDict_GetItemString", offsetof(__typeof__(python), dict_get)},
     {"PyCFunction_NewEx", offsetof(__typeof__(python), new_function)},
     {"PyRun_StringFlags", offsetof(__typeof__(python), run)},
+    {"PyDict_GetItem", offsetof(__typeof__(python), dict_find)},
+    {"PyLong_FromVoidPtr", offsetof(__typeof__(python), number)},
+    {"PyObject_CallFunctionObjArgs", offsetof(__typeof__(python), call)},
     {"PyUnicode_AsUTF8", offsetof(__typeof__(python), utf8)},
-    {"PyLong_AsLong", offsetof(__typeof__(python), as_long)},
     {"PyErr_Clear", offsetof(__typeof__(python), clear_error)},
     {"Py_IncRef", offsetof(__typeof__(python), keep)},
     {"Py_DecRef", offsetof(__typeof__(python), release)},
@@ -88,15 +92,36 @@ static object_ptr none(void)
     return python.none;
 }
 
-/* begin(module, text): the module itself, by its address, and what it is called. */
+/* As the fixed text made them, for good: {address: text}, and a function that puts a module there.
+ */
+static object_ptr learn;
+static _Atomic(object_ptr) names;
+
+/* What it is called; the caller's. Python code only for a module that is met for the first time. */
+static object_ptr text_of(object_ptr module)
+{
+    object_ptr known = atomic_load(&names), key = known ? python.number(module) : NULL;
+    object_ptr text = key ? python.dict_find(known, key) : NULL;
+    if (text)
+        python.keep(text);
+    else if (key)
+        text = python.call(learn, module, NULL);
+    if (key)
+        python.release(key);
+    return text;
+}
+
 static object_ptr module_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
 {
-    const char *text = count == 2 ? python.utf8(args[1]) : NULL;
+    object_ptr text = count == 1 ? text_of(args[0]) : NULL;
+    const char *bytes = text ? python.utf8(text) : NULL;
     (void)self;
-    if (text)
-        op_module_begin(args[0], text);
+    if (bytes)
+        op_module_begin(args[0], bytes);
     else
         python.clear_error();
+    if (text)
+        python.release(text);
     return none();
 }
 
@@ -113,9 +138,12 @@ static struct method methods[] = {{"begin", module_begins, FASTCALL, NULL},
 
 /*
  * Run with the globals of torch.nn.modules.module, so that torch.compile finds what the hooks name,
- * and with locals of our own. A text is "CLASS ROOT.path": wrappers have the path of what they
- * wrap. A module that no outermost one leads to is one of its own. Names are kept by address as
- * long as the module lives. `done` stays 0 while PyTorch is not whole yet.
+ * and with locals of our own. It traces the hooks up to their return, holds what they are closures
+ * of for constant, and must not compile them where they are called from elsewhere (skip_code): else
+ * it compiles again, with a warning, for each module that is new. That there are such hooks it
+ * warns of, too, which may be an error in a program that wants it so. A text is "CLASS ROOT.path":
+ * wrappers have the path of what they wrap. A module that no outermost one leads to is one of its
+ * own. `names` stays None while PyTorch is not whole yet.
  */
 static const char hooks[] =
     "def install(begin, end, ref):\n"
@@ -137,8 +165,11 @@ static const char hooks[] =
     "    def learn(module):\n"
     "        text = type(module).__name__ + ' ' + type(module).__name__\n"
     "        try:\n"
-    "            found = [(path_of(path), m) for path, m in module.named_modules()]\n"
-    "            root = [type(m).__name__ for parts, m in found if not parts][-1]\n"
+    "            found = []\n"
+    "            for path, m in module.named_modules():\n"
+    "                found.append((path_of(path), m))\n"
+    "                if not found[-1][0]:\n"
+    "                    root = type(m).__name__\n"
     "            for parts, m in found:\n"
     "                keep(m, type(m).__name__ + ' ' + '.'.join([root] + parts))\n"
     "        except Exception:\n"
@@ -147,18 +178,28 @@ static const char hooks[] =
     "    def before(module, args):\n"
     "        if compiling():\n"
     "            return\n"
-    "        begin(module, names.get(id(module)) or learn(module))\n"
+    "        begin(module)\n"
     "    def after(module, args, result):\n"
     "        if compiling():\n"
     "            return\n"
     "        end(module)\n"
+    "    frames = torch._C._dynamo.eval_frame\n"
+    "    def skip(code):\n"
+    "        action = frames._FrameAction\n"
+    "        strategy = frames._FrameExecStrategy(action.SKIP, action.DEFAULT)\n"
+    "        frames.set_code_exec_strategy(code, strategy)\n"
+    "    for function in (path_of, keep, learn, before, after):\n"
+    "        getattr(frames, 'skip_code', skip)(function.__code__)\n"
     "    register_module_forward_pre_hook(before)\n"
     "    register_module_forward_hook(after, always_call=True)\n"
-    "done = 0\n"
+    "    return names, learn\n"
     "if not getattr(getattr(torch, '__spec__', None), '_initializing', False):\n"
     "    from _weakref import ref\n"
-    "    install(begin, end, ref)\n"
-    "    done = 1\n";
+    "    from warnings import filterwarnings\n"
+    "    filterwarnings('ignore', 'Using `torch.compile.module.` when there are global hooks')\n"
+    "    names, learn = install(begin, end, ref)\n"
+    "else:\n"
+    "    names = None\n";
 
 /* ---- Setting them ---------------------------------------------------------------------------- */
 
@@ -190,16 +231,22 @@ static int set_hooks(void *data)
     object_ptr torch = python.dict_get(python.modules(), "torch.nn.modules.module");
     object_ptr globals = torch ? python.module_dict(torch) : NULL;
     if (globals && python.dict_get(globals, "register_module_forward_hook")) {
-        object_ptr locals = python.new_dict(), done = NULL;
+        object_ptr locals = python.new_dict(), found = NULL;
         object_ptr result = locals && give(locals, &methods[0]) && give(locals, &methods[1])
                                 ? python.run(hooks, FILE_INPUT, globals, locals, NULL)
                                 : NULL;
         if (result) {
             python.release(result);
-            done = python.dict_get(locals, "done");
+            found = python.dict_get(locals, "names");
         }
-        bool is_set = done && python.as_long(done) == 1;
-        progress = is_set ? SET : done || ++state.asks < ASKS_MAX ? LATER : FAILED;
+        bool is_set = found && found != python.none;
+        progress = is_set ? SET : found || ++state.asks < ASKS_MAX ? LATER : FAILED;
+        if (is_set) {
+            learn = python.dict_get(locals, "learn");
+            python.keep(learn);
+            python.keep(found);
+            atomic_store(&names, found);
+        }
         if (locals)
             python.release(locals);
     }
