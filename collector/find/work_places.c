@@ -31,7 +31,7 @@ static int place_of(struct work_places *p, const struct correlated_call *call,
     const struct op_node *op;
     int error = 0;
     *place = (struct idle_place){.stack = call->stack, .function = IDLE_NONE};
-    while ((op = survey_op(survey, call, &at, &error)) && op->is_label)
+    while ((op = survey_op(survey, call, &at, &error)) && !op_scope_works(op->scope))
         ;
     if (op) {
         place->kind = op->text ? IDLE_WORD_NAME : IDLE_WORD_OP;

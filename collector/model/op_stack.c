@@ -250,7 +250,7 @@ const struct op *ops_innermost(const struct ops *o, const struct thread *thread)
 {
     const struct op_stack *stack = ops_stack(o, thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
-        if (!op_is_label(&stack->open[i]) && !stack->open[i].is_traced)
+        if (op_works(&stack->open[i]))
             return &stack->open[i];
     return NULL;
 }

@@ -89,6 +89,17 @@ static inline bool op_is_label(const struct op *op)
     return op->scope == OP_SCOPE_LABEL;
 }
 
+static inline bool op_is_module(const struct op *op)
+{
+    return op->scope == OP_SCOPE_MODULE;
+}
+
+/* An operator that does something: neither label nor module, nor what torch.compile looks at. */
+static inline bool op_works(const struct op *op)
+{
+    return op_scope_works(op->scope) && !op->is_traced;
+}
+
 /* Of the events of one process `only`, or, if that is NULL, of all. All that is named must stay. 0
  * or GPUPROF_NO_MEMORY; ops_release in both cases. */
 int ops_init(struct ops *o, struct recording *rec, const struct process *only,
@@ -112,8 +123,7 @@ int ops_close_range(struct ops *o, const struct range *range, struct op **op);
 /* What it is called, or NULL; in a single walk perhaps not yet. */
 const struct kernel_name *ops_name(const struct op *op, const struct op_numbers *numbers);
 
-/* The innermost operator that does something (no label, not traced) and is open on the thread, or
- * NULL. */
+/* The innermost operator that works (op_works) and is open on the thread, or NULL. */
 const struct op *ops_innermost(const struct ops *o, const struct thread *thread);
 
 /* Is `op`, which has ended, in its thread's row behind all that is open there? */

@@ -6,13 +6,25 @@
 #ifndef GPUPROF_COLLECTOR_OP_RECORD_H
 #define GPUPROF_COLLECTOR_OP_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "bytes.h"
 #include "record.h"
 
-enum op_scope { OP_SCOPE_OPERATOR = 0, OP_SCOPE_BACKWARD = 1, OP_SCOPE_LABEL = 7 };
+enum op_scope {
+    OP_SCOPE_OPERATOR = 0,
+    OP_SCOPE_BACKWARD = 1,
+    OP_SCOPE_LABEL = 7,
+    OP_SCOPE_MODULE = 254, /* none of PyTorch's: the forward of a module */
+};
+
+/* What does something itself: neither a label nor a module. */
+static inline bool op_scope_works(unsigned scope)
+{
+    return scope != OP_SCOPE_LABEL && scope != OP_SCOPE_MODULE;
+}
 
 enum op_value_kind {
     OP_NONE,

@@ -75,14 +75,30 @@ struct opening {
     bool is_lost;     /* there is no room for what is around it */
 };
 
-/* The innermost around it that does something; NULL: there is none. */
-static struct op *around(const struct op_report *o, const struct op *op)
+/* The innermost operator or label around it, or the innermost module; NULL: there is none. */
+static struct op *around(const struct op_report *o, const struct op *op, bool is_module)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
-        if (&stack->open[i] != op && !stack->open[i].is_traced)
+        if (&stack->open[i] != op && !stack->open[i].is_traced &&
+            op_is_module(&stack->open[i]) == is_module)
             return &stack->open[i];
     return NULL;
+}
+
+/* A module is its own, and a backward operator's that of its forward one, for what is in it, too.
+ */
+static void find_module(const struct op_report *o, const struct op *op,
+                        const struct forward_op *forward, const struct op_entry *outer,
+                        struct op_entry *entry)
+{
+    const struct op *module = around(o, op, true);
+    if (forward && o->entries[forward->row].module)
+        entry->backward_of = o->entries[forward->row].module;
+    else if (outer)
+        entry->backward_of = outer->backward_of;
+    entry->is_backward = entry->backward_of && !(outer && outer->backward_of);
+    entry->module = module && !entry->backward_of ? module->row + 1 : 0;
 }
 
 /* The innermost label or range around an operator, which have numbers of one sequence. */
@@ -115,11 +131,14 @@ static bool is_compiled(const struct kernel_name *text)
 static void describe(struct op_report *o, const struct op *op, const struct op *outer,
                      struct opening *d)
 {
-    bool is_label = op_is_label(op), is_own = op->text && !op->name;
+    bool is_label = op_is_label(op), is_module = op_is_module(op);
+    bool is_own = op->text && !op->name;
     const struct op_entry *outer_entry = outer ? &o->entries[outer->row] : NULL;
-    const struct op_formula *formula = is_label || !op->text ? NULL : formula_of(o, op->text);
+    const struct op_formula *formula = op_works(op) && op->text ? formula_of(o, op->text) : NULL;
     const struct forward_op *forward = op_pairs_find(&o->pairs, op, op->text);
-    *d = (struct opening){.row = {.kind = is_label ? OP_ROW_LABEL : OP_ROW_OPERATOR,
+    *d = (struct opening){.row = {.kind = is_module  ? OP_ROW_MODULE
+                                          : is_label ? OP_ROW_LABEL
+                                                     : OP_ROW_OPERATOR,
                                   .text = op->text,
                                   .process = op->process,
                                   .name = op->name,
@@ -130,9 +149,10 @@ static void describe(struct op_report *o, const struct op *op, const struct op *
                                     .is_covered = outer_entry && outer_entry->counts,
                                     .is_compiled = is_label && is_compiled(op->text)}};
     d->entry.counts = d->entry.is_covered || (formula && op_formula_is_counted(formula));
-    if (o->by == BY_STACK && outer)
+    find_module(o, op, forward, outer_entry, &d->entry);
+    if (o->by == BY_STACK && outer && !is_module)
         d->row.parent = o->entries[outer->row].row + 1;
-    if (o->by == BY_RANGE && !is_label)
+    if (o->by == BY_RANGE && d->row.kind == OP_ROW_OPERATOR)
         find_range(o, op, &d->row);
     d->context = (unsigned)d->row.kind | (is_own ? CONTEXT_OWN : 0);
     d->row_key = (struct key){(uint64_t)op->process->index, is_own ? (uintptr_t)op->text : op->name,
@@ -194,12 +214,33 @@ static int64_t entry_place(struct op_report *o, struct key key, struct key row_k
     return o->entry_count - 1;
 }
 
+static bool has_more(const struct op_entry *entry)
+{
+    return entry->forward || entry->module || entry->backward_of;
+}
+
+/* Of an entry: the same and its forward operator and module. `group` if that is all, or for lack of
+ * room; or an error. */
+static int64_t more_context(struct op_report *o, const struct op_entry *entry, int64_t group)
+{
+    int64_t number = group;
+    if (entry->forward)
+        number = context_number(o, (struct key){4, (uint64_t)group, entry->forward});
+    if (number < 0 || (entry->forward && !number))
+        return number < 0 ? number : group;
+    uint64_t module =
+        (uint64_t)entry->module << 33 | (uint64_t)entry->backward_of << 1 | entry->is_backward;
+    if (module)
+        number = context_number(o, (struct key){5, (uint64_t)number, module});
+    return number ? number : group;
+}
+
 /* Where there is no room for more, an operator has its row still, and counts there as one whose
  * FLOPs and forward operator are not known. */
 static int open_op(struct op_report *o, struct op *op)
 {
     struct opening d;
-    struct op *outer = around(o, op);
+    struct op *outer = around(o, op, false);
     describe(o, op, outer, &d);
     op_none_sees(&o->none, op->thread);
     int64_t group = row_context(o, &d.row);
@@ -209,15 +250,14 @@ static int open_op(struct op_report *o, struct op *op)
     unsigned covered = d.context | (d.entry.is_covered ? CONTEXT_COVERED : 0);
     struct key row_key = with_context(d.row_key, d.context, group);
     struct key key = with_context(d.row_key, covered, group);
-    int64_t number = group;
-    if (d.entry.forward)
-        number = context_number(o, (struct key){4, (uint64_t)group, d.entry.forward});
+    int64_t number = more_context(o, &d.entry, group);
     if (number < 0)
         return (int)number;
-    if (o->entry_count >= o->rows_max || (d.entry.forward && !number)) {
-        d.entry.forward = 0;
+    if (o->entry_count >= o->rows_max || (number == group && has_more(&d.entry))) {
+        d.entry.forward = d.entry.module = d.entry.backward_of = 0;
         d.entry.inputs = 0;
-    } else if (d.entry.forward || d.entry.inputs) {
+        d.entry.is_backward = false;
+    } else if (d.entry.inputs || has_more(&d.entry)) {
         key = with_context(d.row_key, covered, number);
         key.c = d.entry.inputs ? d.entry.inputs : key.c;
     }
@@ -225,7 +265,7 @@ static int open_op(struct op_report *o, struct op *op)
     if (place < 0)
         return (int)place;
     op->row = (uint32_t)place;
-    if (outer) {
+    if (outer && d.row.kind != OP_ROW_MODULE) {
         outer->inside++;
         outer->twin = op->text && op->text == outer->text ? op->row + 1 : 0;
     }
@@ -241,8 +281,14 @@ static int close_op(struct op_report *o, const struct op *op, bool has_ended)
     entry->calls++;
     row->calls++;
     row->total_ns += ns;
-    if (!op->is_moved && ns > op->inner_ns)
+    if (row->kind == OP_ROW_MODULE)
+        entry->ns += ns;
+    else if (!op->is_moved && ns > op->inner_ns)
         row->self_ns += ns - op->inner_ns;
+    if (row->kind == OP_ROW_MODULE && entry->module)
+        o->entries[entry->module - 1].inner_ns += ns;
+    if (entry->is_backward)
+        o->entries[entry->backward_of - 1].backward_ns += ns;
     if (entry->forward)
         o->rows[entry->forward - 1].backward_ns += ns;
     if (op->inside == 1 && op->twin)
@@ -260,7 +306,9 @@ struct credit {
     uint64_t ns;
     uint64_t device;
     bool is_in_op;
-    bool is_in_label;
+    bool is_in_label; /* or operator */
+    bool is_in_module;
+    bool is_backward;
     bool is_found;                   /* in one with a formula */
     const struct kernel_name *label; /* of compiled code */
 };
@@ -268,9 +316,12 @@ struct credit {
 static void credit(struct op_report *o, struct credit *c, struct op_entry *entry)
 {
     struct op_row *row = &o->rows[entry->row];
-    bool is_label = row->kind == OP_ROW_LABEL;
+    bool is_label = row->kind == OP_ROW_LABEL, is_module = row->kind == OP_ROW_MODULE;
+    bool is_inner = is_module  ? c->is_in_module
+                    : is_label ? c->is_in_label || c->is_in_op
+                               : c->is_in_op;
     row->gpu_ns += c->ns;
-    row->gpu_self_ns += c->is_in_op || (is_label && c->is_in_label) ? 0 : c->ns;
+    row->gpu_self_ns += is_inner ? 0 : c->ns;
     if (entry->forward)
         o->rows[entry->forward - 1].backward_gpu_ns += c->ns;
     entry->is_mixed |= entry->has_device && entry->device != c->device;
@@ -280,8 +331,12 @@ static void credit(struct op_report *o, struct credit *c, struct op_entry *entry
     if (entry->formula && !c->is_found)
         entry->found_ns += c->ns;
     c->is_found |= entry->formula != NULL;
-    c->is_in_op |= !is_label;
-    c->is_in_label = true;
+    if (entry->backward_of && !c->is_backward)
+        o->entries[entry->backward_of - 1].backward_gpu_ns += c->ns;
+    c->is_backward |= entry->backward_of != 0;
+    c->is_in_op |= row->kind == OP_ROW_OPERATOR;
+    c->is_in_label |= !is_module;
+    c->is_in_module |= is_module;
     if (entry->is_compiled && !c->label)
         c->label = row->text;
 }
@@ -347,13 +402,14 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
     for (uint32_t i = 0; i < count; i++) {
         uint32_t word = o->chains[chain + 1 + i];
         struct op_entry *entry = &o->entries[word & ~CHAIN_IS_FIRST];
+        bool was_in_op = c.is_in_op;
         entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;
-        o->rows[entry->row].graph_ns += i == 0 ? node->ns : 0;
         credit(o, &c, entry);
+        o->rows[entry->row].graph_ns += c.is_in_op && !was_in_op ? node->ns : 0;
     }
-    o->graph_ns += count ? node->ns : 0;
-    o->gpu_none_ns += count ? 0 : node->ns;
-    return count ? 0 : op_none_add_node(&o->none, node, origin);
+    o->graph_ns += c.is_in_op ? node->ns : 0;
+    o->gpu_none_ns += c.is_in_op ? 0 : node->ns;
+    return c.is_in_op ? 0 : op_none_add_node(&o->none, node, origin);
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */

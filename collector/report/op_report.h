@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's operators and labels: how often each ran, how long, and how long the GPU worked on what
- * was begun in it, in all and without what is inside of it; its floating point operations, and what
- * its backward operators took. Work belongs to the innermost operator that was open on its call's
- * thread; that of a graph launched in none to those that captured it (graph_origins.h); what has
- * none, or no call that is known, is said apart, by cause. What torch.compile traces does nothing
- * and is left out.
+ * PyTorch's operators, labels and modules: how often each ran, how long, and how long the GPU
+ * worked on what was begun in it, in all and without what is inside of it; its floating point
+ * operations, and what its backward operators took. Work belongs to the innermost operator that was
+ * open on its call's thread; that of a graph launched in none to those that captured it
+ * (graph_origins.h); what has none, or no call that is known, is said apart, by cause. What
+ * torch.compile traces does nothing and is left out.
  *
  * Memory: 300 bytes for each row, of which there are OP_ROWS_FREE and one more for each
  * OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs that has
@@ -30,7 +30,7 @@
 #define OP_ROWS_MAX      (1u << 18)
 #define OP_FORMULA_SLOTS 1024
 
-enum op_row_kind { OP_ROW_OPERATOR, OP_ROW_NONE, OP_ROW_LABEL, OP_ROW_KINDS };
+enum op_row_kind { OP_ROW_OPERATOR, OP_ROW_NONE, OP_ROW_LABEL, OP_ROW_MODULE, OP_ROW_KINDS };
 
 /* As one of PyTorch's two ways has them. */
 struct op_sum {
@@ -62,7 +62,8 @@ struct op_row {
     uint64_t backward_ns; /* of its backward operators */
     uint64_t backward_gpu_ns;
     struct op_sum profiler; /* as with_flops counts */
-    struct op_sum counter;  /* as flop_counter does */
+    struct op_sum counter;  /* as flop_counter does; of a module, of operators in it ... */
+    struct op_sum backward; /* ... and of their backward ones */
     uint64_t rate_flops;
     uint64_t rate_ns;  /* of the GPU for these */
     double peak_flops; /* that devices could have done in the time of those that have a peak */
@@ -72,6 +73,9 @@ struct op_row {
 struct op_entry {
     uint32_t row;
     uint32_t forward;                 /* row of their forward operator + 1; 0: none */
+    uint32_t module;                  /* entry of the module that they are in + 1; 0: none */
+    uint32_t backward_of;             /* likewise, of that of their forward operator, which they or
+                                         one around them have; then `module` is 0 */
     const struct op_formula *formula; /* NULL: none */
     uint64_t inputs;                  /* with a formula; 0: not known */
     uint64_t calls;
@@ -79,8 +83,13 @@ struct op_entry {
     uint64_t captured; /* of these calls, into graphs: they did no work themselves ... */
     uint64_t replays;  /* ... but so many times for each that was captured */
     uint64_t gpu_ns;
+    uint64_t ns; /* of modules: on the host, that of modules directly in them, and that of ... */
+    uint64_t inner_ns; /* ... backward operators of those directly in them */
+    uint64_t backward_ns;
+    uint64_t backward_gpu_ns;
     uint64_t found_ns; /* of gpu_ns, work in nothing else that has a formula, inside of them */
     uint64_t device;   /* that did it */
+    bool is_backward;  /* nothing around them has backward_of */
     bool is_covered;   /* flop_counter counts what is around them */
     bool counts;       /* flop_counter counts them, or what is around them */
     bool is_compiled;  /* a label of compiled code */
@@ -148,5 +157,10 @@ int64_t op_row_place(struct op_report *o, struct key key, const struct op_row *m
 /* Operators, GPU time under none of them, and labels, of a struct op_report. */
 #define OP_TABLES 3
 extern const struct table_info op_tables[OP_TABLES];
+
+/* ---- op_modules.c ---- */
+
+/* Modules, of a struct op_report. */
+extern const struct table_info modules_table;
 
 #endif

@@ -60,7 +60,8 @@ static const struct column columns[COLUMNS] = {
 
 static bool is_of(const struct table *t, const struct op_row *row)
 {
-    return (row->kind == OP_ROW_LABEL) == (t->info == &op_tables[OP_TABLES - 1]);
+    return row->kind != OP_ROW_MODULE &&
+           (row->kind == OP_ROW_LABEL) == (t->info == &op_tables[OP_TABLES - 1]);
 }
 
 static void table_begins(struct table *t, enum report_format format)

@@ -56,12 +56,32 @@ static void find_flops(struct op_report *o, const struct op_entry *entry)
     if (op_formula_is_profiled(entry->formula))
         add_flops(&row->profiler, entry->calls > entry->twins ? entry->calls - entry->twins : 0,
                   flops.is_profiled, flops.profiler);
-    if (op_formula_is_counted(entry->formula) && !entry->is_covered)
+    if (op_formula_is_counted(entry->formula) && !entry->is_covered) {
         add_flops(&row->counter, entry->calls, flops.is_counted, flops.counter);
+        for (uint32_t m = entry->backward_of; m; m = o->entries[m - 1].module)
+            add_flops(&o->rows[o->entries[m - 1].row].backward, entry->calls, flops.is_counted,
+                      flops.counter);
+        for (uint32_t m = entry->module; m; m = o->entries[m - 1].module)
+            add_flops(&o->rows[o->entries[m - 1].row].counter, entry->calls, flops.is_counted,
+                      flops.counter);
+    }
     if (flops.is_profiled || flops.is_counted) {
         o->has_flops = true;
         o->flops_ns += entry->found_ns;
         rate(o, row, entry, &flops);
+    }
+}
+
+/* Of a module: its own time, and for those around it, too, what its backward operators took. */
+static void find_times(struct op_report *o, const struct op_entry *entry)
+{
+    o->rows[entry->row].self_ns += entry->ns > entry->inner_ns ? entry->ns - entry->inner_ns : 0;
+    for (const struct op_entry *m = entry; entry->backward_ns || entry->backward_gpu_ns;) {
+        o->rows[m->row].backward_ns += entry->backward_ns;
+        o->rows[m->row].backward_gpu_ns += entry->backward_gpu_ns;
+        if (!m->module)
+            break;
+        m = &o->entries[m->module - 1];
     }
 }
 
@@ -133,6 +153,7 @@ static void add_row(struct op_row *into, const struct op_row *row)
     into->backward_gpu_ns += row->backward_gpu_ns;
     add_sum(&into->profiler, &row->profiler);
     add_sum(&into->counter, &row->counter);
+    add_sum(&into->backward, &row->backward);
     into->is_rated |= row->is_rated;
     into->has_no_peak |= row->has_no_peak;
     into->rate_flops += row->rate_flops;
@@ -143,7 +164,7 @@ static void add_row(struct op_row *into, const struct op_row *row)
 static struct key text_key(const struct op_row *row)
 {
     uint64_t process = row->process ? row->process->index : 0;
-    struct key key = {process << 3 | (uint64_t)row->is_others << 2 | row->kind, row->name, 0};
+    struct key key = {process << 4 | (uint64_t)row->is_others << 3 | row->kind, row->name, 0};
     if (row->text)
         key = (struct key){UINT64_MAX - row->kind, (uintptr_t)row->text, 0};
     /* Rows are by one of these at most. */
@@ -199,14 +220,26 @@ static bool is_empty(const struct op_row *row)
     return !row->calls && !row->gpu_ns && row->kind != OP_ROW_NONE;
 }
 
+static int table_of(const struct op_row *row)
+{
+    return row->kind == OP_ROW_MODULE ? 2 : row->kind == OP_ROW_LABEL;
+}
+
+static uint64_t module_gpu_ns(const struct op_row *row)
+{
+    return row->gpu_ns + row->backward_gpu_ns;
+}
+
 static int compare_rows(const void *left, const void *right)
 {
     const struct op_row *a = left;
     const struct op_row *b = right;
     if (is_empty(a) != is_empty(b))
         return is_empty(a) ? 1 : -1;
-    if ((a->kind == OP_ROW_LABEL) != (b->kind == OP_ROW_LABEL))
-        return a->kind == OP_ROW_LABEL ? 1 : -1;
+    if (table_of(a) != table_of(b))
+        return table_of(a) - table_of(b);
+    if (a->kind == OP_ROW_MODULE && module_gpu_ns(a) != module_gpu_ns(b))
+        return module_gpu_ns(a) > module_gpu_ns(b) ? -1 : 1;
     if (a->gpu_self_ns != b->gpu_self_ns)
         return a->gpu_self_ns > b->gpu_self_ns ? -1 : 1;
     if (a->self_ns != b->self_ns)
@@ -238,6 +271,8 @@ int op_report_complete(struct op_report *o)
     for (uint32_t i = 0; i < o->entry_count; i++)
         if (o->entries[i].formula && o->entries[i].calls)
             find_flops(o, &o->entries[i]);
+    for (uint32_t i = 0; i < o->entry_count; i++)
+        find_times(o, &o->entries[i]);
     uint32_t *joined = calloc(o->count + 1u, sizeof *joined);
     int64_t error = !joined ? GPUPROF_NO_MEMORY : o->groups ? group_labels(o) : 0;
     if (error == 0)

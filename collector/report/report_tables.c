@@ -37,6 +37,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
         {op_tables, OP_TABLES, r->ops},
+        {&modules_table, 1, r->ops},
         {&library_table, 1, r->libraries},
         {cost_tables, 2, &r->cost},
         {step_tables, STEP_TABLES, r->steps},

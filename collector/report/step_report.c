@@ -161,7 +161,7 @@ static void open_op(struct step_report *r, struct op *op)
     op->row = op->is_traced ? PHASE_NONE : phases[kind];
     if (op->row == PHASE_NONE && stack->count > 1)
         op->row = stack->open[stack->count - 2].row;
-    if (op->row == PHASE_NONE && !op_is_label(op) && !op->is_traced)
+    if (op->row == PHASE_NONE && op_works(op))
         op->row = PHASE_FORWARD;
 }
 
@@ -169,7 +169,7 @@ static void count_op(struct step_report *r, struct step_sweep *p, const struct o
 {
     if (op->is_traced)
         return;
-    if (!op_is_label(op))
+    if (op_works(op))
         p->operators += by;
     else if (op_kind_of(op->scope, walk_op_name(r->walk, op)) == OP_KIND_LOADER)
         p->loaders += by;
@@ -178,7 +178,7 @@ static void count_op(struct step_report *r, struct step_sweep *p, const struct o
 static int close_op(struct step_report *r, const struct op *op)
 {
     uint64_t ns = op->end_ns - op->begin_ns;
-    if (op_is_label(op) || op->is_traced)
+    if (!op_works(op))
         return 0;
     return differ(r, CHANGE_OPERATOR, compared_in(r, op->process, op->begin_ns),
                   walk_op_name(r->walk, op),
@@ -267,7 +267,7 @@ static int phase_of_call(struct step_report *r, const struct correlated_call *ca
         uint8_t phase = phases[op_kind_of(node->scope, text)];
         if (phase != PHASE_NONE)
             return phase;
-        is_in_op |= !node->is_label;
+        is_in_op |= op_scope_works(node->scope);
     }
     return error < 0 ? error : is_in_op ? PHASE_FORWARD : PHASE_NONE;
 }

@@ -29,6 +29,14 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                                 "that was"},
     [CSV_LABEL] = {"label", "each of PyTorch's labels: time on the host"},
     [CSV_LABEL_GPU] = {"label_gpu", "each label: time of the work on the GPU that was begun in it"},
+    [CSV_MODULE] = {"module", "the forward of each of PyTorch's modules: time on the host"},
+    [CSV_MODULE_GPU] = {"module_gpu", "the same: time of the work on the GPU that was begun in it"},
+    [CSV_MODULE_BACKWARD] = {"module_backward", "each module: time of the backward operators of "
+                                                "those in it on the host"},
+    [CSV_MODULE_BACKWARD_GPU] = {"module_backward_gpu",
+                                 "the same of the work on the GPU that was begun in these"},
+    [CSV_MODULE_FLOPS] = {"module_flops", "each module: count is the floating point operations of "
+                                          "the operators in its forward, as flop_counter counts"},
     [CSV_LIBRARY] = {"library",
                      "each function and shape that cuBLAS, cuDNN or NCCL was called with: "
                      "time on the host"},

@@ -172,7 +172,7 @@ int chrome_op_of(struct trace_writer *w, const struct slice *s, uint32_t *extern
     int error = 0;
     do
         node = survey_op(w->scope.survey, &s->call, &place, &error);
-    while (node && node->is_label);
+    while (node && !op_scope_works(node->scope));
     *external_id = node ? node->number : 0;
     return error;
 }
