@@ -255,6 +255,16 @@ const struct op *ops_innermost(const struct ops *o, const struct thread *thread)
     return NULL;
 }
 
+const struct op *ops_module(const struct ops *o, const struct op *op)
+{
+    const struct op_stack *stack = ops_stack(o, op->thread->index);
+    for (uint32_t i = stack->count; i-- > 0;)
+        if (op_is_module(&stack->open[i]) && !stack->open[i].is_traced &&
+            stack->open[i].number < op->number)
+            return &stack->open[i];
+    return NULL;
+}
+
 bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number)
 {
     const struct op_stack *stack = ops_stack(o, thread->index);

@@ -126,6 +126,9 @@ const struct kernel_name *ops_name(const struct op *op, const struct op_numbers 
 /* The innermost operator that works (op_works) and is open on the thread, or NULL. */
 const struct op *ops_innermost(const struct ops *o, const struct thread *thread);
 
+/* The innermost module around `op`, which may have ended; NULL: it is in none. */
+const struct op *ops_module(const struct ops *o, const struct op *op);
+
 /* Is `op`, which has ended, in its thread's row behind all that is open there? */
 bool ops_was_innermost(const struct ops *o, const struct thread *thread, uint32_t number);
 

@@ -75,13 +75,12 @@ struct opening {
     bool is_lost;     /* there is no room for what is around it */
 };
 
-/* The innermost operator or label around it, or the innermost module; NULL: there is none. */
-static struct op *around(const struct op_report *o, const struct op *op, bool is_module)
+/* The innermost operator or label around it; NULL: there is none. */
+static struct op *around(const struct op_report *o, const struct op *op)
 {
     const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
     for (uint32_t i = stack->count; i-- > 0;)
-        if (&stack->open[i] != op && !stack->open[i].is_traced &&
-            op_is_module(&stack->open[i]) == is_module)
+        if (&stack->open[i] != op && !stack->open[i].is_traced && !op_is_module(&stack->open[i]))
             return &stack->open[i];
     return NULL;
 }
@@ -92,7 +91,7 @@ static void find_module(const struct op_report *o, const struct op *op,
                         const struct forward_op *forward, const struct op_entry *outer,
                         struct op_entry *entry)
 {
-    const struct op *module = around(o, op, true);
+    const struct op *module = ops_module(&o->walk->ops, op);
     if (forward && o->entries[forward->row].module)
         entry->backward_of = o->entries[forward->row].module;
     else if (outer)
@@ -240,7 +239,7 @@ static int64_t more_context(struct op_report *o, const struct op_entry *entry, i
 static int open_op(struct op_report *o, struct op *op)
 {
     struct opening d;
-    struct op *outer = around(o, op, false);
+    struct op *outer = around(o, op);
     describe(o, op, outer, &d);
     op_none_sees(&o->none, op->thread);
     int64_t group = row_context(o, &d.row);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's operators and labels as rows of a Chrome trace, with the arguments that PyTorch's own
- * traces have, and arrows from forward operators to their backward ones. One that ends is a slice
- * of its thread, as a nested range is (chrome_ranges.c); one that crosses another stands beside.
- * Memory: 6 MiB for the forward operators, at the first of them.
+ * PyTorch's operators, labels and modules as rows of a Chrome trace, with the arguments that
+ * PyTorch's own traces have, and arrows from forward operators to their backward ones. One that
+ * ends is a slice of its thread, as a nested range is (chrome_ranges.c); one that crosses another
+ * stands beside. Memory: 6 MiB for the forward operators, at the first of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +123,36 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     output_advance(w->out, out);
 }
 
+/* As PyTorch's own traces have the frames of modules: "nn.Module: CLASS_k", where k tells modules
+ * of a class apart. Parents are the modules around them. */
+static void put_module(struct trace_writer *w, const struct op *op, const struct trace_row *row,
+                       bool ended)
+{
+    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const char *path = name ? strchr(name->json, ' ') : NULL;
+    uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
+    const struct op *parent = ops_module(&w->walk->ops, op);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
+    out = PUT(chrome_put_start(out, "python_function"), "\"nn.Module: ");
+    if (path)
+        out = chrome_put(out, name->json + 1, class_bytes);
+    out = PUT(value_number(PUT(out, "_"), op->name), "\"");
+    out = chrome_put_place(out, row->ids, row->ids_bytes, op->begin_ns, op->end_ns);
+    out = json_decimal(PUT(out, "\"External id\":"), op->number);
+    out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
+    out = json_decimal(PUT(out, ",\"Python id\":"), op->number);
+    out = parent ? json_decimal(PUT(out, ",\"Python parent id\":"), parent->number)
+                 : PUT(out, ",\"Python parent id\":null");
+    out = value_number(PUT(out, ",\"Python module id\":"), op->name);
+    if (path)
+        out = chrome_put(PUT(out, ",\"module\":\""), path + 1, name->json_bytes - class_bytes - 2);
+    if (op->is_traced)
+        out = PUT(out, ",\"traced\":true");
+    if (!ended)
+        out = PUT(out, ",\"open\":true");
+    output_advance(w->out, PUT(out, "}}"));
+}
+
 /* Nothing that is open on its thread, operator or nested range, began later. */
 static bool is_innermost(struct trace_writer *w, const struct op *op)
 {
@@ -153,7 +183,10 @@ static int close_op(struct trace_writer *w, const struct op *closed, bool ended)
     uint32_t stack;
     if (chrome_stack(w, op->process, op->stack, NULL, &stack) < 0)
         return GPUPROF_NO_MEMORY;
-    put_op(w, op, row, stack, ended);
+    if (op_is_module(op))
+        put_module(w, op, row, ended);
+    else
+        put_op(w, op, row, stack, ended);
     return connect(w, op, row, ended);
 }
 
