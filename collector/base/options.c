@@ -132,6 +132,9 @@ const struct option_info option_infos[] = {
      "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
      "system's root); none: look nothing up; default: where they were recorded"},
     {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
+    {OPTION_PID, 0, "pid", "N", "the process of that number only, as it sees it itself"},
+    {OPTION_RANK, 0, "rank", "N", "the processes of that rank only"},
+    {OPTION_TIMEOUT, 0, "timeout", "SECONDS", "how long answers are waited for; default: 10"},
     {OPTION_OPEN, 0, "open", NULL, "start the browser, by xdg-open"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "print the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
@@ -308,6 +311,28 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         o->port = (unsigned)port;
         break;
     }
+    case OPTION_PID:
+    case OPTION_RANK: {
+        char *end;
+        errno = 0;
+        unsigned long long number = strtoull(value, &end, 10);
+        bool is_pid = info->bit == OPTION_PID;
+        if (*end || errno || !isdigit((unsigned char)value[0]) || number > INT32_MAX ||
+            (is_pid && number == 0))
+            return usage_error("%s: --%s: '%s' is no such number", argv[0], info->name, value);
+        if (is_pid)
+            o->pid = (uint32_t)number;
+        else
+            o->rank = number;
+        break;
+    }
+    case OPTION_TIMEOUT: {
+        char *end;
+        o->timeout = strtod(value, &end);
+        if (*end || end == value || !(o->timeout >= 0 && o->timeout <= SECONDS_MAX))
+            return usage_error("%s: --timeout: '%s' is not a number of seconds", argv[0], value);
+        break;
+    }
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;
@@ -351,7 +376,9 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
                           .format = FORMAT_BY_NAME,
                           .memory_by = MEMORY_BY_BEST,
                           .flame_format = FLAME_BY_NAME,
-                          .limit = ROWS_UNLIMITED};
+                          .limit = ROWS_UNLIMITED,
+                          .rank = UINT64_MAX,
+                          .timeout = -1};
     bool words_only = false;
     for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];

@@ -61,6 +61,9 @@ typedef uint64_t option_set;
 #define OPTION_MEMORY_FILE   (UINT64_C(1) << 44) /* -o, --output FILE of memory */
 #define OPTION_MEMORY_EVENTS (UINT64_C(1) << 45) /* --memory-events */
 #define OPTION_CYCLE         (UINT64_C(1) << 46) /* --cycle N|all */
+#define OPTION_PID           (UINT64_C(1) << 47) /* --pid N */
+#define OPTION_RANK          (UINT64_C(1) << 48) /* --rank N */
+#define OPTION_TIMEOUT       (UINT64_C(1) << 49) /* --timeout SECONDS */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -158,7 +161,10 @@ struct options {
     bool is_mine;       /* the user's own lines or frames only (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
-    unsigned port; /* 0: any */
+    unsigned port;  /* 0: any */
+    uint32_t pid;   /* 0: any */
+    uint64_t rank;  /* UINT64_MAX: any */
+    double timeout; /* seconds; below 0: not said */
     bool open;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     char **paths;        /* a view of argv */

@@ -5,6 +5,7 @@
 #include "flame/flame_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
+#include "run/ctl.h"
 #include "run/launch.h"
 #include "run/recover.h"
 #include "trace/merge.h"
@@ -39,6 +40,9 @@ const struct verb verbs[] = {
      OPTION_PORT | OPTION_OPEN | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "show the page and the trace of recordings in a browser"},
+    {"ctl", ctl_verb, NULL, OPTION_PID | OPTION_RANK | OPTION_TIMEOUT | OPTION_HELP,
+     "DIR start|stop|status",
+     "have running processes start or stop recording, or say whether they record"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,

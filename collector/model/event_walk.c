@@ -305,9 +305,10 @@ static void take_pause(struct slice *s)
 {
     const struct record *r = s->event.record;
     struct recorded_now *now = &s->walk->recorded[s->event.process->index];
-    bool was_off = now->is_stopped || now->is_closed;
+    bool was_off = now->is_stopped || now->is_held || now->is_closed;
     if (r->type == RECORD_PAUSE) {
-        now->is_stopped = record_arg(r, PAUSE_PAUSED);
+        bool *is_stopped = record_arg(r, PAUSE_BY) ? &now->is_held : &now->is_stopped;
+        *is_stopped = record_arg(r, PAUSE_PAUSED);
     } else {
         now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
         now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;
@@ -315,7 +316,7 @@ static void take_pause(struct slice *s)
         if (now->window > ++now->records) /* a file can say anything */
             now->window = now->records;
     }
-    bool is_off = now->is_stopped || now->is_closed;
+    bool is_off = now->is_stopped || now->is_held || now->is_closed;
     s->pause_change = is_off == was_off ? PAUSE_SAME : is_off ? PAUSE_BEGINS : PAUSE_ENDS;
 }
 

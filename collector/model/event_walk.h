@@ -67,6 +67,7 @@ struct slice {
 /* What the newest records of a process say of that. */
 struct recorded_now {
     bool is_stopped;  /* by the program */
+    bool is_held;     /* by gpuprof ctl */
     bool is_closed;   /* no window is open, */
     bool is_warm;     /* but one is about to */
     uint64_t window;  /* the number of the one that is or was open; 0: none yet */

@@ -21,6 +21,7 @@ enum say_cause {
     SAY_OVERHEAD,
     SAY_BUDGET,
     SAY_WINDOWS,
+    SAY_CONTROL,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

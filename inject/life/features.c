@@ -2,6 +2,7 @@
 /* Which features there are: feature.h says what each member is for. */
 #include "record/feature.h"
 
+#include "control/control.h"
 #include "control/governor.h"
 #include "cuda/capture.h"
 #include "cuda/names.h"
@@ -71,6 +72,7 @@ const struct feature features[] = {
     {.load = windows_load, .start = windows_start, .describe = windows_describe,
      .door = windows_door, .end = windows_end},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},
+    {.start = control_start, .tick = control_tick, .describe = control_describe},
     {.writer_begin = governor_start, .is_due = governor_is_due, .look = governor_look},
 
     /* Where it goes: the live file has its name second, by the stream file can it be found. */

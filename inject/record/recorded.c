@@ -68,8 +68,10 @@ static void apply_soon(void)
 static void append_usual(struct thread *t, enum asker asker, bool is_off, uint64_t ticks)
 {
     struct record r = {.type = RECORD_NOTE, .begin = ticks};
-    if (asker == ASKER_PROGRAM) {
-        r = (struct record){RECORD_WITH(PAUSE, [PAUSE_PAUSED] = is_off), .begin = ticks};
+    if (asker == ASKER_PROGRAM || asker == ASKER_CONTROL) {
+        r = (struct record){
+            RECORD_WITH(PAUSE, [PAUSE_PAUSED] = is_off, [PAUSE_BY] = asker == ASKER_CONTROL),
+            .begin = ticks};
     } else {
         r.bytes = (const uint8_t *)(is_off ? "another client of CUPTI's has the GPU's records from "
                                              "here on"

@@ -64,6 +64,7 @@ enum asker {
     ASKER_PROGRAM, /* gpuprof_stop(), --start-paused */
     ASKER_LASTING_COUNT,
     ASKER_WINDOW = ASKER_LASTING_COUNT, /* --schedule and the like; windows.h */
+    ASKER_CONTROL,                      /* gpuprof ctl; control.h */
     ASKER_CLIENT,                       /* another client of CUPTI's has the device's records */
     ASKER_GOVERNOR,                     /* --overhead-max */
     ASKER_COUNT,

@@ -13,7 +13,8 @@ import pytest
 
 from conftest import Program, need
 
-VERBS = "run merge report flame memory view dump doctor recover manual completion help demo".split()
+VERBS = ("run merge report flame memory view ctl dump doctor recover manual completion help "
+         "demo").split()
 
 
 @pytest.fixture(name="scripts")

@@ -228,10 +228,14 @@ def test_what_ran_goes_before_what_it_covers(report):
         (100 * US, 56 * US, 40 * US)
 
 
-def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path):
+@pytest.mark.parametrize("pauses", [
+    ((50, 1), (250, 0)), ((50, 1, 0), (100, 1, 1), (150, 0, 0), (250, 0, 1)),
+    ((50, 1, 1), (100, 1, 0), (150, 0, 1), (250, 0, 0))], ids=["program", "held", "stopped"])
+def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, pauses):
+    """The program and gpuprof ctl each stop and start for themselves."""
     s = started()
-    s.add(PAUSE, MAIN, s.last + 104 + 50, 0, args=(1,))
-    s.add(PAUSE, MAIN, s.last + 104 + 250, 0, args=(0,))
+    for at, *args in pauses:
+        s.add(PAUSE, MAIN, s.last + 104 + at, 0, args=tuple(args))
     s.now = s.last + 104 + 300
     s.launch(us=4, after=4, lasts=50)
     row = report(s)["gpu_time"][0]

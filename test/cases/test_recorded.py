@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="built with the li
 
 CALLS, ROUNDS = 40, 400
 PHASE_ARGUMENT = {"cudaLaunchKernel": 3, "cudaEventRecord": 0, "cudaMalloc": 1}
-PROGRAM, CLIENT, GOVERNOR = range(3)
+PROGRAM, CLIENT, GOVERNOR, CONTROL = range(4)
 
 
 @pytest.fixture(name="asked", scope="module")
@@ -45,7 +45,7 @@ def changes(process):
     stated = collections.defaultdict(list)
     for record in sorted(process.records, key=lambda r: r.begin):
         if record.type == PAUSE:
-            stated[PROGRAM].append((record.begin, record.args[0]))
+            stated[CONTROL if record.args[1] else PROGRAM].append((record.begin, record.args[0]))
         elif record.type == NOTE:
             stated[CLIENT].append((record.begin, int(b"another client" in record.text)))
         elif record.type == STEP_DOWN:
@@ -66,10 +66,11 @@ def check(process, phases):
         symbol = process.functions[call.code].symbol
         number = call.args[PHASE_ARGUMENT[symbol]]
         counts[number][symbol] += 1
-        for asker, word in enumerate(phases[number][:3]):
+        for asker, word in enumerate(phases[number][:4]):
             assert is_off(stated[asker], call.begin) == bool(word), (number, asker)
     passed = 0
-    for number, (program, _, governor, turned) in phases.items():
+    for number, (by_program, client, governor, control, turned) in phases.items():
+        program = by_program | control  # which ask for the same
         count = counts.pop(number, collections.Counter())
         assert count["cudaMalloc"] == CALLS
         assert count["cudaEventRecord"] == (0 if program or governor else CALLS)
@@ -78,7 +79,7 @@ def check(process, phases):
         else:
             assert count["cudaLaunchKernel"] < CALLS
             passed += 2 * CALLS - count["cudaLaunchKernel"]
-        assert turned == program | phases[number][1] | governor
+        assert turned == program | client | governor
     assert not counts and process.counters["passed_by"] == passed and not process.losses
     for asker, times in stated.items():  # on and off in turn: each change is stated, and once
         assert [off for _, off in times] == [1 - i % 2 for i in range(len(times))], asker
@@ -89,19 +90,19 @@ def test_every_pair(asked, tmp_path):
     by_process = collections.defaultdict(dict)
     for pid, number, *words in lines:
         by_process[pid][number] = words
-    assert len(processes) == 13 == len(by_process)
+    assert len(processes) == 25 == len(by_process)
     for process in processes:
         check(process, by_process[process.header.pid])
     parent = max(processes, key=lambda p: len(by_process[p.header.pid]))
     assert {asker: len(times) for asker, times in changes(parent).items()} == \
-        {PROGRAM: 16, CLIENT: 16, GOVERNOR: 16}
+        {PROGRAM: 24, CLIENT: 24, GOVERNOR: 24, CONTROL: 24}
     for process in processes:  # what the program said holds in a child; the rest was the parent's
         first, second = [by_process[process.header.pid][number]
                          for number in sorted(by_process[process.header.pid])[:2]]
         if process is not parent:
             before = by_process[parent.header.pid][min(by_process[process.header.pid]) - 100001]
-            assert first == [before[PROGRAM], 0, 0, before[PROGRAM]]
-            assert second in ([0, 0, 0, 0], first)
+            assert first == [before[PROGRAM], 0, 0, 0, before[PROGRAM]]
+            assert second in ([0, 0, 0, 0, 0], first)
 
 
 def test_race(asked, tmp_path):

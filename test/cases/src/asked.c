@@ -53,7 +53,7 @@ static const struct call_site allocate = {.code = API_CODE_cudaMalloc,
                                           .capture = API_CAPTURE_NONE,
                                           .cost = COST_ALLOC};
 /* Of windows test_windows.py has the tests. */
-static const enum asker all[] = {ASKER_PROGRAM, ASKER_CLIENT, ASKER_GOVERNOR};
+static const enum asker all[] = {ASKER_PROGRAM, ASKER_CLIENT, ASKER_GOVERNOR, ASKER_CONTROL};
 enum { ALL = sizeof all / sizeof all[0] };
 
 static unsigned phase;
@@ -82,8 +82,10 @@ static void ask(enum asker asker, uint32_t off)
 
 static void turn(enum asker asker, bool off)
 {
-    static const uint32_t bits[ASKER_COUNT] = {
-        [ASKER_PROGRAM] = OFF_PROGRAM, [ASKER_CLIENT] = OFF_DEVICE, [ASKER_GOVERNOR] = GOVERNED};
+    static const uint32_t bits[ASKER_COUNT] = {[ASKER_PROGRAM] = OFF_PROGRAM,
+                                               [ASKER_CLIENT] = OFF_DEVICE,
+                                               [ASKER_GOVERNOR] = GOVERNED,
+                                               [ASKER_CONTROL] = OFF_PROGRAM};
     ask(asker, off ? bits[asker] : 0);
 }
 

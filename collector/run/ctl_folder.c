@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/ctl_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path_list.h"
+#include "error.h"
+#include "file/live_file.h"
+#include "read/process.h"
+#include "read/process_title.h"
+#include "read/rank.h"
+
+/* The bytes of a small regular file that is ours or root's; -1: there is none such (errno; 0: there
+ * is another one). */
+static ssize_t read_small(const char *path, char *data, size_t capacity)
+{
+    struct stat st;
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        errno = errno == ELOOP ? 0 : errno;
+        return -1;
+    }
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= capacity)
+        got = read(fd, data, capacity);
+    close(fd);
+    if (got < 0)
+        errno = 0;
+    return got;
+}
+
+/* What only the blocks tell: the rank, and of a process of another machine, whether it has ended.
+ */
+static void load(struct ctl_process *p, bool is_elsewhere)
+{
+    struct reader reader;
+    struct process process;
+    if (reader_init(&reader) == 0) {
+        reader.keep_live = true;
+        if (process_load(&process, &reader, p->path, 0, NULL, NULL) == 0) {
+            p->rank = rank_number(process_rank(&process));
+            p->has_ended |= is_elsewhere && process.end_reason != 0;
+            process_release(&process, &reader);
+        }
+        reader_release(&reader);
+    }
+}
+
+static int add(struct ctl_folder *f, const char *path)
+{
+    uint8_t head[STREAM_HEADER_BYTES_MAX];
+    struct ctl_process p = {.rank = RANK_NONE};
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    if (got < 0 || stream_header_read(&p.header, head, (size_t)got) < 0)
+        return 0; /* no recording, or none yet */
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? 2 * f->capacity : 16;
+        struct ctl_process *more = realloc(f->processes, capacity * sizeof *more);
+        if (!more)
+            return GPUPROF_NO_MEMORY;
+        f->processes = more;
+        f->capacity = capacity;
+    }
+    p.path = strdup(path);
+    if (!p.path)
+        return GPUPROF_NO_MEMORY;
+    enum live_owner owner = live_owner(&p.header);
+    p.has_ended = owner == LIVE_OWNER_ENDED;
+    if (owner == LIVE_OWNER_UNKNOWN || (f->needs_ranks && !p.has_ended))
+        load(&p, owner == LIVE_OWNER_UNKNOWN);
+    f->processes[f->count++] = p;
+    return 0;
+}
+
+/* Names are sorted, and what is known stands in the order in which it was found: a few thousand
+ * names at most are compared with each other once a second. */
+static bool is_known(const struct ctl_folder *f, const char *path)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->processes[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+int ctl_folder_look(struct ctl_folder *f)
+{
+    struct path_list list = {0};
+    int error = path_list_read(&list, f->path);
+    for (uint32_t i = 0; i < list.count && error == 0; i++)
+        if (!is_known(f, list.paths[i]))
+            error = add(f, list.paths[i]);
+    path_list_release(&list);
+    return error;
+}
+
+void ctl_folder_release(struct ctl_folder *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free(f->processes[i].path);
+    free(f->processes);
+}
+
+void ctl_process_look(struct ctl_process *p)
+{
+    char path[STREAM_PATH_BYTES_MAX + 64], data[CONTROL_BYTES_MAX];
+    struct control_status status;
+    if (p->has_answered || p->has_ended)
+        return;
+    snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, p->path);
+    ssize_t got = read_small(path, data, sizeof data);
+    if (got > 0 && control_status_parse(&status, data, (size_t)got) &&
+        memcmp(status.process_id, p->header.process_id, sizeof status.process_id) == 0)
+        for (unsigned i = 0; i < status.count; i++)
+            p->has_answered |= status.answered[i] == p->command;
+    if (p->has_answered)
+        p->stopped = status.stopped;
+    else
+        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+}
+
+static int write_file(const struct ctl_folder *f, const char *path, const struct control_text *text)
+{
+    char data[CONTROL_BYTES_MAX], *fresh = NULL;
+    size_t bytes = control_text_write(text, data);
+    if (asprintf(&fresh, "%s/" CONTROL_NAME ".XXXXXX", f->path) < 0)
+        return GPUPROF_NO_MEMORY;
+    int fd = mkostemp(fresh, O_CLOEXEC);
+    errno = fd < 0 ? errno : ENOSPC;
+    bool is_whole = fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    is_whole = is_whole && rename(fresh, path) == 0;
+    int number = errno;
+    if (fd >= 0 && !is_whole)
+        unlink(fresh);
+    free(fresh);
+    errno = number;
+    return is_whole ? 0 : GPUPROF_IO;
+}
+
+int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
+                    size_t count)
+{
+    struct control_text text = {0};
+    char *path = NULL, data[CONTROL_BYTES_MAX];
+    bool is_new = false;
+    if (asprintf(&path, "%s/" CONTROL_NAME, f->path) < 0)
+        return GPUPROF_NO_MEMORY;
+    ssize_t got = read_small(path, data, sizeof data);
+    int error = got < 0 && errno && errno != ENOENT ? GPUPROF_IO : 0;
+    if (error == 0 &&
+        ((got < 0 && errno == 0) || (got >= 0 && !control_text_parse(&text, data, (size_t)got))))
+        error = GPUPROF_NOT_OURS;
+    for (size_t i = 0; i < count && error == 0; i++)
+        if (!control_text_has(&text, commands[i].id)) {
+            control_text_add(&text, &commands[i]);
+            is_new = true;
+        }
+    if (is_new)
+        error = write_file(f, path, &text);
+    free(path);
+    return error;
+}

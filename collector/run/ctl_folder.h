@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `ctl` knows of a data folder: the processes that record there, and its two kinds of files.
+ */
+#ifndef GPUPROF_COLLECTOR_CTL_FOLDER_H
+#define GPUPROF_COLLECTOR_CTL_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control_text.h"
+#include "stream.h"
+
+struct ctl_process {
+    char *path; /* owned; of the stream file */
+    struct stream_header header;
+    uint64_t rank; /* RANK_NONE; known only where it was asked for */
+    bool has_ended;
+    bool is_meant;
+    uint64_t command; /* the id of what it is to answer */
+    bool has_answered;
+    uint32_t stopped; /* then: enum control_stopped */
+};
+
+struct ctl_folder {
+    const char *path; /* a view */
+    bool needs_ranks;
+    struct ctl_process *processes; /* owned */
+    size_t count;
+    size_t capacity;
+};
+
+/*
+ * Looks for processes that are not known yet; those that run on another machine count as running
+ * until their stream says that they have ended. 0, GPUPROF_IO (errno), GPUPROF_LIMIT or
+ * GPUPROF_NO_MEMORY. ctl_folder_release in every case.
+ */
+int ctl_folder_look(struct ctl_folder *f);
+void ctl_folder_release(struct ctl_folder *f);
+
+/* Has it answered, or ended, by now? */
+void ctl_process_look(struct ctl_process *p);
+
+/* Sees to it that these commands stand in the control file: two of us may have written it at the
+ * same time. 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS: what is there is no control file. */
+int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
+                    size_t count);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/say.h"
+#include "control_text.h"
+#include "record/recorded.h"
+#include "store/stream_out.h"
+
+#define HIGH_FD    200
+#define PATH_BYTES (STREAM_PATH_BYTES_MAX + 32)
+
+/* By the thread that starts a recording, then the writer's; in the child of a fork anew. */
+static struct {
+    struct stat file; /* as it was read last */
+    uint64_t seen[CONTROL_COMMANDS_MAX];
+    unsigned seen_count;
+    unsigned seen_next; /* the oldest of them, when all are there */
+    bool is_asked;      /* an answer is due */
+    bool has_answered;  /* there is a file */
+} now;
+
+static bool is_seen(uint64_t id)
+{
+    for (unsigned i = 0; i < now.seen_count; i++)
+        if (now.seen[i] == id)
+            return true;
+    now.seen[now.seen_next] = id;
+    now.seen_next = (now.seen_next + 1) % CONTROL_COMMANDS_MAX;
+    now.seen_count += now.seen_count < CONTROL_COMMANDS_MAX;
+    return false;
+}
+
+/* Whoever may write our file may say what is recorded: its owner alone, or root. */
+static bool is_trusted(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
+           !(st->st_mode & (S_IWGRP | S_IWOTH)) && st->st_size <= CONTROL_BYTES_MAX;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* What the file says, if it is there and another one than before. */
+static bool read_file(struct control_text *text)
+{
+    char path[PATH_BYTES], data[CONTROL_BYTES_MAX + 1];
+    struct stat st = {0};
+    snprintf(path, sizeof path, "%s/" CONTROL_NAME, gp.settings.texts[SETTING_OUT]);
+    if (lstat(path, &st) < 0 || is_same(&st, &now.file))
+        return false; /* most often: one system call a second */
+    now.file = st;
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && is_trusted(&st))
+        got = read(fd, data, sizeof data);
+    if (fd >= 0)
+        close(fd);
+    if (got >= 0 && control_text_parse(text, data, (size_t)got))
+        return true;
+    say(SAY_CONTROL,
+        "'%s' is not followed: it is no control file of this version, is not whole, is another "
+        "user's, or others may write it",
+        path);
+    return false;
+}
+
+/* Follows what is new: the last of it holds. */
+static void follow(struct thread *writer)
+{
+    struct control_text text;
+    bool turns = false, stops = false;
+    if (!read_file(&text))
+        return;
+    for (unsigned i = 0; i < text.count; i++) {
+        const struct control_command *c = &text.commands[i];
+        if (is_seen(c->id) || (!c->is_for_all && memcmp(c->process_id, gp.header.process_id,
+                                                        sizeof c->process_id) != 0))
+            continue;
+        now.is_asked = true;
+        if (c->what != CONTROL_STATUS) {
+            turns = true;
+            stops = c->what == CONTROL_STOP;
+        }
+    }
+    if (turns)
+        recorded_ask(writer, ASKER_CONTROL, stops ? OFF_PROGRAM : 0, NULL);
+}
+
+static uint32_t stopped(void)
+{
+    static const enum asker askers[] = {ASKER_PROGRAM, ASKER_CONTROL, ASKER_WINDOW};
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < sizeof askers / sizeof askers[0]; i++)
+        if (atomic_load(recorded_word(askers[i])) & OFF_CALLS)
+            bits |= 1u << i;
+    return bits;
+}
+
+/* A new file, with a number that the program does not count on. */
+static int create(const char *path)
+{
+    int low = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (high < 0)
+        return low;
+    close(low);
+    return high;
+}
+
+static void answer(void)
+{
+    char path[PATH_BYTES], fresh[PATH_BYTES + 4], data[CONTROL_BYTES_MAX];
+    struct control_status status = {.stopped = stopped(), .count = now.seen_count};
+    memcpy(status.process_id, gp.header.process_id, sizeof status.process_id);
+    memcpy(status.answered, now.seen, sizeof status.answered);
+    size_t bytes = control_status_write(&status, data);
+    snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    unlink(fresh); /* of an answer that a full disk has cut short */
+    int fd = create(fresh);
+    bool is_whole = fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes;
+    if (fd >= 0)
+        close(fd);
+    if (is_whole && rename(fresh, path) == 0)
+        now.has_answered = true;
+    else
+        unlink(fresh);
+}
+
+void control_start(void)
+{
+    memset(&now, 0, sizeof now);
+    if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
+        return;
+    if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_STOPPED)
+        recorded_ask(NULL, ASKER_CONTROL, OFF_PROGRAM, NULL);
+    follow(NULL);
+}
+
+void control_tick(struct thread *writer)
+{
+    if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
+        return;
+    follow(writer);
+    if (now.is_asked)
+        answer();
+    now.is_asked = false;
+}
+
+void control_describe(struct thread *writer, bool is_last)
+{
+    char path[PATH_BYTES];
+    (void)writer;
+    if (!is_last || !now.has_answered)
+        return;
+    snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
+    unlink(path);
+    now.has_answered = false;
+}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof ctl`: running processes start and stop recording. Each copy of the program has its own
+size, and it makes the next one only when it is told to: what is recorded tells when it was."""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import conftest
+import pytest
+import stream_reader
+import toolchain
+
+LIMIT = 60
+
+
+class Job:
+    """A program that copies when it is told to: by words, a line each; `f` forks."""
+
+    def __init__(self, folder, library, live, **settings):
+        settings = {f"GPUPROF_{name}": value for name, value in settings.items()
+                    if not name.startswith("env_")} | \
+            {name[4:]: value for name, value in settings.items() if name.startswith("env_")}
+        env = toolchain.environment(folder, library, GPUPROF_LIVE=live,
+                                    LD_LIBRARY_PATH=str(toolchain.SIM), **settings)
+        program = toolchain.build("control_work.c", *toolchain.runtime(12),
+                                  f"-I{conftest.ROOT / 'inject/range'}")
+        self.program = conftest.Program([program], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = self.program.pid
+
+    def say(self, word):
+        """Returns what it answers: when it has done it."""
+        self.program.stdin.write(f"{word}\n")
+        self.program.stdin.flush()
+        return self.program.stdout.readline().strip()
+
+
+@pytest.fixture(name="job")
+def fixture_job(library, tmp_path):
+    with contextlib.ExitStack() as stack:
+        def start(begins=True, **settings):
+            its = Job(tmp_path / "out", library, tmp_path, **settings)
+            stack.enter_context(its.program)
+            assert not begins or its.say("1") == "1"  # now it records
+            return its
+        yield start
+
+
+@pytest.fixture(name="ctl")
+def fixture_ctl(collector, tmp_path):
+    def ctl(*words, status=0, timeout=LIMIT):
+        done = subprocess.run([collector, "ctl", f"--timeout={timeout}", tmp_path / "out", *words],
+                              capture_output=True, text=True, check=False, timeout=2 * LIMIT)
+        assert done.returncode == status, done
+        return done.stdout if status != 2 else done.stderr
+    return ctl
+
+
+def end(its):
+    _, errors = its.program.communicate(timeout=LIMIT)
+    assert its.program.returncode == 0
+    return errors
+
+
+def recorded(tmp_path):
+    """pid -> (sizes of the copies, [(who, is it off?)])"""
+    found = {}
+    for p in stream_reader.read_folder(tmp_path / "out"):
+        sizes = [c.args["bytes"] for c in p.calls() if c.symbol.startswith("cudaMemset")]
+        pauses = sorted(p.of_type(stream_reader.PAUSE), key=lambda r: r.begin)
+        found[p.header.pid] = sizes, [(r.args[1], r.args[0]) for r in pauses]
+        assert not p.losses
+    return found
+
+
+def test_one_of_two_and_all(job, ctl, tmp_path):
+    first, second = job(env_RANK="3"), job(env_RANK="4")
+    assert not (tmp_path / "out/control").exists() and not list(tmp_path.glob("out/*.status"))
+    assert ctl("status").count(": recording\n") == 2
+    assert f"pid {first.pid} on " in ctl(f"--pid={first.pid}", "stop")
+    for its in first, second:
+        its.say("2")
+    lines = ctl("status").splitlines()
+    assert [": stopped by gpuprof ctl" in line for line in lines] == \
+        [f"pid {first.pid} " in line for line in lines] and len(lines) == 2
+    assert "(rank 4): stopped by gpuprof ctl\n" in ctl("--rank=4", "stop")
+    for its in first, second:
+        its.say("3")
+    assert ctl("start").count(": recording\n") == 2
+    for its in first, second:
+        its.say("4")
+    modes = {path.stat().st_mode & 0o777 for path in
+             [tmp_path / "out/control", *tmp_path.glob("out/*.status")]}
+    assert modes == {0o600}
+    assert end(first) == end(second) == ""
+    assert recorded(tmp_path) == {first.pid: ([1, 4], [(1, 1), (1, 0)]),
+                                  second.pid: ([1, 2, 4], [(1, 1), (1, 0)])}
+    assert not list(tmp_path.glob("out/*.status*"))
+    assert "no such process" in ctl("status", status=2)
+
+
+def test_children_and_later_ones_enrol(job, ctl, tmp_path):
+    first = job()
+    ctl("stop")
+    forks = job(begins=False)  # CUDA is for the child, which goes on; the parent waits for it
+    child = int(forks.say("f"))
+    for its in first, forks:
+        its.say("2")
+    assert ctl("status").count("stopped by gpuprof ctl") == 2
+    ctl("start")
+    for its in first, forks:
+        its.say("3")
+    ctl("stop")
+    later = job()
+    assert end(first) == end(forks) == end(later) == ""
+    found = recorded(tmp_path)
+    assert found[first.pid] == ([1, 3], [(1, 1), (1, 0), (1, 1)])
+    assert found[child] == ([3], [(1, 1), (1, 0), (1, 1)])
+    assert found[later.pid] == ([], [(1, 1)])
+
+
+def test_program_and_control(job, ctl, tmp_path):
+    """Both have to want it; what one has stopped the other one does not start."""
+    its = job()
+    its.say("p")  # gpuprof_stop
+    ctl("stop")
+    assert "stopped by the program and gpuprof ctl" in ctl("status")
+    its.say("2")
+    its.say("r")
+    its.say("3")
+    assert ": recording" in ctl("start")
+    its.say("4")
+    assert end(its) == ""
+    assert recorded(tmp_path) == {its.pid: ([1, 4], [(0, 1), (1, 1), (0, 0), (1, 0)])}
+
+
+@pytest.mark.long
+def test_control_setting(job, ctl, tmp_path):
+    stopped = job(CONTROL="stopped")
+    ctl("start")
+    stopped.say("2")
+    deaf = job(CONTROL="off")
+    said = ctl("stop", status=1, timeout=2)
+    assert f"pid {deaf.pid} on " in said and said.count("did not answer") == 1
+    deaf.say("2")
+    assert end(stopped) == end(deaf) == ""
+    found = recorded(tmp_path)
+    assert found[stopped.pid][0] == [2] and found[deaf.pid][0] == [1, 2]
+
+
+def test_who_does_not_answer_is_named(job, ctl):
+    first, second = job(), job()
+    os.kill(second.pid, signal.SIGSTOP)
+    said = ctl("stop", status=1, timeout=3)
+    os.kill(second.pid, signal.SIGCONT)
+    assert [line.split(": ")[1] for line in sorted(said.splitlines(), key=lambda line:
+            f"pid {second.pid} " in line)] == ["stopped by gpuprof ctl", "did not answer"]
+    assert end(first) == end(second) == ""
+
+
+def whole(*commands):
+    return "gpuprof-control 1\n" + "".join(f"{c}\n" for c in commands) + "end\n"
+
+
+STOP = "0123456789abcdef all stop"
+
+
+@pytest.mark.parametrize("what", ["half", "fifo", *(
+    pytest.param(what, marks=pytest.mark.long) for what in (
+        "huge", "link", "writable", "owner", "many", "version", "behind", "letters"))])
+def test_hostile_file_is_not_followed(job, ctl, tmp_path, what):
+    its = job()
+    control, fresh = tmp_path / "out/control", tmp_path / "fresh"
+    texts = {"half": whole(STOP)[:-2], "huge": whole(STOP).replace("end\n", "x" * 5000),
+             "many": whole(*[STOP] * 33), "version": whole(STOP).replace("1\n", "2\n", 1),
+             "behind": whole(STOP) + "x", "letters": whole(STOP.upper())}
+    if what == "fifo":
+        os.mkfifo(fresh)
+    elif what == "link":
+        (tmp_path / "target").write_text(whole(STOP))
+        fresh.symlink_to(tmp_path / "target")
+    else:
+        fresh.write_text(texts.get(what, whole(STOP)))
+        fresh.chmod(0o622 if what == "writable" else 0o600)
+    if what == "owner":
+        if os.geteuid():
+            pytest.skip("another owner needs root")
+        os.chown(fresh, 12345, 12345)
+    os.rename(fresh, control)
+    line = its.program.stderr.readline()  # within a second or so
+    assert f"'{control}' is not followed" in line
+    its.say("2")
+    if what not in ("owner", "writable"):
+        assert "is no control file" in ctl("start", status=2)
+    control.unlink()
+    assert ": recording" in ctl("status")
+    assert end(its) == ""
+    assert recorded(tmp_path) == {its.pid: ([1, 2], [])}
+
+
+@pytest.mark.long
+def test_two_at_a_time(job, ctl, collector, tmp_path):
+    """Askers overwrite each other's file: each sees to it that its own is answered."""
+    its = job()
+    words = [collector, "ctl", f"--timeout={LIMIT}", tmp_path / "out", "status"]
+    with contextlib.ExitStack() as stack:
+        askers = [stack.enter_context(conftest.Program(words, stdout=subprocess.PIPE, text=True))
+                  for _ in range(12)]
+        for asker in askers:
+            assert ": recording\n" in asker.communicate(timeout=LIMIT)[0]
+            assert asker.returncode == 0
+    ctl("stop")
+    its.say("2")
+    assert end(its) == ""
+    assert recorded(tmp_path) == {its.pid: ([1], [(1, 1)])}
