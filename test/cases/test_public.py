@@ -63,7 +63,8 @@ def said(process):
             assert record.args == (0,)
             result.append(("pop",))
         elif record.type in (STEP, PAUSE):
-            result.append((stream_reader.TYPE_NAMES[record.type], *record.args))
+            assert record.type == STEP or record.args[1] == 0  # by the program
+            result.append((stream_reader.TYPE_NAMES[record.type], record.args[0]))
     return result
 
 
