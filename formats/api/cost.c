@@ -22,6 +22,8 @@ const char *ladder_step_text(unsigned step)
         [LADDER_SHAPES] = "inputs of operators off",
         [LADDER_OPERATORS] = "operators off",
         [LADDER_OP_STACKS] = "stacks of operators off",
+        [LADDER_ARGUMENTS] = "arguments of libraries' calls off",
+        [LADDER_LIBRARIES] = "libraries' calls off",
     };
     return step < LADDER_CODE_COUNT ? texts[step] : NULL;
 }

@@ -38,6 +38,8 @@ enum ladder_step {
     LADDER_SHAPES,         /* of PyTorch's operators */
     LADDER_OPERATORS,
     LADDER_OP_STACKS, /* of those */
+    LADDER_ARGUMENTS, /* of libraries' calls */
+    LADDER_LIBRARIES,
     LADDER_CODE_COUNT,
 };
 

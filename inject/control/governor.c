@@ -73,12 +73,15 @@ bool governor_is_due(uint64_t now_ns)
 /* The steps that would change something. */
 static uint32_t possible_steps(void)
 {
+    const uint64_t libraries = gp.settings.numbers[SETTING_LIBRARIES];
     return (stacks_are_on() ? 1u << LADDER_STACKS : 0) | 1u << LADDER_QUERIES |
            (gpu_has_callbacks() ? 1u << LADDER_CALLBACKS : 0) | 1u << LADDER_TENTH |
            1u << LADDER_HUNDREDTH | (gpu_is_active() ? 1u << LADDER_CUPTI : 0) |
            (torch_detail_now() >= TORCH_STACKS ? 1u << LADDER_OP_STACKS : 0) |
            (torch_detail_now() >= TORCH_SHAPES ? 1u << LADDER_SHAPES : 0) |
-           (torch_detail_now() >= TORCH_NAMES ? 1u << LADDER_OPERATORS : 0);
+           (torch_detail_now() >= TORCH_NAMES ? 1u << LADDER_OPERATORS : 0) |
+           (libraries == LIBRARIES_ON ? 1u << LADDER_ARGUMENTS : 0) |
+           (libraries != LIBRARIES_OFF ? 1u << LADDER_LIBRARIES : 0);
 }
 
 static const uint32_t off_by_step[LADDER_CODE_COUNT] = {
@@ -86,7 +89,8 @@ static const uint32_t off_by_step[LADDER_CODE_COUNT] = {
     [LADDER_CALLBACKS] = OFF_CALLBACKS, [LADDER_TENTH] = OFF_TENTH,
     [LADDER_HUNDREDTH] = OFF_HUNDREDTH, [LADDER_CUPTI] = OFF_CUPTI,
     [LADDER_SHAPES] = OFF_SHAPES,       [LADDER_OPERATORS] = OFF_OPERATORS,
-    [LADDER_OP_STACKS] = OFF_OP_STACKS,
+    [LADDER_OP_STACKS] = OFF_OP_STACKS, [LADDER_ARGUMENTS] = OFF_ARGUMENTS,
+    [LADDER_LIBRARIES] = OFF_LIBRARIES,
 };
 
 static void take_step(struct thread *writer, unsigned step, const struct ladder_window *w)

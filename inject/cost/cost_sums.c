@@ -306,6 +306,8 @@ static void add_window(struct ladder_window *out, const double *ns, const struct
     raise_to(&out->saves[LADDER_OP_STACKS], per_million(ns[COST_OPERATOR_STACK], its->wall_ns));
     raise_to(&out->saves[LADDER_SHAPES], per_million(ns[COST_OPERATOR], its->wall_ns));
     raise_to(&out->saves[LADDER_OPERATORS], per_million(ns[COST_OPERATOR], its->wall_ns));
+    raise_to(&out->saves[LADDER_ARGUMENTS], per_million(ns[COST_LIBRARY], its->wall_ns));
+    raise_to(&out->saves[LADDER_LIBRARIES], per_million(ns[COST_LIBRARY], its->wall_ns));
     raise_to(&out->saves[LADDER_TENTH], calls);
     raise_to(&out->saves[LADDER_HUNDREDTH], calls);
 }

@@ -3,8 +3,9 @@
 
 /* What comes first says least of the program for what it costs. */
 static const uint8_t order[] = {LADDER_OP_STACKS, LADDER_STACKS,    LADDER_SHAPES,
-                                LADDER_QUERIES,   LADDER_OPERATORS, LADDER_CALLBACKS,
-                                LADDER_TENTH,     LADDER_HUNDREDTH, LADDER_CUPTI};
+                                LADDER_ARGUMENTS, LADDER_QUERIES,   LADDER_OPERATORS,
+                                LADDER_LIBRARIES, LADDER_CALLBACKS, LADDER_TENTH,
+                                LADDER_HUNDREDTH, LADDER_CUPTI};
 
 static bool is_worth_it(const struct ladder *l, const struct ladder_window *w, unsigned step)
 {

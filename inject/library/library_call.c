@@ -69,12 +69,21 @@ static __attribute__((noinline)) bool takes_part(struct thread *t, uintptr_t cal
     return true;
 }
 
-static inline bool is_recorded(struct thread *t, uintptr_t caller, bool begins)
+/* Is it given up by now for --overhead-max? NCCL's never are: a rank whose calls are not there
+ * would be one that others wait for, and they are few. */
+static inline bool is_given_up(const struct library_site *site, uint32_t bit)
+{
+    return unlikely(recorded_off() & bit) && site->family != API_NCCL;
+}
+
+static inline bool is_recorded(struct thread *t, const struct library_site *site, uintptr_t caller,
+                               bool begins)
 {
     if (unlikely(t->epoch != atomic_load_explicit(&fork_page.recording, memory_order_relaxed)) &&
         !takes_part(t, caller, begins))
         return false;
-    return gp.settings.numbers[SETTING_LIBRARIES] != LIBRARIES_OFF;
+    return gp.settings.numbers[SETTING_LIBRARIES] != LIBRARIES_OFF &&
+           !(begins && is_given_up(site, OFF_LIBRARIES));
 }
 
 static __attribute__((noinline)) void append_with_stack(struct thread *t,
@@ -164,9 +173,10 @@ static void note_end(const struct library_call *c, const struct library_site *si
         communicator_split(made[1], handle, made[2]);
 }
 
-static bool has_arguments(void)
+static bool has_arguments(const struct library_site *site)
 {
-    return gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON;
+    return gp.settings.numbers[SETTING_LIBRARIES] == LIBRARIES_ON &&
+           !is_given_up(site, OFF_ARGUMENTS);
 }
 
 static __attribute__((noinline)) const struct binding *
@@ -200,16 +210,16 @@ void *library_begin(struct library_call *c, const struct library_site *site, uin
         c->is_open = true;
         *open = &c->call;
         note_begin(c, site, words);
-        if (is_recorded(t, caller, true)) {
-            if (is_counted(site) && has_arguments())
+        if (is_recorded(t, site, caller, true)) {
+            if (is_counted(site) && has_arguments(site))
                 communicator_told(t, words[0], caller);
-            if (site->role == API_DOES_LIBRARY_PLAN && has_arguments()) {
+            if (site->role == API_DOES_LIBRARY_PLAN && has_arguments(site)) {
                 struct library_plan *plan = (struct library_plan *)(uintptr_t)words[0];
                 plan->real = (uintptr_t)to->real;
                 words[0] = plan->number(plan, t);
             }
             bool are_known =
-                has_arguments() && (!site->looks || cublas_look(site->code, words, to->real));
+                has_arguments(site) && (!site->looks || cublas_look(site->code, words, to->real));
             note_function(site->code);
             append(t, RECORD_LIBRARY_BEGIN, site, 0, are_known ? words : NULL);
             c->epoch = t->epoch & EPOCH_MASK;
@@ -233,10 +243,10 @@ void library_end(struct library_call *c, const struct library_site *site, int re
     if (c->epoch == EPOCH_NONE || !call_enter_own(t, &own))
         return;
     uint64_t begin = unlikely(t->burst) ? ticks_now() : 0;
-    if (c->epoch == epoch_now() && is_recorded(t, 0, false))
-        append(t, RECORD_LIBRARY_END, site, result, has_arguments() ? words : NULL);
+    if (c->epoch == epoch_now() && is_recorded(t, site, 0, false))
+        append(t, RECORD_LIBRARY_END, site, result, has_arguments(site) ? words : NULL);
     if (unlikely(makes_communicators(site)) && site->role != API_DOES_COMM_MAKE_ALL && words &&
-        words[0] && c->epoch == epoch_now() && has_arguments())
+        words[0] && c->epoch == epoch_now() && has_arguments(site))
         communicator_told(t, words[0], 0);
     leave(t, begin);
 }

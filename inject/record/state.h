@@ -49,6 +49,8 @@ enum off_bits {
     OFF_SHAPES = 512,     /* what PyTorch's operators are called with ... */
     OFF_OPERATORS = 1024, /* ... and they themselves, but for labels */
     OFF_OP_STACKS = 2048, /* who called them */
+    OFF_ARGUMENTS = 4096, /* what libraries that use CUDA are called with ... */
+    OFF_LIBRARIES = 8192, /* ... and their calls */
 };
 
 #define OFF_PROGRAM (OFF_CALLS | OFF_WORK)                    /* what gpuprof_stop() means */

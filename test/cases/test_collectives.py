@@ -178,6 +178,18 @@ def test_calls_are_counted_while_nothing_is_recorded(library, tmp_path):
     assert {p.of_type(COMMUNICATOR)[0].args[2] for p in processes.values()} == {0, 1}
 
 
+def test_a_recording_of_halves_of_groups(library, tmp_path):
+    """It stops in the middle of a group and goes on in the middle of the next: what is recorded is
+    whole, and has its number."""
+    _, processes = run(library, tmp_path, "halves", 1)
+    [process] = processes.values()
+    [begun] = begins(process).values()
+    assert [(name, args.get("sequence"), args.get("count")) for name, args, _ in begun] == \
+        [("ncclCommInitRank", None, None), ("ncclGroupStart", None, None), ("ncclAllReduce", 1, 1),
+         ("ncclAllReduce", 4, 2), ("ncclGroupEnd", None, None)]
+    assert len(process.of_type(stream_reader.LIBRARY_END)) == 5 and not process.losses
+
+
 @pytest.mark.parametrize("libraries", ["names", "off"])
 def test_less_of_calls(library, tmp_path, libraries):
     _, processes = run(library, tmp_path, "train", 2, GPUPROF_LIBRARIES=libraries)

@@ -6,7 +6,10 @@ import json
 import math
 import os
 import pathlib
+import subprocess
 
+import conftest
+import launched
 import pytest
 import stream_reader
 import toolchain
@@ -166,6 +169,30 @@ def test_settings(library, tmp_path):
     assert log and not begins(process)
     log, [process] = run(library, tmp_path / "stacks", "calls", GPUPROF_BACKTRACE="library")
     assert all(r.stack for r in process.of_type(LIBRARY_BEGIN))
+
+
+def test_what_is_given_up(library, tmp_path, run_collector):
+    """Under a budget that cannot be kept: first the arguments, then the calls; no end is missing."""
+    program, path = work()
+    env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=path,
+                                GPUPROF_OVERHEAD_MAX="0.0001%")
+    with conftest.Program([program, "many"], env=env, stdin=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as running:
+        launched.wait_until(lambda: "libraries' calls off" in run_collector(
+            "report", "--keep-live", "--table=cost", tmp_path / "out").stdout, 90)
+        running.communicate(timeout=60)
+        assert running.returncode == 3
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    begun, ends = process.of_type(LIBRARY_BEGIN), process.of_type(LIBRARY_END)
+    taken = {step.code: step.begin for step in process.of_type(stream_reader.STEP_DOWN)}
+    words, calls = taken[10], taken[11]
+    assert words < calls
+    # A call may lie between its look at what is left out and its record.
+    assert all(r.args for r in begun if r.begin < words)
+    late = [r for r in begun if r.args and r.begin > words]
+    after = [r for r in begun if r.begin > calls]
+    assert len(late) <= 1 and len(after) <= 1 and any(not r.args for r in begun)
+    assert len(begun) == len(ends) and not process.losses
 
 
 def test_bare(library, tmp_path):

@@ -5,6 +5,7 @@
 #include "cost/ladder.h"
 
 #define ALL       ((1u << LADDER_STEP_COUNT) - 1)
+#define LIBRARIES (1u << LADDER_ARGUMENTS | 1u << LADDER_LIBRARIES)
 #define OPERATORS (1u << LADDER_SHAPES | 1u << LADDER_OPERATORS | 1u << LADDER_OP_STACKS)
 
 static struct ladder ladder;
@@ -49,6 +50,16 @@ static void operators_have_their_place(void **state)
     window.saves[LADDER_OP_STACKS] = 0; /* threads without Python have none */
     ladder = (struct ladder){0};
     assert_string_equal(looks(4), ".7.8");
+}
+
+static void libraries_have_their_place(void **state)
+{
+    (void)state;
+    start(ALL | OPERATORS | LIBRARIES, 20001); /* the digits go on with : and ; */
+    assert_string_equal(looks(26), ".9.0.7.:.1.8.;.2.3.4.5.6..");
+    start(ALL | LIBRARIES, 20001);
+    window.saves[LADDER_ARGUMENTS] = window.saves[LADDER_LIBRARIES] = 0; /* none are called */
+    assert_string_equal(looks(12), ".0.1.2.3.4.5");
 }
 
 static void within_the_budget_nothing_is(void **state)
@@ -145,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_second_window_is_a_step),
         cmocka_unit_test(operators_have_their_place),
+        cmocka_unit_test(libraries_have_their_place),
         cmocka_unit_test(within_the_budget_nothing_is),
         cmocka_unit_test(one_window_is_not_enough),
         cmocka_unit_test(a_step_that_helps_is_the_last),

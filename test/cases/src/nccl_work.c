@@ -263,6 +263,32 @@ static void clique(void)
     }
 }
 
+static ncclComm_t own_comm(void)
+{
+    ncclComm_t comm;
+    ncclUniqueId id;
+    MUST(ncclGetUniqueId(&id));
+    MUST(ncclCommInitRank(&comm, 1, id, 0));
+    return comm;
+}
+
+/* The recording stops in the middle of a group, and goes on in that of another. */
+static void halves(void)
+{
+    void (*stop)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_stop");
+    void (*go_on)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_start");
+    start();
+    ncclComm_t comm = own_comm();
+    for (int i = 0; i < 2; i++) {
+        MUST(ncclGroupStart());
+        MUST(ncclAllReduce(memory, memory, 1, ncclInt8, ncclSum, comm, stream));
+        (i == 0 ? stop : go_on)();
+        MUST(ncclAllReduce(memory, memory, 2, ncclInt8, ncclSum, comm, stream));
+        MUST(ncclGroupEnd());
+    }
+    MUST(cudaStreamSynchronize(stream));
+}
+
 static int launch_ranks(char **words)
 {
     int status, worst = 0;
@@ -284,11 +310,8 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"train", train},
-                  {"mismatch", mismatch},
-                  {"all", all},
-                  {"paused", paused},
-                  {"clique", clique}};
+    } scenes[] = {{"train", train},   {"mismatch", mismatch}, {"all", all},
+                  {"paused", paused}, {"halves", halves},     {"clique", clique}};
     const char *text = getenv("WORLD_SIZE"), *own = getenv("RANK");
     world = text ? atoi(text) : 1;
     rank = own ? atoi(own) : 0;
