@@ -172,7 +172,7 @@ def test_settings(library, tmp_path):
 
 
 def test_what_is_given_up(library, tmp_path, run_collector):
-    """Under a budget that cannot be kept: first the arguments, then the calls; no end is missing."""
+    """Under a budget that cannot be kept: first the arguments, then the calls; no end lacks."""
     program, path = work()
     env = toolchain.environment(tmp_path / "out", library, LD_LIBRARY_PATH=path,
                                 GPUPROF_OVERHEAD_MAX="0.0001%")
