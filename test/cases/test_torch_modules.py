@@ -52,8 +52,9 @@ def told(log):
     return by_thread
 
 
-@pytest.mark.parametrize("scene,count", (("plain", 21), ("threads", 8 * 50 * 4), ("refused", 3),
-                                         ("compiled", 4), ("deep", 64), ("reused", 200)))
+@pytest.mark.parametrize("scene,count", (
+    ("plain", 21), ("threads", 8 * 50 * 4), ("refused", 3), ("compiled", 4), ("deep", 64),
+    ("paused", 9), ("reused", 200)))
 def test_modules(run, scene, count):
     """Every forward is there, once, in its place, by its path."""
     [(process, log)] = run(scene)

@@ -195,6 +195,26 @@ def scene_reused():
         one()
 
 
+def scene_paused():
+    """What begins in a pause is not recorded, and what began before it ends in it."""
+    net, program = Net(), ctypes.CDLL(None)
+
+    class Pauses(Layer):
+        def forward(self, *args):
+            note("begin", "Pauses Pauses")
+            program.gpuprof_stop()
+            self.inner()
+            note("end")
+    net()
+    Pauses("Pauses", depth=1)()
+    del log[-3:-1]
+    kept = list(log)
+    net()
+    log[:] = kept
+    program.gpuprof_start()
+    net()
+
+
 def scene_fork():
     net = Net()
     net()
