@@ -13,17 +13,18 @@
 #include "torch/torch_abi.h"
 #include "torch/torch_library.h"
 
-#define NAMES_MAX         (1u << 16)
-#define NAME_TEXT_BYTES   (4u << 20)
-#define INPUTS_MAX        (1u << 18)
-#define INPUTS_TEXT_BYTES (16u << 20)
-#define HINTS             8192u /* a power of two */
-#define VARIANTS_MAX      256   /* inputs of an operator; then its numbers are left out */
-#define ARGUMENTS_MAX     5
-#define SCOPE_MODULE      254
-#define SCOPE_UNKNOWN     255
-#define MODULES_DEPTH_MAX 64
-#define MODULE_OBJECT     (1ull << 63) /* no address: the thread's number and how deep it is */
+#define NAMES_MAX          (1u << 16)
+#define NAME_TEXT_BYTES    (4u << 20)
+#define INPUTS_MAX         (1u << 18)
+#define INPUTS_TEXT_BYTES  (16u << 20)
+#define HINTS              8192u /* a power of two */
+#define VARIANTS_MAX       256   /* inputs of an operator; then its numbers are left out */
+#define ARGUMENTS_MAX      5
+#define SCOPE_MODULE       254
+#define SCOPE_UNKNOWN      255
+#define MODULES_DEPTH_MAX  64
+#define MODULE_THREADS_MAX 256 /* in modules at a time; those of further ones are not recorded */
+#define MODULE_OBJECT      (1ull << 63) /* no address: the thread's number and how deep it is */
 
 enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* of a name */
 
@@ -64,14 +65,21 @@ static struct text_table inputs = {
     .record_type = RECORD_OP_INPUTS, .entries_max = INPUTS_MAX, .text_max = INPUTS_TEXT_BYTES};
 static _Atomic uint32_t hints[HINTS]; /* numbers of names, by address: to be compared, then */
 
+/* The modules that are open on a thread: apart from what is thread-local, of which there is little.
+ */
+static struct open_modules {
+    _Atomic uint32_t owner; /* thread id; 0: nobody's */
+    uint32_t count;
+    uint32_t deeper;                  /* open ones that are not recorded */
+    uint32_t open[MODULES_DEPTH_MAX]; /* a part of their addresses */
+    uint64_t recorded;                /* a bit for each: its begin is in the data */
+} modules[MODULE_THREADS_MAX];
+
 /* What each thread remembers. */
 static __thread struct {
-    uint64_t modules_recorded;           /* a bit for each that is open: its begin is in the data */
-    uint32_t modules[MODULES_DEPTH_MAX]; /* open ones, a part of their addresses */
-    uint32_t module_count;               /* of them; deeper ones are not recorded */
-    uint32_t deep_modules;               /* of these, so many are open */
-    uint64_t epoch;                      /* the thread's when it was last looked at */
-    uint32_t tracing;                    /* operators that trace and are open */
+    uint64_t epoch;        /* the thread's when it was last looked at */
+    uint16_t tracing;      /* operators that trace and are open */
+    uint16_t modules;      /* place of its open modules + 1; 0: none is open */
     uint32_t burst;        /* begins and ends to be timed yet: apart from calls', which are fewer */
     uint32_t moved;        /* `moved_count` when it was last looked at */
     uint32_t marks;        /* open labels that may be steps */
@@ -402,21 +410,40 @@ static bool append_module(struct thread *t, const char *text, uint32_t depth)
     return is_recorded;
 }
 
+/* One of a thread that is no more is free, too: it ended in the middle of a forward. */
+static struct open_modules *take_modules(void)
+{
+    uint32_t me = thread_id();
+    for (unsigned i = 0; i < MODULE_THREADS_MAX; i++) {
+        struct open_modules *m = &modules[(me + i) % MODULE_THREADS_MAX];
+        uint32_t owner = atomic_load(&m->owner);
+        if ((!owner || !thread_exists(owner)) &&
+            atomic_compare_exchange_strong(&m->owner, &owner, me)) {
+            m->count = m->deeper = 0;
+            own.modules = (uint16_t)(m - modules + 1);
+            return m;
+        }
+    }
+    return NULL;
+}
+
 void op_module_begin(const void *module, const char *text)
 {
     struct thread *t = &this_thread;
     struct call c;
-    uint32_t depth = own.module_count;
-    if (depth == MODULES_DEPTH_MAX || own.deep_modules) {
-        own.deep_modules++;
+    struct open_modules *m = own.modules ? &modules[own.modules - 1] : take_modules();
+    if (!m)
+        return;
+    if (m->count == MODULES_DEPTH_MAX) {
+        m->deeper++;
         return;
     }
-    own.modules[depth] = (uint32_t)((uintptr_t)module >> 4);
-    own.modules_recorded &= ~(1ull << depth);
-    own.module_count++;
+    uint32_t depth = m->count++;
+    m->open[depth] = (uint32_t)((uintptr_t)module >> 4);
+    m->recorded &= ~(1ull << depth);
     if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
         return;
-    own.modules_recorded |= (uint64_t)append_module(t, text, depth) << depth;
+    m->recorded |= (uint64_t)append_module(t, text, depth) << depth;
     call_leave(t);
 }
 
@@ -428,22 +455,28 @@ void op_module_end(const void *module)
 {
     struct thread *t = &this_thread;
     struct call c;
-    uint32_t at = own.module_count;
-    if (own.deep_modules) {
-        own.deep_modules--;
+    struct open_modules *m = own.modules ? &modules[own.modules - 1] : NULL;
+    if (!m || m->deeper) {
+        if (m)
+            m->deeper--;
         return;
     }
-    while (at > 0 && own.modules[at - 1] != (uint32_t)((uintptr_t)module >> 4))
+    uint32_t at = m->count;
+    while (at > 0 && m->open[at - 1] != (uint32_t)((uintptr_t)module >> 4))
         at--;
     uint64_t now = ticks_now();
-    bool is_entered = at > 0 && own.modules_recorded >> (at - 1) && enter(t, &c, true);
-    for (; at > 0 && own.module_count >= at; own.module_count--) {
-        uint64_t args[] = {module_object(t, own.module_count - 1)};
-        if (is_entered && own.modules_recorded >> (own.module_count - 1) & 1)
+    bool is_entered = at > 0 && m->recorded >> (at - 1) && enter(t, &c, true);
+    for (; at > 0 && m->count >= at; m->count--) {
+        uint64_t args[] = {module_object(t, m->count - 1)};
+        if (is_entered && m->recorded >> (m->count - 1) & 1)
             append(t, RECORD_OP_END, 0, 0, now, args, 1);
     }
     if (is_entered)
         call_leave(t);
+    if (!m->count) {
+        own.modules = 0;
+        atomic_store(&m->owner, 0);
+    }
 }
 
 /* ---- As PyTorch calls them ------------------------------------------------------------------- */
@@ -510,6 +543,8 @@ void op_events_reset(void)
 {
     for (unsigned i = 0; i < HINTS; i++)
         atomic_store_explicit(&hints[i], 0, memory_order_relaxed);
+    for (unsigned i = 0; i < MODULE_THREADS_MAX; i++)
+        atomic_store(&modules[i].owner, i + 1 == own.modules ? thread_id() : 0);
     text_table_reset(&names);
     text_table_reset(&inputs);
 }
