@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "record/losses.h"
 
@@ -44,14 +45,10 @@ static int compare_places(const void *left, const void *right)
 
 static int add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
 {
-    if (t->count == t->capacity) {
-        uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
-        struct live_block *blocks = realloc(t->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return GPUPROF_NO_MEMORY;
-        t->blocks = blocks;
-        t->capacity = capacity;
-    }
+    struct live_block *blocks = array_room(t->blocks, t->count, &t->capacity, sizeof *blocks, 16);
+    if (!blocks)
+        return GPUPROF_NO_MEMORY;
+    t->blocks = blocks;
     t->bytes += h->stored_bytes;
     t->blocks[t->count++] = (struct live_block){.header = *h, .stored = stored};
     return 0;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
@@ -62,14 +63,11 @@ static int add(struct ctl_folder *f, const char *path)
         close(fd);
     if (got < 0 || stream_header_read(&p.header, head, (size_t)got) < 0)
         return 0; /* no recording, or none yet */
-    if (f->count == f->capacity) {
-        size_t capacity = f->capacity ? 2 * f->capacity : 16;
-        struct ctl_process *more = realloc(f->processes, capacity * sizeof *more);
-        if (!more)
-            return GPUPROF_NO_MEMORY;
-        f->processes = more;
-        f->capacity = capacity;
-    }
+    struct ctl_process *processes =
+        array_room(f->processes, f->count, &f->capacity, sizeof *processes, 16);
+    if (!processes)
+        return GPUPROF_NO_MEMORY;
+    f->processes = processes;
     p.path = strdup(path);
     if (!p.path)
         return GPUPROF_NO_MEMORY;

@@ -26,8 +26,8 @@ struct ctl_folder {
     const char *path; /* a view */
     bool needs_ranks;
     struct ctl_process *processes; /* owned */
-    size_t count;
-    size_t capacity;
+    uint32_t count;
+    uint32_t capacity;
 };
 
 /*
