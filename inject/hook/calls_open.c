@@ -113,8 +113,10 @@ void open_close(struct thread *t, uint32_t i, uint32_t stack, uint32_t weight)
         restore_signals(mask);
 }
 
+/* A handler that left this by a jump would have it closed once more, and counted twice. */
 void open_close_stale(struct thread *t, uint32_t i)
 {
+    uint64_t mask = block_signals();
     uint64_t *record = record_at(t, i);
     if (record) {
         counter_add(COUNTER_STALE, 1);
@@ -123,6 +125,7 @@ void open_close_stale(struct thread *t, uint32_t i)
         record[3] = 0;
     }
     open_close(t, i, 0, 0);
+    restore_signals(mask);
 }
 
 /* Where the open call `c` is listed; open_count if it is not open any more. */
