@@ -142,11 +142,10 @@ def counted(record, scenario, amount, lost=("unrecorded",), **settings):
 @pytest.mark.parametrize("scenario", ["altstack", "far"])
 @pytest.mark.parametrize("threshold", ["off", "0"])
 def test_handler_on_another_stack(record, scenario, threshold):
-    """A timer's handler, far from the frames that it interrupts, calls CUDA."""
+    """A signal's handler, far from the frames that it interrupts, calls CUDA."""
     calls, process = counted(record, scenario, 2000, GPUPROF_BACKTRACE_THRESHOLD=threshold)
     handlers = [c for c in calls if c.symbol == "cudaMemset"]
-    # How many there are is a matter of how long the program takes: at 1 kHz, 30 in its 30 ms.
-    assert len(handlers) > 5 and not any(stale(calls))
+    assert len(handlers) > 10 and not any(stale(calls))
     calls.sort(key=lambda c: c.begin)
     assert not [c for c in calls if c.flags & stream_reader.OPEN]
 
