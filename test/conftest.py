@@ -93,9 +93,11 @@ def end_children(seconds):
         except ChildProcessError:  # there is none
             break
         for pid in children(os.getpid()) if time.monotonic() >= end else ():
-            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            if command:  # else it has ended
-                left[pid] = command.decode("utf-8", "replace").replace("\0", " ")
+            folder = pathlib.Path(f"/proc/{pid}")
+            command = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
+            name, _, state = (folder / "stat").read_text(errors="replace").rpartition(") ")
+            if not state.startswith("Z"):  # it has not ended; in the middle of exec it has no command
+                left.setdefault(pid, command.replace("\0", " ") or name.partition("(")[2])
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
     return sorted(left.values())

@@ -18,11 +18,11 @@ import fcntl, os, subprocess, sys, time
 import pytest
 from conftest import Program
 
-stays = [sys.executable, "-c", "import os, signal, time; os.setsid(); os.fork();"
+stays = [sys.executable, "-ISc", "import os, signal, time; os.setsid(); os.fork();"
          "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals());"
          "print(os.getpid(), file=open('pids', 'a')); time.sleep(600)"]
 speaks = ["sh", "-c", "echo; exec sleep 600"]
-soon, later = pytest.mark.timeout(0.3), pytest.mark.timeout(2)
+soon, later = pytest.mark.timeout(0.6), pytest.mark.timeout(2)
 
 @pytest.fixture
 def waits():
@@ -64,7 +64,9 @@ def test_fifo(tmp_path):
 
 def test_passes_and_leaves(monkeypatch):
     monkeypatch.setattr("conftest.LEFT_SECONDS_MAX", 0)
-    subprocess.Popen(speaks, stdout=subprocess.PIPE).stdout.readline()
+    process = subprocess.Popen(speaks, stdout=subprocess.PIPE)
+    while not open(f"/proc/{process.pid}/cmdline").read().startswith("sleep"):
+        time.sleep(0.001)
 
 def test_passes():
     subprocess.Popen(["true"])  # ends of itself
@@ -95,9 +97,8 @@ def test_a_hanging_test_fails_alone(tmp_path):
     failed = dict(re.findall(r"^(?:FAILED|ERROR) \S+::test_(\w+) - (.*)$", done.stdout,
                              re.MULTILINE))
     assert failed.pop("body_fails").startswith("AssertionError: the body's own reason"), done.stdout
-    # The shell may not have come to its exec yet.
-    assert re.search(r"left running: \['.*sleep 600 '\]", failed.pop("passes_and_leaves"))
-    soon, later = "Failed: Timeout >0.3s", "Failed: Timeout >2.0s"
+    assert "left running: ['sleep 600 ']" in failed.pop("passes_and_leaves")
+    soon, later = "Failed: Timeout >0.6s", "Failed: Timeout >2.0s"
     assert failed == {"fixture": soon, "body_fails_for_a_bare_program": later, "read": soon,
                       "run": later, "lock": soon, "fifo": soon}, done.stdout
     assert re.search(r"^6 failed, 3 passed, 2 errors", done.stdout, re.MULTILINE)
