@@ -36,6 +36,16 @@ struct block_header {
     uint32_t payload_bytes;  /* uncompressed */
     uint32_t stored_bytes;   /* of the zstd frame that follows */
     uint32_t stored_crc;     /* crc32c of that frame */
+    uint32_t flags;          /* enum block_flag */
+};
+
+enum block_flag {
+    /* Of a flight recorder: blocks before this one were let go on purpose, and gaps in the numbers
+     * and positions are no loss. */
+    BLOCK_AFTER_GAP = 1,
+    /* What a dump of one begins with: records from before it that what follows needs. Each is one
+     * of a longer sequence, so the block's positions say nothing. */
+    BLOCK_OF_STATE = 2,
 };
 
 /* Writes BLOCK_HEADER_BYTES at `out`. */

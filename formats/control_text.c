@@ -10,8 +10,10 @@
 #define END         "end\n" /* without it the file is not whole */
 #define ID_DIGITS   16
 
-static const char *const words[] = {
-    [CONTROL_START] = "start\n", [CONTROL_STOP] = "stop\n", [CONTROL_STATUS] = "status\n"};
+static const char *const words[] = {[CONTROL_START] = "start\n",
+                                    [CONTROL_STOP] = "stop\n",
+                                    [CONTROL_STATUS] = "status\n",
+                                    [CONTROL_DUMP] = "dump\n"};
 enum { WORDS = sizeof words / sizeof words[0] };
 
 /* What is left of a file; nothing is read beyond `end`. */
@@ -94,6 +96,9 @@ bool control_status_parse(struct control_status *s, const char *data, size_t byt
     s->stopped = (uint32_t)(*r.at++ - '0');
     if (!take(&r, "\n"))
         return false;
+    s->has_flight = take(&r, "dumps ");
+    if (s->has_flight && (!take_id(&r, &s->dumps) || !take(&r, "\n")))
+        return false;
     while (!take(&r, END))
         if (s->count == CONTROL_COMMANDS_MAX || !take(&r, "answered ") ||
             !take_id(&r, &s->answered[s->count++]) || !take(&r, "\n"))
@@ -140,6 +145,8 @@ size_t control_status_write(const struct control_status *s, char *out)
     put(out, &at, STATUS_HEAD "process ");
     put_process(out, &at, s->process_id);
     put(out, &at, "\nstopped %u\n", s->stopped & 7);
+    if (s->has_flight)
+        put(out, &at, "dumps %016llx\n", (unsigned long long)s->dumps);
     for (unsigned i = 0; i < s->count; i++)
         put(out, &at, "answered %016llx\n", (unsigned long long)s->answered[i]);
     put(out, &at, END);
@@ -150,7 +157,7 @@ void control_text_add(struct control_text *text, const struct control_command *c
 {
     unsigned lasting = CONTROL_COMMANDS_MAX, oldest = 0;
     for (unsigned i = 0; i < text->count; i++)
-        if (text->commands[i].is_for_all && text->commands[i].what != CONTROL_STATUS)
+        if (text->commands[i].is_for_all && control_lasts(text->commands[i].what))
             lasting = i;
     if (text->count == CONTROL_COMMANDS_MAX) {
         oldest = lasting == 0;

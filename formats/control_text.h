@@ -17,7 +17,13 @@
 #define CONTROL_COMMANDS_MAX  32   /* that a file holds, the newest last */
 #define CONTROL_BYTES_MAX     4096 /* of either file */
 
-enum control_what { CONTROL_START, CONTROL_STOP, CONTROL_STATUS };
+enum control_what { CONTROL_START, CONTROL_STOP, CONTROL_STATUS, CONTROL_DUMP };
+
+/* Does a process that begins later follow it, too? */
+static inline bool control_lasts(enum control_what what)
+{
+    return what == CONTROL_START || what == CONTROL_STOP;
+}
 
 struct control_command {
     uint64_t id; /* random: who repeats a command repeats it, and nobody acts on it twice */
@@ -37,6 +43,8 @@ enum control_stopped { STOPPED_BY_PROGRAM = 1, STOPPED_BY_CONTROL = 2, STOPPED_B
 struct control_status {
     uint8_t process_id[16];
     uint32_t stopped; /* enum control_stopped */
+    bool has_flight;  /* it has a flight recorder, ... */
+    uint64_t dumps;   /* ... which has written so many dumps */
     unsigned count;
     uint64_t answered[CONTROL_COMMANDS_MAX]; /* ids */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "flight.h"
 #include "schedule.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
@@ -161,6 +162,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
         *number = SETTING_OFF;
         return true;
     }
+    struct flight flight;
     struct schedule schedule;
     struct capture capture;
     enum capture_end end;
@@ -169,6 +171,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
     switch (info->kind) {
     case SETTING_KIND_PATH:
     case SETTING_KIND_TEXT: return true;
+    case SETTING_KIND_FLIGHT: return !*text || flight_parse(text, &flight);
     case SETTING_KIND_SCHEDULE: return !*text || schedule_parse(text, &schedule);
     case SETTING_KIND_CAPTURE: return capture_parse(text, &capture);
     case SETTING_KIND_CAPTURE_END: return capture_end_parse(text, &end, &count);
@@ -192,6 +195,7 @@ static const char *const kind_hints[] = {
     [SETTING_KIND_NUMBER] = "a number",
     [SETTING_KIND_FLAGS] = "one or more, with commas, of",
     [SETTING_KIND_TEXT] = "a text",
+    [SETTING_KIND_FLIGHT] = "a time such as 30s, a size such as 256M (64M to 64G), or 30s,1G",
     [SETTING_KIND_SCHEDULE] = "a schedule such as wait=10,warmup=1,active=3,repeat=2 (also "
                               "skip_first=, skip_first_wait=), or steps such as 10-20",
     [SETTING_KIND_CAPTURE] = "cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN",

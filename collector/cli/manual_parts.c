@@ -42,6 +42,8 @@ const struct manual_row manual_rows[] = {
     {"ctl", PART_EXAMPLE, "gpuprof ctl data stop",
      "no process that records into that folder records any more, until 'gpuprof ctl data start'"},
     {"ctl", PART_EXAMPLE, "gpuprof ctl data --rank=3 status", "does that rank record?"},
+    {"ctl", PART_EXAMPLE, "gpuprof ctl data dump",
+     "what the flight recorders of all processes keep (run --flight=30s) is written"},
     {"dump", PART_EXAMPLE, "gpuprof dump data | grep error=", "each call that failed"},
     {"doctor", PART_EXAMPLE, "gpuprof doctor python train.py",
      "what would be recorded of it on this machine; its main function does not run"},
@@ -125,5 +127,9 @@ const struct manual_function manual_functions[] = {
     {"void gpuprof_start(void);",
      "CUDA calls are recorded again from here on; for the first time in a program that gpuprof run "
      "--start-paused started."},
+    {"int gpuprof_dump(const char *why);",
+     "What the flight recorder keeps (gpuprof run --flight) is written, soon, by gpuprof's own "
+     "thread; the text is shown with it. Returns 0; -1 without a flight recorder, -2 without "
+     "gpuprof."},
     {NULL, NULL},
 };

@@ -141,6 +141,7 @@ static int read_head(struct live_file *l)
     uint64_t there = (room + l->chunk_bytes - 1) / l->chunk_bytes;
     if (there < l->chunk_count)
         l->chunk_count = (uint32_t)there;
+    l->flight = load_u64(head + LIVE_OFFSET_FLIGHT);
     l->alive = believable_ticks(&l->header, load_u64(head + LIVE_OFFSET_ALIVE));
     for (unsigned i = 0; i < COUNTER_COUNT; i++)
         l->counters[i] = load_u64(head + LIVE_OFFSET_COUNTERS + 8 * i);
@@ -352,6 +353,14 @@ static int copy_beside(const struct live_file *l, const char *path)
     return error;
 }
 
+struct flight_place live_file_flight(const struct live_file *l)
+{
+    return (struct flight_place){.fd = l->fd,
+                                 .offset = l->flight,
+                                 .alive_ns =
+                                     l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0};
+}
+
 int live_adopt(const char *stream_path)
 {
     struct stream_header h;
@@ -367,7 +376,10 @@ int live_adopt(const char *stream_path)
     int done = 0;
     /* Whatever another process's file does at that name, it stays. */
     if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
-        done = copy_beside(&l, path);
+        struct flight_place flight = live_file_flight(&l);
+        done = flight_take(&flight, stream_path);
+        if (done >= 0)
+            done = copy_beside(&l, path);
         if (done == 0)
             done = unlink(l.path) < 0 ? GPUPROF_IO : 1;
     }

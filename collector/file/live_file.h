@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "file/flight_take.h"
 #include "live.h"
 #include "stream.h"
 
@@ -38,6 +39,7 @@ struct live_file {
     uint32_t chunk_bytes;
     uint32_t chunk_count; /* that lie within the file */
     uint32_t chunks_offset;
+    uint64_t flight;    /* where its flight recorder is, flight.h; 0: it has none */
     uint64_t alive;     /* ticks when its process was last seen alive; 0: not known */
     uint64_t cut_bytes; /* that the file should have and has not */
     bool head_damaged;  /* of the first page something cannot be */
@@ -90,6 +92,9 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
  * file is still where it was.
  */
 int live_adopt(const char *stream_path);
+
+/* Where its flight recorder is; flight_take.h. */
+struct flight_place live_file_flight(const struct live_file *l);
 
 /* Removes the open live file, whose events are all in the stream file now. 0 or GPUPROF_IO. */
 int live_file_remove(const struct live_file *l);

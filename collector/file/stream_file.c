@@ -77,29 +77,7 @@ static int pool_use(struct stream_file *f, struct file_pool *pool)
     return 0;
 }
 
-int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path)
-{
-    *f = (struct stream_file){.fd = -1};
-    struct stat status;
-    f->path = strdup(path);
-    if (!f->path)
-        return GPUPROF_NO_MEMORY;
-    int error = pool_open(f, pool, &status);
-    if (error == 0 && !S_ISREG(status.st_mode))
-        error = GPUPROF_NOT_OURS;
-    if (error < 0) {
-        int saved = errno;
-        stream_file_release(f, pool);
-        errno = saved;
-        return error;
-    }
-    f->device = status.st_dev;
-    f->inode = status.st_ino;
-    f->size = (uint64_t)status.st_size;
-    return 0;
-}
-
-void stream_file_release(struct stream_file *f, struct file_pool *pool)
+static void close_file(struct stream_file *f, struct file_pool *pool)
 {
     for (unsigned i = 0; i < pool->count; i++) {
         if (pool->open[i] == f) {
@@ -107,8 +85,43 @@ void stream_file_release(struct stream_file *f, struct file_pool *pool)
             break;
         }
     }
+}
+
+void stream_file_release(struct stream_file *f, struct file_pool *pool)
+{
+    close_file(f, pool);
     free(f->path);
     f->path = NULL;
+}
+
+int stream_file_renew(struct stream_file *f, struct file_pool *pool)
+{
+    struct stat status;
+    close_file(f, pool);
+    int error = pool_open(f, pool, &status);
+    if (error == 0 && !S_ISREG(status.st_mode))
+        error = GPUPROF_NOT_OURS;
+    if (error < 0)
+        return error;
+    f->device = status.st_dev;
+    f->inode = status.st_ino;
+    f->size = (uint64_t)status.st_size;
+    return 0;
+}
+
+int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *path)
+{
+    *f = (struct stream_file){.fd = -1};
+    f->path = strdup(path);
+    if (!f->path)
+        return GPUPROF_NO_MEMORY;
+    int error = stream_file_renew(f, pool);
+    if (error < 0) {
+        int saved = errno;
+        stream_file_release(f, pool);
+        errno = saved;
+    }
+    return error;
 }
 
 int stream_file_resize(struct stream_file *f, struct file_pool *pool)

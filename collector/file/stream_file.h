@@ -42,6 +42,9 @@ void stream_file_release(struct stream_file *f, struct file_pool *pool);
 /* Takes the size again: what a running process has added since becomes visible. 0, GPUPROF_IO. */
 int stream_file_resize(struct stream_file *f, struct file_pool *pool);
 
+/* Opens it anew, by its name, if another file is there by now. As stream_file_init. */
+int stream_file_renew(struct stream_file *f, struct file_pool *pool);
+
 /* Reads the stream header and sets first_block; 0 or as stream_header_read and pread. */
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h);
 

@@ -142,6 +142,26 @@ static void take_note(struct process *p, const struct record *r)
         p->note_count++;
 }
 
+static void take_dump(struct process *p, const struct record *r)
+{
+    if (p->dump_count == DUMPS_MAX)
+        return;
+    struct process_dump *dumps =
+        array_room(p->dumps, p->dump_count, &p->dump_capacity, sizeof *dumps, 2);
+    if (!dumps)
+        return;
+    p->dumps = dumps;
+    dumps[p->dump_count++] = (struct process_dump){.number = record_arg(r, DUMP_NUMBER),
+                                                   .reason = record_arg(r, DUMP_REASON),
+                                                   .value = record_arg(r, DUMP_VALUE),
+                                                   .ns = record_arg(r, DUMP_NS),
+                                                   .median_ns = record_arg(r, DUMP_MEDIAN_NS),
+                                                   .begin_ns = record_arg(r, DUMP_BEGIN_NS),
+                                                   .at_ns = r->begin,
+                                                   .lost = record_arg(r, DUMP_LOST),
+                                                   .text = copy_text(r)};
+}
+
 /* A counter lies in the program's memory, until it is stored: what cannot be is not taken over. */
 static void set_counter(struct loader *l, unsigned index, uint64_t value, uint64_t ns)
 {
@@ -206,6 +226,7 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
                               record_arg(r, CALLBACK_ID));
         break;
     case RECORD_NOTE: take_note(p, r); break;
+    case RECORD_DUMP: take_dump(p, r); break;
     case RECORD_COST:
     case RECORD_COST_SUM:
     case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
@@ -268,7 +289,10 @@ static int take_block(struct loader *l, struct block_place *place)
 static bool check_order(struct loader *l, const struct block_header *h)
 {
     struct losses *losses = &l->process->losses;
-    if (h->sequence > l->sequence)
+    bool may_lack = h->flags & BLOCK_AFTER_GAP;
+    if (h->flags & BLOCK_OF_STATE)
+        return true;
+    if (h->sequence > l->sequence && !may_lack)
         losses->missing_blocks += h->sequence - l->sequence;
     if (h->sequence >= l->sequence)
         l->sequence = h->sequence + 1;
@@ -281,7 +305,8 @@ static bool check_order(struct loader *l, const struct block_header *h)
         losses->damaged_records += h->position_end > thread->position_end ? h->record_count : 0;
         return false;
     }
-    losses->missing_bytes += h->position_begin - thread->position_end;
+    if (!may_lack)
+        losses->missing_bytes += h->position_begin - thread->position_end;
     thread->position_end = h->position_end;
     return true;
 }
@@ -317,6 +342,12 @@ static bool torn_is_live(struct loader *l, bool live)
 static int take_live(struct loader *l, struct live_file *live)
 {
     struct process *p = l->process;
+    p->losses.running = live->owner == LIVE_OWNER_RUNNING;
+    p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
+    if (live->flight) { /* what is in its chunks follows what the recorder holds */
+        p->losses.flight_unread = 1;
+        return 0;
+    }
     int error = live_tail_read(&p->live, live, &p->threads, &l->reader->codec, l->end_ns);
     if (error < 0)
         return error;
@@ -328,8 +359,6 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.open_calls = p->live.open_calls;
     p->losses.live_damaged_bytes = p->live.damaged_bytes;
     p->losses.missing_bytes += p->live.missing_bytes;
-    p->losses.running = live->owner == LIVE_OWNER_RUNNING;
-    p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
     p->losses.counters_damaged |= p->live.counters_damaged;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* newer than any record */
         set_counter(l, i, live->counters[i], 0);
@@ -344,8 +373,10 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     int error = stream_file_header(&p->file, &l->reader->pool, &p->header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
         return error;
-    if (error == 0 && !l->reader->keep_live)
-        live_adopt(p->file.path); /* if it fails the file is read where it is */
+    /* If it fails the file is read where it is; if not, there may be another stream file. */
+    if (error == 0 && !l->reader->keep_live && live_adopt(p->file.path) > 0 &&
+        (error = stream_file_renew(&p->file, &l->reader->pool)) < 0)
+        return error;
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
     *has_live = found > 0;
     p->losses.live_damaged = found < 0;
@@ -426,6 +457,9 @@ void process_release(struct process *p, struct reader *r)
     for (uint32_t i = 0; i < p->meta_count; i++)
         free(p->meta[i].text);
     free(p->meta);
+    for (uint32_t i = 0; i < p->dump_count; i++)
+        free(p->dumps[i].text);
+    free(p->dumps);
     for (uint32_t i = 0; i < p->note_count; i++)
         free(p->notes[i]);
     free(p->notes);

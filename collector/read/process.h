@@ -26,6 +26,7 @@
 #define META_ENTRIES_MAX 256   /* of one process */
 #define META_BYTES_MAX   65536 /* of all of them */
 #define NOTES_MAX        32
+#define DUMPS_MAX        100000
 
 #define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
 
@@ -40,6 +41,12 @@ struct block_place {
 struct process_meta {
     char *text;     /* owned "key=value" */
     uint64_t begin; /* when it was last said: ticks */
+};
+
+/* A DUMP record: what a flight recorder wrote, and why (flight.h). Times as in records. */
+struct process_dump {
+    uint64_t number, reason, value, ns, median_ns, begin_ns, at_ns, lost;
+    char *text; /* owned; NULL: none */
 };
 
 /* There may be tens of thousands: what most have little of is allocated as it comes. */
@@ -69,6 +76,9 @@ struct process {
     uint32_t meta_count;
     uint32_t meta_capacity;
     uint32_t meta_bytes;
+    struct process_dump *dumps; /* owned */
+    uint32_t dump_count;
+    uint32_t dump_capacity;
     char **notes; /* owned, and so are they */
     uint32_t note_count;
     uint32_t note_capacity;

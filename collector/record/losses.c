@@ -53,6 +53,8 @@ static const struct {
     ROW(running, LOSS_NONE, false, "still running when it was read"),
     ROW(may_run, LOSS_NONE, false,
         "not known whether it still runs: it is of another machine or PID namespace"),
+    ROW(flight_unread, LOSS_NONE, false,
+        "what its flight recorder holds, and was not dumped, is not read"),
     ROW(gpu_unpaired, LOSS_NONE, true, "GPU work whose call is not recorded"),
     ROW(gpu_untied, LOSS_NONE, true, "launches without the number that ties work to them"),
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),

@@ -28,6 +28,7 @@ struct losses {
     uint64_t open_calls;         /* that had not returned */
     uint64_t running;            /* 0 or 1: the process goes on, this is a snapshot */
     uint64_t may_run;            /* 0 or 1: perhaps it does; nobody here can see it */
+    uint64_t flight_unread;      /* 0 or 1: a flight recorder's memory is not read */
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
     uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
     uint64_t gpu_pending;        /* the last launch of a thread that waits to the end */
@@ -59,7 +60,7 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (30 + COUNTER_COUNT)
+#define LOSS_COUNT (31 + COUNTER_COUNT)
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
 

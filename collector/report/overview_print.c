@@ -12,6 +12,7 @@
 #include "memory/memory_look.h"
 #include "model/absence.h"
 #include "read/process_title.h"
+#include "report/dumps.h"
 #include "report/overview.h"
 #include "table/text_width.h"
 
@@ -230,11 +231,17 @@ static void print_steps(struct screen *s, const struct overview *o)
 /* Of the process with most of them, and what one that followed a schedule says of its steps. */
 static void print_windows(struct screen *s, const struct overview *o)
 {
-    if (o->schedule)
+    uint64_t count;
+    const struct process_dump *last = dumps_last(o->report->rec, &count);
+    char *why = last ? dump_line(last) : NULL;
+    if (last)
+        line(s, "dumps", NULL, "%" PRIu64 "; the last: %s", count, why ? why : "?");
+    else if (o->schedule)
         line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
     else if (o->windows)
         line(s, "windows", NULL, "%" PRIu64 " recorded; gpuprof merge --cycle=N shows one",
              o->windows);
+    free(why);
 }
 
 /* ---- what the devices did ---- */

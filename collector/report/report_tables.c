@@ -9,6 +9,7 @@
 #include "find/findings.h"
 #include "find/idle.h"
 #include "report/cost_report.h"
+#include "report/dumps.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
 #include "report/library_report.h"
@@ -30,6 +31,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&collectives_table, 1, &r->hang.collectives},
         {&open_calls_table, 1, &r->hang.open},
         {&unfinished_table, 1, &r->hang.unfinished},
+        {&dumps_table, 1, r},
         {&failures_table, 1, &r->failures},
         {stack_tables, 2, r->stacks},
         {&threads_table, 1, r->threads},

@@ -127,7 +127,7 @@ static void print_who(const struct ctl_process *p)
         printf(" (rank %" PRIu64 ")", p->rank);
 }
 
-static void print_line(const struct ctl_process *p)
+static void print_line(const struct ctl_process *p, enum control_what what)
 {
     static const char *const who[] = {"the program", "gpuprof ctl", "its windows"};
     const char *between = ": stopped by ";
@@ -143,18 +143,23 @@ static void print_line(const struct ctl_process *p)
             printf("%s%s", between, who[i]);
             between = " and ";
         }
+    if (p->has_flight)
+        printf("; its flight recorder has written %" PRIu64 " dumps", p->dumps);
+    else if (what == CONTROL_DUMP)
+        fputs("; it has no flight recorder: gpuprof run --flight=30s", stdout);
     putchar('\n');
 }
 
 static enum exit_code print_answers(const struct ctl *c)
 {
-    size_t meant = 0, answered = 0, recording = 0, missing = 0;
+    size_t meant = 0, answered = 0, recording = 0, missing = 0, unable = 0;
     for (size_t i = 0; i < c->folder.count; i++) {
         const struct ctl_process *p = &c->folder.processes[i];
         meant += p->is_meant;
         answered += p->is_meant && p->has_answered;
         recording += p->is_meant && p->has_answered && !p->stopped;
         missing += p->is_meant && !p->has_answered && !p->has_ended;
+        unable += p->is_meant && p->has_answered && !p->has_flight && c->what == CONTROL_DUMP;
     }
     if (meant > NAMED_MAX)
         printf("%zu processes answered: %zu record, %zu do not; %zu did not answer\n", answered,
@@ -162,25 +167,29 @@ static enum exit_code print_answers(const struct ctl *c)
     for (size_t i = 0; i < c->folder.count; i++) {
         const struct ctl_process *p = &c->folder.processes[i];
         if (p->is_meant && (meant <= NAMED_MAX || (!p->has_answered && !p->has_ended)))
-            print_line(p);
+            print_line(p, c->what);
     }
     enum exit_code code = standard_output_end();
-    return code != EXIT_OK ? code : missing ? EXIT_ENVIRONMENT : EXIT_OK;
+    return code != EXIT_OK ? code : missing || unable ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 enum exit_code ctl_verb(const struct options *options)
 {
-    static const char *const words[] = {
-        [CONTROL_START] = "start", [CONTROL_STOP] = "stop", [CONTROL_STATUS] = "status"};
+    static const char *const words[] = {[CONTROL_START] = "start",
+                                        [CONTROL_STOP] = "stop",
+                                        [CONTROL_STATUS] = "status",
+                                        [CONTROL_DUMP] = "dump"};
     struct ctl c = {.options = options};
     unsigned what = 0;
     if (options->path_count != 2)
-        return usage_error("ctl: a data folder and start, stop or status are needed; try 'gpuprof "
-                           "help ctl'");
-    while (what <= CONTROL_STATUS && strcmp(words[what], options->paths[1]) != 0)
+        return usage_error(
+            "ctl: a data folder and start, stop, status or dump are needed; try 'gpuprof "
+            "help ctl'");
+    while (what <= CONTROL_DUMP && strcmp(words[what], options->paths[1]) != 0)
         what++;
-    if (what > CONTROL_STATUS)
-        return usage_error("ctl: '%s' is neither start nor stop nor status", options->paths[1]);
+    if (what > CONTROL_DUMP)
+        return usage_error("ctl: '%s' is neither start nor stop, status nor dump",
+                           options->paths[1]);
     c.what = (enum control_what)what;
     c.folder.path = options->paths[0];
     c.folder.needs_ranks = options->rank != RANK_NONE;

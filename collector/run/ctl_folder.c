@@ -119,10 +119,13 @@ void ctl_process_look(struct ctl_process *p)
         memcmp(status.process_id, p->header.process_id, sizeof status.process_id) == 0)
         for (unsigned i = 0; i < status.count; i++)
             p->has_answered |= status.answered[i] == p->command;
-    if (p->has_answered)
+    if (p->has_answered) {
         p->stopped = status.stopped;
-    else
+        p->has_flight = status.has_flight;
+        p->dumps = status.dumps;
+    } else {
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+    }
 }
 
 static int write_file(const struct ctl_folder *f, const char *path, const struct control_text *text)

@@ -20,6 +20,8 @@ struct ctl_process {
     uint64_t command; /* the id of what it is to answer */
     bool has_answered;
     uint32_t stopped; /* then: enum control_stopped */
+    bool has_flight;  /* likewise, as struct control_status */
+    uint64_t dumps;
 };
 
 struct ctl_folder {

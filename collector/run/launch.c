@@ -55,6 +55,8 @@ struct launch {
 
 static enum exit_code read_options(struct launch *l, char **argv)
 {
+    static const enum setting_index windows[] = {SETTING_SCHEDULE, SETTING_CAPTURE_RANGE,
+                                                 SETTING_DELAY, SETTING_DURATION};
     int at = 1;
     for (; argv[at] && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--") == 0) {
@@ -83,6 +85,10 @@ static enum exit_code read_options(struct launch *l, char **argv)
     l->argv = argv + at;
     if (!l->argv[0])
         return usage_error("run: no program; try 'gpuprof help run'");
+    for (unsigned i = 0; i < sizeof windows / sizeof windows[0]; i++)
+        if (l->values[SETTING_FLIGHT] && l->values[windows[i]])
+            return usage_error("run: --flight keeps all; it goes with no --%s",
+                               setting_infos[windows[i]].option);
     return EXIT_OK;
 }
 

@@ -254,7 +254,8 @@ static enum exit_code recover_from(struct recover *r, const char *path,
 {
     const struct losses *l = &r->process.losses;
     int error = is_recovered(r, path);
-    if (error == 0) {
+    struct flight_place flight = live_file_flight(live);
+    if (error == 0 && (error = flight_take(&flight, path)) >= 0) {
         error = replace(r, path, live);
         if (error == 0)
             message("%s: recovered: events: %" PRIu64 ", unfinished calls: %" PRIu64, path,

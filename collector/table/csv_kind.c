@@ -85,6 +85,8 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                         "count its number on its communicator"},
     [CSV_ERROR] = {"error", "an error and the function that returned it; count is how often (that "
                             "function's errors have them, too)"},
+    [CSV_DUMP] = {"dump",
+                  "a dump of the flight recorder; total is how long it holds, count its number"},
     [CSV_STEP_DOWN] = {"step_down", "what was given up for --overhead-max, as a text"},
     [CSV_MEMORY_PEAK] = {"memory_peak",
                          "gpuprof memory: the most memory of each place; total_ns is "

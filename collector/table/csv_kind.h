@@ -64,6 +64,7 @@ enum csv_kind {
     CSV_COLLECTIVE,
     CSV_ERROR,
     CSV_STEP_DOWN,
+    CSV_DUMP,
     CSV_MEMORY_PEAK,
     CSV_MEMORY_END,
     CSV_MEMORY_OWNER,

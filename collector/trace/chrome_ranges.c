@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "flight.h"
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
@@ -344,6 +345,16 @@ static int take_window(struct trace_writer *w, const struct slice *s)
     return s->pause_change == PAUSE_BEGINS ? take_step(w, &s->event) : 0;
 }
 
+static int take_dump(struct trace_writer *w, const struct event *e)
+{
+    char name[128];
+    const char *why = dump_reason_text(record_arg(e->record, DUMP_REASON));
+    int length = snprintf(name, sizeof name, "\"dump %llu: %s\"",
+                          (unsigned long long)record_arg(e->record, DUMP_NUMBER), why ? why : "?");
+    put_instant(w, e, name, (size_t)length, NULL);
+    return 0;
+}
+
 /* One that is open at the end lasts as long as anything that is shown. */
 static int close_left(struct trace_writer *w, const struct range *range)
 {
@@ -372,6 +383,8 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
         return take_label(w, e);
     if (e->record->type == RECORD_STEP)
         return take_step(w, e);
+    if (e->record->type == RECORD_DUMP)
+        return take_dump(w, e);
     if (e->record->type == RECORD_PAUSE && record_arg(e->record, PAUSE_PAUSED))
         put_instant(w, e, "\"recording stopped\"", 19, NULL);
     else if (e->record->type == RECORD_PAUSE)

@@ -22,6 +22,7 @@ enum say_cause {
     SAY_BUDGET,
     SAY_WINDOWS,
     SAY_CONTROL,
+    SAY_FLIGHT,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

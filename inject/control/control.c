@@ -11,6 +11,7 @@
 #include "base/say.h"
 #include "control_text.h"
 #include "record/recorded.h"
+#include "store/flight_sink.h"
 #include "store/stream_out.h"
 
 #define HIGH_FD    200
@@ -87,7 +88,9 @@ static void follow(struct thread *writer)
                                                         sizeof c->process_id) != 0))
             continue;
         now.is_asked = true;
-        if (c->what != CONTROL_STATUS) {
+        if (c->what == CONTROL_DUMP && writer) { /* before its begin there was nothing */
+            flight_ask(&(struct dump){.reason = DUMP_CONTROL});
+        } else if (control_lasts(c->what)) {
             turns = true;
             stops = c->what == CONTROL_STOP;
         }
@@ -120,7 +123,10 @@ static int create(const char *path)
 static void answer(void)
 {
     char path[PATH_BYTES], fresh[PATH_BYTES + 4], data[CONTROL_BYTES_MAX];
-    struct control_status status = {.stopped = stopped(), .count = now.seen_count};
+    struct control_status status = {.stopped = stopped(),
+                                    .has_flight = flight_is_on(),
+                                    .dumps = flight_dump_count(),
+                                    .count = now.seen_count};
     memcpy(status.process_id, gp.header.process_id, sizeof status.process_id);
     memcpy(status.answered, now.seen, sizeof status.answered);
     size_t bytes = control_status_write(&status, data);
@@ -152,8 +158,9 @@ void control_tick(struct thread *writer)
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
         return;
     follow(writer);
-    if (now.is_asked)
-        answer();
+    if (!now.is_asked || flight_is_busy())
+        return;
+    answer();
     now.is_asked = false;
 }
 

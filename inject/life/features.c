@@ -26,6 +26,7 @@
 #include "stack/modules.h"
 #include "stack/open_stacks.h"
 #include "stack/stack.h"
+#include "store/flight_sink.h"
 #include "store/identity.h"
 #include "store/resident.h"
 #include "store/stream_out.h"
@@ -78,6 +79,8 @@ const struct feature features[] = {
     /* Where it goes: the live file has its name second, by the stream file can it be found. */
     {.create = stream_out_create, .remove = stream_out_remove, .fork_child = stream_out_forget},
     {.start = pool_publish},
+    {.create = flight_create, .remove = flight_forget, .describe = flight_describe,
+     .is_due = flight_is_due, .look = flight_look, .fork_child = flight_forget},
     {.create = writer_start, .fork_child = writer_forget},
     {.start = finish_register},
     {.start = forked_register},

@@ -8,6 +8,7 @@
  *     gpuprof_mark("checkpoint");      a moment
  *     gpuprof_stop();                  CUDA calls are not recorded from here on ...
  *     gpuprof_start();                 ... to here
+ *     gpuprof_dump("slow request");    what `gpuprof run --flight` keeps is written
  *
  * There is nothing to link with (before glibc 2.34: -ldl). Without gpuprof each call costs a load
  * and a branch; the first one of each function in each source file looks for the library. Texts are
@@ -29,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPUPROF_H_VERSION 1 /* grows with what is declared here */
+#define GPUPROF_H_VERSION 2 /* grows with what is declared here */
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,7 @@ typedef union gpuprof_function {
     void (*mark)(const char *text);
     void (*step)(uint64_t number);
     void (*plain)(void);
+    int (*dump)(const char *why);
 } gpuprof_function;
 
 /* The library's function of that name; NULL without the library. `known` keeps the answer. */
@@ -109,6 +111,17 @@ static __inline__ __attribute__((unused)) void gpuprof_stop(void)
     gpuprof_function function = gpuprof_find(&known, "gpuprof_stop");
     if (function.address)
         function.plain();
+}
+
+/*
+ * Has the flight recorder's memory written to the data folder, soon, by gpuprof's own thread; `why`
+ * is copied, cut at 255 bytes, and shown. 0, -1 without a flight recorder, -2 without the library.
+ */
+static __inline__ __attribute__((unused)) int gpuprof_dump(const char *why)
+{
+    static void *known;
+    gpuprof_function function = gpuprof_find(&known, "gpuprof_dump");
+    return function.address ? function.dump(why) : -2;
 }
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@ What a Python program can say to the profiler that it may be running under: gpup
     gpuprof.mark("checkpoint")          # a moment
     gpuprof.stop()                      # CUDA calls are not recorded from here on ...
     gpuprof.start()                     # ... to here
+    gpuprof.dump("slow request")        # what `gpuprof run --flight` keeps is written
 
 This file is all there is: put it beside the program, or its folder into PYTHONPATH. Python 3.8 and
 later; nothing is imported but the standard library. Without gpuprof nothing is done, and a
@@ -40,7 +41,8 @@ def _functions():
         import ctypes
         quick, slow = ctypes.PyDLL(None), ctypes.CDLL(None)
         found = [quick.gpuprof_range_push, quick.gpuprof_range_pop, quick.gpuprof_mark,
-                 quick.gpuprof_step, slow.gpuprof_start, slow.gpuprof_stop]
+                 quick.gpuprof_step, slow.gpuprof_start, slow.gpuprof_stop,
+                 getattr(slow, "gpuprof_dump", lambda _: -1)]  # which an older library has not
         found[3].argtypes = [ctypes.c_uint64]
         return found
     except (ImportError, AttributeError, OSError, TypeError):
@@ -48,7 +50,7 @@ def _functions():
 
 
 _found = _functions()
-_push, _pop, _mark, _step, _start, _stop = _found or [lambda *_: None] * 6
+_push, _pop, _mark, _step, _start, _stop, _dump = _found or [lambda *_: None] * 7
 _number = -1
 
 
@@ -167,3 +169,8 @@ def start():
 def stop():
     """CUDA calls are not recorded from here on, in all threads."""
     _stop()
+
+
+def dump(why=""):
+    """Has the flight recorder's memory written, soon. False: there is none (run --flight=30s)."""
+    return _dump(_bytes(why)) == 0

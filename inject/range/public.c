@@ -3,6 +3,7 @@
 #include "range/user_ranges.h"
 #include "record/start.h"
 #include "record/state.h"
+#include "store/flight_watch.h"
 
 EXPORT int gpuprof_range_push(const char *text);
 EXPORT int gpuprof_range_pop(void);
@@ -10,6 +11,7 @@ EXPORT void gpuprof_mark(const char *text);
 EXPORT void gpuprof_step(uint64_t number);
 EXPORT void gpuprof_start(void);
 EXPORT void gpuprof_stop(void);
+EXPORT int gpuprof_dump(const char *why);
 
 EXPORT int gpuprof_range_push(const char *text)
 {
@@ -45,4 +47,9 @@ EXPORT void gpuprof_stop(void)
 {
     if (start_is_possible())
         range_pause(true);
+}
+
+EXPORT int gpuprof_dump(const char *why)
+{
+    return start_is_possible() ? flight_watch_ask(why) : -1;
 }

@@ -284,17 +284,23 @@ void pool_unlink(const struct stream_header *header)
         unlink(header->live_path);
 }
 
+int pool_open_file(void)
+{
+    struct stat st;
+    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == live_device && st.st_ino == live_inode))
+        return fd;
+    close(fd);
+    errno = ESTALE; /* whatever it is, it is not ours */
+    return -1;
+}
+
 /* For `more` chunks behind those that have storage. 0 or an errno; EAGAIN: another time. */
 static int extend_file(const struct pool *pool, uint32_t more)
 {
-    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    int fd = pool_open_file();
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? EAGAIN : errno;
-    struct stat st;
-    if (fstat(fd, &st) < 0 || st.st_dev != live_device || st.st_ino != live_inode) {
-        close(fd);
-        return ESTALE; /* whatever it is, it is not ours */
-    }
     off_t offset = (off_t)(pool_chunk(pool, atomic_load(&pool->allocated)) - pool->base);
     int error = allocate(fd, offset, (off_t)more * pool->chunk_bytes);
     close(fd);

@@ -23,6 +23,12 @@ void pool_remove(void);
 /* The stream file, which says where the live file is, is there: gives this its name. */
 void pool_publish(void);
 
+/*
+ * The published file, opened anew: programs close descriptors that they do not know. -1: errno;
+ * ESTALE if it is another file by now.
+ */
+int pool_open_file(void);
+
 /* Unmaps it: only in the child of a fork, where nobody else can use it. Counters begin at 0. */
 void pool_forget(void);
 

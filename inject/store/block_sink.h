@@ -17,6 +17,12 @@
 struct block_sink {
     const char *place; /* for words to the user: where it is */
 
+    uint32_t flags; /* of its blocks: enum block_flag */
+
+    /* Sees each record, raw, of the block that comes next; by the writer thread. May be NULL. */
+    void (*see)(struct block_sink *s, uint32_t thread, uint64_t position, const uint8_t *record,
+                size_t bytes);
+
     /*
      * Appends a whole block; by the writer thread. False: none of it is there (errno says why), all
      * before it is, and no other block comes.

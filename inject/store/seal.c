@@ -246,6 +246,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
     size_t bytes = compress_frame(s->payload, h->payload_bytes, frame,
                                   s->block_bytes_max - BLOCK_HEADER_BYTES);
     h->sequence = s->sequence;
+    h->flags = sink->flags;
     h->stored_bytes = (uint32_t)bytes;
     h->stored_crc = crc32c(0, frame, bytes);
     block_header_write(h, s->block);
@@ -321,6 +322,8 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
             if (bytes < 0) { /* the program wrote over it; nobody knows where the next one begins */
                 counter_add(COUNTER_OVERWRITTEN, 1);
                 bytes = (int)(p->committed - at);
+            } else if (sink->see) {
+                sink->see(sink, h.thread, position, record, (size_t)bytes);
             }
             at += (uint64_t)bytes;
             position += (uint64_t)bytes;

@@ -215,6 +215,19 @@ static bool append_block(struct block_sink *s, const uint8_t *block, size_t byte
     return append(block, bytes);
 }
 
+uint64_t stream_out_bytes(void)
+{
+    return (uint64_t)out.end;
+}
+
+bool stream_out_cut(uint64_t bytes)
+{
+    if (!reopen() || ftruncate(out.fd, (off_t)bytes) < 0)
+        return false;
+    out.end = (off_t)bytes;
+    return true;
+}
+
 static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])
 {
     static uint8_t head[STREAM_HEADER_BYTES_MAX];

@@ -19,6 +19,10 @@ bool stream_out_create(void);
 /* The file, for the writer. At an early end the counters go into the header, in place. */
 extern struct block_sink stream_out;
 
+/* How long it is; and shortens it to that again. False: errno. */
+uint64_t stream_out_bytes(void);
+bool stream_out_cut(uint64_t bytes);
+
 /* Takes the file away again: nothing was recorded. */
 void stream_out_remove(void);
 

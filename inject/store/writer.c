@@ -16,9 +16,9 @@
 #include "record/start.h"
 #include "record/thread.h"
 #include "store/compress.h"
+#include "store/flight_sink.h"
 #include "store/identity.h"
 #include "store/seal.h"
-#include "store/stream_out.h"
 
 #define TICK_NS   100000000u /* how often the writer looks while something happens */
 #define ALONE_NS  200000000u /* how often it looks whether anybody else is left */
@@ -156,7 +156,7 @@ static void *writer_main(void *data)
 
 static bool start(void)
 {
-    struct sealer *s = seal_create(&stream_out);
+    struct sealer *s = seal_create(flight_or_stream());
     if (!s)
         return false;
     atomic_store(&gp.writer.requested, 0);

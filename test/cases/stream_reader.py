@@ -28,20 +28,22 @@ HOST_BYTES_MAX, PATH_BYTES_MAX = 64, 1024
 RECORDS_MAX, SHAPES_MAX, ARGS_MAX, TEXT_MAX = 8192, 256, 16, 8192
 PAYLOAD_MAX, STORED_MAX = 4194304, 4198400
 LIVE_MAGIC = 0x3145564950554700
+AFTER_GAP, OF_STATE = 1, 2  # flags of blocks
+FLIGHT_MAGIC, FLIGHT_AT = 0x3147494C46504700, 2088
 LIVE_HEAD, CHUNK_HEAD, COUNTERS_AT, OPEN_MAX = 4096, 64, 2176, 4
 
 CALL, NAME, THREAD, ANCHOR, COUNTER, META, API, NOTE, END = range(1, 10)
 PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
 MODULE, PYTHON, STACK, COST, COST_SUM, STEP_DOWN = range(31, 37)
 OP_BEGIN, OP_END, OP_NAME, OP_INPUTS, OP_THREAD = range(37, 42)
-LIBRARY_BEGIN, LIBRARY_END, LIBRARY_PLAN, COMMUNICATOR, RESIDENT, WINDOW = range(46, 52)
+LIBRARY_BEGIN, LIBRARY_END, LIBRARY_PLAN, COMMUNICATOR, RESIDENT, WINDOW, DUMP = range(46, 53)
 TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
     "push pop range_start range_end mark label step pause module python stack "
     "cost cost_sum step_down op_begin op_end op_name op_inputs op_thread "
     "callback content tensor tensor_oom "
-    "library_begin library_end library_plan communicator resident window").split(), 1))
+    "library_begin library_end library_plan communicator resident window dump").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
@@ -170,6 +172,7 @@ class Block:
     stored_bytes: int
     stored_crc: int
     stored_at: int
+    flags: int = 0
 
 
 @dataclasses.dataclass
@@ -409,15 +412,16 @@ def _read_block(data, at):
         return None
     body, end = frame
     need(len(body) >= 84 and body[8:12] == b"GPB1", f"block at {at}: magic")
-    thread, count, sequence, begin, last, before, after, payload, stored, crc, zero, zero2 = \
+    thread, count, sequence, begin, last, before, after, payload, stored, crc, zero, flags = \
         struct.unpack_from("<IIQQQQQIIIQI", body, 12)
     need(1 <= count <= RECORDS_MAX, f"block at {at}: {count} records")
     need(payload <= PAYLOAD_MAX and stored <= STORED_MAX, f"block at {at}: lengths")
-    need(begin <= last and before < after, f"block at {at}: order")
-    need(zero == 0 and zero2 == 0, f"block at {at}: reserved")
+    need(begin <= last and (before < after or flags & OF_STATE), f"block at {at}: order")
+    need(zero == 0 and flags <= 3, f"block at {at}: reserved")
     if end + stored > len(data):
         return None
-    return Block(thread, count, sequence, begin, last, before, after, payload, stored, crc, end)
+    return Block(thread, count, sequence, begin, last, before, after, payload, stored, crc, end,
+                 flags)
 
 
 def read_blocks(data, at, check=True):
@@ -427,11 +431,14 @@ def read_blocks(data, at, check=True):
         block = _read_block(data, at)
         if not block:
             return blocks, len(data) - at
-        need(block.sequence == len(blocks), f"block at {at}: sequence number {block.sequence}")
         expected = afters.get(block.thread, 0)
-        need(block.before == expected,
-             f"block at {at}: thread {block.thread} at {block.before}, not {expected}: one is lost")
-        afters[block.thread] = block.after
+        if not block.flags & AFTER_GAP:
+            need(block.sequence == len(blocks), f"block at {at}: sequence number {block.sequence}")
+            need(block.before == expected, f"block at {at}: thread {block.thread} at "
+                                           f"{block.before}, not {expected}: one is lost")
+        if not block.flags & OF_STATE:
+            need(block.before >= expected, f"block at {at}: records again")
+            afters[block.thread] = block.after
         at = block.stored_at + block.stored_bytes
         if check:
             need(crc32c(data[block.stored_at:at]) == block.stored_crc, "block: CRC of its frame")
@@ -695,6 +702,36 @@ def _read_live(read, header, afters):
     return records, list(unique.values()), counters
 
 
+def read_flight(path, data):
+    """The stream `data` with what the flight recorder in the live file at `path` holds besides."""
+    with open(path, "rb", buffering=0) as file:
+        base = struct.unpack("<Q", os.pread(file.fileno(), 8, FLIGHT_AT))[0]
+        page = os.pread(file.fileno(), 4096, base) if base else b""
+        if len(page) < 4096 or struct.unpack_from("<Q", page)[0] != FLIGHT_MAGIC:
+            return data
+        room, written = struct.unpack_from("<QQ", page, 8)
+        stream_bytes, dumps, following = struct.unpack_from("<QQQ", page, 512 + 64 * written)
+        segments = []
+        for index in range(4):
+            number, count, state, _begin, first = struct.unpack_from("<5Q", page, 64 + 40 * index)
+            if number:
+                need(count <= room and state <= count, f"segment {index}: size")
+                segments.append((number, first, state,
+                                 os.pread(file.fileno(), count, base + 4096 + index * room)))
+    data = data[:stream_bytes]
+    segments.sort()
+    has_all = segments[0][1] <= following and (dumps or segments[0][0] == 1)
+    for place, (_number, _first, state, held) in enumerate(segments):
+        at = state if place or has_all else 0
+        while at < len(held):
+            block = _read_block(held, at)
+            end = block.stored_at + block.stored_bytes
+            if block.flags & OF_STATE or block.sequence >= following:
+                data += held[at:end]
+            at = end
+    return data
+
+
 # ---- Whole processes ---------------------------------------------------------------------------
 
 def find_live(path, header):
@@ -718,6 +755,8 @@ def read_stream(path):
     data = path.read_bytes()
     header = read_header(data)
     live = find_live(path, header)
+    if live:
+        data = read_flight(live, data)
     blocks, torn = read_blocks(data, header.bytes)
     records = []
     for block, payload in zip(blocks, _decompress(data, blocks) if blocks else ()):
@@ -726,7 +765,8 @@ def read_stream(path):
     if live:
         afters = {}
         for block in blocks:
-            afters[block.thread] = max(block.after, afters.get(block.thread, 0))
+            if not block.flags & OF_STATE:
+                afters[block.thread] = max(block.after, afters.get(block.thread, 0))
         found, opened, process.live_counters = read_live(live, header, afters)
         process.live_path = live
         records += found

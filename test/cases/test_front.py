@@ -403,7 +403,7 @@ def test_manual_of_the_header(run_collector):
     header = (ROOT / "inject" / "range" / "gpuprof.h").read_text()
     declared = re.findall(r"\(unused\)\) (\w+ gpuprof_\w+\([^()\n]*\))$", header,
                           re.MULTILINE)
-    assert len(declared) == 6
+    assert len(declared) == 7
     assert sorted(re.findall(r"^\.TP\n\.B (\w+ gpuprof_.*);$", page, re.MULTILINE)) == \
         sorted(declared)
     assert "GPUPROF_H_VERSION" in page and "#define GPUPROF_H_VERSION " in header

@@ -23,7 +23,7 @@ def test_exports(library):
     wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit", "InitializeInjection",
               "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
-                                              "stop")}
+                                              "stop", "dump")}
     names = """
 #define API(id, symbol, ...) symbol
 #define DISPATCH(symbol, ...) symbol

@@ -55,6 +55,7 @@ LIVES = {
     "bomb": ("1000 children, 50 at a time", 3, 1, 50),
     "operators": ("fork in an operator of PyTorch's, others call", 3, 60, 2500),
     "tensors": ("SIGKILL, blocks of PyTorch's under its lock", -signal.SIGKILL, 60, 2500),
+    "flight": ("SIGKILL beside dumps of a flight recorder", -signal.SIGKILL, 60, 2500),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
@@ -173,6 +174,8 @@ def settings(mode, folder):
                                 TORTURE_TORCH=toolchain.pytorch())
     env["TORTURE_PRELOAD"] = env.pop("LD_PRELOAD")
     env["GPUPROF_EXIT_WAIT"] = "30s"  # a machine with much else to do is no hang
+    if mode == "flight":
+        env.update(GPUPROF_FLIGHT="30s", GPUPROF_DUMP_LIMIT="1000000")
     if mode == "governor":
         env["GPUPROF_OVERHEAD_MAX"] = "0.0001%"
     if mode == "callback":

@@ -298,7 +298,8 @@ static void go_on_for_a_while(void)
 static int way(void)
 {
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
-    if (strcmp(mode, "governor") == 0 || strcmp(mode, "tensors") == 0)
+    if (strcmp(mode, "governor") == 0 || strcmp(mode, "tensors") == 0 ||
+        strcmp(mode, "flight") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -330,6 +331,12 @@ int main(int argc, char **argv)
     uint32_t rounds = any(8);
     for (uint32_t i = 0; i < rounds; i++) {
         some_calls(any(30));
+        if (strcmp(mode, "flight") == 0) {
+            int (*dump)(const char *) = (__typeof__(dump))dlsym(RTLD_DEFAULT, "gpuprof_dump");
+            if (dump)
+                dump("torture");
+            usleep(any(END_US_MAX / 4));
+        }
         if (strcmp(mode, "forks") == 0 || strcmp(mode, "operators") == 0)
             fork_one();
         else if (strcmp(mode, "threads") == 0)

@@ -670,6 +670,28 @@ static void save_windows(void)
     builder_release(&b);
 }
 
+/* Dumps of a flight recorder for reasons and with numbers that there are none of, in blocks whose
+ * flags say that gaps are meant; and windows around them that do not fit. */
+static void save_dumps(void)
+{
+    static const uint64_t wild[][7] = {
+        {1, 1, 0, 0, 0, 0, 0},
+        {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, UINT64_MAX, UINT64_MAX},
+        {0, 8, 5, 1, 0, 9999, 1},
+        {2, 6, UINT64_MAX, 1, 1, 0, 0},
+        {3, 9, 0, UINT64_MAX, UINT64_MAX, 1, 0}};
+    struct stream_builder b;
+    begin(&b);
+    for (uint32_t i = 0; i < 40; i++) {
+        builder_record(&b, i % 3, RECORD_DUMP, 900 + 10 * (i % 30), i % 4 ? 0 : UINT64_MAX / 4, 0,
+                       i % 8, wild[i % 5], i % 2 ? "cudaMemcpy" : "\xff\n");
+        builder_record(&b, i % 2, RECORD_WINDOW, 905 + 10 * i, 0, 0, 2, wild[i % 5], NULL);
+    }
+    add_calls(&b);
+    save(&b, "dumps-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -763,6 +785,7 @@ int main(int argc, char **argv)
     save_operators();
     save_tensors();
     save_windows();
+    save_dumps();
     save_libraries();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);

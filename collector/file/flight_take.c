@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "file/flight_take.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file_at.h"
+#include "block.h"
+#include "bytes.h"
+#include "error.h"
+#include "file/payload.h"
+#include "flight.h"
+#include "live.h"
+#include "output/new_file.h"
+
+#define COPY_BYTES ((size_t)1 << 20)
+
+struct segment {
+    uint64_t number, bytes, state_bytes, begin_ns, first;
+    uint64_t offset; /* in the live file */
+};
+
+struct taker {
+    const struct flight_place *place;
+    uint64_t stream_bytes, dumps, dumped, dumped_ns;
+    struct segment segments[FLIGHT_SEGMENTS]; /* in the order of time, without a gap */
+    unsigned count;
+    int fd; /* of the new file */
+    uint64_t size;
+    uint8_t *data;
+};
+
+static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+
+static int compare_segments(const void *left, const void *right)
+{
+    const struct segment *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* The page of the recorder. 1, 0: there is none; GPUPROF_DAMAGED or GPUPROF_IO. */
+static int read_page(struct taker *t)
+{
+    uint8_t page[FLIGHT_PAGE_BYTES];
+    uint64_t base = t->place->offset;
+    ssize_t got = base ? file_read_at(t->place->fd, base, page, sizeof page) : 0;
+    if (got < (ssize_t)sizeof page || load_u64(page + FLIGHT_OFFSET_MAGIC) != FLIGHT_MAGIC)
+        return got < 0 ? GPUPROF_IO : 0;
+    uint64_t room = load_u64(page + FLIGHT_OFFSET_SEGMENT_BYTES);
+    if (base > INT64_MAX / 2 || room > FLIGHT_BYTES_MAX)
+        return GPUPROF_DAMAGED;
+    uint64_t which = load_u64(page + FLIGHT_OFFSET_WRITTEN) & 1;
+    const uint8_t *done = page + FLIGHT_OFFSET_DONE + which * FLIGHT_DONE_ENTRY;
+    t->stream_bytes = load_u64(done + FLIGHT_DONE_STREAM_BYTES);
+    t->dumps = load_u64(done + FLIGHT_DONE_DUMPS);
+    t->dumped = load_u64(done + FLIGHT_DONE_NEXT);
+    t->dumped_ns = load_u64(done + FLIGHT_DONE_NS);
+    for (unsigned i = 0; i < FLIGHT_SEGMENTS; i++) {
+        const uint8_t *entry = page + FLIGHT_OFFSET_SEGMENTS + i * FLIGHT_SEGMENT_ENTRY;
+        struct segment s = {.number = load_u64(entry + FLIGHT_SEGMENT_NUMBER),
+                            .bytes = load_u64(entry + FLIGHT_SEGMENT_BYTES),
+                            .state_bytes = load_u64(entry + FLIGHT_SEGMENT_STATE_BYTES),
+                            .begin_ns = load_u64(entry + FLIGHT_SEGMENT_BEGIN_NS),
+                            .first = load_u64(entry + FLIGHT_SEGMENT_FIRST),
+                            .offset = base + FLIGHT_PAGE_BYTES + i * room};
+        if (s.number && (s.bytes > room || s.state_bytes > s.bytes || s.begin_ns > INT64_MAX / 4))
+            return GPUPROF_DAMAGED;
+        if (s.number)
+            t->segments[t->count++] = s;
+    }
+    qsort(t->segments, t->count, sizeof *t->segments, compare_segments);
+    return t->count ? 1 : 0;
+}
+
+static int put(struct taker *t, const void *data, size_t bytes)
+{
+    int error = file_write_at(t->fd, t->size, data, bytes);
+    t->size += bytes;
+    return error;
+}
+
+static int copy(struct taker *t, int from, uint64_t offset, uint64_t bytes)
+{
+    int error = 0;
+    while (error == 0 && bytes) {
+        ssize_t got = file_read_at(from, offset, t->data, bytes < COPY_BYTES ? bytes : COPY_BYTES);
+        if (got <= 0)
+            return got < 0 ? GPUPROF_IO : 0; /* a file that was cut: what there is of it */
+        error = put(t, t->data, (size_t)got);
+        offset += (uint64_t)got;
+        bytes -= (uint64_t)got;
+    }
+    return error;
+}
+
+/* What the process could not say any more: that a window opens, and what dump this is. */
+static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
+{
+    uint8_t raw[4 * 8 * (RECORD_HEAD_WORDS + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
+    struct record records[] = {
+        {RECORD_WITH(WINDOW, [WINDOW_STATE] = WINDOW_IS_CLOSED)},
+        {RECORD_WITH(WINDOW, [WINDOW_NUMBER] = t->dumps + 1, [WINDOW_STATE] = WINDOW_IS_OPEN),
+         .begin = begin_ns},
+        {RECORD_WITH(DUMP, [DUMP_NUMBER] = t->dumps + 1, [DUMP_REASON] = DUMP_KILL,
+                     [DUMP_BEGIN_NS] = begin_ns),
+         .begin = t->place->alive_ns > begin_ns ? t->place->alive_ns : begin_ns}};
+    struct block_encoder *e = malloc(sizeof *e);
+    struct payload_codec codec;
+    struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
+    uint8_t head[BLOCK_HEADER_BYTES], *payload = NULL, *stored = NULL;
+    size_t used = 0;
+    int error = e ? payload_codec_init(&codec) : GPUPROF_NO_MEMORY;
+    if (error < 0) {
+        free(e);
+        return error;
+    }
+    block_encoder_reset(e);
+    for (unsigned i = t->dumps || !begin_ns; i < sizeof records / sizeof records[0]; i++) {
+        int bytes = record_write(&records[i], raw + used, sizeof raw - used);
+        if (bytes > 0 && block_encoder_add(e, raw + used, (size_t)bytes) > 0)
+            used += (size_t)bytes;
+    }
+    size_t capacity = block_encode_bytes_max(e);
+    payload = malloc(capacity);
+    error = payload ? block_encode(e, &identity_scale, payload, capacity, &h) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = payload_store(&codec, &h, payload, &stored);
+    if (error == 0) {
+        block_header_write(&h, head);
+        error = put(t, head, sizeof head);
+    }
+    if (error == 0)
+        error = put(t, stored, h.stored_bytes);
+    free(stored);
+    free(payload);
+    payload_codec_release(&codec);
+    free(e);
+    return error;
+}
+
+/* From where on in this segment are blocks that no dump has? All of it was checked, or ends here.
+ */
+static uint64_t behind_dumped(const struct taker *t, const struct segment *s)
+{
+    uint64_t at = s->state_bytes;
+    while (at < s->bytes) {
+        uint8_t head[BLOCK_HEADER_BYTES_MAX];
+        struct block_header h;
+        ssize_t got = file_read_at(t->place->fd, s->offset + at, head, sizeof head);
+        int size = got > 0 ? block_header_read(&h, head, (size_t)got) : 0;
+        if (size <= 0 || h.sequence >= t->dumped)
+            break;
+        at += (uint64_t)size + h.stored_bytes;
+    }
+    return at < s->bytes ? at : s->bytes;
+}
+
+static int put_dump(struct taker *t)
+{
+    unsigned first = 0;
+    while (first + 1 < t->count && t->segments[first + 1].first <= t->dumped && t->dumps)
+        first++; /* an earlier one has been written whole */
+    const struct segment *s = &t->segments[first];
+    bool follows = s->first <= t->dumped && (t->dumps || s->number == 1);
+    uint64_t begin_ns = t->dumps && follows ? t->dumped_ns + 1 : s->begin_ns;
+    int error = put_statements(t, begin_ns, s->first);
+    for (unsigned i = first; error == 0 && i < t->count; i++) {
+        s = &t->segments[i];
+        uint64_t from = i > first ? s->state_bytes : follows ? behind_dumped(t, s) : 0;
+        error = copy(t, t->place->fd, s->offset + from, s->bytes - from);
+    }
+    return error;
+}
+
+static int write_new(struct taker *t, int stream)
+{
+    int error = copy(t, stream, 0, t->stream_bytes);
+    return error < 0 ? error : put_dump(t);
+}
+
+/* A kill before this, and the same is done once more. */
+static int tell_taken(struct flight_place *place)
+{
+    uint8_t none[8] = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place->fd); /* the very file that was read */
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int error = fd < 0 ? GPUPROF_IO : file_write_at(fd, LIVE_OFFSET_FLIGHT, none, sizeof none);
+    if (fd >= 0)
+        close(fd);
+    if (error == 0)
+        place->offset = 0;
+    return error;
+}
+
+int flight_take(struct flight_place *place, const char *stream_path)
+{
+    struct taker t = {.place = place};
+    struct new_file file;
+    struct stat old;
+    int error = read_page(&t);
+    if (error <= 0)
+        return error;
+    int stream = open(stream_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (stream < 0)
+        return GPUPROF_IO;
+    t.data = malloc(COPY_BYTES);
+    error = !t.data                   ? GPUPROF_NO_MEMORY
+            : fstat(stream, &old) < 0 ? GPUPROF_IO
+                                      : new_file_open(&file, stream_path, 0600);
+    if (error == 0) {
+        new_file_keep_owner(&file, &old);
+        t.fd = file.fd;
+        error = write_new(&t, stream);
+        if (error == 0)
+            error = new_file_place(&file, true);
+        else
+            new_file_drop(&file);
+    }
+    if (error == 0)
+        error = tell_taken(place);
+    free(t.data);
+    close(stream);
+    return error < 0 ? error : 1;
+}

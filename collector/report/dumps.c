@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/dumps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "api/api_error.h"
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "flight.h"
+
+char *dump_line(const struct process_dump *d)
+{
+    char time[UNIT_TEXT_BYTES], *line = NULL, *text = json_line(d->text ? d->text : "");
+    const char *why = dump_reason_text(d->reason), *error;
+    int length;
+    why = why ? why : "for a reason of a later version";
+    switch (text ? d->reason : 0) {
+    case DUMP_STEP:
+        length = asprintf(&line, "%s: step %" PRIu64 " took %s, %.1f x the median", why, d->value,
+                          time_text(time, d->ns),
+                          d->median_ns ? (double)d->ns / (double)d->median_ns : 0.0);
+        break;
+    case DUMP_IDLE:
+    case DUMP_COLLECTIVE: length = asprintf(&line, "%s for %s", why, time_text(time, d->ns)); break;
+    case DUMP_ERROR:
+        error = api_error_name(api_domain_of(text), (int)(int64_t)d->value);
+        length = asprintf(&line, "%s: %s returned %" PRId64 " (%s)", why, text, (int64_t)d->value,
+                          error ? error : "an error");
+        break;
+    default:
+        length = asprintf(&line, "%s%s%s", why, text && *text ? ": " : "", text ? text : "");
+        break;
+    }
+    free(text);
+    return length < 0 ? NULL : line;
+}
+
+static uint64_t count_all(const struct recording *rec)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        count += rec->processes[i]->dump_count;
+    return count;
+}
+
+static uint64_t at_ns(struct process *p, const struct process_dump *d)
+{
+    return clock_map_ns(&p->clock, d->at_ns);
+}
+
+const struct process_dump *dumps_last(const struct recording *rec, uint64_t *count)
+{
+    const struct process_dump *last = NULL;
+    uint64_t last_ns = 0;
+    *count = count_all(rec);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        for (uint32_t k = 0; k < p->dump_count; k++) {
+            if (!last || at_ns(p, &p->dumps[k]) >= last_ns) {
+                last = &p->dumps[k];
+                last_ns = at_ns(p, last);
+            }
+        }
+    }
+    return last;
+}
+
+enum { NAME, NUMBER, REASON, AT, BEGIN, LENGTH, LOST, HOST, PID, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"why", "why it was written"},
+    [NUMBER] = {"dump", "dump", COLUMN_NUMBER, 5, .ascending = true},
+    [REASON] = {"reason", .type = COLUMN_NUMBER},
+    [AT] = {"at_ns", "after", COLUMN_NS, 12, .ascending = true},
+    [BEGIN] = {"begin_ns", .type = COLUMN_NS},
+    [LENGTH] = {"length_ns", "holds", COLUMN_NS, 12},
+    [LOST] = {"state_lost", .type = COLUMN_COUNT},
+    [HOST] = {"host"},
+    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
+};
+
+static void table_begins(struct table *t, enum report_format format)
+{
+    uint64_t count = count_all(((const struct report *)t->source)->rec);
+    t->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct report *r = t->source;
+    uint32_t i = 0;
+    for (; index >= r->rec->processes[i]->dump_count; i++)
+        index -= r->rec->processes[i]->dump_count;
+    struct process *p = r->rec->processes[i];
+    const struct process_dump *d = &p->dumps[index];
+    uint64_t at = at_ns(p, d), begin = clock_map_ns(&p->clock, d->begin_ns);
+    char *why = dump_line(d), *text = why;
+    if (why && r->rec->count > 1 && format == FORMAT_TEXT) {
+        if (asprintf(&text, "process %u: %s", p->header.pid, why) < 0)
+            text = NULL;
+        free(why);
+    }
+    cells[NAME] = cell_owned(text);
+    cells[NUMBER] = cell_number(d->number);
+    cells[REASON] = cell_number(d->reason);
+    cells[AT] = cell_number(at > r->begin_ns ? at - r->begin_ns : 0);
+    cells[BEGIN] = cell_number(begin > r->begin_ns ? begin - r->begin_ns : 0);
+    cells[LENGTH] = cell_number(at > begin ? at - begin : 0);
+    cells[LOST] = cell_number(d->lost);
+    cells[HOST] = cell_text(p->header.host);
+    cells[PID] = cell_number(p->header.pid);
+}
+
+const struct table_info dumps_table = {
+    .name = "dumps",
+    .key = "dumps",
+    .title = "dumps of the flight recorder (--flight)",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {NUMBER, AT, LENGTH},
+    .csv = {{CSV_DUMP, NULL, 0, 0, {[FIELD_TOTAL] = LENGTH, [FIELD_COUNT] = NUMBER}}},
+    .csv_count = 1,
+    .place = PLACE_URGENT,
+    .json_empty = "[]",
+    .begin = table_begins,
+    .row = fill_row,
+};
