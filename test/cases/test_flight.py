@@ -171,7 +171,7 @@ def test_dumps_with_and_without_a_gap(fly):
     flight = fly()
     flight.say("a100", "(first", "s1", "dwhy one")
     pace(flight, 3, 2)
-    flight.say("dwhy two")          # follows the first
+    flight.say("dwhy two", "n200")  # follows the first
     pace(flight, 16, 5)             # what comes first of it is let go
     flight.say("a100", ")", "a400", "(second")
     pace(flight, 20, 30)
