@@ -176,12 +176,6 @@ static int put_dump(struct taker *t)
     return error;
 }
 
-static int write_new(struct taker *t, int stream)
-{
-    int error = copy(t, stream, 0, t->stream_bytes);
-    return error < 0 ? error : put_dump(t);
-}
-
 /* A kill before this, and the same is done once more. */
 static int tell_taken(struct flight_place *place)
 {
@@ -197,25 +191,48 @@ static int tell_taken(struct flight_place *place)
     return error;
 }
 
+/* 1: the new file is written; 0: there is nothing to take. */
+static int write_to(struct taker *t, int stream, int fd)
+{
+    t->fd = fd;
+    t->data = malloc(COPY_BYTES);
+    int error = t->data ? copy(t, stream, 0, t->stream_bytes) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = put_dump(t);
+    free(t->data);
+    return error;
+}
+
+static int open_stream(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
+
+int flight_copy(struct flight_place *place, const char *stream_path, int fd)
+{
+    struct taker t = {.place = place};
+    int error = read_page(&t);
+    int stream = error > 0 ? open_stream(stream_path) : -1;
+    if (stream < 0)
+        return error > 0 ? GPUPROF_IO : error;
+    error = write_to(&t, stream, fd);
+    close(stream);
+    return error < 0 ? error : 1;
+}
+
 int flight_take(struct flight_place *place, const char *stream_path)
 {
     struct taker t = {.place = place};
     struct new_file file;
     struct stat old;
     int error = read_page(&t);
-    if (error <= 0)
-        return error;
-    int stream = open(stream_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int stream = error > 0 ? open_stream(stream_path) : -1;
     if (stream < 0)
-        return GPUPROF_IO;
-    t.data = malloc(COPY_BYTES);
-    error = !t.data                   ? GPUPROF_NO_MEMORY
-            : fstat(stream, &old) < 0 ? GPUPROF_IO
-                                      : new_file_open(&file, stream_path, 0600);
+        return error > 0 ? GPUPROF_IO : error;
+    error = fstat(stream, &old) < 0 ? GPUPROF_IO : new_file_open(&file, stream_path, 0600);
     if (error == 0) {
         new_file_keep_owner(&file, &old);
-        t.fd = file.fd;
-        error = write_new(&t, stream);
+        error = write_to(&t, stream, file.fd);
         if (error == 0)
             error = new_file_place(&file, true);
         else
@@ -223,7 +240,6 @@ int flight_take(struct flight_place *place, const char *stream_path)
     }
     if (error == 0)
         error = tell_taken(place);
-    free(t.data);
     close(stream);
     return error < 0 ? error : 1;
 }

@@ -23,4 +23,7 @@ struct flight_place {
  */
 int flight_take(struct flight_place *place, const char *stream_path);
 
+/* Writes that file to `fd` instead, and leaves all as it is. As flight_take. */
+int flight_copy(struct flight_place *place, const char *stream_path, int fd);
+
 #endif

@@ -85,6 +85,9 @@ static void close_file(struct stream_file *f, struct file_pool *pool)
             break;
         }
     }
+    if (f->is_own)
+        close(f->fd);
+    f->is_own = false;
 }
 
 void stream_file_release(struct stream_file *f, struct file_pool *pool)
@@ -122,6 +125,14 @@ int stream_file_init(struct stream_file *f, struct file_pool *pool, const char *
         errno = saved;
     }
     return error;
+}
+
+int stream_file_exchange(struct stream_file *f, struct file_pool *pool, int fd)
+{
+    close_file(f, pool);
+    f->fd = fd;
+    f->is_own = true;
+    return stream_file_resize(f, pool);
 }
 
 int stream_file_resize(struct stream_file *f, struct file_pool *pool)

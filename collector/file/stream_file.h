@@ -8,6 +8,7 @@
 #ifndef GPUPROF_COLLECTOR_STREAM_FILE_H
 #define GPUPROF_COLLECTOR_STREAM_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +25,7 @@ struct stream_file {
     uint64_t first_block; /* offset behind the stream header */
     uint64_t used;        /* the pool's clock at the last use */
     int fd;               /* -1: closed by the pool */
+    bool is_own;          /* it is no file of that name, and is not closed by the pool */
 };
 
 struct file_pool {
@@ -44,6 +46,10 @@ int stream_file_resize(struct stream_file *f, struct file_pool *pool);
 
 /* Opens it anew, by its name, if another file is there by now. As stream_file_init. */
 int stream_file_renew(struct stream_file *f, struct file_pool *pool);
+
+/* From now on it is the one that is open as `fd`, a copy without a name, which it owns. 0 or
+ * GPUPROF_IO. */
+int stream_file_exchange(struct stream_file *f, struct file_pool *pool, int fd);
 
 /* Reads the stream header and sets first_block; 0 or as stream_header_read and pread. */
 int stream_file_header(struct stream_file *f, struct file_pool *pool, struct stream_header *h);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "base/array.h"
+#include "base/file_at.h"
 #include "error.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
@@ -344,7 +346,7 @@ static int take_live(struct loader *l, struct live_file *live)
     struct process *p = l->process;
     p->losses.running = live->owner == LIVE_OWNER_RUNNING;
     p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
-    if (live->flight) { /* what is in its chunks follows what the recorder holds */
+    if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* its chunks follow what is not read */
         p->losses.flight_unread = 1;
         return 0;
     }
@@ -391,10 +393,31 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     return 0;
 }
 
+/* With what is still in a flight recorder, where its live file stays as it is. */
+static int take_flight(struct loader *l, const struct live_file *live)
+{
+    struct flight_place flight = live_file_flight(live);
+    if (!flight.offset || live->owner != LIVE_OWNER_ENDED)
+        return 0;
+    int fd = file_unnamed();
+    if (fd < 0)
+        return GPUPROF_IO;
+    int error = flight_copy(&flight, l->process->file.path, fd);
+    if (error > 0)
+        return stream_file_exchange(&l->process->file, &l->reader->pool, fd);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    l->process->losses.live_damaged |= error == GPUPROF_DAMAGED;
+    return error == GPUPROF_DAMAGED ? 0 : error;
+}
+
 static int load(struct loader *l, struct live_file *live, bool *has_live)
 {
     struct process *p = l->process;
     int error = take_header(l, live, has_live);
+    if (error == 0 && *has_live)
+        error = take_flight(l, live);
     if (error < 0)
         return error;
     if ((error = clock_map_init(&p->clock, &p->header)) < 0)
