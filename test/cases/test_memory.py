@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import pickle
 import random
 import re
@@ -710,3 +711,25 @@ def test_the_allocator_of_tensors_agrees(library, run_verb, tmp_path):
     assert {place: (row["peak_bytes"], row["end_bytes"]) for place, row in rows.items()} == \
         {place: (max(own), own[-1]) for place, own in told.items()}
     assert [row["wanted_bytes"] for row in found["out_of_memory"]] == [1 << 40]
+
+
+SEEDS = range(400) if os.environ.get("GPUPROF_LONG") else range(3)
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_attack(seed, library, run_verb, tmp_path):
+    """Memory of every kind, released by whatever function takes it, on any thread, among failures,
+    forks and trims: peak and end are the device's own, and at each step nothing is hidden. (What is
+    managed may lie on the host.)"""
+    kind = "managed" if seed % 3 else "unmanaged"
+    program = toolchain.build("ledger_attack.c", *toolchain.runtime(13), *toolchain.DRIVER)
+    env = toolchain.environment(tmp_path / "out", library)
+    done = toolchain.run([program, str(seed), "150", "kill" if seed % 2 else "end", kind], env,
+                         status=-9 if seed % 2 else 0)
+    found = json.loads(run_verb("memory", tmp_path / "out", "--format=json").stdout)
+    rows = {row["device"]: row for row in found["places"] if row.get("device") is not None}
+    for device, line in enumerate(done.stdout.splitlines()):
+        peak, end = map(int, line.split())
+        assert (rows[device]["peak_bytes"], rows[device]["end_bytes"]) == (peak, end) and peak > 0
+    assert kind == "managed" or not any(row["hidden_bytes"] for row in found["hidden"])
