@@ -123,6 +123,20 @@ def test_stress_over_budget(stress, tmp_path, kind):
     assert any(c.weight > 1 for c in calls)
 
 
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+def test_tensors(stress, tmp_path, kind):
+    """What an allocator tells, true or not, beside forks and libraries that go: all is there."""
+    done = subprocess.run([stress(kind, "stress_tensors"), "8", "20000"], capture_output=True,
+                          text=True, check=False,
+                          env=environment(tmp_path, TSAN_OPTIONS="exitcode=66"))
+    assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert not process.losses
+    numbers = stream_reader.TYPE_NUMBERS
+    assert [len(process.of_type(numbers[name])) for name in ("tensor", "tensor_oom")] == \
+        list(map(int, done.stdout.split()))
+
+
 def test_askers(stress, tmp_path):
     """Threads ask for less to be recorded and take it back, while others call; see asked.c."""
     done = subprocess.run([stress("thread", "asked"), "race", "60"], capture_output=True, text=True,
