@@ -356,3 +356,35 @@ def test_killed_in_dumps(library, collector, tmp_path, rounds):
         done = subprocess.run([collector, "dump", flight.folder], check=True, capture_output=True,
                               text=True, timeout=LIMIT).stdout.splitlines()[-1]
         assert done.startswith("losses") and "missing" not in done and "repeat" not in done
+
+
+CHANGES = 2000 if os.environ.get("GPUPROF_LONG") else 40
+
+
+def test_hostile_live_file(fly, collector, tmp_path):
+    """Whatever stands in the recorder's page and segments: an answer, and no more than that."""
+    flight = fly()
+    flight.say("a100", "(outer", "s1")
+    pace(flight, 14, 2)
+    flight.say("d1", "n100", "s30", "n100")
+    flight.kill()
+    [live] = tmp_path.glob("*.live")
+    [stream] = flight.folder.glob("*.gpuprof")
+    with open(live, "rb") as file:
+        base = int.from_bytes(os.pread(file.fileno(), 8, stream_reader.FLIGHT_AT), "little")
+        page = os.pread(file.fileno(), 4096, base)
+    fields = [8, 16, *range(64, 224, 8), *range(512, 544, 8), *range(576, 608, 8)]
+    chance = random.Random(1)
+    values = [0, 1, 2, 3, 4096, 1 << 20, 1 << 31, 1 << 40, 1 << 62, (1 << 64) - 1]
+    for _ in range(CHANGES):
+        changed = bytearray(page)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.choice(fields)
+            old = int.from_bytes(changed[at:at + 8], "little")
+            new = chance.choice([*values, old + 1, old ^ 1 << chance.randrange(64)]) % (1 << 64)
+            changed[at:at + 8] = new.to_bytes(8, "little")
+        with open(live, "r+b") as file:
+            os.pwrite(file.fileno(), changed, base)
+        done = subprocess.run([collector, "report", "--keep-live", stream], capture_output=True,
+                              check=False, timeout=LIMIT)
+        assert done.returncode in (0, 3), (done.returncode, done.stderr, changed.hex())
