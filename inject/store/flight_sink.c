@@ -469,7 +469,10 @@ void flight_look(struct thread *writer, uint64_t now_ns, bool is_last)
     while (is_last && pump(UINT64_MAX))
         ;
     uint64_t dumps = f.dumps;
-    if (is_last) {
+    struct dump due; /* what was seen as all was sealed says more than that it ended */
+    if (is_last && !f.is_asked && flight_watch_due(&due))
+        flight_ask(&due);
+    if (is_last && !f.is_asked) {
         f.asked = (struct dump){.reason = DUMP_END};
         f.is_asked = true;
         f.text[0] = '\0';

@@ -251,6 +251,13 @@ def test_triggers_are_quiet_otherwise(fly):
     assert [d[0] for d in dumps(flight.end())] == [END]
 
 
+def test_reason_found_at_the_end(fly):
+    """The program is over before its error is stored: the last dump says so."""
+    flight = fly(FLIGHT="30s")
+    flight.say("s1", "e")
+    assert [d[0] for d in dumps(flight.end())] == [ERROR]
+
+
 def test_storm_of_errors_is_one_dump(fly):
     flight = fly(FLIGHT="30s", SEAL="20ms")
     flight.say(*["e", "n30"] * 10)
@@ -288,7 +295,7 @@ def test_ctl_without_one(fly, collector):
 
 def test_fork(fly):
     """The child has a recorder of its own."""
-    flight = fly(FLIGHT="30s", SEAL="20ms")
+    flight = fly(FLIGHT="30s", SEAL="20ms", DUMP_ON="none")  # CUDA refuses all in a child
     flight.say("s1", "a100", "f", "s2", "dchild", "s3")
     flight.program.communicate(timeout=LIMIT)
     parent, child = stream_reader.read_folder(flight.folder)
