@@ -120,6 +120,8 @@ static off_t segment_offset(unsigned index)
 static void empty(int fd, unsigned index)
 {
     f.segments[index] = (struct segment){0};
+    set(FLIGHT_OFFSET_SEGMENTS + index * FLIGHT_SEGMENT_ENTRY + FLIGHT_SEGMENT_NUMBER,
+        0); /* first */
     publish(index);
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, segment_offset(index),
               (off_t)f.segment_bytes);

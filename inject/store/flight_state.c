@@ -108,12 +108,11 @@ static enum part call_part(const struct record *r, uint64_t *key)
     const struct api_function *f = &api_functions[r->code];
     if (f->class == API_GRAPH || r->flags & RECORD_CAPTURED)
         return PART_FACT; /* what a later launch of the graph means */
-    if (api_has_failed(f->domain, r->result))
+    if (f->memory == API_MEMORY_NONE || f->memory == API_MEMORY_INFO ||
+        api_has_failed(f->domain, r->result))
         return PART_NOTHING;
     *key = mix(RECORD_CALL, labelled(r, f, "ptr"));
     switch (f->memory) {
-    case API_MEMORY_NONE:
-    case API_MEMORY_INFO: return PART_NOTHING;
     case API_MEMORY_GET_DEVICE:
     case API_MEMORY_GET_MANAGED:
     case API_MEMORY_GET_POOLED:

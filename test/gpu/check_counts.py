@@ -209,6 +209,13 @@ def check_program(label, command, folder, launches):
                                         {**settings, "GPUPROF_GRAPHS": "whole"})
         check_graph_whole(f"{label}: whole graphs", process, expected)
 
+    def flight(settings):
+        """The end of the program is the dump, which has all that fits."""
+        process, expected = record_once(command, folder / "flight", launches // 10,
+                                        {**settings, "GPUPROF_FLIGHT": "5min,1G"})
+        check_calls(f"{label}: flight recorder, calls", process, expected)
+        check_work(f"{label}: flight recorder, device records", process, expected)
+
     guarded(f"{label}: calls, without CUPTI", host_only)
     settings = guarded(f"{label}: GPU rows", find_rows, f"{label}: GPU rows", command,
                        folder / "rows")
@@ -217,6 +224,10 @@ def check_program(label, command, folder, launches):
     else:
         guarded(f"{label}: device records", nodes, settings)
         guarded(f"{label}: whole graphs", whole, settings)
+        guarded(f"{label}: flight recorder", flight, settings)
+        guarded(f"{label}: flight recorder, SIGKILL", check_kill,
+                f"{label}: flight recorder, SIGKILL", command, folder / "flight-kill",
+                {**settings, "GPUPROF_FLIGHT": "5min,1G"})
     guarded(f"{label}: SIGKILL", check_kill, f"{label}: SIGKILL", command, folder / "kill",
             settings)
     return settings

@@ -55,6 +55,7 @@ LIVES = {
     "bomb": ("1000 children, 50 at a time", 3, 1, 50),
     "operators": ("fork in an operator of PyTorch's, others call", 3, 60, 2500),
     "tensors": ("SIGKILL, blocks of PyTorch's under its lock", -signal.SIGKILL, 60, 2500),
+    "libraries": ("SIGKILL, calls of a library that calls CUDA", -signal.SIGKILL, 60, 2500),
     "flight": ("SIGKILL beside dumps of a flight recorder", -signal.SIGKILL, 60, 2500),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
@@ -94,6 +95,12 @@ def programs():
     source = HERE / "torture_work.c"
     return Tools(toolchain.build(HERE / "torture_lives.c"), toolchain.build(source, *flags),
                  toolchain.build(source, *flags, "-DPLUGIN", "-shared", "-fPIC"))
+
+
+def cublas():
+    """The double of a library; what it calls CUDA for is in the log, too."""
+    return toolchain.build("cublas_double.c", "-shared", "-fPIC", *toolchain.runtime(12),
+                           "-Wl,-soname,libcublas.so.12")
 
 
 def arrived(paths):
@@ -171,7 +178,7 @@ def settings(mode, folder):
     log.mkdir(), live.mkdir()
     env = toolchain.environment(folder / "out", LIBRARY, SIMCUDA_LOG=log, SIMCUDA_TIMELINE="off",
                                 GPUPROF_LIVE=live, GPUPROF_SEAL="10ms", TORTURE_CUPTI=CUPTI,
-                                TORTURE_TORCH=toolchain.pytorch())
+                                TORTURE_TORCH=toolchain.pytorch(), TORTURE_CUBLAS=cublas())
     env["TORTURE_PRELOAD"] = env.pop("LD_PRELOAD")
     env["GPUPROF_EXIT_WAIT"] = "30s"  # a machine with much else to do is no hang
     if mode == "flight":
@@ -225,7 +232,7 @@ def bare(mode, seed, count, tools):
     row = Row()
     if not STOP.is_set():
         env = toolchain.environment(None, SIMCUDA_TIMELINE="off", TORTURE_CUPTI=CUPTI,
-                                TORTURE_TORCH=toolchain.pytorch())
+                                TORTURE_TORCH=toolchain.pytorch(), TORTURE_CUBLAS=cublas())
         row.bare_failures = len(live_on(mode, seed, count, tools, env))
     return row
 

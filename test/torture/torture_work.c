@@ -64,6 +64,10 @@ static uint32_t any(uint32_t limit)
     return (x ^ x >> 15) % limit;
 }
 
+static int (*multiply)(void *handle, int transa, int transb, int m, int n, int k,
+                       const float *alpha, const float *a, int lda, const float *b, int ldb,
+                       const float *beta, float *c, int ldc);
+
 /* A label or an operator. Not in a child: the library's lock may be held by a thread of the
  * parent's. */
 static struct sim_op *some_operator(void)
@@ -92,6 +96,16 @@ static void some_block(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* A call of a library's, which calls CUDA inside. */
+static void some_product(void)
+{
+    static const float two = 2, three = 3;
+    static float c[1];
+    int size = 1 + (int)any(500);
+    if (multiply && !is_child)
+        multiply(c, 0, 1, size, size, 8, &two, &two, 77, &three, 77, &three, c, 77);
+}
+
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
@@ -100,6 +114,8 @@ static void some_calls(unsigned count)
         void *memory = NULL;
         struct sim_op *op = some_operator();
         some_block();
+        if (any(4) == 0)
+            some_product();
         if (any(100) == 0)
             cudaMemcpy(large, large, sizeof large, cudaMemcpyHostToDevice);
         switch (any(4)) {
@@ -299,7 +315,7 @@ static int way(void)
 {
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
     if (strcmp(mode, "governor") == 0 || strcmp(mode, "tensors") == 0 ||
-        strcmp(mode, "flight") == 0)
+        strcmp(mode, "flight") == 0 || strcmp(mode, "libraries") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -321,6 +337,9 @@ int main(int argc, char **argv)
         subscribe();
     if (strcmp(mode, "operators") == 0)
         load_pytorch();
+    if (strcmp(mode, "libraries") == 0)
+        multiply = (__typeof__(multiply))dlsym(dlopen(getenv("TORTURE_CUBLAS"), RTLD_LAZY),
+                                               "cublasSgemm_v2");
     if (strcmp(mode, "tensors") == 0)
         tell = (__typeof__(tell))dlsym(RTLD_DEFAULT,
                                        "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
