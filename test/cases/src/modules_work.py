@@ -39,6 +39,8 @@ class Module:
                 yield from child.named_modules(prefix + ("." if prefix else "") + name)
 '''
 
+UNWANTED_SECONDS = 0.5  # in which hooks that somebody wants are set
+
 
 def package():
     torch = types.ModuleType("torch")
@@ -173,6 +175,11 @@ def scene_compiled():
     net()
 
 
+def scene_unwanted():
+    """Hooks that are set are set at the writer's next tick, and it has had many."""
+    Net()()
+
+
 def scene_deep():
     """64 in one another are recorded, no more."""
     Layer("Layer", depth=99)()
@@ -236,11 +243,12 @@ if __name__ == "__main__":
     while time.monotonic() < until and torch.__spec__._initializing:
         assert not module._global_forward_hooks  # PyTorch is not whole yet
     torch.__spec__._initializing = False
-    until = time.monotonic() + 60
+    wanted = [] if sys.argv[2] == "unwanted" else ["after", "before", "keep", "learn", "path_of"]
+    until = time.monotonic() + (60 if wanted else UNWANTED_SECONDS)
     while not module._global_forward_hooks and time.monotonic() < until:
         time.sleep(0.001)  # as PyTorch's operators do, it gives up Python's lock and takes it again
     names = sorted(code.co_name for code in torch.skipped)
-    assert names == ["after", "before", "keep", "learn", "path_of"], names
+    assert names == wanted and bool(module._global_forward_hooks) == bool(wanted), names
     globals()["scene_" + sys.argv[2]]()
     with open(f"{sys.argv[1]}.{os.getpid()}", "w", encoding="utf-8") as out:
         json.dump(log, out)
