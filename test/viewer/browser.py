@@ -88,7 +88,9 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, url, until="document.readyState === 'complete'"):
-        self.ask("Page.navigate", url=url)
+        failure = self.ask("Page.navigate", url=url).get("errorText")
+        if failure:
+            raise OSError(f"{url}: {failure}")
         self.wait(f"location.href === {json.dumps(url)} && {until}")
 
     def wait(self, condition):
@@ -157,7 +159,10 @@ if __name__ == "__main__":
         *sys.argv[1:], *("", "", "1280", "900", "light", "0")[len(sys.argv) - 1:]]
     with browser() as B:
         B.look_like(int(WIDTH), int(HEIGHT), SCHEME)
-        B.open(pathlib.Path(PAGE).resolve().as_uri(), DRAWN)
+        try:
+            B.open(pathlib.Path(PAGE).resolve().as_uri(), DRAWN)
+        except OSError as reason:
+            sys.exit(f"browser.py: {reason}")
         B.run(SCRIPT)
         B.picture(PICTURE)
         for event in B.complaints():
