@@ -434,9 +434,10 @@ void cost_sums_append(struct thread *writer)
     for (unsigned i = 0; i < COST_COUNT; i++)
         append_class(writer, i);
     for (uint32_t i = 0; i < (thread_costs ? PLACES : 1); i++) {
-        struct share its = {cost_at(i)->number, sums.watched[i].wall_ns, sums.watched[i].cost_ns};
-        if (!its.wall_ns)
+        const struct watched *w = &sums.watched[i];
+        if (!w->wall_ns) /* nobody's, or a thread's that takes it just now */
             continue;
+        struct share its = {cost_at(i)->number, w->wall_ns, w->cost_ns};
         all.thread += i > 0;
         all.wall_ns += its.wall_ns;
         all.cost_ns += its.cost_ns;
