@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector and formats/ under AddressSanitizer, UBSan and valgrind: no finding, no leak."""
 
-import fcntl
 import os
 import subprocess
 
 import pytest
+import sanitized
 
 from conftest import BUILD, ROOT, need
 
 pytestmark = pytest.mark.timeout(600)  # it builds, or waits for another test that does
 
-SANITIZED = BUILD / "address-undefined"
 UNIT_TESTS = sorted(path.stem for path in (ROOT / "test" / "unit").glob("test_*.c"))
 SANITIZER_ENV = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99",
                  "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99"}
 
 
-@pytest.fixture(scope="module")
-def sanitized():
-    """The collector and the unit tests, built with both sanitizers (make does it only once). Not
-    optimised: that takes half the time to build, none to run, and nothing is optimised away."""
-    SANITIZED.mkdir(parents=True, exist_ok=True)
-    with open(SANITIZED / ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "SANITIZE=address,undefined",
-                               f"BUILD={SANITIZED}", "OPT=-O0", "collector-bin", "unit-programs"],
-                              cwd=ROOT, check=False, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr
-    return SANITIZED
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder():
+    """With the collector and the unit tests, built with both sanitizers."""
+    return sanitized.make(sanitized.ADDRESS, "gpuprof-collector",
+                          *(f"unit/{name}" for name in UNIT_TESTS))
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +42,17 @@ def verbs(recording, tmp_path):
             ["dump", "--blocks", recording])
 
 
-def test_sanitizers_find_nothing_in_unit_tests(sanitized, tmp_path):
+def test_sanitizers_find_nothing_in_unit_tests(folder, tmp_path):
     for name in UNIT_TESTS:
-        done = subprocess.run([sanitized / "unit" / name], cwd=tmp_path, check=False, text=True,
+        done = subprocess.run([folder / "unit" / name], cwd=tmp_path, check=False, text=True,
                               env={**os.environ, **SANITIZER_ENV}, capture_output=True, timeout=300)
         assert done.returncode == 0, f"{name}\n{done.stdout}\n{done.stderr}"
         assert "runtime error" not in done.stderr and "ERROR: " not in done.stderr, done.stderr
 
 
-def test_sanitizers_find_nothing_in_verbs(sanitized, recording, tmp_path):
+def test_sanitizers_find_nothing_in_verbs(folder, recording, tmp_path):
     for verb in verbs(recording, tmp_path):
-        done = subprocess.run([sanitized / "gpuprof-collector", *verb], check=False, text=True,
+        done = subprocess.run([folder / "gpuprof-collector", *verb], check=False, text=True,
                               env={**os.environ, **SANITIZER_ENV}, capture_output=True, timeout=300)
         assert done.returncode == 0, f"{verb}\n{done.stderr}"
 

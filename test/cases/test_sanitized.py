@@ -2,13 +2,13 @@
 """The buffers of the injected library under ThreadSanitizer, AddressSanitizer and UBSan."""
 
 import collections
-import fcntl
 import os
 import shutil
 import subprocess
 
 import conftest
 import pytest
+import sanitized
 import stream_reader
 import toolchain
 
@@ -19,21 +19,14 @@ STRESS_SECONDS = float(os.environ.get("GPUPROF_TEST_STRESS_SECONDS", "2"))
 
 
 def archives(kind):
-    """Of inject/ and formats/, with that sanitizer and with assertions; make makes them once.
+    """Of inject/ and formats/, with that sanitizer and with assertions.
 
     What meets CUDA or hooks the process cannot be in a program with a sanitizer of its own: there
     are doubles of that, and libc stands before the library's dlsym and _exit.
     """
-    folder = conftest.BUILD / f"stress-{kind.partition(',')[0]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / "pic" / name for name in ("libinject.a", "libformats.a")]
-    with open(folder / ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"SANITIZE={kind}", f"BUILD={folder}",
-                        "OPT=-O1 -fno-sanitize-recover=all", "INJECT_CFLAGS=-Iinject -Iformats",
-                        *(path.relative_to(conftest.ROOT) for path in made)],
-                       cwd=conftest.ROOT, check=True)
-    return ["-lc", *made]
+    names = ("pic/libinject.a", "pic/libformats.a")
+    folder = sanitized.make(kind, *names)
+    return ["-lc", *(folder / name for name in names)]
 
 
 @pytest.fixture(name="stress", scope="module")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own parts built with sanitizers: once, for all tests that want something of them."""
+
+import fcntl
+import os
+import subprocess
+
+from conftest import BUILD, ROOT
+
+ADDRESS, THREAD = "address,undefined", "thread"
+
+
+def make(kind, *targets):
+    """Files in the folder that is returned, with that sanitizer and with assertions. Not optimised:
+    that takes half the time to build, none to run, and nothing is optimised away."""
+    folder = BUILD / kind.replace(",", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"SANITIZE={kind}",
+                               f"BUILD={folder}", "OPT=-O0 -fno-sanitize-recover=all",
+                               *((folder / target).relative_to(ROOT) for target in targets)],
+                              cwd=ROOT, check=False, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    return folder
