@@ -237,6 +237,7 @@ void builder_correlated(struct stream_builder *b, uint32_t thread, unsigned func
 
 void builder_write_file(const char *path, const void *data, size_t length)
 {
+    remove(path); /* a file that is cut to nothing is written to the disk at once, and waited for */
     FILE *file = need(fopen(path, "we"));
     if (fwrite(data, 1, length, file) != length || fclose(file) != 0)
         abort();
