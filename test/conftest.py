@@ -96,7 +96,7 @@ def end_children(seconds):
             folder = pathlib.Path(f"/proc/{pid}")
             command = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
             name, _, state = (folder / "stat").read_text(errors="replace").rpartition(") ")
-            if not state.startswith("Z"):  # it has not ended; in the middle of exec it has no command
+            if not state.startswith("Z"):  # in the middle of exec it has no command
                 left.setdefault(pid, command.replace("\0", " ") or name.partition("(")[2])
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
