@@ -292,7 +292,7 @@ static int add_call(struct collectives *c, const struct event *e, uint32_t part,
                                      .root = (int64_t)arg(e, "root", (uint64_t)NO_ROOT),
                                      .type = (uint8_t)arg(e, "type", UINT8_MAX),
                                      .op = (uint8_t)arg(e, "op", UINT8_MAX)};
-    if (c->channels[own->channel].kind != COLLECTIVE_MAKING)
+    if (!collectives_is_made(c->channels[own->channel].kind))
         compare(c, &c->channels[own->channel], part);
     return queue(&c->threads[e->thread->index], part, sequence);
 }
@@ -322,6 +322,22 @@ static int take_making(struct collectives *c, const struct event *e)
            : NONE;
     uint32_t part = rank == NONE ? NONE : add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
     return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
+}
+
+/* All ranks of the parent are to say so, with whatever color. */
+static int take_split(struct collectives *c, const struct event *e)
+{
+    struct key parent = {e->process->index, arg(e, "parent", 0), 0};
+    uint64_t rank = key_map_get(&c->handles, parent), number = arg(e, "split", 0);
+    int error = 0;
+    if (!rank || !number)
+        return 0;
+    if (find_arg(e->function, "left_out") != NONE) {
+        c->communicators[c->ranks[rank - 1].communicator].is_shrunk = true;
+        return 0;
+    }
+    uint32_t part = add_part(c, (uint32_t)rank - 1, COLLECTIVE_SPLIT, 0, 0, &error);
+    return error < 0 || part == NONE ? error : add_call(c, e, part, number);
 }
 
 /* Is it a call of a library that talks to other ranks? */
@@ -354,6 +370,7 @@ static int take_begin(struct collectives *c, const struct event *e)
     case API_DOES_P2P:
     case API_DOES_P2P_RECEIVE: return take_counted(c, e);
     case API_DOES_COMM_MAKE: return take_making(c, e);
+    case API_DOES_COMM_SPLIT: return take_split(c, e);
     case API_DOES_GROUP_BEGIN: t->count = t->depth++ ? t->count : 0; break;
     case API_DOES_COMM_END: {
         struct key key = {e->process->index, arg(e, "comm", 0), 0};
@@ -379,8 +396,11 @@ static void take_end(struct collectives *c, const struct event *e)
         struct channel_part *part = &c->parts[t->queued[i].part];
         struct collective_call *call =
             (struct collective_call *)collectives_call(part, t->queued[i].sequence);
-        if (call)
-            call->is_over = true;
+        if (!call)
+            continue;
+        call->is_over = true;
+        call->goes_on =
+            e->record->result && !api_has_failed(e->function->domain, e->record->result);
     }
     t->count = is_done ? 0 : t->count;
 }

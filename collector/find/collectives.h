@@ -34,7 +34,7 @@
 #define RANK_LATER              UINT32_MAX
 #define PENDING_ROWS_MAX        4096u /* of ranks in these */
 
-enum collective_kind { COLLECTIVE_ALL, COLLECTIVE_MESSAGE, COLLECTIVE_MAKING };
+enum collective_kind { COLLECTIVE_ALL, COLLECTIVE_MESSAGE, COLLECTIVE_MAKING, COLLECTIVE_SPLIT };
 
 /* One rank's call. */
 struct collective_call {
@@ -48,6 +48,7 @@ struct collective_call {
     int64_t root;
     uint8_t type, op; /* UINT8_MAX: it has none */
     bool is_over;     /* it has returned */
+    bool goes_on;     /* and said that it is still in progress: its communicator does not block */
 };
 
 /* A rank in a communicator. */
@@ -64,6 +65,7 @@ struct found_communicator {
     uint32_t ranks;       /* 0: not known */
     uint32_t first, last; /* ranks, + 1 */
     uint32_t rank_count;
+    bool is_shrunk; /* some of its ranks split it without the others */
 };
 
 /* An order of calls: of all ranks, or of two. */
@@ -185,6 +187,12 @@ int collectives_judge(struct collectives *c, const struct unfinished *u);
 /* The part of that rank (place in `ranks`) in the channel; NULL: it has called nothing there. */
 const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
                                             uint32_t rank);
+
+/* Is it about communicators that come to be, and not about what is done on them? */
+static inline bool collectives_is_made(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_MAKING || kind == COLLECTIVE_SPLIT;
+}
 
 /* NULL: not kept. */
 const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence);

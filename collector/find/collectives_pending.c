@@ -42,9 +42,9 @@ static enum collective_state state_of(const struct judging *j, const struct proc
     if (!unfinished_may_of(j->u, p)) /* it ended by itself */
         return COLLECTIVE_FINISHED;
     if (is_making || !call->launch_ns)
-        return !call->is_over ? COLLECTIVE_CALLED
-               : is_making    ? COLLECTIVE_FINISHED
-                              : COLLECTIVE_NOT_KNOWN;
+        return !call->is_over                ? COLLECTIVE_CALLED
+               : is_making && !call->goes_on ? COLLECTIVE_FINISHED
+                                             : COLLECTIVE_NOT_KNOWN;
     if (!process_expects_gpu(p) || !process_wants_kernels(p))
         return COLLECTIVE_NOT_KNOWN;
     return unfinished_done_ns(j->u, p, call->thread, call->stream, &is_waited) >= call->launch_ns
@@ -140,6 +140,8 @@ static bool judge(const struct judging *j, uint32_t channel, struct pending_coll
     *p = (struct pending_collective){.channel = channel};
     if (of->kind == COLLECTIVE_MAKING)
         return is_made_by_some(j, p);
+    if (of->kind == COLLECTIVE_SPLIT && j->c->communicators[of->communicator].is_shrunk)
+        return false;
     if (of->mismatch) {
         p->is_mismatch = true;
         p->sequence = of->mismatch;
@@ -219,7 +221,7 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
         return COLLECTIVE_NOT_KNOWN;
     if (p->is_mismatch && !collectives_agree(*call, &p->call))
         return COLLECTIVE_DIFFERENT;
-    return state_of(j, process, *call, false);
+    return state_of(j, process, *call, of->kind == COLLECTIVE_SPLIT);
 }
 
 static void add_ranks(const struct judging *j, struct pending_collective *p, bool late)

@@ -294,7 +294,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
     cells[SEQUENCE] = cell_number(p->sequence);
-    if (call->function && of->kind != COLLECTIVE_MAKING) {
+    if (call->function && !collectives_is_made(of->kind)) {
         cells[BYTES] = cell_number(bytes_of(call));
         cells[COUNT] = cell_number(call->count);
     }

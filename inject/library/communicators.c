@@ -126,6 +126,12 @@ void communicator_split(uint64_t parent, uint64_t handle, uint64_t choice)
     add(handle, &child);
 }
 
+uint64_t communicator_splits(uint64_t parent)
+{
+    const struct communicator *of = find(parent);
+    return of ? of->children : 0;
+}
+
 uint64_t communicator_next(uint64_t key)
 {
     const uint64_t handle = key & (((uint64_t)1 << HANDLE_BITS) - 1);

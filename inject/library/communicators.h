@@ -33,6 +33,9 @@ void communicators_made(const uint64_t *handles, uint32_t ranks, const int *devi
  */
 void communicator_split(uint64_t parent, uint64_t handle, uint64_t choice);
 
+/* How often it was split so far. */
+uint64_t communicator_splits(uint64_t parent);
+
 /* It is about to be destroyed: its address may be another's next. */
 void communicator_ends(uint64_t handle);
 

@@ -158,6 +158,8 @@ static void note_begin(struct library_call *c, const struct library_site *site, 
         memcpy(c->made, words, (site->count < 4 ? site->count : 4) * sizeof *words);
     if (is_counted(site))
         words[1] = communicator_next(words[1]);
+    if (site->role == API_DOES_COMM_SPLIT)
+        words[4] = communicator_splits(words[1]) + 1;
 }
 
 static void note_end(const struct library_call *c, const struct library_site *site, int result,

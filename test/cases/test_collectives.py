@@ -158,6 +158,10 @@ def test_calls_are_as_the_library_had_them(library, tmp_path, scene, world):
                                                if each[1] == args["comm"] and each[0] <= begin)
             assert rank == int(call.rank)
             ids.setdefault(call.comm, set()).add((number, ranks))
+        splits = [args["split"] for begun in found.values() for _, args, _ in begun
+                  if "split" in args]
+        assert splits == ([1, 2, 3] if scene == "all" else [])[:len(splits)] and \
+            len(splits) in ((2, 3) if scene == "all" else (0,))
         results = [r.result for r in process.of_type(LIBRARY_END)]
         assert sorted(results) == sorted(call.result for call in told)
     assert all(len(each) == 1 for each in ids.values())
@@ -416,6 +420,31 @@ def test_a_communicator_that_is_never_made(collector, tmp_path):
     assert world.found(collector, tmp_path) == [
         ("1", "not called", "ncclCommInitRank", 1), *[(str(i), "called", "ncclCommInitRank", 1)
                                                       for i in (0, 2, 3)]]
+
+
+@pytest.mark.parametrize("how, state", [("hangs", "called"), ("returns", "called, not known"),
+                                        ("shrunk", None)])
+def test_a_split_that_not_all_have_called(collector, tmp_path, how, state):
+    """By its number on the parent, whatever the color; nobody is blamed where ranks were left out
+    of another one, and a communicator that does not block may still be in progress."""
+    world = World(3)
+    for i, rank in enumerate(world.ranks):
+        args = {"comm": 0, "parent": COMM, "color": i % 2, "key": 0}
+        with rank.library("ncclCommSplit", "nccl", **args, split=1):
+            pass
+        if how == "shrunk" and i != 1:
+            with rank.library("ncclCommShrink", "nccl", comm=0, parent=COMM, left_out=1, flags=0,
+                              split=2):
+                pass
+        if i != 1:
+            rank.begin("ncclCommSplit", "nccl", **args, split=2 + (how == "shrunk"))
+            if how == "returns":
+                rank.end("ncclCommSplit", result=7)
+    found = [(rank, text.removesuffix(" whether finished"), *more)
+             for rank, text, *more in world.found(collector, tmp_path)]
+    assert found == ([] if how == "shrunk" else [
+        ("1", "not called", "ncclCommSplit", 2), ("0", state, "ncclCommSplit", 2),
+        ("2", state, "ncclCommSplit", 2)])
 
 
 def test_the_first_that_is_missing_is_told(collector, tmp_path):
