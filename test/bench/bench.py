@@ -171,7 +171,8 @@ def bench_inner():
 
 def bench_libraries():
     """A call of cuBLAS, its begin and its end: with all arguments (cublasLtMatmul's are asked for,
-    of a library that answers at once), by its name alone, and not recorded."""
+    of a library that answers at once), by its name alone, not recorded, and in
+    a pause of the recording."""
     for function, note in (("gemm", "cublasGemmEx"), ("matmul", "cublasLtMatmul")):
         for libraries in ("on", "names", "off"):
             cost = Cost(function, 1, 20000, 24, 3, GPUPROF_LIBRARIES=libraries)
@@ -180,6 +181,8 @@ def bench_libraries():
             tell(f"library.{function}.{libraries}.cpu", value, "x floor", goal, spread=spread)
             goal = 200 if (function, libraries) == ("matmul", "on") else None
             tell(f"library.{function}.{libraries}.ns", cost.call_ns(), f"ns ({note})", goal)
+        cost = Cost(function, 1, 20000, 24, 3, GPUPROF_START_PAUSED=1)
+        tell(f"library.{function}.paused.ns", cost.call_ns(), f"ns ({note})")
 
 
 def bench_range():
