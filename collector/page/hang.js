@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the program hung: for each process its open calls with their stacks, and what each stream
- * had before it that had not finished.
+ * had before it that had not finished. First the collectives that some ranks wait in: of each all
+ * ranks, by what state they are in.
  */
 "use strict";
 
-const HANG_PROCESSES = 16, HANG_CALLS = 8;
+const HANG_PROCESSES = 16, HANG_CALLS = 8, HANG_COLLECTIVES = 8;
 const HANG_NS = 1e9; /* a call that has been open for less was only under way */
 
 /* Frames, innermost first; the first of them is the line that is looked for. */
@@ -36,8 +37,62 @@ function drawUnfinished(rows) {
     stackOf(row)));
 }
 
+/* What a rank is to the others: they wait for it, it waits, it has done its part, or who knows. */
+const standingOf = (state) => ["not called", "called something else"].includes(state) ? "late" :
+  ["called", "kernel not finished"].includes(state)                                   ? "waits" :
+  state === "finished"                                                                ? "done" :
+                                                                                        "unknown";
+
+function drawRank(row) {
+  const rank = row.rank === null ? row.communicator_rank : row.rank;
+  const says = `rank ${rank === null ? "?" : rank}: ${row.state}`;
+  return el("li", {"data-standing": standingOf(row.state), "aria-label": says, title: says},
+    rank === null ? "?" : String(rank));
+}
+
+function drawCollective(rows) {
+  const states = new Map(), [first] = rows;
+  for (const row of rows) {
+    if (!states.has(row.state)) states.set(row.state, []);
+    states.get(row.state).push(row);
+  }
+  return el("li", {},
+    el("p", {}, el("code", {}, first.function),
+      ` ${count(first.sequence)} of ${count(first.ranks)} ranks`,
+      first.from !== null && `, the message from ${first.from} to ${first.to}`,
+      first.waited_ns > 0 && " ",
+      first.waited_ns > 0 && el("b", {}, `waited for ${time(first.waited_ns)}`),
+      el("small", {}, ` communicator ${first.communicator}`)),
+    Array.from(states, ([state, its]) => el("div", {class: "states"}, el("span", {}, state),
+      el("ul", {class: "ranks", "aria-label": state}, its.map(drawRank)))),
+    rows.filter((row) => standingOf(row.state) === "late" && row.line)
+      .slice(0, HANG_CALLS)
+      .map((row) => el("p", {class: "small"},
+             `Rank ${row.rank === null ? row.communicator_rank : row.rank} was at `,
+             el("code", {}, row.line))));
+}
+
+/* The rows of one are one after another. */
+function drawCollectives(box) {
+  const found = new Map();
+  for (const row of rowsOf("collectives")) {
+    const key = [row.communicator, row.sequence, row.from, row.to].join(" ");
+    if (!found.has(key)) found.set(key, []);
+    found.get(key).push(row);
+  }
+  if (!found.size) return;
+  add(box, el("h3", {}, "Collectives that do not end, or differ"),
+    el("ul", {class: "hung", "aria-label": "Pending collectives"},
+      Array.from(found.values()).slice(0, HANG_COLLECTIVES).map(drawCollective)));
+  if (found.size > HANG_COLLECTIVES)
+    add(box, el("p", {class: "small"},
+      `${count(found.size - HANG_COLLECTIVES)} more: see the table collectives below.`));
+}
+
 sections.hang = (box) => {
   const calls = rowsOf("open_calls"), unfinished = rowsOf("unfinished"), processes = new Map();
+  drawCollectives(box);
+  if (!calls.length && !unfinished.length && rowsOf("collectives").length) return "";
   if (!calls.length && !unfinished.length)
     return "No call was open at the end, and nothing that was launched is known to be unfinished.";
   for (const [kind, rows] of [["calls", calls], ["unfinished", unfinished]]) {

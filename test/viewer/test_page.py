@@ -390,6 +390,36 @@ def test_hang(chromium, page_of):
     page.check_quiet()
 
 
+def test_hang_in_a_collective(chromium, page_of):
+    """Each of them with its ranks by their states; the late ones first, with their lines."""
+    hostile = "</script><b>load.py:3"
+    one = {"function": "ncclAllReduce", "sequence": 37, "ranks": 4, "communicator": "0x12",
+           "waited_ns": 12_000_000_000, "host": "node"}
+    rows = [{**one, "state": "not called", "rank": "2", "communicator_rank": 2, "line": hostile}]
+    rows += [{**one, "state": "kernel not finished", "rank": str(i)} for i in (0, 1)]
+    rows += [{**one, "state": "finished", "communicator_rank": 3}]
+    rows += [{**one, "function": "ncclSend", "state": state, "from": 0, "to": 1, "waited_ns": 0}
+             for state in ("not recorded", "called")]
+    path = page_of(*job())
+    data = data_of(path)
+    table = next(table for table in data["tables"] if table["key"] == "collectives")
+    table["rows"] = [[row.get(column["key"]) for column in table["columns"]] for row in rows]
+    found = json.dumps(data).replace("<", "\\u003c")
+    path.write_text(re.sub(r'(id="data">\n).*?(</script>)', lambda m: m[1] + found + m[2],
+                           path.read_text(), count=1, flags=re.DOTALL))
+    page = Page(chromium, path)
+    heads = page.texts("#hang .hung > li > p:first-child")
+    assert heads[0].startswith("ncclAllReduce 37 of 4 ranks waited for 12.0 s")
+    assert heads[1].startswith("ncclSend 37 of 4 ranks, the message from 0 to 1 communicator 0x12")
+    assert page.texts("#hang .states") == ["not called2", "kernel not finished01", "finished3",
+                                           "not recorded?", "called?"]
+    standings = page.run("Array.from(document.querySelectorAll('#hang .ranks li'), "
+                         "(li) => li.dataset.standing)")
+    assert standings == ["late", "waits", "waits", "done", "unknown", "waits"]
+    assert f"Rank 2 was at {hostile}" in page.text("#hang .hung")
+    page.check_quiet()
+
+
 def test_recording_without_gpu_and_steps(chromium, page_of):
     page = Page(chromium, page_of("process 0", "call cudaMalloc 1000 500 1 0 64", options=()))
     assert page.text(".hero") == "No work of a GPU was recorded"
