@@ -181,7 +181,7 @@ def bench_libraries():
             tell(f"library.{function}.{libraries}.cpu", value, "x floor", goal, spread=spread)
             goal = 200 if (function, libraries) == ("matmul", "on") else None
             tell(f"library.{function}.{libraries}.ns", cost.call_ns(), f"ns ({note})", goal)
-        cost = Cost(function, 1, 20000, 24, 3, GPUPROF_START_PAUSED=1)
+        cost = Cost(function, 1, 20000, 24, 3, GPUPROF_START_PAUSED="1")
         tell(f"library.{function}.paused.ns", cost.call_ns(), f"ns ({note})")
 
 
