@@ -32,6 +32,7 @@ _Atomic uint32_t windows_watched;
 static struct {
     bool is_set; /* something of all this is */
     bool is_scheduled;
+    bool is_counted; /* there are no windows, but steps are told of: --dump-step */
     struct schedule schedule;
     struct capture capture;
     enum capture_end capture_end;
@@ -109,7 +110,7 @@ static uint32_t watched(void)
     uint32_t watch = how.capture.kind == CAPTURE_PROFILER ? WATCH_DOORS
                      : how.capture.kind == CAPTURE_NVTX   ? WATCH_RANGES
                                                           : 0;
-    if (!how.is_scheduled)
+    if (!how.is_scheduled && !how.is_counted)
         return watch;
     if (how.source == STEPS_UNKNOWN || how.source == STEPS_OF_PROGRAM)
         watch |= WATCH_STEPS;
@@ -136,6 +137,8 @@ void windows_load(void)
     how.duration_ns = start_setting(SETTING_DURATION);
     how.begin_ns = delay ? clock_ns(CLOCK_MONOTONIC) + delay : 0;
     how.is_set = how.is_scheduled || how.capture.kind || delay || how.duration_ns != SETTING_OFF;
+    const char *flight = getenv(setting_infos[SETTING_FLIGHT].variable);
+    how.is_counted = !how.is_set && flight && *flight && start_setting(SETTING_DUMP_STEP);
     atomic_store(&windows_watched, watched());
 }
 
@@ -149,12 +152,13 @@ static void prepare(void)
         return;
     memset(&now, 0, sizeof now);
     now.source = how.source == STEPS_OF_NAME ? STEPS_UNKNOWN : how.source;
-    atomic_store(recorded_word(ASKER_WINDOW), OFF_PROGRAM);
+    if (how.is_set)
+        atomic_store(recorded_word(ASKER_WINDOW), OFF_PROGRAM);
 }
 
 static bool take(void)
 {
-    if (!how.is_set || !lock_take(&lock, LOCK_NS))
+    if (!(how.is_set || how.is_counted) || !lock_take(&lock, LOCK_NS))
         return false;
     prepare();
     return true;
@@ -277,10 +281,16 @@ static bool is_step(enum step_source source)
 
 bool windows_step(struct thread *t, enum step_source source, uint64_t number)
 {
-    if (!how.is_scheduled || !take())
+    if (!(how.is_scheduled || how.is_counted) || !take())
         return false;
     bool is_one = is_step(source);
-    if (is_one) {
+    if (is_one && how.is_counted) {
+        uint64_t its_number = source == STEPS_OF_PROGRAM ? number : now.steps;
+        struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = its_number), .begin = ticks_now()};
+        now.steps++;
+        if (recorder(t))
+            thread_append(t, &r);
+    } else if (is_one) {
         t = recorder(t);
         bool was_due = now.action >= SCHEDULE_RECORD && now.number != now.cycle;
         uint64_t cycle = now.cycle;
@@ -420,7 +430,7 @@ void windows_door(bool opens)
 
 void windows_start(void)
 {
-    if (take()) {
+    if (how.is_set && take()) {
         now.told_epoch = EPOCH_NONE;
         lock_drop(&lock);
     }
@@ -444,7 +454,7 @@ static void describe_steps(struct thread *writer)
 
 void windows_describe(struct thread *writer, bool is_last)
 {
-    if (!take())
+    if (!how.is_set || !take())
         return;
     if (now.told_epoch == EPOCH_NONE) { /* what came to pass before the recording began */
         struct record r = statement();

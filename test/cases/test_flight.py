@@ -232,8 +232,10 @@ def wait_for(count, flight, seconds=10):
     (["s1", "k"], {"DUMP_SIGNAL": signal.SIGUSR1.value}, SIGNAL, "a signal asked for it"),
     (["b10", *[w for i in range(12) for w in (f"t{i}", "n5")], "n100", "t12"],
      {"DUMP_STEP": 5}, STEP, "a step was slow: step 11 took "),
+    (["b10", *[w for i in range(12) for w in (f"(it{i}", "n5", ")")], "n100", "(it12"],
+     {"DUMP_STEP": 5, "STEP_BY": "it*"}, STEP, "a step was slow: step 11 took "),
     (["l", "n300"], {"DUMP_IDLE": "200ms"}, IDLE, "nothing was launched for "),
-], ids=["error", "memory", "signal", "step", "idle"])
+], ids=["error", "memory", "signal", "step", "range", "idle"])
 def test_triggers(fly, report, words, settings, reason, said):
     flight = fly(FLIGHT="30s", SEAL="20ms", **settings)
     flight.say(*words)
