@@ -26,7 +26,7 @@
 #define LIVE_OFFSET_CHUNKS      2068 /* u32 offset of chunk 0 */
 #define LIVE_OFFSET_BYTES       2072 /* u64 the file's size; a shorter one was cut. 0: not said */
 #define LIVE_OFFSET_ALIVE       2080 /* u64 ticks when its process was seen alive; 0: not said */
-#define LIVE_OFFSET_FLIGHT      2088 /* u64 offset of a flight recorder (flight.h); 0: there is none */
+#define LIVE_OFFSET_FLIGHT      2088 /* u64 offset of a recorder (flight.h); 0: it has none */
 #define LIVE_OFFSET_COUNTERS    2176 /* u64 x COUNTER_COUNT, by counters.def */
 #define LIVE_HEAD_BYTES         4096
 

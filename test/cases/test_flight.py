@@ -191,7 +191,7 @@ def test_dumps_with_and_without_a_gap(fly):
 
 @pytest.mark.parametrize("seed", [5] if not os.environ.get("GPUPROF_LONG") else range(5, 40))
 def test_random_programs(fly, report, seed):
-    """At a kill in any moment: each window is whole, and the book of what is open and held right."""
+    """At a kill in any moment: each window is whole, and what is open and held is right."""
     chance = random.Random(seed)
     flight, number = fly(), 1
     until = time.monotonic() + 3

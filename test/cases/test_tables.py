@@ -15,7 +15,7 @@ import pytest
 
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
 MARKED = "gemm<" + "e\u0301" * 60 + ">"
-NAMES = ("functions", "findings", "collectives", "open_calls", "unfinished", "failures",
+NAMES = ("functions", "findings", "collectives", "open_calls", "unfinished", "dumps", "failures",
          "calls_by_stack", "calls_by_python_line", "calls_by_thread", "source_lines",
          "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
          "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
