@@ -23,7 +23,7 @@
 #define FLIGHT_OFFSET_WRITTEN       16 /* which of two says what is in the stream file, 0 or 1: */
 #define FLIGHT_OFFSET_SEGMENTS      64 /* of each, FLIGHT_SEGMENT_ENTRY bytes: */
 #define FLIGHT_SEGMENT_ENTRY        40
-#define FLIGHT_SEGMENT_NUMBER       0 /* 1, 2, ... in time; 0: it is empty, or not whole */
+#define FLIGHT_SEGMENT_NUMBER       0   /* 1, 2, ... in time; 0: it is empty, or not whole */
 #define FLIGHT_SEGMENT_BYTES        8   /* of whole blocks */
 #define FLIGHT_SEGMENT_STATE_BYTES  16  /* of these, what it begins with */
 #define FLIGHT_SEGMENT_BEGIN_NS     24  /* nothing that began later is missing */

@@ -88,7 +88,7 @@ const struct option_info option_infos[] = {
      "they take more time);\n"
      "with --by or --source: calls_by_stack, calls_by_python_line, calls_by_thread, "
      "source_lines;\n"
-     "gpuprof itself: cost"},
+     "gpuprof itself: cost, dumps (of --flight)"},
     {OPTION_SORT, 0, "sort", "COLUMN",
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on"},
