@@ -374,8 +374,9 @@ def test_a_small_file_makes_no_large_output(tmp_path, bomb, arguments, beyond):
         assert made == 0  # nor is there a file of half of it
 
 
-@pytest.mark.parametrize("output", [["-o", "trace.json"], ["-o", "trace.zip"],
-                                    ["--per-rank", "-o", "traces"]], ids=" ".join)
+@pytest.mark.parametrize("output", [
+    ["-o", "trace.json"], pytest.param(["-o", "trace.zip"], marks=pytest.mark.long),
+    pytest.param(["--per-rank", "-o", "traces"], marks=pytest.mark.long)], ids=" ".join)
 def test_many_small_files_make_no_large_output(tmp_path, output):
     """The bound is one for all that a run writes, not one a file."""
     for i in range(20):

@@ -462,8 +462,11 @@ def test_dump_says_what_is_traced(torch, run_collector):
         [True, True, True, True, False, True, True, False] * 2
 
 
-@pytest.mark.parametrize("scenario", ("values", "crossing", "threads", "traced", "pause"))
-@pytest.mark.parametrize("by", ("name", "shape", "stack"))
+@pytest.mark.parametrize("scenario, by", [
+    pytest.param(scenario, by, marks=pytest.mark.long if (scenario, by) in
+                 (("threads", "name"), ("threads", "stack")) else ())
+    for scenario in ("values", "crossing", "threads", "traced", "pause")
+    for by in ("name", "shape", "stack")])
 def test_report(torch, run_collector, scenario, by):
     torch(scenario)
     report = run_collector("report", "--format=json", f"--by={by}", torch.out)

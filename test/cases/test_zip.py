@@ -34,6 +34,7 @@ def listed(path):
     return int(size), int(count)
 
 
+@pytest.mark.long
 def test_large_member(archive):
     path = archive("large")
     assert path.stat().st_size < 64 << 20
