@@ -158,14 +158,14 @@ static unsigned oldest(void)
 /* A dump that has not come past it takes it first. */
 static void give_up(int fd, unsigned index)
 {
-    while (f.is_dumping && f.cursor.index == index && f.cursor.last != index && pump(UINT64_MAX))
+    while (f.is_dumping && f.cursor.index == index && pump(UINT64_MAX))
         ;
     empty(fd, index);
 }
 
 /*
- * Appends to the current segment. Where there is no storage the oldest goes, then the next one:
- * better less than was asked for than nothing. False: errno; there is nothing left to let go.
+ * Appends to the current segment. Where there is no storage the oldest goes, then the next one.
+ * False: errno; there is nothing left to let go but this one.
  */
 static bool put(const uint8_t *data, size_t bytes)
 {
@@ -177,11 +177,15 @@ static bool put(const uint8_t *data, size_t bytes)
     errno = ENOSPC;
     while (bytes <= f.segment_bytes - s->bytes &&
            !(good = write_whole(fd, data, bytes, segment_offset(f.current) + (off_t)s->bytes)) &&
-           errno == ENOSPC && oldest() < FLIGHT_SEGMENTS) {
+           errno == ENOSPC) {
         if (!f.is_short)
             say(SAY_FLIGHT, "--flight keeps less than it may: no room for the live file; "
                             "GPUPROF_LIVE names another folder");
         f.is_short = true;
+        if (oldest() == FLIGHT_SEGMENTS) {
+            errno = ENOSPC;
+            break;
+        }
         give_up(fd, oldest());
     }
     int error = errno;
@@ -247,7 +251,13 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
         errno = ENOSPC;
         return false;
     }
-    if (!put(block, bytes)) {
+    bool good = put(block, bytes);
+    if (!good && errno == ENOSPC) {
+        turn(); /* into which only what is new and needed comes: this one may go now, too */
+        errno = ENOSPC;
+        good = put(block, bytes);
+    }
+    if (!good) {
         if (errno != ENOSPC)
             return false;
         if (block_header_read(&h, block, bytes) > 0)

@@ -23,14 +23,14 @@ QUICK = {"FLIGHT": "1s", "SEAL": "20ms"}  # segments of a third of a second
 class Flight:
     """flight_work: says a word at a time, and keeps the book that the recorder should have."""
 
-    def __init__(self, folder, library, live, settings):
+    def __init__(self, folder, library, live, settings, before=()):
         settings = {f"GPUPROF_{name}": value for name, value in settings.items()}
         env = toolchain.environment(folder, library, GPUPROF_LIVE=live,
                                     LD_LIBRARY_PATH=str(toolchain.SIM), **settings)
         program = toolchain.build("flight_work.c", *toolchain.runtime(12),
                                   f"-I{conftest.ROOT / 'inject/range'}")
         self.folder = folder
-        self.program = conftest.Program([program], env=env, stdin=subprocess.PIPE,
+        self.program = conftest.Program([*before, program], env=env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.said, self.held, self.open = [], {1 << 20}, []
 
@@ -397,3 +397,41 @@ def test_hostile_live_file(fly, collector, tmp_path):
         done = subprocess.run([collector, "report", "--keep-live", stream], capture_output=True,
                               check=False, timeout=LIMIT)
         assert done.returncode in (0, 3), (done.returncode, done.stderr, changed.hex())
+
+
+@pytest.mark.parametrize("full", ["live", "data"])
+def test_no_room(library, collector, tmp_path, full):
+    """In memory: less is kept, the newest, and that is said. On disk: what was not written stays in
+    the live file, where the collector finds it."""
+    small = tmp_path / "small"
+    small.mkdir()
+    size = "3m" if full == "live" else "60k"
+    script = f'mount -t tmpfs -o size={size} tmpfs {small} && exec "$@"'
+    mounted = ["unshare", "-m", "sh", "-c", script, "sh"]
+    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("not run: no file system may be mounted here (unshare -m)")
+    data, live = (tmp_path / "out", small) if full == "live" else (small / "out", tmp_path)
+    flight = Flight(data, library, live, {"FLIGHT": "30s", "SEAL": "20ms", "BUFFER": "1M"},
+                    mounted)
+    with flight.program:
+        for number in range(1, 21 if full == "live" else 4):
+            flight.say("b300000" if full == "live" else "b60000", f"s{number}")
+        if full == "data":
+            root = f"/proc/{flight.program.pid}/root"  # it goes with the program
+            flight.folder = tmp_path / "out"
+            subprocess.run(["cp", "-r", f"{root}{data}", flight.folder], check=True)
+        _, errors = flight.program.communicate(timeout=LIMIT)
+    assert flight.program.returncode == 0
+    if full == "live":
+        assert errors.count("--flight keeps less than it may") == 1 == errors.count("\n")
+        process = flight.read()
+        [(reason, begin, _, _)] = dumps(process)
+        numbers = [s for s in sizes(process) if s != 64]
+        assert reason == END and begin > 0 and is_run(numbers) and numbers[-1] == 20
+        assert not process.losses and held(process) == {1 << 20}
+    else:
+        assert "a dump could not be written" in errors and "No space left" in errors
+        done = subprocess.run([collector, "report", flight.folder], check=True, text=True,
+                              capture_output=True, timeout=LIMIT)
+        assert "180,003 x cudaMemset" in done.stdout
+        assert [d[0] for d in dumps(flight.read())] == [KILL]
