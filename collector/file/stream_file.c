@@ -100,6 +100,9 @@ void stream_file_release(struct stream_file *f, struct file_pool *pool)
 int stream_file_renew(struct stream_file *f, struct file_pool *pool)
 {
     struct stat status;
+    if (f->fd >= 0 && stat(f->path, &status) == 0 && status.st_dev == f->device &&
+        status.st_ino == f->inode)
+        return 0;
     close_file(f, pool);
     int error = pool_open(f, pool, &status);
     if (error == 0 && !S_ISREG(status.st_mode))

@@ -44,7 +44,7 @@ void stream_file_release(struct stream_file *f, struct file_pool *pool);
 /* Takes the size again: what a running process has added since becomes visible. 0, GPUPROF_IO. */
 int stream_file_resize(struct stream_file *f, struct file_pool *pool);
 
-/* Opens it anew, by its name, if another file is there by now. As stream_file_init. */
+/* Opens it anew if another file has its name by now. As stream_file_init. */
 int stream_file_renew(struct stream_file *f, struct file_pool *pool);
 
 /* From now on it is the one that is open as `fd`, a copy without a name, which it owns. 0 or

@@ -375,13 +375,15 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     int error = stream_file_header(&p->file, &l->reader->pool, &p->header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
         return error;
-    /* If it fails the file is read where it is; if not, there may be another stream file. */
-    if (error == 0 && !l->reader->keep_live && live_adopt(p->file.path) > 0 &&
-        (error = stream_file_renew(&p->file, &l->reader->pool)) < 0)
-        return error;
+    if (error == 0 && !l->reader->keep_live)
+        live_adopt(p->file.path); /* if it fails the file is read where it is */
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
     *has_live = found > 0;
     p->losses.live_damaged = found < 0;
+    /* Whoever takes a flight recorder over puts a new stream file there first. */
+    int renewed = stream_file_renew(&p->file, &l->reader->pool);
+    if (renewed < 0)
+        return renewed;
     if (error < 0 && !*has_live)
         return error;
     if (error < 0) {

@@ -32,6 +32,7 @@ struct recover {
     uint64_t sequence;     /* of the next block that is new */
     uint64_t own_position; /* of gpuprof's own records */
     uint32_t open_thread;  /* whose open calls stand in the blocks that come now */
+    uint32_t flags;        /* of further blocks: BLOCK_AFTER_GAP if others have it */
     uint64_t open_shift;   /* what those before it have moved them by */
     uint64_t last_ns;
 };
@@ -49,6 +50,7 @@ static int put_block(struct recover *r, struct block_header *h, const uint8_t *s
 {
     uint8_t head[BLOCK_HEADER_BYTES];
     h->sequence = r->sequence++;
+    h->flags |= r->flags;
     block_header_write(h, head);
     int error = put_data(r, head, sizeof head);
     return error < 0 ? error : put_data(r, stored, h->stored_bytes);
@@ -71,7 +73,8 @@ static int copy_block(struct recover *r, struct process *p, const struct block_p
     if (got != (ssize_t)h.stored_bytes)
         return got < 0 ? GPUPROF_IO : GPUPROF_DAMAGED;
     r->sequence = h.sequence >= r->sequence ? h.sequence + 1 : r->sequence;
-    if (h.thread == 0)
+    r->flags |= h.flags & BLOCK_AFTER_GAP;
+    if (h.thread == 0 && !(h.flags & BLOCK_OF_STATE))
         r->own_position = h.position_end;
     int error = put_data(r, head, (size_t)size);
     return error < 0 ? error : put_data(r, r->reader.stored, h.stored_bytes);

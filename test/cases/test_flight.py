@@ -399,6 +399,21 @@ def test_hostile_live_file(fly, collector, tmp_path):
         assert done.returncode in (0, 3), (done.returncode, done.stderr, changed.hex())
 
 
+def test_recover(fly, collector):
+    """What was taken out of the live file, and what was in its chunks: one file, like any other."""
+    flight = fly(FLIGHT="30s", SEAL="20ms")
+    flight.say("a100", "s1", "d1", "n100", "s2", "n100", "s3")
+    flight.kill()
+    verbs = [subprocess.Popen([collector, "report", flight.folder], stdout=subprocess.DEVNULL)
+             for _ in range(3)]  # each takes it over
+    assert [verb.wait(LIMIT) for verb in verbs] == [0, 0, 0]
+    subprocess.run([collector, "recover", flight.folder], check=True, capture_output=True)
+    process = flight.read()
+    assert sizes(process) == [1, 2, 3] and held(process) == flight.held
+    assert [d[0] for d in dumps(process)] == [ASKED, KILL] and process.end_reason == 3
+    assert not list(flight.folder.glob("*.live"))
+
+
 @pytest.mark.parametrize("full", ["live", "data"])
 def test_no_room(library, collector, tmp_path, full):
     """In memory: less is kept, the newest, and that is said. On disk: what was not written stays in
